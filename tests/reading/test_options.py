@@ -62,9 +62,9 @@ def test_an_error_names_the_option(option, value):
 
 
 def test_values_that_do_not_go_together():
-    with pytest.raises(UsageError, match="weights need labels"):
+    with pytest.raises(UsageError, match="weights"):
         decode_options(ReadOptions, {"label_mode": None, "weights": {"a": 1}})
-    with pytest.raises(UsageError, match="cache_bytes needs a cache"):
+    with pytest.raises(UsageError, match=r"cache_bytes.*cache"):
         decode_options(ReadOptions, {"tuning": Tuning(cache_bytes=3)})
 
 
@@ -133,7 +133,7 @@ def test_numpy_numbers_lists_and_short_forms_are_read(values, decoded):
 
 
 def test_options_of_images_are_unknown_for_records_of_any_kind():
-    with pytest.raises(UsageError, match="unknown option 'image_size'"):
+    with pytest.raises(UsageError, match="'image_size'"):
         decode_options(RecordOptions, dict(image_size=(4, 4)))
 
 

@@ -107,18 +107,10 @@ def test_length_is_known(path):
     ("spec", "error", "message"),
     [
         # feature_spec, error, message
-        ({}, UsageError, "feature_spec must have at least one feature"),
-        (
-            {"vectr": tf.TensorSpec((3,), tf.float32)},
-            DataError,
-            "record 0 has no feature 'vectr', only key, number, .*give it a default_value",
-        ),
-        ({"vector": tf.float32}, UsageError, "'vector' must be a tf.TensorSpec or a spec"),
-        (
-            {"pixels": tf.TensorSpec((None, 3), tf.uint8)},
-            UsageError,
-            "'pixels' must have a shape without None .*tf.io.RaggedFeature",
-        ),
+        ({}, UsageError, "feature_spec"),
+        ({"vectr": tf.TensorSpec((3,), tf.float32)}, DataError, r"record 0.*'vectr'"),
+        ({"vector": tf.float32}, UsageError, "'vector'"),
+        ({"pixels": tf.TensorSpec((None, 3), tf.uint8)}, UsageError, "'pixels'"),
     ],
 )
 def test_a_wrong_specification_is_an_error_before_reading(path, spec, error, message):
@@ -130,9 +122,9 @@ def test_a_wrong_specification_is_an_error_before_reading(path, spec, error, mes
     ("options", "message"),
     [
         # options, message
-        (dict(tuning=Tuning(drop_remainder=True)), "drop_remainder needs a batch_size"),
-        (dict(image_size=(4, 4)), "unknown option 'image_size'"),
-        (dict(batch_size=0), "batch_size must be at least 1"),
+        (dict(tuning=Tuning(drop_remainder=True)), r"drop_remainder.*batch_size"),
+        (dict(image_size=(4, 4)), "'image_size'"),
+        (dict(batch_size=0), "batch_size"),
     ],
 )
 def test_only_options_of_records_are_accepted(path, options, message):
@@ -154,7 +146,7 @@ def test_empty_shards_are_skipped(tmp_path):
         ]
         spec = {"x": tf.TensorSpec((), tf.int64)}
         assert [int(row["x"]) for row in read(files, feature_spec=spec)] == [5]
-        with pytest.raises(DataError, match="no record in 1 files"):
+        with pytest.raises(DataError):
             read(files[:1], feature_spec=spec)
 
 
@@ -244,7 +236,7 @@ def test_arrays_without_elements_are_read_one_by_one_and_in_batches(tmp_path, sh
     assert [row["y"].tolist() for row in found] == [2]
     if len(shape) > 1 or dtype != np.float32:  # a list of numbers that may have any length
         spec = {"x": tf.TensorSpec(shape, dtype)}
-        with pytest.raises(DataError, match="no feature has values, only x"):
+        with pytest.raises(DataError):
             read(output, feature_spec=spec)
         [row] = rows(read(output, feature_spec={**spec, "y": tf.TensorSpec((), tf.int64)}).take(1))
         assert row["x"].dtype == dtype

@@ -135,7 +135,7 @@ def test_records_do_not_hold_the_roles_of_columns(folder, tmp_path):
     output = converted(folder, "classes", columns="target=y,weight=w")
     [shard] = Path(output).glob("Split-test/*")
     (tmp_path / shard.name).write_bytes(shard.read_bytes())
-    with pytest.raises(UsageError, match=r"no dataset\.json lists the columns"):
+    with pytest.raises(UsageError, match=r"dataset\.json"):
         recordgen.input_fn([str(tmp_path / shard.name)], task="tabular", batch_size=1)
 
 
@@ -178,7 +178,7 @@ def test_a_missing_whole_number_differs_from_all_others(options, tmp_path):
     assert sorted(found["part"].numpy().tolist()) == [0, 0, 9007199254740993]
     assert found["key"].dtype == tf.int64
     old = {"only": lambda row: tf.math.is_nan(row["age"])}
-    with pytest.raises(UsageError, match=r"'key'.*give columns=.*'key'"):
+    with pytest.raises(UsageError, match=r"'key'.*columns"):
         recordgen.eval_dataset(output, split="train", columns=["id"], **old)
     [found] = recordgen.eval_dataset(
         output, split="train", columns={"id": None, "key": 0, "part": 0}, **old
@@ -189,7 +189,7 @@ def test_a_missing_whole_number_differs_from_all_others(options, tmp_path):
 def test_keys_that_float32_cannot_hold_need_a_default(tmp_path):
     output = gaps(tmp_path, task="tabular")
     for read in (recordgen.load, recordgen.input_fn):
-        with pytest.raises(UsageError, match=r"columns=.*'key'"):
+        with pytest.raises(UsageError, match=r"columns.*'key'"):
             read(output)
     with pytest.raises(UsageError, match="feature_spec"):
         recordgen.read(output)

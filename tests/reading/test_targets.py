@@ -113,7 +113,7 @@ def test_a_subset_opens_only_its_files(pets_by_label, tmp_path):
             Path(source, shard.file).write_bytes(bytes(shard.bytes))
     found = numbers(eval_dataset(source, split="train", only={"dog"}, **WITH_IDS))
     assert sorted(found) == [n for n in TRAIN if n % 4 == 2]
-    with pytest.raises(RecordError, match="damaged record length"):
+    with pytest.raises(RecordError):
         list(eval_dataset(source, split="train", **SIZE))
 
 
@@ -180,7 +180,7 @@ def test_records_with_several_labels_need_a_label_mode(tmp_path):
     assert joined(multi).tolist() == [[1, 0, 0]] * 3
     assert joined(eval_dataset(source, label_mode="int", **SIZE)).tolist() == [2, 1, 3]
     data = eval_dataset(source, **SIZE)
-    with pytest.raises(RecordError, match=r"record 0 .*several labels"), named_errors(data):
+    with pytest.raises(RecordError, match="record 0"), named_errors(data):
         list(data)
     assert joined(
         eval_dataset(write_records(tmp_path / "b.rec", records[1:]), **SIZE)
@@ -188,7 +188,7 @@ def test_records_with_several_labels_need_a_label_mode(tmp_path):
     texts = [{"text": b"a", "class/label": [1, 2], "class/text": [b"x", b"y"]}]
     source = write_records(tmp_path / "c.rec", map(example, texts))
     data = eval_dataset(source, task="text_classification", batch_size=1)
-    with pytest.raises(RecordError, match="several labels"), named_errors(data):
+    with pytest.raises(RecordError), named_errors(data):
         list(data)
 
 
@@ -216,17 +216,9 @@ def test_any_feature_can_be_an_extra_in_the_shape_of_the_first_record(tmp_path):
     ("options", "error", "message"),
     [
         # options, error, message; other tests have the errors of plans and options
-        (dict(vocabulary=["ant"]), DataError, r"label 'cat' .* not in the vocabulary \['ant'\]"),
-        (
-            dict(weights="balanced", label_mode="multi_hot"),
-            UsageError,
-            "weights need one label per example",
-        ),
-        (
-            dict(columns=["image/hight"]),
-            UsageError,
-            "record 0 has no feature 'image/hight', only image/class/label, .*image/height",
-        ),
+        (dict(vocabulary=["ant"]), DataError, r"'cat'.*vocabulary"),
+        (dict(weights="balanced", label_mode="multi_hot"), UsageError, "weights"),
+        (dict(columns=["image/hight"]), UsageError, r"record 0.*'image/hight'"),
     ],
 )
 def test_a_wrong_option_is_an_error_when_the_dataset_is_made(pets, options, error, message):
@@ -236,14 +228,14 @@ def test_a_wrong_option_is_an_error_when_the_dataset_is_made(pets, options, erro
 
 def test_classes_of_foreign_records_are_not_known(tmp_path):
     source = write_records(tmp_path / "a.rec", map(pet, range(8)))
-    with pytest.raises(UsageError, match=r"needs the number of classes.*give vocabulary=\[…\]"):
+    with pytest.raises(UsageError, match="vocabulary"):
         train_dataset(source, label_mode="categorical", **SIZE)
 
 
 def test_a_label_outside_the_vocabulary_is_an_error_while_reading(tmp_path):
     source = write_records(tmp_path / "a.rec", map(pet, range(8)))
     dataset = eval_dataset(source, vocabulary=["ant", "cat", "dog"], **SIZE)
-    with pytest.raises(RecordError, match=r"record 3.*owl"), named_errors(dataset):
+    with pytest.raises(RecordError, match="record 3"), named_errors(dataset):
         list(dataset)
 
 
@@ -269,7 +261,7 @@ def test_a_label_with_text_and_no_number_is_refused(tmp_path):
     record = pet(0, **{"image/class/label": [], "image/class/text": [b"cat"]})
     source = write_records(tmp_path / "a.rec", [pet(1), record])
     data = eval_dataset(source, only=["cat", "ant", "bee", "dog"], **SIZE)
-    with pytest.raises(RecordError, match=r"record 1 "), named_errors(data):
+    with pytest.raises(RecordError, match="record 1"), named_errors(data):
         list(data)
 
 

@@ -94,7 +94,7 @@ def test_all_labels_of_a_text_are_a_multi_hot_row(several):
     found = pairs(eval_dataset(several, split="train"))
     assert found == {n: [n >> 1 & 1, n & 1, n >> 2 & 1] for n in range(1, 8)}
     assert steps_per_epoch(several, 3, split="train") == 3
-    with pytest.raises(UsageError, match="weights need one label per example"):
+    with pytest.raises(UsageError, match="weights"):
         input_fn(several, batch_size=2, weights="balanced")
 
 
@@ -184,7 +184,7 @@ def test_foreign_texts_are_read_with_task(tmp_path):
     )
     options = dict(task="text_classification", vocabulary=NAMES)
     assert pairs(eval_dataset(path, **options)) == {0: 0, 1: 1}
-    with pytest.raises(DataError, match="no feature 'class/label'"):
+    with pytest.raises(DataError, match="'class/label'"):
         eval_dataset(path, task="text_classification")
     layer = recordgen.reading.text_vectorization(path, task="text_classification", standardize=None)
     assert set(layer.get_vocabulary()[2:]) == {"text", "0", "1"}
@@ -193,16 +193,10 @@ def test_foreign_texts_are_read_with_task(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"image_size": (8, 8)},
-            r"image_size does not apply to these examples \(text_classification\); remove",
-        ),
-        (
-            {"augment": None},
-            r"augment does not apply to these examples \(text_classification\); remove",
-        ),
-        ({"task": "text_sentiment"}, "but dataset.json says 'text_classification'"),
-        ({"only": ["god"]}, "did you mean 'good'"),
+        ({"image_size": (8, 8)}, r"image_size.*text_classification"),
+        ({"augment": None}, r"augment.*text_classification"),
+        ({"task": "text_sentiment"}, r"dataset\.json.*'text_classification'"),
+        ({"only": ["god"]}, "'good'"),
     ],
 )
 def test_wrong_options(topics, options, message):
@@ -212,13 +206,13 @@ def test_wrong_options(topics, options, message):
 
 def test_the_plan_counts_labelled_texts(topics):
     assert reading_plan(topics, cache="memory").examples == 7
-    with pytest.raises(UsageError, match="max_tokens must be at least 3"):
+    with pytest.raises(UsageError, match="max_tokens"):
         recordgen.reading.text_vectorization(topics, max_tokens=2)
 
 
 def test_words_and_tokens_are_refused_for_other_tasks(topics, pets):
     for source in (pets, str(Path(pets) / "Split-train" / "*")):
-        with pytest.raises(UsageError, match="text_vectorization is for labelled texts"):
+        with pytest.raises(UsageError, match="text_vectorization"):
             text_vectorization(source)
-    with pytest.raises(UsageError, match=r"token_lookup is for entities.* text_classification"):
+    with pytest.raises(UsageError, match=r"token_lookup.*text_classification"):
         token_lookup(topics)

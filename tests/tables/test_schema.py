@@ -1,13 +1,10 @@
 """Declared tables: types, rows, and examples with any number of images."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,7 +43,7 @@ PAIRS = {
 }
 
 
-def records(output: Path) -> list[dict[str, Any]]:
+def records(output):
     """Return the features of all records, and their splits."""
     return [{"split": name, **values} for name, values in stored_examples(output)]
 
@@ -83,8 +80,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("kind", "value", "found"), VALUES)
-def test_values(kind: str, value: Any, found: Any) -> None:
-    """A text in a CSV and its value in pandas are the same value; None is a missing value."""
+def test_a_text_of_a_csv_and_its_value_in_pandas_are_equal(kind, value, found):
     assert ColumnType.of(kind).parse(value) == found
 
 
@@ -102,14 +98,12 @@ def test_values(kind: str, value: Any, found: Any) -> None:
         ("text", b"bytes"),
     ],
 )
-def test_values_that_do_not_fit(kind: str, value: Any) -> None:
-    """Values that only Python accepts are refused."""
+def test_values_that_only_python_accepts_are_refused(kind, value):
     with pytest.raises(ValueError, match=r"^must be .* \(got "):
         ColumnType.of(kind).parse(value)
 
 
-def test_names_of_types() -> None:
-    """TFRecorder's names, as objects or text, and the short names declare the same columns."""
+def test_names_of_types_declare_the_same_columns():
     short = [name for name, *_ in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
     named = [name for _, name in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
     assert len(short) == 11
@@ -131,8 +125,7 @@ def test_names_of_types() -> None:
         }
     )
 )
-def test_an_example_says_what_its_row_said(values: dict[str, Any]) -> None:
-    """Row → annotation → record → annotation, so --append recognises existing rows."""
+def test_an_example_says_what_its_row_said(values):
     kinds = {"number": "int", "share": "float", "vector": "floats", "note": "text"}
     task = Declared(Schema({"photo": "image", **kinds, "label": "label"}))
     given = {**values, "photo": "a.png"}
@@ -146,7 +139,7 @@ def test_an_example_says_what_its_row_said(values: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def pairs(make_images: MakeImages) -> list[str]:
+def pairs(make_images):
     """Return a header and twelve rows with two images each."""
     images = make_images(12)
     lines = ["note,split,left,right,age,price,vector,breed,other,rest"]
@@ -159,8 +152,7 @@ def pairs(make_images: MakeImages) -> list[str]:
     return lines
 
 
-def test_two_images_per_row(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Each column is a separate feature, the record has both images, and nothing is lost."""
+def test_two_images_per_row(pairs, make_csv, tmp_path):
     source = make_csv(pairs)
     output = tmp_path / "out"
     dataset = recordgen.convert(source, output, schema=Schema(PAIRS), shard_mb=0.002).dataset
@@ -191,8 +183,7 @@ def test_two_images_per_row(pairs: list[str], make_csv: MakeCsv, tmp_path: Path)
         recordgen.convert(source, tmp_path / "c", schema=PAIRS, group_by="content")
 
 
-def test_two_images_of_which_one_is_called_image(make_images: MakeImages, tmp_path: Path) -> None:
-    """The names of two columns of images do not merge their features."""
+def test_two_images_of_which_one_is_called_image(make_images, tmp_path):
     [one, two] = make_images(2)
     frame = pd.DataFrame({"image": [str(one)], "depth": [str(two)], "kind": ["x"]})
     schema = {"image": "image", "depth": "image", "kind": "label"}
@@ -203,8 +194,7 @@ def test_two_images_of_which_one_is_called_image(make_images: MakeImages, tmp_pa
     assert list(columns) == ["image", "depth"]
 
 
-def test_a_bad_image_among_several(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A row is rejected because of any of its images, and the message names the image."""
+def test_a_bad_image_among_several(pairs, make_csv, tmp_path):
     (tmp_path / "images/bad.jpg").write_bytes(b"\xff\xd8\xff no image")
     (tmp_path / "images/empty.jpg").touch()
     wrong = [pairs[1].replace("images/0011.jpg", name) for name in ("images/bad.jpg", "gone.jpg")]
@@ -222,14 +212,13 @@ def test_a_bad_image_among_several(pairs: list[str], make_csv: MakeCsv, tmp_path
     assert result.dataset.examples == 12
 
 
-def test_images_from_afar(tmp_path: Path) -> None:
-    """Each image of a row is fetched by its own size."""
+def test_each_image_of_a_row_is_fetched_by_its_own_size(tmp_path):
     from aiohttp import web
 
     images = {f"/{number}.png": encoded(noise(8 + number, 6, number), "PNG") for number in range(6)}
     lines = "".join(f"{n}.png,{5 - n}.png,{n}\n" for n in range(6))
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request):
         return web.Response(body=images.get(request.path) or lines.encode())
 
     with serving(answer) as url:
@@ -242,8 +231,7 @@ def test_images_from_afar(tmp_path: Path) -> None:
         assert item["b/encoded"] == [images[f"/{5 - number}.png"]]
 
 
-def test_no_images(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Rows of numbers and text are examples, even equal rows; a header is optional."""
+def test_rows_without_images_are_examples(make_csv, tmp_path):
     lines = [f"{number % 3},{number % 3}.5,a,TRAIN" for number in range(30)]
     schema = {"x": "int", "y": "float", "z": "ignored", "use": "split"}
     dataset = recordgen.convert(make_csv(lines), tmp_path / "out", schema=schema).dataset
@@ -271,10 +259,7 @@ GIVEN = {
 
 
 @pytest.mark.parametrize("options", [INFERRED, GIVEN])
-def test_a_missing_value_is_a_feature_left_out(
-    options: dict[str, Any], make_csv: MakeCsv, tmp_path: Path
-) -> None:
-    """Gaps mean the same in inferred and declared tables; a row without a class is an example."""
+def test_a_missing_value_is_a_feature_left_out(options, make_csv, tmp_path):
     output = tmp_path / "out"
     dataset = recordgen.convert(make_csv(GAPS.splitlines()), output, **options).dataset
     assert (dataset.examples, dataset.labels) == (3, ("cat", "dog"))
@@ -298,10 +283,7 @@ def test_a_missing_value_is_a_feature_left_out(
     assert "w" not in labelled
 
 
-def test_rows_with_gaps_are_known_again(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
-    """A value that is missing in a record is also missing in its row when it is appended again."""
+def test_rows_with_gaps_are_known_again(make_images, make_csv, tmp_path):
     [image, other] = make_images(2)
     schema = {"photo": "image", "a": "int", "b": "floats", "c": "floats[2]", "e": "text"}
     lines = ["photo,a,b,c,e", f"{image},,,,", f"{image},1,[],,x"]
@@ -311,8 +293,7 @@ def test_rows_with_gaps_are_known_again(
     assert (first.examples, both.examples, both.rows.existing) == (2, 3, 2)
 
 
-def test_one_image(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
-    """One image and a label are read like image classification; rows of one image share a split."""
+def test_one_image_and_a_label_are_read_as_image_classification(make_images, make_csv, tmp_path):
     images = make_images(20)
     schema = Schema({"photo": "image", "age": "int", "breed": "int_label", "split": "split"})
     lines = ["age,photo,breed,split"]
@@ -324,7 +305,7 @@ def test_one_image(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -
     )
     assert [(item.line, item.code) for item in result.rejects] == [(44, "conflicting_splits")]
     assert (result.dataset.rows.duplicates, result.dataset.label_kind) == (1, "integer")
-    splits: dict[bytes, set[str]] = {}
+    splits = {}
     for item in records(output):
         splits.setdefault(item["image/source_id"][0], set()).add(item["split"])
     assert {len(names) for names in splits.values()} == {1}
@@ -345,8 +326,7 @@ def test_one_image(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -
     assert appended.dataset.options["schema"] == json.dumps(schema.to_json())
 
 
-def test_a_dataframe_is_the_same(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A DataFrame gives the records of its CSV, with gaps in the label and lists as vectors."""
+def test_a_dataframe_is_the_same(pairs, make_csv, tmp_path):
     source = make_csv(pairs)
     schema = {**PAIRS, "left": "image"}
     first = recordgen.convert(source, tmp_path / "csv", schema=schema).dataset
@@ -356,7 +336,7 @@ def test_a_dataframe_is_the_same(pairs: list[str], make_csv: MakeCsv, tmp_path: 
     second = recordgen.convert(frame, tmp_path / "frame", schema=schema).dataset
     assert (second.labels, second.examples) == (first.labels, first.examples)
 
-    def said(output: str) -> list[Any]:
+    def said(output):
         found = records(tmp_path / output)
         return sorted(
             (item["age"], {k: v for k, v in item.items() if k not in ("right/source_id", "split")})
@@ -375,10 +355,7 @@ def test_a_dataframe_is_the_same(pairs: list[str], make_csv: MakeCsv, tmp_path: 
         {"schema": {"split": "split", "photo": "image", "breed": "label"}},
     ],
 )
-def test_spellings_of_a_path_are_one_image(
-    options: dict[str, Any], make_images: MakeImages, make_csv: MakeCsv
-) -> None:
-    """In all tasks, ``./a.jpg`` and ``a.jpg`` are one example, in one split."""
+def test_spellings_of_a_path_are_one_image(options, make_images, make_csv):
     make_images(1)
     names = ["images/0000.jpg", "./images//0000.jpg", "././images/./0000.jpg"]
     found = recordgen.check(make_csv([f",{name},x" for name in names]), **options).dataset
@@ -388,8 +365,7 @@ def test_spellings_of_a_path_are_one_image(
     assert (item.line, item.code) == (2, "conflicting_splits")
 
 
-def test_a_schema_and_a_task() -> None:
-    """A schema sets the task; another task is refused, and so is the task without a schema."""
+def test_a_schema_implies_its_task():
     assert ConvertOptions(schema='{"a":"int"}').task == "declared"
     with pytest.raises(UsageError, match="the task object_detection has its own"):
         ConvertOptions(schema='{"a": "int"}', task="object_detection")
@@ -397,7 +373,7 @@ def test_a_schema_and_a_task() -> None:
         recordgen.plan(__file__, task="declared", format="csv")
 
 
-def section(title: str) -> str:
+def section(title):
     return PAGE[PAGE.index(f"\n## {title}") + 1 :].split("\n## ")[0]
 
 
@@ -412,10 +388,9 @@ ALL = dict(
     ("schema", "message"),
     re.findall(r"^\| `(.+?)` \| (.+) \|$", section("Wrong declarations"), re.MULTILINE),
 )
-def test_wrong_declarations(
-    schema: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each wrong declaration on the page fails with its message before anything is written."""
+def test_a_wrong_declaration_fails_before_anything_is_written(
+    schema, message, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     Path("pets.csv").write_text(f"{HEADER}\n{RIGHT}\n")
     with pytest.raises((UsageError, SourceError), match=f"^{re.escape(message)}"):
@@ -427,8 +402,7 @@ def test_wrong_declarations(
     ("line", "code", "message"),
     re.findall(r"^\| `(.+)` \| (\w+) \| (.+) \|$", section("Wrong values"), re.MULTILINE),
 )
-def test_wrong_values(line: str, code: str, message: str, tmp_path: Path) -> None:
-    """Each line in the page's table of wrong lines gets its code and message."""
+def test_a_wrong_line_has_its_code_and_message(line, code, message, tmp_path):
     (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
     source = tmp_path / "pets.csv"
     source.write_text(f"{HEADER}\n{RIGHT}\n{line}\n")
@@ -438,8 +412,7 @@ def test_wrong_values(line: str, code: str, message: str, tmp_path: Path) -> Non
     assert item.message.startswith(message)
 
 
-def test_a_declaration_that_fits_nothing(tmp_path: Path) -> None:
-    """The error has the column and the first value with its file and line."""
+def test_a_declaration_that_fits_nothing(tmp_path):
     (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
     source = tmp_path / "pets.csv"
     source.write_text(f"{HEADER}\n{RIGHT}\n{RIGHT}\n")

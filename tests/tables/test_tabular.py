@@ -1,16 +1,12 @@
 """Inferred tables: their columns, rows and examples, as docs/tasks/tables.md describes them."""
 
-from __future__ import annotations
-
 import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +23,7 @@ from recordgen.core.planning.bucket_files import cut, encode_bucket, planned_row
 from recordgen.core.planning.plan import GroupPlan, Plan, SplitPlan
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.records.float32 import as_float32
-from recordgen.core.rows.columns import Columns, by_bucket, placed, rows_of, shares_of
+from recordgen.core.rows.columns import by_bucket, placed, rows_of, shares_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import PlacedRow, PlannedRow
 from recordgen.core.rows.row import RowBatch
@@ -60,12 +56,12 @@ LINES = re.findall(r"```\n(split,.*?)```", PAGE, re.DOTALL)[0]
 TARGETS = {"task": "tabular", "columns": "target=deposit,weight=weight"}
 
 
-def write(path: Path, text: str) -> str:
+def write(path, text):
     path.write_text(text, encoding="utf-8", newline="")
     return str(path)
 
 
-def columns_of(*texts: str, tmp_path: Path, **options: Any) -> Table:
+def columns_of(*texts, tmp_path, **options):
     """Return the inferred table of files with these texts."""
     files = [
         ImportFile(write(tmp_path / f"{number}.csv", text)) for number, text in enumerate(texts)
@@ -74,7 +70,7 @@ def columns_of(*texts: str, tmp_path: Path, **options: Any) -> Table:
     return Table.from_json(found.table)
 
 
-def stored(output: Path) -> list[dict[str, list[Any]]]:
+def stored(output):
     """Return the features of all examples."""
     return [values for _, values in stored_examples(output)]
 
@@ -82,7 +78,7 @@ def stored(output: Path) -> list[dict[str, list[Any]]]:
 # --- the page ---------------------------------------------------------------------------------
 
 
-def test_the_lines_of_the_page_give_its_examples(tmp_path: Path) -> None:
+def test_the_lines_of_the_page_give_its_examples(tmp_path):
     rows = re.findall(r"\| (\d) \| `(\{.*\})` \|", PAGE)
     expected = [eval(shown) for _, shown in rows]
     recordgen.convert(write(tmp_path / "a.csv", LINES), tmp_path / "out", **TARGETS)
@@ -95,12 +91,12 @@ def test_the_lines_of_the_page_give_its_examples(tmp_path: Path) -> None:
     ("line", "code", "message"),
     re.findall(r"\| `(.+)` \| (\w+) \| (.+) \|", PAGE.split("\n## Rows that")[1].split("\n## ")[0]),
 )
-def test_each_wrong_line_says_that(line: str, code: str, message: str, tmp_path: Path) -> None:
+def test_each_wrong_line_says_that(line, code, message, tmp_path):
     """Each line, in place of the second line of the page's table, is the only rejected one."""
     first, second, *rest = LINES.splitlines(keepends=True)
     assert second.startswith("TRAIN,58")
     source = write(tmp_path / "a.csv", f"{first}{line}\n{''.join(rest)}")
-    options: dict[str, Any] = dict(TARGETS)
+    options = dict(TARGETS)
     if "must be a" in message:
         options["schema"] = schema(
             tmp_path, age="INT", job="BYTES", balance="FLOAT", weight="FLOAT", deposit="BYTES"
@@ -112,7 +108,7 @@ def test_each_wrong_line_says_that(line: str, code: str, message: str, tmp_path:
     assert result.dataset.examples == 3
 
 
-def schema(folder: Path, **types: str) -> str:
+def schema(folder, **types):
     pytest.importorskip("tensorflow_metadata")
     lines = [f'feature {{ name: "{name}" type: {kind} }}' for name, kind in types.items()]
     return write(folder / "schema.pbtxt", "\n".join(lines))
@@ -152,13 +148,12 @@ COLUMNS = [
 
 
 @pytest.mark.parametrize(("values", "dtype"), COLUMNS)
-def test_types_are_told_from_values(values: Sequence[str], dtype: str, tmp_path: Path) -> None:
+def test_types_are_told_from_values(values, dtype, tmp_path):
     text = "a,b\n" + "".join(f"{value},x\n" for value in values)
     assert columns_of(text, tmp_path=tmp_path).column("a").dtype == dtype
 
 
-def test_all_rows_of_all_files_tell(tmp_path: Path) -> None:
-    """The last value of the last file, after thousands of whole numbers, makes a column text."""
+def test_all_rows_of_all_files_tell(tmp_path):
     many = "".join(f"{number},{number}\n" for number in range(25_000))
     table = columns_of(f"a,b\n{many}", f"a,b\n{many}x,1.5\n", tmp_path=tmp_path)
     assert [column.dtype for column in table.columns] == ["bytes", "float32"]
@@ -176,9 +171,7 @@ SCATTERED = [
 
 
 @pytest.mark.parametrize(("values", "dtype"), SCATTERED)
-def test_types_are_the_same_in_one_file_and_in_several(
-    values: Sequence[str], dtype: str, tmp_path: Path
-) -> None:
+def test_types_are_the_same_in_one_file_and_in_several(values, dtype, tmp_path):
     for rows in (values, values[::-1]):
         lines = [f"{value},x\n" for value in rows]
         one = columns_of("a,b\n" + "".join(lines), tmp_path=tmp_path)
@@ -187,8 +180,7 @@ def test_types_are_the_same_in_one_file_and_in_several(
         assert one.column("a").dtype == dtype
 
 
-def test_lost_digits_are_said(tmp_path: Path) -> None:
-    """A note names whole numbers that float32 cannot represent, but no int64 and no fractions."""
+def test_lost_digits_are_said(tmp_path):
     for text, lost in [
         ("16777217,1\n0.5,1\n", "16777217"),
         ("0.5,1\n,2\n-16777219.0,1\n", "-16777219.0"),
@@ -202,12 +194,12 @@ def test_lost_digits_are_said(tmp_path: Path) -> None:
     assert len(split.notes) == 1
 
 
-def test_a_late_word_does_not_make_a_feature_of_the_split(tmp_path: Path) -> None:
+def test_a_late_word_does_not_make_a_feature_of_the_split(tmp_path):
     text = "fold,a\n" + "TRAIN,1\n" * 100
     assert columns_of(text, "fold,a\nTRIAN,1\n", tmp_path=tmp_path).split == "fold"
 
 
-def test_further_files_begin_with_the_header_or_a_row(tmp_path: Path) -> None:
+def test_further_files_begin_with_the_header_or_a_row(tmp_path):
     first = "id,job\n1,cook\n"
     for second in ("id,job\n2,smith\n", "2,smith\n"):
         folder = tmp_path / str(len(second))
@@ -221,8 +213,7 @@ def test_further_files_begin_with_the_header_or_a_row(tmp_path: Path) -> None:
             columns_of(first, other, tmp_path=tmp_path)
 
 
-def test_only_the_first_line_is_a_header(tmp_path: Path) -> None:
-    """An unreadable header is an error: the next line does not replace it."""
+def test_only_the_first_line_is_a_header(tmp_path):
     bad = tmp_path / "bad.csv"
     bad.write_bytes(b"a\xff,b\nx,y\n")
     options = ConvertOptions(task="tabular")
@@ -236,8 +227,7 @@ def test_only_the_first_line_is_a_header(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("quoted", ["", '"5\n6",7\n'])
-def test_empty_lines_and_repeated_headers_are_no_rows(quoted: str, tmp_path: Path) -> None:
-    """Repeated headers change neither the types nor the number of rejects."""
+def test_empty_lines_and_repeated_headers_are_no_rows(quoted, tmp_path):
     text = f',\n\na,b\n1,2\na,b\n,\n \n, ,\n{quoted}3,4\n"a","b"\n\ta,b\nx\n,,,,\n'
     result = recordgen.check(
         write(tmp_path / "a.csv", text), task="tabular", max_reject_fraction=0.5
@@ -252,8 +242,7 @@ def test_empty_lines_and_repeated_headers_are_no_rows(quoted: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("frame", [False, True])
-def test_a_header_alone_is_nothing_to_convert(frame: bool, tmp_path: Path) -> None:
-    """Some files may consist of a header only, but not all files."""
+def test_a_header_alone_is_nothing_to_convert(frame, tmp_path):
     headed = write(tmp_path / "a.csv", "a,b\n")
     source = pd.DataFrame({"a,b": [], "{": []}) if frame else headed
     with pytest.raises(NothingToConvertError, match="0 rows read"):
@@ -262,23 +251,21 @@ def test_a_header_alone_is_nothing_to_convert(frame: bool, tmp_path: Path) -> No
     assert recordgen.check([headed, row], task="tabular").dataset.examples == 1
 
 
-def test_many_rejects_are_all_told(tmp_path: Path) -> None:
+def test_many_rejects_are_all_told(tmp_path):
     source = write(tmp_path / "a.csv", "a,b\n" + "1\n" * 4001 + "1,2\n")
     result = recordgen.check(source, task="tabular", max_reject_fraction=1)
     assert [item.line for item in result.rejects] == list(range(2, 4003))
     assert (result.dataset.rows.read, result.dataset.examples) == (4002, 1)
 
 
-def test_another_header_is_no_row(tmp_path: Path) -> None:
-    """A line of texts with a known name is another header; with a number, it is a row."""
+def test_another_header_is_no_row(tmp_path):
     for other in ("a,d\nz,y\n", "b,a\nz,y\n"):
         with pytest.raises(SourceError, match=r"1\.csv:1: .*repeat the header above"):
             columns_of("a,b\nq,x\n", other, tmp_path=tmp_path)
     assert columns_of("word,count\nx,1\n", "word,5\n", tmp_path=tmp_path).names
 
 
-def test_the_index_of_pandas_is_no_silent_feature(tmp_path: Path) -> None:
-    """A column that pandas named when it read its own index is named; others are not."""
+def test_the_index_of_pandas_is_no_silent_feature(tmp_path):
     [note] = columns_of("Unnamed: 0,a\n0,7\n1,8\n", tmp_path=tmp_path).notes
     assert "'Unnamed: 0'" in note
     assert columns_of("Unnamed: 0,a\nx,7\ny,8\n", tmp_path=tmp_path).notes == ()
@@ -311,7 +298,7 @@ HEADERS = [
 
 
 @pytest.mark.parametrize(("text", "message"), HEADERS)
-def test_a_header_names_features(text: str, message: str, tmp_path: Path) -> None:
+def test_a_header_names_features(text, message, tmp_path):
     with pytest.raises(SourceError, match=message):
         columns_of(text, tmp_path=tmp_path)
 
@@ -329,17 +316,16 @@ REAL_HEADERS = [
 
 
 @pytest.mark.parametrize("text", REAL_HEADERS)
-def test_names_are_no_row(text: str, tmp_path: Path) -> None:
+def test_names_are_no_row(text, tmp_path):
     assert columns_of(text, tmp_path=tmp_path).names == text.splitlines()[0].split(",")
 
 
 IRIS = "5.1,3.5,setosa\n4.9,3.0,setosa\n7.0,3.2,versicolor\n"
 
 
-def test_a_table_without_a_header(tmp_path: Path) -> None:
-    """All lines are rows, also one that equals the names of the columns, which are numbers."""
+def test_a_table_without_a_header(tmp_path):
     source = write(tmp_path / "iris.data.csv", IRIS)
-    options: dict[str, Any] = {"task": "tabular", "columns": "target=3,header=no"}
+    options = {"task": "tabular", "columns": "target=3,header=no"}
     result = recordgen.convert(source, tmp_path / "out", **options)
     assert (result.dataset.examples, result.dataset.labels) == (3, ("setosa", "versicolor"))
     assert [sorted(item) for item in stored(tmp_path / "out")] == [["1", "2", "3"]] * 3
@@ -356,7 +342,7 @@ def test_a_table_without_a_header(tmp_path: Path) -> None:
         recordgen.check(source, **{**options, "columns": "target=4,header=no"})
 
 
-def test_a_line_of_numbers_may_be_the_header(tmp_path: Path) -> None:
+def test_a_line_of_numbers_may_be_the_header(tmp_path):
     years = "id,2019,2020\na,1,2\nb,3,4\n"
     table = columns_of(years, tmp_path=tmp_path, columns="target=2020,header=yes")
     assert (table.names, table.target) == (["id", "2019", "2020"], "2020")
@@ -367,8 +353,7 @@ def test_a_line_of_numbers_may_be_the_header(tmp_path: Path) -> None:
         columns_of(years, tmp_path=tmp_path, columns="target=2020")
 
 
-def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
-    """The split's column may have any name and case; a misspelt word does not make it a feature."""
+def test_the_split_is_told_by_its_words(tmp_path):
     words = ["train", "VALIDATE", "", "Test", "UNASSIGNED"] * 20
     table = columns_of(
         "fold,a\n" + "".join(f"{word},1\n" for word in [*words, "TRIAN"]), tmp_path=tmp_path
@@ -388,8 +373,7 @@ def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
     assert [column.name for column in chosen.stored] == ["a"]
 
 
-def test_a_stray_word_is_no_split(tmp_path: Path) -> None:
-    """A few words among empty fields are no split unless the name says so; a guess is noted."""
+def test_a_stray_word_is_no_split(tmp_path):
     for name, split in (("note", None), ("ML use", "ML use")):
         text = f"age,{name}\n1,\n2,test\n3,\n"
         table = columns_of(text, tmp_path=tmp_path)
@@ -424,9 +408,7 @@ PREDICTIONS = [
 
 
 @pytest.mark.parametrize(("options", "values", "result"), PREDICTIONS)
-def test_what_a_target_asks_for(
-    options: dict[str, Any], values: Sequence[str], result: str, tmp_path: Path
-) -> None:
+def test_what_a_target_asks_for(options, values, result, tmp_path):
     text = "a,y\n" + "".join(f"x,{value}\n" for value in values)
     options = {"columns": "target=y", **options}
     if result in ("classification", "regression"):
@@ -446,8 +428,7 @@ def test_what_a_target_asks_for(
             columns_of(text, tmp_path=tmp_path, **options)
 
 
-def test_a_schema_gives_the_types(tmp_path: Path) -> None:
-    """The schema's types replace the inferred ones; its columns must be those of the header."""
+def test_a_schema_gives_the_types(tmp_path):
     text = "ml_use,zip,n\nTRAIN,12345,1\nTEST,54321,2\n"
     path = schema(tmp_path, zip="BYTES", n="FLOAT")
     table = columns_of(text, tmp_path=tmp_path, schema=path)
@@ -466,8 +447,7 @@ def test_a_schema_gives_the_types(tmp_path: Path) -> None:
 # --- records ----------------------------------------------------------------------------------
 
 
-def test_one_limit_for_all_rows(tmp_path: Path) -> None:
-    """A row may have MAX_RECORD_BYTES, quoted or not; all longer rows have the same message."""
+def test_one_limit_for_all_rows(tmp_path):
     kept = ["x" * 200_000, f'"{"x" * 140_000}"', f'"{"x" * 140_000}\n{"y" * 100_000}"', '"q"']
     long = ["x" * 300_000, f'"{"x" * 300_000}"', f'"{"x" * 200_000}\n,{"y" * 200_000}"']
     source = write(tmp_path / "a.csv", "a,b\n" + "".join(f"{a},1\n" for a in kept + long))
@@ -499,8 +479,7 @@ TABLE = Table(
 @settings(max_examples=50)
 @given(st.lists(ROW, min_size=1, max_size=8))
 @example([(None, None, None, 0, -0.0, "x" * 5000)])
-def test_examples_are_what_each_row_by_itself_would_be(rows: list[tuple[Any, ...]]) -> None:
-    """Records made from columns have the same bytes as from serialize_example row by row."""
+def test_examples_are_what_each_row_by_itself_would_be(rows):
     lines = [csv_line(["" if value is None else str(value) for value in row]) for row in rows]
     expected = [
         b"".join(
@@ -540,8 +519,7 @@ FIELDS = [
 
 
 @pytest.mark.parametrize(("dtype", "text", "number"), FIELDS)
-def test_numbers_of_given_types(dtype: str, text: str, number: Any) -> None:
-    """A field that is not a number is refused, in its row only, alone and among numbers."""
+def test_numbers_of_given_types(dtype, text, number):
     table = Table((Column.of("a", dtype), Column.of("b", "bytes")))
     for lines in ([f"{text},x"], ["1,x", f"{text},x", ",x"]):
         at = len(lines) // 2
@@ -568,10 +546,9 @@ FIELD_TEXT = st.text(st.sampled_from(" +-.0123456789eExinfa_٣"), max_size=24) |
 @example(["3.4028235e38"], "float")
 @example(["0" * 30 + "7"], "int")
 @example(["10000.00001", "-0", "10001", "-1"], "weight")
-def test_columns_and_single_values_follow_one_rule(texts: list[str], kind: str) -> None:
-    """The values and errors of a column are those of ColumnType.parse for each field."""
+def test_columns_and_single_values_follow_one_rule(texts, kind):
     column = Column("a", ColumnType(kind))
-    errors: dict[int, str] = {}
+    errors = {}
     given = pa.array([text or None for text in texts], pa.string())
     found = parse_column(given, column, errors).to_pylist()
     expected, wrong = [], {}
@@ -586,8 +563,7 @@ def test_columns_and_single_values_follow_one_rule(texts: list[str], kind: str) 
     assert stored == expected
 
 
-def test_labels_are_those_of_the_examples() -> None:
-    """Counting reads only the target and finds the same labels; refused rows have none."""
+def test_labels_are_those_of_the_examples():
     for dtype, values in (("int64", ["1", "1", " 2", ""]), ("bytes", ["a", '"b\nc"', "", "a"])):
         columns = Column.of("y", dtype), Column.of("x", "bytes")
         table = Table(columns, target="y", prediction="classification", has_gaps=True)
@@ -599,7 +575,7 @@ def test_labels_are_those_of_the_examples() -> None:
         assert len(made.errors) == (dtype == "bytes")
 
 
-def test_blocks_are_bounded_in_lines_and_in_characters() -> None:
+def test_blocks_are_bounded_in_lines_and_in_characters():
     long = ["x" * 200_000] * 100
     assert [len(block) for block in in_blocks([text] for text in long)] == [84, 16]
     assert [len(block) for block in in_blocks([["1"] * 900] * 23)] == [20_700]
@@ -610,7 +586,7 @@ SHARES = st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any)
 
 @given(st.lists(st.integers(0, (1 << 64) - 1), max_size=20), SHARES, st.integers(1, 4096))
 @example([0, (1 << 63) - 1, 1 << 63, (1 << 64) - 1], [1, 0, 1], 2)
-def test_lines_are_placed_as_rows_are(numbers: list[int], weights: list[int], buckets: int) -> None:
+def test_lines_are_placed_as_rows_are(numbers, weights, buckets):
     """A share begins at its part of 2^64, rounded up; a share without weight has no numbers."""
     many = np.array(numbers, np.uint64)
     ends = list(accumulate(weights))
@@ -628,10 +604,7 @@ LINE = st.tuples(
 
 
 @given(st.lists(LINE, max_size=25), st.booleans(), st.integers(1, 3), st.integers(1, 4))
-def test_lines_keep_their_order_on_the_way_to_a_shard(
-    said: list[tuple[str, str | None, str]], drop: bool, buckets: int, shards: int
-) -> None:
-    """Each line is an example of its split, sorted by place, file and number, in one shard."""
+def test_lines_keep_their_order_on_the_way_to_a_shard(said, drop, buckets, shards):
     table = Table(
         (Column.of("n", "int64"), Column.of("y", "bytes")), None, "y", None, "classification"
     )
@@ -641,7 +614,7 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
         RowBatch(source, [line], [split], [""], [text])
         for line, (source, split, text) in enumerate(said, start=1)
     ]
-    rows: dict[int, list[PlacedRow]] = {}
+    rows = {}
     for line, (source, split, text) in enumerate(said, start=1):
         row = PlacedRow(*place(text), source, line, split, "", text)
         rows.setdefault(bucket_of(row.sort_key, buckets), []).append(row)
@@ -658,7 +631,7 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
             infos=lambda uris, sources: [],
             contents=lambda asked: [],
         )
-        expected: dict[str, list[tuple[str, int, str | None, bool]]] = {}
+        expected = {}
         for row in sorted(rows[bucket], key=lambda row: row[:4]):
             if row.split or not drop:
                 split = row.split or chosen(options.split.fractions, row.split_hash)
@@ -672,7 +645,7 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
             cut_group = GroupPlan(summary.rows[group], summary.bytes[group], 0, shards)
             splits = {group.split: SplitPlan(shards, {None: cut_group})}
             plan = Plan(splits, Vocabulary("text", ()), RowCounts())
-            again: list[tuple[str, int, str | None, bool]] = []
+            again = []
             before = 0
             for outline in cut(plan, [file]):
                 ranges = [content[at.offset :][: at.length] for at in outline.byte_ranges]
@@ -685,7 +658,7 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
             assert again == kept_lines(lines)
 
 
-def kept_lines(lines: Columns) -> list[tuple[str, int, str | None, bool]]:
+def kept_lines(lines):
     return [
         (row.source, row.line, row.annotation, row.assigned) for row in rows_of(PlannedRow, lines)
     ]
@@ -699,7 +672,7 @@ PLAIN = "ml_use,n,x,y\n" + "".join(
 )
 
 
-def test_equal_rows_are_examples_of_their_own(tmp_path: Path) -> None:
+def test_equal_rows_are_examples_of_their_own(tmp_path):
     source = write(tmp_path / "a.csv", "x,y\n" + "1,a\n" * 50 + "2,b\n")
     dataset = recordgen.convert(source, tmp_path / "out", task="tabular").dataset
     assert dataset.examples == dataset.rows.read == 51
@@ -707,12 +680,11 @@ def test_equal_rows_are_examples_of_their_own(tmp_path: Path) -> None:
     assert sum(1 for split in dataset.splits.values() if split.examples >= 50) == 1
 
 
-def test_a_table_in_several_buckets_and_shards(tmp_path: Path) -> None:
-    """Many rows give the same features as few, in any order of files and lines."""
+def test_a_table_in_several_buckets_and_shards(tmp_path):
     lines = [f"TRAIN,{number},{number / 4},{'ab'[number % 2]}\n" for number in range(12_000)]
     first = write(tmp_path / "a.csv", "ml_use,n,x,y\n" + "".join(lines))
     turned = write(tmp_path / "b.csv", "ml_use,n,x,y\n" + "".join(reversed(lines)))
-    options: dict[str, Any] = {"task": "tabular", "columns": "target=y", "shard_mb": 0.3}
+    options = {"task": "tabular", "columns": "target=y", "shard_mb": 0.3}
     results = [
         recordgen.convert(source, tmp_path / name, **options)
         for source, name in ((first, "one"), (turned, "two"))
@@ -724,10 +696,9 @@ def test_a_table_in_several_buckets_and_shards(tmp_path: Path) -> None:
     assert numbers == list(range(12_000))
 
 
-def test_a_finished_table_is_known_again(tmp_path: Path) -> None:
-    """--resume does not change a finished dataset; --append is refused, as rows have no names."""
+def test_a_finished_table_is_known_again(tmp_path):
     source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
-    options: dict[str, Any] = {"task": "tabular", "columns": "target=y"}
+    options = {"task": "tabular", "columns": "target=y"}
     recordgen.convert(source, output, **options)
     before = tree_bytes(output)
     assert recordgen.convert(source, output, resume=True, **options).unchanged
@@ -742,9 +713,9 @@ def test_a_finished_table_is_known_again(tmp_path: Path) -> None:
         recordgen.convert(source, output, overwrite=True, table="", **options)
 
 
-def test_plan_check_and_what_is_shown(tmp_path: Path) -> None:
+def test_plan_check_and_what_is_shown(tmp_path):
     source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
-    options: dict[str, Any] = {"task": "tabular", "columns": "target=y"}
+    options = {"task": "tabular", "columns": "target=y"}
     planned = recordgen.plan(source, **options)
     checked = recordgen.check(source, **options).dataset
     dataset = recordgen.convert(source, output, **options).dataset
@@ -757,7 +728,7 @@ def test_plan_check_and_what_is_shown(tmp_path: Path) -> None:
     assert (output / "labels.txt").read_text() == "a\nb\n"
 
 
-def test_regression_has_no_labels(tmp_path: Path) -> None:
+def test_regression_has_no_labels(tmp_path):
     text = "x,y\n" + "".join(f"{number},{number / 4}\n" for number in range(40))
     source = write(tmp_path / "a.csv", text)
     result = recordgen.convert(source, tmp_path / "out", task="tabular", columns="target=y")
@@ -765,7 +736,7 @@ def test_regression_has_no_labels(tmp_path: Path) -> None:
     assert not [item for item in result.dataset.warnings if "label" in item]
 
 
-def test_too_many_wrong_values_fail(tmp_path: Path) -> None:
+def test_too_many_wrong_values_fail(tmp_path):
     source = write(tmp_path / "a.csv", "x,w\n" + "1,1\n2,-1\n" * 10)
     with pytest.raises(TooManyRejectsError) as caught:
         recordgen.convert(source, tmp_path / "out", task="tabular", columns="weight=w")
@@ -773,8 +744,7 @@ def test_too_many_wrong_values_fail(tmp_path: Path) -> None:
     assert not any(isinstance(item, Reject) and item.uri for item in caught.value.rejects)
 
 
-def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
-    """The types of a DataFrame's columns are kept; its CSV gives the same rows."""
+def test_a_frame_has_the_types_of_its_columns(tmp_path):
     frame = pd.DataFrame(
         {
             "fold": ["TRAIN", "TEST", None],
@@ -812,10 +782,9 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
         recordgen.convert(pd.DataFrame({"a": [[1, 2]]}), tmp_path / "no", task="tabular")
 
 
-def test_classes_that_gaps_made_floats(tmp_path: Path) -> None:
-    """pandas makes floats of classes with gaps: an option says that they are classes."""
+def test_classes_that_gaps_made_floats(tmp_path):
     frame = pd.DataFrame({"a": range(6), "y": [0.0, None, 1.0, 1.0, 0.0, 1.0]})
-    options: dict[str, Any] = {"task": "tabular", "columns": "target=y"}
+    options = {"task": "tabular", "columns": "target=y"}
     with pytest.raises(UsageError, match=r"target:class=.* if they are classes"):
         recordgen.check(frame, **options)
     dataset = recordgen.check(frame, **{**options, "columns": "target:class=y"}).dataset
@@ -826,8 +795,7 @@ def test_classes_that_gaps_made_floats(tmp_path: Path) -> None:
     assert (amounts.dataset.features["y"].dtype, len(amounts.rejects)) == ("float32", 1)
 
 
-def test_a_frame_may_hold_any_text(tmp_path: Path) -> None:
-    """Line breaks and quotes are stored unchanged; a row with invalid text is rejected."""
+def test_a_frame_may_hold_any_text(tmp_path):
     texts = ["x\ny", 'q"r', "\r", "a\r\n,b", "\ud800", "n\0l", "\n", '"']
     # pandas 3 accepts surrogates only as objects.
     frame = pd.DataFrame({"a": pd.Series(texts, dtype=object), "b": range(len(texts))})
@@ -842,7 +810,7 @@ def test_a_frame_may_hold_any_text(tmp_path: Path) -> None:
     assert recordgen.convert(alone, tmp_path / "one", task="tabular").dataset.examples == 2
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path, capsys):
     from recordgen.cli import main
 
     source = write(tmp_path / "a.csv", PLAIN)

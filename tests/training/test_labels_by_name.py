@@ -103,11 +103,11 @@ def test_datasets_without_a_common_label_are_refused(model, tmp_path):
 
 
 def test_a_model_that_does_not_say_what_it_knows(dataset, tmp_path):
-    with pytest.raises(SourceError, match=r"labels.txt: cannot be read .* give a model that"):
+    with pytest.raises(SourceError, match=r"labels\.txt"):
         evaluate(str(tmp_path), dataset, read_dataset(dataset), "eval")
 
 
 def test_labels_that_do_not_match_their_digest_are_refused(dataset):
     values = read_dataset(dataset).to_json()
-    with pytest.raises(ValueError, match="labels_digest does not match labels"):
+    with pytest.raises(ValueError, match="labels_digest"):
         type(read_dataset(dataset)).from_json({**values, "labels": ["bee", "ape", "cat"]})

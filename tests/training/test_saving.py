@@ -70,7 +70,7 @@ def test_keys_of_tfx_for_vertex_are_no_settings():
     tuner = {"ai_platform_tuning_args": {}, "remote_trials_working_dir": "gs://b/t", "trials": 2}
     config = SearchConfig.from_custom_config({**VERTEX, **tuner, "search": {"epochs": [1, 2]}})
     assert config.trials == 2
-    with pytest.raises(UsageError, match="epoch"):
+    with pytest.raises(UsageError):
         TrainingConfig.from_custom_config({**VERTEX, "epoch": 3})
 
 

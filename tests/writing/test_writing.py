@@ -1,7 +1,5 @@
 """write: any examples are read as they were written, whatever the workers, or there is an error."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import json
@@ -10,9 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +36,7 @@ from tests.conftest import COMPONENTS, run_python, tree_bytes
 TF_DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 
 
-def records_of(output: Path | str, split: str = "train") -> list[bytes]:
+def records_of(output, split="train"):
     """Return the records in their original order: record i is in shard i % n."""
     found = recordgen.read_dataset(str(output)).splits[split]
     shards = [list(RECORDS.read(f"{output}/{shard.file}")) for shard in found.shards]
@@ -50,7 +45,7 @@ def records_of(output: Path | str, split: str = "train") -> list[bytes]:
     ]
 
 
-def read_back(output: Path | str, split: str = "train") -> list[dict[str, Any]]:
+def read_back(output, split="train"):
     """Read with tf.io.parse_example by the specs in dataset.json, as NumPy arrays."""
     specs = recordgen.read_dataset(str(output)).features
     wanted = {}
@@ -117,10 +112,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("value", "dtype", "shape", "expected"), VALUES)
-def test_values_come_back(
-    tmp_path: Path, value: Any, dtype: str, shape: Any, expected: Any
-) -> None:
-    """Each kind of value has its dtype and shape in dataset.json, and is read with them."""
+def test_values_come_back(tmp_path, value, dtype, shape, expected):
     result = recordgen.write([{"x": value}] * 2, tmp_path / "out")
     assert result.dataset.features == {"x": FeatureSpec(dtype, shape=shape)}
     for values in read_back(tmp_path / "out"):
@@ -149,8 +141,7 @@ _columns = st.one_of(
 
 @settings(max_examples=60)
 @given(st.lists(_columns, min_size=1, max_size=4), st.integers(1, 5))
-def test_tensorflow_reads_what_was_written(columns: list[list[Any]], shards: int) -> None:
-    """tf.io.parse_example reads all examples by the specs of dataset.json."""
+def test_tensorflow_reads_what_was_written(columns, shards):
     for column in columns:
         assume(any(isinstance(value, np.ndarray) or value not in (None, []) for value in column))
     rows = [{f"f{n}": value for n, value in enumerate(row)} for row in zip(*columns, strict=True)]
@@ -168,7 +159,7 @@ def test_tensorflow_reads_what_was_written(columns: list[list[Any]], shards: int
             assert_same(values[name], expected)
 
 
-def assert_same(found: Any, expected: Any) -> None:
+def assert_same(found, expected):
     if isinstance(expected, bytes):
         assert found == expected
     elif isinstance(expected, list) and expected and isinstance(expected[0], bytes):
@@ -197,16 +188,14 @@ SPECS = [
 @pytest.mark.parametrize(
     ("values", "spec"), [item[1:] for item in SPECS], ids=[i[0] for i in SPECS]
 )
-def test_specs(tmp_path: Path, values: list[Any], spec: FeatureSpec) -> None:
-    """The spec describes all records; dataset.json keeps it."""
+def test_the_spec_describes_all_records(tmp_path, values, spec):
     result = recordgen.write([{"x": value} for value in values], tmp_path / "out")
     assert result.dataset.features == {"x": spec}
     assert recordgen.read_dataset(str(tmp_path / "out")) == result.dataset
     read_back(tmp_path / "out")
 
 
-def test_what_is_left_out_is_not_there(tmp_path: Path) -> None:
-    """For None and a list's missing key, the record lacks the feature; 0 and b"" are values."""
+def test_what_is_left_out_is_not_there(tmp_path):
     recordgen.write([{"a": 0, "b": b"", "l": [1]}, {"a": None, "b": b""}], tmp_path / "out")
     assert [parse_example(record) for record in records_of(tmp_path / "out")] == [
         {"a": [0], "b": [b""], "l": [1]},
@@ -214,8 +203,7 @@ def test_what_is_left_out_is_not_there(tmp_path: Path) -> None:
     ]
 
 
-def test_list_without_key_first(tmp_path: Path) -> None:
-    """The key of a list may be missing in the first records."""
+def test_the_key_of_a_list_may_be_missing_first(tmp_path):
     result = recordgen.write([{"a": 0}, {"a": 0, "l": ["x"]}], tmp_path / "out")
     assert result.dataset.features["l"] == TEXTS
 
@@ -223,13 +211,13 @@ def test_list_without_key_first(tmp_path: Path) -> None:
 class Tensor:
     """An object that looks like a tensor."""
 
-    def numpy(self) -> None: ...
+    def numpy(self): ...
 
 
 class Series:
     """An object that looks like a Series."""
 
-    def __array__(self) -> None: ...
+    def __array__(self): ...
 
 
 # examples, part of the message
@@ -302,10 +290,7 @@ MISFITS = [
 
 
 @pytest.mark.parametrize(("values", "record", "expected", "got", "remedy"), MISFITS)
-def test_misfits(
-    tmp_path: Path, values: list[Any], record: int, expected: str, got: str, remedy: str
-) -> None:
-    """A record that differs from those before it is an error with the difference and the remedy."""
+def test_a_record_that_differs_is_an_error(tmp_path, values, record, expected, got, remedy):
     given_ = [{"y": 0} | ({} if value is NO_KEY else {"x": value}) for value in values]
     with pytest.raises(DataError) as caught:
         recordgen.write(given_, tmp_path / "out")
@@ -315,16 +300,14 @@ def test_misfits(
 
 
 @pytest.mark.parametrize(("examples", "words"), ERRORS)
-def test_errors(tmp_path: Path, examples: list[Any], words: str) -> None:
-    """The error of a value that cannot be stored names record and feature, and nothing is left."""
+def test_a_value_that_cannot_be_stored_is_named(tmp_path, examples, words):
     with pytest.raises(DataError) as caught:
         recordgen.write(examples, tmp_path / "out")
     assert words in str(caught.value)
     assert tree_bytes(tmp_path) == {}
 
 
-def test_no_examples(tmp_path: Path) -> None:
-    """No examples are an error, not an empty dataset."""
+def test_no_examples_are_an_error(tmp_path):
     with pytest.raises(NothingToConvertError, match="there are no examples"):
         recordgen.write(iter(()), tmp_path / "out")
     assert tree_bytes(tmp_path) == {}
@@ -346,15 +329,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "words"), WRONG)
-def test_wrong_arguments(tmp_path: Path, arguments: dict[str, Any], words: str) -> None:
-    """A wrong argument is an error before anything is written."""
+def test_a_wrong_argument_is_an_error_before_anything_is_written(tmp_path, arguments, words):
     with pytest.raises(UsageError) as caught:
         recordgen.write(**{"examples": [{"x": 1}], "output": tmp_path / "out", **arguments})
     assert words in str(caught.value)
     assert not (tmp_path / "out").exists()
 
 
-def examples(count: int, start: int = 0) -> Iterator[dict[str, Any]]:
+def examples(count, start=0):
     """Return small and large values of every kind, all different."""
     for n in range(start, start + count):
         random = np.random.default_rng(n)
@@ -369,10 +351,7 @@ def examples(count: int, start: int = 0) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 @pytest.mark.parametrize("shards", [None, 1, 3])
-def test_same_bytes_whatever_the_workers(
-    tmp_path: Path, shards: int | None, compression: str
-) -> None:
-    """The number of workers does not affect the bytes."""
+def test_same_bytes_whatever_the_workers(tmp_path, shards, compression):
     for workers in (1, 4):
         recordgen.write(
             examples(300),
@@ -384,8 +363,7 @@ def test_same_bytes_whatever_the_workers(
     assert tree_bytes(tmp_path / "1") == tree_bytes(tmp_path / "4")
 
 
-def test_layout_and_dataset(tmp_path: Path) -> None:
-    """Names, counts, sizes and digests in dataset.json match the files."""
+def test_names_counts_sizes_and_digests_match_the_files(tmp_path):
     result = recordgen.write(examples(100), tmp_path / "out", shards=3)
     names = [f"Split-train/data_tfrecord-0000{n}-of-00003" for n in range(3)]
     assert sorted(tree_bytes(tmp_path / "out")) == [
@@ -408,8 +386,7 @@ def test_layout_and_dataset(tmp_path: Path) -> None:
     assert dataset.features["image"] == FeatureSpec("uint8", shape=(40, 40, 3))
 
 
-def test_dataset_without_features(tmp_path: Path) -> None:
-    """A dataset.json without features, such as a converted one, is read and kept without them."""
+def test_a_dataset_without_features_is_read_and_kept(tmp_path):
     recordgen.write([{"x": 1}], tmp_path / "out")
     path = tmp_path / "out" / "dataset.json"
     values = json.loads(path.read_text())
@@ -420,8 +397,7 @@ def test_dataset_without_features(tmp_path: Path) -> None:
     assert json.loads(json.dumps(dataset.to_json())) == values
 
 
-def test_gzip_has_the_same_digests(tmp_path: Path) -> None:
-    """Equal digests mean equal records, compressed or not."""
+def test_gzip_has_the_same_digests(tmp_path):
     plain = recordgen.write(examples(20), tmp_path / "plain").dataset
     packed = recordgen.write(examples(20), tmp_path / "gzip", compression="gzip").dataset
     digests = [[s.digest for s in d.splits["train"].shards] for d in (plain, packed)]
@@ -430,15 +406,13 @@ def test_gzip_has_the_same_digests(tmp_path: Path) -> None:
     assert records_of(tmp_path / "plain") == records_of(tmp_path / "gzip")
 
 
-def test_never_an_empty_shard(tmp_path: Path) -> None:
-    """With fewer examples than shards, there are as many shards as examples."""
+def test_never_an_empty_shard(tmp_path):
     shards = recordgen.write(examples(2), tmp_path / "out", shards=8).dataset.splits["train"].shards
     assert [shard.examples for shard in shards] == [1, 1]
     assert shards[1].file == "Split-train/data_tfrecord-00001-of-00002"
 
 
-def test_more_shards_when_these_are_full(tmp_path: Path) -> None:
-    """Without ``shards``, eight more are opened when the open ones are full."""
+def test_more_shards_when_these_are_full(tmp_path):
     record = serialize_example({"x": bytes(1000)})
     staging = Staging(str(tmp_path))
     with ShardedWriter(
@@ -450,10 +424,8 @@ def test_more_shards_when_these_are_full(tmp_path: Path) -> None:
     assert [shard.examples for shard in written] == [3] * 8 + [2, 2] + [1] * 6
 
 
-def test_arrays_may_be_reused(tmp_path: Path) -> None:
-    """A generator may reuse the same array."""
-
-    def reusing() -> Iterator[dict[str, Any]]:
+def test_arrays_may_be_reused(tmp_path):
+    def reusing():
         raw, floats = np.zeros(5000, np.uint8), np.zeros(5000, np.float32)
         for n in range(50):
             raw[:] = floats[:] = n
@@ -464,8 +436,7 @@ def test_arrays_may_be_reused(tmp_path: Path) -> None:
         assert set(values["raw"]) == set(values["floats"]) == {n}
 
 
-def test_splits_are_added_and_replaced(tmp_path: Path) -> None:
-    """A second split does not change the first; overwrite replaces only one split."""
+def test_splits_are_added_and_replaced(tmp_path):
     out = tmp_path / "out"
     recordgen.write(examples(20), out)
     train = tree_bytes(out / "Split-train")
@@ -493,8 +464,7 @@ def test_splits_are_added_and_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("splits", [["train"], ["eval", "train"]], ids=["alone", "beside"])
-def test_other_files_stay(splits: list[str], tmp_path: Path) -> None:
-    """overwrite removes only Recordgen's files: shards, and files about the older dataset."""
+def test_other_files_stay(splits, tmp_path):
     out = tmp_path / "out"
     for split in splits:
         recordgen.write(examples(9), out, split=split)
@@ -520,10 +490,7 @@ UNLIKE = [
 
 
 @pytest.mark.parametrize(("first", "second", "words"), UNLIKE)
-def test_splits_have_the_same_features(
-    tmp_path: Path, first: list[Any], second: list[Any], words: str
-) -> None:
-    """A split with different features is refused at the record that differs."""
+def test_splits_have_the_same_features(tmp_path, first, second, words):
     out = tmp_path / "out"
     recordgen.write(first, out)
     before = tree_bytes(out)
@@ -534,8 +501,7 @@ def test_splits_have_the_same_features(
     assert tree_bytes(out) == before
 
 
-def test_a_split_may_be_less_varied(tmp_path: Path) -> None:
-    """A list that varies in one split may be of one length, a scalar or missing in another."""
+def test_a_split_may_be_less_varied(tmp_path):
     out = tmp_path / "out"
     recordgen.write([{"x": [1], "y": 1, "z": [b""]}, {"x": [1, 2], "y": None, "z": []}], out)
     found = recordgen.write([{"x": [3], "y": 2}], out, split="eval").dataset.features
@@ -547,8 +513,7 @@ def test_a_split_may_be_less_varied(tmp_path: Path) -> None:
     read_back(out, "eval")
 
 
-def test_other_outputs_are_not_touched(tmp_path: Path) -> None:
-    """A dataset of another task, another compression and other folders are refused."""
+def test_other_outputs_are_not_touched(tmp_path):
     out = tmp_path / "out"
     recordgen.write([{"x": 1}], out)
     with pytest.raises(UsageError, match="compression must be none as in the other splits"):
@@ -570,12 +535,8 @@ def test_other_outputs_are_not_touched(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("mine"), DataError("theirs")])
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_an_interrupted_run_leaves_what_was_there(
-    tmp_path: Path, error: BaseException, compression: str
-) -> None:
-    """An exception of the iterable is passed on unchanged; the output stays as before."""
-
-    def failing() -> Iterator[dict[str, Any]]:
+def test_an_interrupted_run_leaves_what_was_there(tmp_path, error, compression):
+    def failing():
         yield from examples(200)
         raise error
 
@@ -593,8 +554,7 @@ def test_an_interrupted_run_leaves_what_was_there(
         assert tree_bytes(out) == before
 
 
-def test_a_killed_run_is_not_finished(tmp_path: Path) -> None:
-    """A killed run leaves no dataset and no split; the next run needs no overwrite."""
+def test_a_killed_run_is_not_finished(tmp_path):
     code = (
         "import os, recordgen\n"
         "def dying():\n"
@@ -616,8 +576,7 @@ def test_a_killed_run_is_not_finished(tmp_path: Path) -> None:
     ]
 
 
-def test_what_a_run_moved_before_it_died_is_replaced(tmp_path: Path) -> None:
-    """After a killed and a failed run, shards without a dataset.json can be overwritten."""
+def test_what_a_run_moved_before_it_died_is_replaced(tmp_path):
     out = tmp_path / "out"
     stale = out / "Split-train" / "data_tfrecord-00000-of-00009"
     stale.parent.mkdir(parents=True)
@@ -633,8 +592,7 @@ def test_what_a_run_moved_before_it_died_is_replaced(tmp_path: Path) -> None:
     assert not (out / ".recordgen-staging").exists()
 
 
-def test_interrupt_by_a_signal(tmp_path: Path) -> None:
-    """Ctrl-C ends a script without a main guard, and nothing is left."""
+def test_interrupt_by_a_signal(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import itertools, recordgen, signal\n"
@@ -661,16 +619,14 @@ def test_interrupt_by_a_signal(tmp_path: Path) -> None:
     assert tree_bytes(tmp_path / "out") == {}
 
 
-def test_from_standard_input(tmp_path: Path) -> None:
-    """write works if there is no file to import again: a notebook, python - < script."""
+def test_from_standard_input(tmp_path):
     code = f"import recordgen; recordgen.write([{{'x': 1}}] * 100, {str(tmp_path / 'out')!r})"
     done = run_python("-W", "ignore", "-", input=code)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(records_of(tmp_path / "out")) == 100
 
 
-def test_other_storage(tmp_path: Path) -> None:
-    """All file systems of fsspec can be written to, with the same bytes."""
+def test_every_file_system_gets_the_same_bytes(tmp_path):
     url = "memory://write-test/out"
     try:
         recordgen.write(examples(50), url)
@@ -688,8 +644,7 @@ def test_other_storage(tmp_path: Path) -> None:
         storage.remove("memory://write-test")
 
 
-def test_storage_errors(tmp_path: Path) -> None:
-    """An output that cannot be written is a StorageError before the first example is taken."""
+def test_an_output_that_cannot_be_written_fails_before_the_first_example(tmp_path):
     (tmp_path / "file").write_text("")
     taken = examples(1)
     with pytest.raises(StorageError, match="cannot write"):
@@ -697,8 +652,7 @@ def test_storage_errors(tmp_path: Path) -> None:
     assert next(taken)["label"] == 0
 
 
-def test_inspect_shows_them(tmp_path: Path) -> None:
-    """inspect, as a function and as a command, shows the features of any example."""
+def test_inspect_shows_written_features(tmp_path):
     out = str(tmp_path / "out")
     recordgen.write([{"x": 1, "l": [1, 2], "t": "text", "e": b""}] * 2, out, shards=1)
     assert [record.features for record in inspect(out)] == [

@@ -1,9 +1,6 @@
 """Warnings about labels and splits of accepted data."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -27,7 +24,7 @@ UNMEASURED = "1 labels have no image in split eval, so no measure counts them: '
 SHARES = ("IMBALANCE", "LABEL_DRIFT")
 
 # examples by label of each split, labels of the vocabulary, the warnings about both
-LABELS: list[tuple[dict[str, dict[str, int]], tuple[str, ...], list[str]]] = [
+LABELS = [
     ({"train": {"a": 30, "b": 20}, "eval": {"a": 9, "b": 1}}, ("a", "b"), []),
     ({"train": {"a": 30, "b": 20}, "eval": {"a": 9}}, ("a", "b"), [UNMEASURED]),
     ({"train": {"a": 30}, "eval": {"a": 9, "b": 20}}, ("a", "b"), [UNTRAINED]),
@@ -60,10 +57,7 @@ LABELS: list[tuple[dict[str, dict[str, int]], tuple[str, ...], list[str]]] = [
 
 
 @pytest.mark.parametrize(("counts", "labels", "warnings"), LABELS)
-def test_labels_and_splits(
-    counts: Mapping[str, Mapping[str, int]], labels: tuple[str, ...], warnings: list[str]
-) -> None:
-    """A label that train or eval lacks, and a missing eval, give one sentence each."""
+def test_a_missing_label_or_split_gives_one_sentence(counts, labels, warnings):
     splits = {
         name: Split(sum(by_label.values()), 0, by_label, ()) for name, by_label in counts.items()
     }
@@ -73,10 +67,7 @@ def test_labels_and_splits(
     assert [text for code, text in found if code not in SHARES] == warnings
 
 
-def test_a_class_without_training_examples(
-    make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """check and convert show the warning, dataset.json keeps it, and an append can remove it."""
+def test_a_class_without_training_examples_is_a_warning_until_an_append(make_csv, tmp_path, capsys):
     lines = [f"{use},{n}.mp4,x" for n, use in enumerate(["TRAIN"] * 12 + ["VALIDATION"] * 3)]
     lines += [f"TEST,{n}.mp4,y" for n in range(20, 32)]
     source, output = make_csv(lines), tmp_path / "out"

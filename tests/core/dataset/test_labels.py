@@ -1,16 +1,11 @@
 """Vocabularies: the number of each label, in a new dataset and in one that grows."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen import convert
-from recordgen.core.dataset.manifest import Dataset, read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import (
     Vocabulary,
     build_vocabulary,
@@ -21,7 +16,7 @@ from recordgen.errors import DataError, SourceError, UsageError
 from tests.conftest import stored_examples
 
 
-def numbers(count: int) -> Vocabulary:
+def numbers(count):
     """Return the vocabulary of the whole numbers below ``count``."""
     return Vocabulary("integer", tuple(map(str, range(count))))
 
@@ -46,8 +41,7 @@ VOCABULARIES = [
 
 
 @pytest.mark.parametrize(("labels", "mode", "expected"), VOCABULARIES)
-def test_vocabulary(labels: list[str], mode: str, expected: Vocabulary) -> None:
-    """Text is sorted; whole numbers keep their value, including 0."""
+def test_text_is_sorted_and_whole_numbers_keep_their_value(labels, mode, expected):
     found = build_vocabulary(labels, mode)
     assert found == expected
     assert [found.names[found.index(label)] for label in labels] == labels
@@ -62,8 +56,7 @@ SPARSE = [
 
 
 @pytest.mark.parametrize(("labels", "start"), SPARSE)
-def test_sparse_numbers_become_text_with_a_warning(labels: list[str], start: str) -> None:
-    """Zip codes become text, unless the user forces numbers."""
+def test_sparse_numbers_become_text_with_a_warning(labels, start):
     end = "too sparse to keep; they are numbered as text (labels=integer keeps them)"
     expected = Vocabulary("text", tuple(sorted(labels)), (f"{start}, {end}",))
     assert build_vocabulary(labels) == expected
@@ -71,8 +64,7 @@ def test_sparse_numbers_become_text_with_a_warning(labels: list[str], start: str
     assert build_vocabulary(labels, "integer").index(largest) == int(largest)
 
 
-def test_numbers_that_are_forced() -> None:
-    """labels=integer refuses labels that are not numbers, and absurdly large ones."""
+def test_forced_numbers_refuse_other_and_huge_labels():
     with pytest.raises(DataError) as caught:
         build_vocabulary(["1", "cat"], "integer")
     assert str(caught.value) == (
@@ -94,8 +86,7 @@ LABELS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=9)
 
 
 @given(LABELS, LABELS)
-def test_numbers_of_labels_stay(old: set[str], new: set[str]) -> None:
-    """Extending never moves an existing label; new labels follow, sorted."""
+def test_numbers_of_labels_stay(old, new):
     known = Vocabulary("text", tuple(sorted(old)))
     expected = Vocabulary("text", (*sorted(old), *sorted(new - old)))
     assert extend_vocabulary(known, new) == expected
@@ -117,8 +108,7 @@ WHOLE_NUMBERS = [
 
 
 @pytest.mark.parametrize(("known", "new", "size"), WHOLE_NUMBERS)
-def test_whole_numbers_stay_themselves(known: int, new: list[str], size: int) -> None:
-    """A number is its own index, in a growing dataset, too."""
+def test_whole_numbers_stay_themselves(known, new, size):
     assert extend_vocabulary(numbers(known), new) == numbers(size)
 
 
@@ -135,8 +125,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("known", "new", "words"), REFUSED)
-def test_labels_that_do_not_go_with_numbers(known: int, new: list[str], words: str) -> None:
-    """A label that is no number, or far larger than the others, is refused with the remedy."""
+def test_a_label_that_does_not_go_with_numbers_is_refused(known, new, words):
     start = "the existing labels are whole numbers" + (" " if words[0] == "u" else "")
     with pytest.raises(DataError) as caught:
         extend_vocabulary(numbers(known), new)
@@ -153,8 +142,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("text", "expected"), FILES, ids=["text", "Windows", "numbers", "mixed"])
-def test_labels_of_a_file(text: str, expected: Vocabulary) -> None:
-    """Each line is a label, and its index is the label's number."""
+def test_each_line_of_a_file_is_a_label_with_its_index(text, expected):
     assert parse_labels(text, "labels.txt") == expected
 
 
@@ -170,17 +158,14 @@ def test_labels_of_a_file(text: str, expected: Vocabulary) -> None:
     ],
     ids=["empty", "gap", "twice"],
 )
-def test_files_that_are_no_vocabulary(text: str, message: str) -> None:
-    """An empty line, or a label with two numbers, is an error with its line."""
+def test_a_file_that_is_no_vocabulary_is_an_error_with_its_line(text, message):
     with pytest.raises(DataError) as caught:
         parse_labels(text, "labels.txt")
     assert str(caught.value) == message
 
 
-def test_numbers_stay_from_one_output_to_the_next(tmp_path: Path) -> None:
-    """Labels of an output or a file keep their numbers, even if unused; new labels follow."""
-
-    def converted(name: str, *labels: str, **options: Any) -> Dataset:
+def test_numbers_stay_from_one_output_to_the_next(tmp_path):
+    def converted(name, *labels, **options):
         rows = [f"TRAIN,{number} words on {label},{label}\n" for number, label in enumerate(labels)]
         (tmp_path / f"{name}.csv").write_text("".join(rows))
         task = {"task": "text_classification", "lint": "-ALL"}

@@ -1,14 +1,9 @@
 """``dataset.json`` from elsewhere: whatever was changed, commands end without a traceback."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,10 +25,10 @@ INPUTS = [
 ]
 
 # Values of any type, and some that are too large or mean something else.
-WRONG: list[Any] = [None, True, -1, 2**70, 1.5, "", "x\0", "../../x", [], [None], {}, {"x": {}}]
+WRONG = [None, True, -1, 2**70, 1.5, "", "x\0", "../../x", [], [None], {}, {"x": {}}]
 
 
-def changes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def changes(value, path=()):
     """Yield each place in a JSON value with each wrong value; ``...`` removes it."""
     if not isinstance(value, dict | list):
         return
@@ -44,7 +39,7 @@ def changes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any,
         yield from changes(item, (*path, key))
 
 
-def changed(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
+def changed(value, path, wrong):
     """Return a copy of a JSON value with another value at one place."""
     value = copy.deepcopy(value)
     inner = value
@@ -58,7 +53,7 @@ def changed(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
 
 
 @pytest.fixture(scope="module", params=INPUTS, ids=lambda case: case[0])
-def output(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def output(request, tmp_path_factory):
     task, lines, options = request.param
     folder = tmp_path_factory.mktemp(task)
     for seed, name in enumerate("ab"):
@@ -68,7 +63,7 @@ def output(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return folder / "out"
 
 
-DOORS: list[Callable[[str, str], list[str]]] = [
+DOORS = [
     lambda place, _: ["report", place],
     lambda place, _: ["inspect", place, "--source", "a.csv"],
     lambda place, _: ["export", "card", place, "--overwrite"],
@@ -80,8 +75,7 @@ DOORS: list[Callable[[str, str], list[str]]] = [
 TRIED = 40  # changes that are no error in read_dataset: one in so many goes to the next command
 
 
-def test_any_change(output: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A field that is missing, huge or of another type is an error, or does no harm."""
+def test_any_change_of_a_field_is_an_error_or_harmless(output, tmp_path, capsys):
     values = json.loads((output / "dataset.json").read_text())
     copied = tmp_path / "out"
     shutil.copytree(output, copied)
@@ -100,7 +94,7 @@ def test_any_change(output: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 # A change, the words of the error.
-ERRORS: list[tuple[tuple[Any, ...], Any, str]] = [
+ERRORS = [
     (("splits",), ..., "'splits' is missing"),
     (("seed",), 2**70, "seed must be a number of 64 bits"),
     (("label_kind",), "x", "label_kind must be one of text, integer, none"),
@@ -123,10 +117,7 @@ ERRORS: list[tuple[tuple[Any, ...], Any, str]] = [
 
 
 @pytest.mark.parametrize(("path", "wrong", "words"), ERRORS, ids=range(len(ERRORS)))
-def test_what_is_wrong(
-    output: Path, tmp_path: Path, path: tuple[Any, ...], wrong: Any, words: str
-) -> None:
-    """The error names the field, and what it must be."""
+def test_an_error_names_the_field_and_what_it_must_be(output, tmp_path, path, wrong, words):
     values = json.loads((output / "dataset.json").read_text())
     (tmp_path / "dataset.json").write_text(json.dumps(changed(values, path, wrong)))
     with pytest.raises(

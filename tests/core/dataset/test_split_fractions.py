@@ -1,10 +1,5 @@
 """Split fractions: the hashes of each split; names of splits; eval_from."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -32,8 +27,7 @@ SHARES = [
 
 
 @pytest.mark.parametrize(("weights", "splits"), SHARES)
-def test_each_split_owns_its_share(weights: tuple[int, ...], splits: list[str]) -> None:
-    """The first and the last hash of each share belong to it, and a share of 0 has none."""
+def test_each_split_owns_its_share(weights, splits):
     fractions = SplitFractions(SPLITS[: len(weights)], weights)
     starts = [-(-(number << 64) // len(splits)) for number in range(len(splits) + 1)]
     assert starts[-1] == 1 << 64
@@ -46,13 +40,11 @@ FRACTIONS = [("1", (1,)), ("90,10", (90, 10)), ("80, 10,10", (80, 10, 10)), ("0,
 
 
 @pytest.mark.parametrize(("text", "weights"), FRACTIONS)
-def test_fractions_as_text(text: str, weights: tuple[int, ...]) -> None:
-    """One to three whole numbers are for train, eval and test, in this order."""
+def test_one_to_three_numbers_are_train_eval_and_test(text, weights):
     assert SplitFractions.parse(text) == SplitFractions(SPLITS[: len(weights)], weights)
 
 
-def test_fractions_of_other_splits() -> None:
-    """Splits may have any names; dataset.json records them with their weights."""
+def test_splits_of_any_name_have_their_weights():
     fractions = SplitFractions(("day", "night"), (3, 1))
     assert str(fractions) == "day:3,night:1"
     assert chosen(fractions, (3 << 62) - 1) == "day"
@@ -89,20 +81,18 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("make", "message"), WRONG, ids=range(len(WRONG)))
-def test_wrong_fractions(make, message: str) -> None:
-    """The error describes the problem, and has the given value."""
+def test_a_wrong_fraction_is_an_error_with_its_value(make, message):
     with pytest.raises(UsageError) as caught:
         make()
     assert str(caught.value) == message
 
 
-def test_order_of_splits() -> None:
-    """train, eval and test come first, whatever the names of other splits."""
+def test_train_eval_and_test_come_first():
     names = ["test", "a", "zebra", "eval", "b", "train"]
     assert sorted(names, key=split_order) == ["train", "eval", "test", "a", "b", "zebra"]
 
 
-def test_a_label_is_no_split(tmp_path: Path) -> None:
+def test_a_label_is_no_split(tmp_path):
     """Whether a folder holds a split depends on where the tree of folders begins."""
     image = tmp_path / "DEV" / "cat" / "a.jpg"
     image.parent.mkdir(parents=True)
@@ -125,8 +115,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("name", "split"), NAMES)
-def test_names_of_splits(name: str, split: str) -> None:
-    """A word of ML_USE names its split; other names, and words without a split, stay."""
+def test_words_of_ml_use_name_their_split(name, split):
     assert split_named(name) == split
 
 
@@ -141,8 +130,7 @@ EVAL_FROM = [
 
 
 @pytest.mark.parametrize(("text", "option"), EVAL_FROM)
-def test_forms_of_eval_from(text: str, option: str) -> None:
-    """A split may have any spelling of ML_USE or another name; one spelling is recorded."""
+def test_every_spelling_of_eval_from_is_recorded_alike(text, option):
     assert ConvertOptions(eval_from=text).recorded()["eval_from"] == option
 
 
@@ -161,8 +149,7 @@ def test_forms_of_eval_from(text: str, option: str) -> None:
         "unassigned:5",
     ],
 )
-def test_wrong_forms_of_eval_from(text: str) -> None:
-    """The error has the expected form and the given value."""
+def test_a_wrong_eval_from_is_an_error_with_its_value(text):
     with pytest.raises(UsageError) as caught:
         ConvertOptions(eval_from=text)
     assert str(caught.value) == (
@@ -171,8 +158,7 @@ def test_wrong_forms_of_eval_from(text: str) -> None:
     )
 
 
-def test_shares_grow_and_go_by_the_lower_bits() -> None:
-    """A larger share includes the rows of a smaller one; the upper bits assign splits."""
+def test_shares_grow_and_go_by_the_lower_bits():
     hashes = [n << 54 | n << 22 for n in range(1024)]  # both halves from 0 to their ends
     few, many = moved("a:10", "a", hashes), moved("a:50", "a", hashes)
     assert (len(few), len(many)) == (103, 512)
@@ -182,7 +168,7 @@ def test_shares_grow_and_go_by_the_lower_bits() -> None:
     assert moved("a:50", "test", [0]) == set()
 
 
-def moved(share: str, split: str, hashes: list[int]) -> set[int]:
+def moved(share, split, hashes):
     """Return the split hashes of the rows of a split that ``share`` moves to ``eval``."""
     rows = [
         PlacedRow(n, split_hash, "a.csv", n, split, f"{n}", "x")
@@ -228,7 +214,7 @@ GIVEN = [
 
 
 @pytest.mark.parametrize(("given", "shares"), GIVEN)
-def test_shares_as_python_values(given: Any, shares: str | None) -> None:
+def test_shares_as_python_values(given, shares):
     for make in (
         lambda: make_options({"split": given}).split.fractions,
         lambda: ConvertOptions(split=given).split.fractions,

@@ -1,10 +1,6 @@
 """One table of words names splits in every format; near misses are suggested."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -27,42 +23,42 @@ IMAGE, TEXT = ImageClassification(), TextClassification()
 OPTIONS = {"adjusted": Adjustments(), "source": "f"}
 
 
-def of_csv(word: str, folder: Path) -> Row | Reject:
+def of_csv(word, folder):
     [row] = LineParser.parse_lines([f"{word},a.jpg,cat".encode()], task=IMAGE, **OPTIONS)
     return row
 
 
-def of_header(word: str, folder: Path) -> Row | Reject:
+def of_header(word, folder):
     lines = [b"image,split,label", f"a.jpg,{word},cat".encode()]
     [row] = LineParser.parse_lines(lines, task=IMAGE, **OPTIONS)
     return row
 
 
-def of_text(word: str, folder: Path) -> Row | Reject:
+def of_text(word, folder):
     [row] = TextParser.parse_lines([f"{word},So good,praise".encode()], task=TEXT, **OPTIONS)
     return row
 
 
-def of_jsonl(word: str, folder: Path) -> Row | Reject:
+def of_jsonl(word, folder):
     labels = {"aiplatform.googleapis.com/ml_use": word}
     line = json.dumps({"imageGcsUri": "a.jpg", "dataItemResourceLabels": labels})
     [row] = automl_jsonl.parse_lines([line.encode()], task=IMAGE, **OPTIONS)
     return row
 
 
-def of_dataframe(word: str, folder: Path) -> Row | Reject:
+def of_dataframe(word, folder):
     frame = pd.DataFrame({"split": [word], "image_uri": ["a.jpg"], "label": ["cat"]})
     [row] = dataframe_rows(frame, IMAGE, Adjustments())
     return row
 
 
-def of_schema(word: str, folder: Path) -> Row | Reject:
+def of_schema(word, folder):
     task = task_for(ConvertOptions(schema='{"set": "split", "n": "int"}'))
     [row] = declared.DeclaredParser.parse_lines([f"{word},1".encode()], task=task, **OPTIONS)
     return row
 
 
-def of_table(word: str, folder: Path) -> Row | Reject:
+def of_table(word, folder):
     path = folder / "a.csv"
     path.write_text(f"fold,n\ntrain,1\n{word},2\n")
     options = ConvertOptions(task="tabular", columns="split=fold")
@@ -72,7 +68,7 @@ def of_table(word: str, folder: Path) -> Row | Reject:
     return row
 
 
-def of_folder(word: str, folder: Path) -> Row | Reject:
+def of_folder(word, folder):
     (folder / word / "cat").mkdir(parents=True)
     (folder / word / "cat/a.jpg").touch()
     options = ConvertOptions(task="image_classification", format="folder")
@@ -91,10 +87,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_words_name_splits_at_every_door(
-    door: Callable[[str, Path], Row | Reject], tmp_path: Path
-) -> None:
-    """Each word means the same split in every format, in any case."""
+def test_words_name_splits_at_every_door(door, tmp_path):
     for split, words in WORDS.items():
         for word in words:
             (tmp_path / word).mkdir()
@@ -104,8 +97,7 @@ def test_words_name_splits_at_every_door(
 
 
 @pytest.mark.parametrize("door", [door for door in DOORS if door is not of_folder])
-def test_a_near_miss_is_named(door: Callable[[str, Path], Row | Reject], tmp_path: Path) -> None:
-    """A misspelt word rejects its row, and the message suggests the right word."""
+def test_a_near_miss_is_named(door, tmp_path):
     row = door("TRIAN", tmp_path)
     assert isinstance(row, Reject)
     assert row.code == "unknown_ml_use"
@@ -113,13 +105,12 @@ def test_a_near_miss_is_named(door: Callable[[str, Path], Row | Reject], tmp_pat
 
 
 # word, the suggested word
-NEAR: list[tuple[str, str | None]] = [("validaton", "VALIDATION"), ("TSET", "TEST")]
+NEAR = [("validaton", "VALIDATION"), ("TSET", "TEST")]
 NEAR += [("vaildation", "VALIDATION"), ("cat", None), ("dogs", None)]
 
 
 @pytest.mark.parametrize(("word", "meant"), NEAR)
-def test_near_words(word: str, meant: str | None) -> None:
-    """Only words close to a published word get a suggestion."""
+def test_only_words_close_to_a_published_one_get_a_suggestion(word, meant):
     hint = f"; did you mean {meant}?" if meant else ""
     with pytest.raises(ValueError) as caught:  # noqa: PT011 -- the whole message is compared
         parse_ml_use(word)

@@ -1,10 +1,7 @@
 """Appending: existing examples stay, new ones are added, and no example is there twice."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +13,13 @@ from recordgen import convert, read_dataset, storage
 from recordgen.cli import main
 from recordgen.console.summaries import conversion_summary
 from recordgen.conversion.api import plan
-from recordgen.core.dataset.manifest import Dataset, dataset_digest
+from recordgen.core.dataset.manifest import dataset_digest
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.runs import lease
 from recordgen.core.runs.staging import STAGING, Staging
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.payloads import resizing
-from recordgen.results import ConversionResult
 from tests.conftest import encoded, exif_of, noise, stored_examples
 
 pytestmark = pytest.mark.outside
@@ -32,7 +28,7 @@ OPTIONS = {"shard_mb": 0.01, "max_reject_fraction": 1.0}
 
 
 @pytest.fixture(scope="module")
-def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def lines(tmp_path_factory):
     """Return rows of 300 digits, with absolute paths; a third of them name their split."""
     folder = tmp_path_factory.mktemp("digits")
     source = Path(write_digits(str(folder), 300))
@@ -42,15 +38,15 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     ]
 
 
-def write(folder: Path, name: str, lines: list[str]) -> str:
+def write(folder, name, lines):
     path = folder / name
     path.write_text("".join(f"{line}\n" for line in lines))
     return str(path)
 
 
-def records(output: Path) -> dict[str, tuple[str, bytes, int]]:
+def records(output):
     """Return split, label and label number by uri, of all shards that dataset.json names."""
-    found: dict[str, tuple[str, bytes, int]] = {}
+    found = {}
     for name, values in stored_examples(output):
         keys = ("source_id", "class/text", "class/label")
         [uri], [text], [number] = (values[f"image/{key}"] for key in keys)
@@ -59,12 +55,12 @@ def records(output: Path) -> dict[str, tuple[str, bytes, int]]:
     return found
 
 
-def files(output: Path) -> dict[str, bytes]:
+def files(output):
     """Return the bytes of all shards in the output."""
     return {str(path.relative_to(output)): path.read_bytes() for path in output.glob("Split-*/*")}
 
 
-def consistent(dataset: Dataset, output: Path) -> bool:
+def consistent(dataset, output):
     """Check that dataset.json, the files and labels.txt agree."""
     named = {shard.file: shard for split in dataset.splits.values() for shard in split.shards}
     counted = {file: len(list(RECORDS.read(str(output / file)))) for file in named}
@@ -79,8 +75,7 @@ def consistent(dataset: Dataset, output: Path) -> bool:
     )
 
 
-def test_new_rows_are_added(tmp_path: Path, lines: list[str]) -> None:
-    """Old shards, splits and label numbers stay byte for byte; new labels come last."""
+def test_appended_rows_change_no_byte_of_old_shards(tmp_path, lines):
     some = [line for line in lines if not line.endswith(("digit0", "digit5"))][:150]
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", some), out, **OPTIONS)
@@ -103,8 +98,7 @@ def test_new_rows_are_added(tmp_path: Path, lines: list[str]) -> None:
     }
 
 
-def test_nothing_new(tmp_path: Path, lines: list[str]) -> None:
-    """Appending the same rows again succeeds and leaves every shard as it is."""
+def test_appending_the_same_rows_changes_nothing(tmp_path, lines):
     out = tmp_path / "out"
     source = write(tmp_path, "one.csv", lines[:50])
     first = convert(source, out, **OPTIONS)
@@ -117,16 +111,14 @@ def test_nothing_new(tmp_path: Path, lines: list[str]) -> None:
     assert consistent(again.dataset, out)
 
 
-def test_append_to_nothing_is_a_conversion(tmp_path: Path, lines: list[str]) -> None:
-    """The first of several runs needs no other flag."""
+def test_append_to_nothing_is_a_conversion(tmp_path, lines):
     source = write(tmp_path, "one.csv", lines[:50])
     convert(source, tmp_path / "one", append=True, **OPTIONS)
     convert(source, tmp_path / "other", **OPTIONS)
     assert files(tmp_path / "one") == files(tmp_path / "other")
 
 
-def test_rows_that_contradict_are_rejected(tmp_path: Path, lines: list[str]) -> None:
-    """The reject of a row with another label or split names the shard of its example."""
+def test_rows_that_contradict_are_rejected(tmp_path, lines):
     out = tmp_path / "out"
     bad = "no/such.jpg,digit1"
     convert(write(tmp_path, "one.csv", [*lines[:40], bad]), out, **OPTIONS)
@@ -147,8 +139,7 @@ def test_rows_that_contradict_are_rejected(tmp_path: Path, lines: list[str]) -> 
     assert result.counts["rows_existing"] == 1
 
 
-def test_shards_by_label(tmp_path: Path, lines: list[str]) -> None:
-    """New shards of a label come after all others, and have its label."""
+def test_new_shards_of_a_label_come_last(tmp_path, lines):
     out = tmp_path / "out"
     options = {**OPTIONS, "shard_by": "label"}
     convert(write(tmp_path, "one.csv", lines[:100]), out, **options)
@@ -165,8 +156,7 @@ def test_shards_by_label(tmp_path: Path, lines: list[str]) -> None:
             assert texts == {(shard.label or "").encode()}
 
 
-def test_spans_into_another_storage(tmp_path: Path, lines: list[str]) -> None:
-    """Appending works on any storage that fsspec can write."""
+def test_spans_into_another_storage(tmp_path, lines):
     out = f"memory://append-{tmp_path.name}/out"
     try:
         convert(write(tmp_path, "one.csv", lines[:60]), out, **OPTIONS)
@@ -178,8 +168,7 @@ def test_spans_into_another_storage(tmp_path: Path, lines: list[str]) -> None:
         storage.remove(out)
 
 
-def test_a_run_that_died_while_it_moved_shards(tmp_path: Path, lines: list[str]) -> None:
-    """Shards that no dataset.json names are removed by the next run."""
+def test_the_next_run_removes_shards_of_a_dead_one(tmp_path, lines):
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:60]), out, **OPTIONS)
     stray = out / "Split-train" / "data_tfrecord-00099-of-00100"
@@ -189,8 +178,7 @@ def test_a_run_that_died_while_it_moved_shards(tmp_path: Path, lines: list[str])
     assert consistent(result.dataset, out)
 
 
-def test_too_many_rejects_leave_the_dataset(tmp_path: Path, lines: list[str]) -> None:
-    """A run with too many rejects changes nothing."""
+def test_too_many_rejects_leave_the_dataset(tmp_path, lines):
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:60]), out, shard_mb=0.01)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
@@ -201,20 +189,16 @@ def test_too_many_rejects_leave_the_dataset(tmp_path: Path, lines: list[str]) ->
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-def test_append_or_overwrite(tmp_path: Path, lines: list[str]) -> None:
-    """append and overwrite exclude each other."""
+def test_append_and_overwrite_exclude_each_other(tmp_path, lines):
     with pytest.raises(UsageError, match="overwrite and append exclude"):
         convert(
             write(tmp_path, "one.csv", lines[:9]), tmp_path / "out", append=True, overwrite=True
         )
 
 
-def test_a_dataset_in_two_parts_is_that_of_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """dataset.json has the same counts after two runs as after one run over all rows."""
+def test_a_dataset_in_two_parts_is_that_of_one(tmp_path, monkeypatch):
     monkeypatch.setattr(resizing, "_MEASURED_SHARE", 1)  # every JPEG is in the sample
-    lines: list[str] = []
+    lines = []
     for number in range(24):
         exif = exif_of(6 if number % 4 == 1 else 1)
         image = noise(20 + number, 10, seed=number)
@@ -256,18 +240,14 @@ def test_a_dataset_in_two_parts_is_that_of_one(
     )
 
 
-def test_a_broken_dataset_is_refused(tmp_path: Path, lines: list[str]) -> None:
-    """An unreadable dataset.json is an error, and not an empty output."""
+def test_a_broken_dataset_is_refused(tmp_path, lines):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "dataset.json").write_text("{}")
     with pytest.raises(SourceError, match=r"dataset\.json"):
         convert(write(tmp_path, "one.csv", lines[:9]), tmp_path / "out", append=True)
 
 
-def test_dry_run_and_summary(
-    tmp_path: Path, lines: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The command prints the plan, then the added and the kept examples."""
+def test_an_append_prints_plan_added_and_kept_examples(tmp_path, lines, capsys):
     out = str(tmp_path / "out")
     first, second = write(tmp_path, "1.csv", lines[:40]), write(tmp_path, "2.csv", lines[:70])
     assert main(["convert", first, out]) == 0
@@ -283,7 +263,7 @@ def test_dry_run_and_summary(
     assert "Converted 0 images" in capsys.readouterr().out
 
 
-def test_relative_paths_of_another_folder_are_other_images(tmp_path: Path) -> None:
+def test_relative_paths_of_another_folder_are_other_images(tmp_path):
     """Equal relative paths name the same image only below the same folder."""
     for day, count in (("mon", 3), ("tue", 3), ("wed", 1)):
         (tmp_path / day).mkdir()
@@ -308,8 +288,7 @@ def test_relative_paths_of_another_folder_are_other_images(tmp_path: Path) -> No
     assert "absolute paths" in fourth.rejects[0].message
 
 
-def test_a_shard_that_is_gone(tmp_path: Path, lines: list[str]) -> None:
-    """The error names the missing shard, and nothing changes."""
+def test_a_missing_shard_is_named_and_nothing_changes(tmp_path, lines):
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
     gone = sorted(out.glob("Split-train/*"))[0]
@@ -318,8 +297,7 @@ def test_a_shard_that_is_gone(tmp_path: Path, lines: list[str]) -> None:
         convert(write(tmp_path, "two.csv", lines[:60]), out, append=True, **OPTIONS)
 
 
-def test_foreign_files_beside_shards_stay(tmp_path: Path, lines: list[str]) -> None:
-    """append and overwrite remove only files with the name of a shard."""
+def test_foreign_files_beside_shards_stay(tmp_path, lines):
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
     index = out / "Split-train" / "data.idx"
@@ -330,17 +308,14 @@ def test_foreign_files_beside_shards_stay(tmp_path: Path, lines: list[str]) -> N
     assert index.read_text() == "mine"
 
 
-def test_another_run_finishes_in_between(
-    tmp_path: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The existing dataset is read after the lease is taken, when no other run can write."""
+def test_another_run_finishes_in_between(tmp_path, lines, monkeypatch):
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
     two, three = write(tmp_path, "two.csv", lines[40:60]), write(tmp_path, "3.csv", lines[60:90])
     held = lease.held
 
     @contextmanager
-    def held_late(path: str) -> Iterator[None]:
+    def held_late(path):
         """Take the lease, but let another run finish first."""
         monkeypatch.setattr(lease, "held", held)
         convert(two, out, append=True, **OPTIONS)
@@ -355,7 +330,7 @@ def test_another_run_finishes_in_between(
     empty = tmp_path / "empty"
 
     @contextmanager
-    def held_later(path: str) -> Iterator[None]:
+    def held_later(path):
         monkeypatch.setattr(lease, "held", held)
         convert(two, empty, **OPTIONS)
         with held(path):
@@ -367,7 +342,7 @@ def test_another_run_finishes_in_between(
     assert read_dataset(str(empty)).examples == 20
 
 
-def test_an_overwriting_run_died_while_it_moved_shards(tmp_path: Path, lines: list[str]) -> None:
+def test_an_overwriting_run_died_while_it_moved_shards(tmp_path, lines):
     """There is nothing to append to; the interrupted run must be finished first."""
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
@@ -379,8 +354,7 @@ def test_an_overwriting_run_died_while_it_moved_shards(tmp_path: Path, lines: li
     assert list(out.glob("Split-*/*"))
 
 
-def test_advice_is_about_the_whole(tmp_path: Path, lines: list[str]) -> None:
-    """A label that the new part lacks may be in the old part."""
+def test_advice_is_about_the_whole(tmp_path, lines):
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:200]), out, **OPTIONS)
     result = convert(write(tmp_path, "two.csv", lines[:201]), out, append=True, **OPTIONS)
@@ -388,9 +362,8 @@ def test_advice_is_about_the_whole(tmp_path: Path, lines: list[str]) -> None:
     assert not [text for text in result.dataset.warnings if any(word in text for word in words)]
 
 
-def test_result_names_what_it_is(tmp_path: Path, lines: list[str]) -> None:
-    """The first run with append is not reported as an append."""
-    result: ConversionResult = convert(
+def test_the_first_append_is_reported_as_a_conversion(tmp_path, lines):
+    result = convert(
         write(tmp_path, "one.csv", lines[:30]), tmp_path / "out", append=True, **OPTIONS
     )
     assert result.counts["rows_existing"] == 0

@@ -1,11 +1,7 @@
 """Decisions that need all rows: the shares of each class, and copies of a payload."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -29,16 +25,13 @@ from tests.settings import split_settings
 
 MakeCsv = Callable[..., str]
 
-Named = tuple[str, str, "str | None"]  # name, label, split
 BUCKETS = 3
 
 
-def facts_of_rows(
-    rows: Iterable[Named], buckets: int = BUCKETS, seed: int = 0
-) -> dict[int, pa.Table]:
+def facts_of_rows(rows, buckets=BUCKETS, seed=0):
     """Return the facts of rows by bucket."""
     place = placing(seed)
-    found: dict[int, list[Named]] = {number: [] for number in range(buckets)}
+    found = {number: [] for number in range(buckets)}
     for row in rows:
         found[bucket_of(place(row[0]).sort_key, buckets)].append(row)
     return {
@@ -53,11 +46,11 @@ def facts_of_rows(
     }
 
 
-def splits_of(rows: Sequence[Named], buckets: int = BUCKETS, **options: Any) -> dict[str, str]:
+def splits_of(rows, buckets=BUCKETS, **options):
     """Return the split of each row by its name, with ``stratify=label``."""
     chosen = split_settings(stratify="label", **options)
     place = placing(chosen.seed)
-    names: dict[int, list[str]] = {number: [] for number in range(buckets)}
+    names = {number: [] for number in range(buckets)}
     for name, *_ in rows:
         names[bucket_of(place(name).sort_key, buckets)].append(name)
     return {
@@ -67,16 +60,16 @@ def splits_of(rows: Sequence[Named], buckets: int = BUCKETS, **options: Any) -> 
     }
 
 
-def unnamed(counts: Mapping[str, int], start: int = 0) -> list[Named]:
+def unnamed(counts, start=0):
     """Return rows that name no split, with the given number of each label."""
     return [
         (f"{label}{n}", label, None) for label, count in counts.items() for n in range(start, count)
     ]
 
 
-def counted(rows: Sequence[Named], splits: Mapping[str, str]) -> dict[str, Counter[str]]:
+def counted(rows, splits):
     """Return the number of rows of each label in each split."""
-    found: dict[str, Counter[str]] = {}
+    found = {}
     for name, label, _ in rows:
         found.setdefault(label, Counter())[splits[name]] += 1
     return found
@@ -87,8 +80,7 @@ COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 60), min_size=1
 
 
 @given(COUNTS, WEIGHTS)
-def test_each_class_has_its_shares(counts: dict[str, int], weights: list[int]) -> None:
-    """Each split's share of each class is off by less than one example; a share of 0 gets none."""
+def test_each_class_has_its_shares(counts, weights):
     rows = unnamed(counts)
     fractions = SplitFractions(SPLITS[: len(weights)], tuple(weights))
     found = counted(rows, splits_of(rows, split=fractions))
@@ -100,8 +92,7 @@ def test_each_class_has_its_shares(counts: dict[str, int], weights: list[int]) -
             assert weight or not found[label][split]
 
 
-def test_small_classes_do_not_all_round_alike() -> None:
-    """A tenth of 400 classes of three rows is in eval, although each share is below one row."""
+def test_small_classes_do_not_all_round_alike():
     rows = unnamed({f"label{n}": 3 for n in range(400)})
     found = Counter(splits_of(rows).values())
     assert 80 <= found["eval"] <= 160
@@ -112,15 +103,13 @@ def test_small_classes_do_not_all_round_alike() -> None:
 
 
 @given(COUNTS, st.integers(1, 4))
-def test_neither_buckets_nor_the_order_of_rows_decide(counts: dict[str, int], buckets: int) -> None:
-    """Buckets and the order of rows change nothing, so every runner assigns the same splits."""
+def test_neither_buckets_nor_the_order_of_rows_decide(counts, buckets):
     rows = unnamed(counts)
     assert splits_of(rows[::-1], buckets) == splits_of(rows)
 
 
 @given(COUNTS, st.sampled_from("abcd"))
-def test_a_row_that_is_added_moves_few(counts: dict[str, int], label: str) -> None:
-    """An added row moves at most one row per border between splits, and none of another class."""
+def test_a_row_that_is_added_moves_few(counts, label):
     rows = unnamed(counts)
     before = splits_of(rows)
     after = splits_of([*rows, ("new", label, None)])
@@ -129,16 +118,14 @@ def test_a_row_that_is_added_moves_few(counts: dict[str, int], label: str) -> No
     assert len(moved) <= 2
 
 
-def test_named_splits_stay() -> None:
-    """Rows that name their split keep it, and do not count for the shares of others."""
-    named: list[Named] = [(f"named{n}", "a", "test") for n in range(30)]
+def test_named_splits_stay():
+    named = [(f"named{n}", "a", "test") for n in range(30)]
     rows = unnamed({"a": 40})
     found = splits_of([*rows, *named])
     assert found == {**splits_of(rows), **{name: "test" for name, *_ in named}}
 
 
-def test_the_seed_decides_which_rows() -> None:
-    """The seed decides which rows a split gets, and the fractions decide how many."""
+def test_the_seed_decides_which_rows():
     rows = unnamed({"a": 100, "b": 50})
     one, other = splits_of(rows, seed=1), splits_of(rows, seed=2)
     due = Counter(train=80, eval=10, test=10)
@@ -147,11 +134,10 @@ def test_the_seed_decides_which_rows() -> None:
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=2, max_size=40))
-def test_rows_of_one_name_stay_together(labels: list[str]) -> None:
-    """Rows about one image, or equal lines of a table, share a split even with several labels."""
-    rows: list[Named] = [(f"name{n % 5}", label, None) for n, label in enumerate(labels)]
+def test_rows_of_one_name_stay_together(labels):
+    rows = [(f"name{n % 5}", label, None) for n, label in enumerate(labels)]
     place = placing(0)
-    together: dict[str, set[str]] = {}
+    together = {}
     for bucket, found in decide(facts_of_rows(rows), split_settings(stratify="label")):
         names = [row[0] for row in rows if bucket_of(place(row[0]).sort_key, BUCKETS) == bucket]
         for name, split in zip(names, found["split"].to_pylist(), strict=True):
@@ -159,8 +145,7 @@ def test_rows_of_one_name_stay_together(labels: list[str]) -> None:
     assert all(len(splits) == 1 for splits in together.values())
 
 
-def test_eval_from_takes_its_share_of_each_class() -> None:
-    """Named and assigned rows move; a larger share moves all rows of a smaller one, and more."""
+def test_eval_from_takes_its_share_of_each_class():
     rows = [(name, label, "train") for name, label, _ in unnamed({"a": 200, "b": 30})]
     chosen = {"split": SplitFractions(("train",), (1,))}
     small = splits_of(rows, eval_from="train:10", **chosen)
@@ -178,9 +163,8 @@ def test_eval_from_takes_its_share_of_each_class() -> None:
     assert sum(decided["moved"].to_pylist()) == 23
 
 
-def test_eval_from_asks_named_and_assigned_rows_alike() -> None:
-    """Assigned rows of train have small hashes, so other bits decide which rows move."""
-    named: list[Named] = [(f"named{n}", "a", "train") for n in range(400)]
+def test_eval_from_asks_named_and_assigned_rows_alike():
+    named = [(f"named{n}", "a", "train") for n in range(400)]
     rows = [*unnamed({"a": 400}), *named]
     fractions = SplitFractions(("train", "test"), (20, 80))
     found = splits_of(rows, split=fractions, eval_from="train:25")
@@ -191,11 +175,8 @@ def test_eval_from_asks_named_and_assigned_rows_alike() -> None:
 
 # --- copies -----------------------------------------------------------------------------------
 
-# source, line, split, has a label, content, the number of its file
-Copy = tuple[str, int, "str | None", bool, "str | None", int]
 
-
-def facts_of_copies(rows: Sequence[Copy]) -> pa.Table:
+def facts_of_copies(rows):
     """Return the facts of one bucket's rows."""
     sources, lines, splits, labels, contents, payloads = zip(*rows, strict=True)
     digests = [text and text.encode().ljust(16) for text in contents]
@@ -215,7 +196,7 @@ def facts_of_copies(rows: Sequence[Copy]) -> pa.Table:
 
 
 # description, rows, the lines that are kept
-COPIES: Sequence[tuple[str, Sequence[Copy], list[int]]] = [
+COPIES = [
     (
         "the first by import file and line",
         [("b", 1, None, True, "x", 1), ("a", 3, None, True, "x", 2), ("a", 2, None, True, "x", 3)],
@@ -251,8 +232,7 @@ COPIES: Sequence[tuple[str, Sequence[Copy], list[int]]] = [
 
 
 @pytest.mark.parametrize("case", COPIES, ids=[case[0] for case in COPIES])
-def test_which_copy_is_kept(case: tuple[str, Sequence[Copy], list[int]]) -> None:
-    """One of several files with equal bytes is kept, even if their rows are in several buckets."""
+def test_one_of_several_equal_files_is_kept(case):
     _, rows, kept = case
     options = split_settings(duplicates="drop")
     for buckets in ({0: rows}, {4: rows[1:], 2: rows[:1]}):
@@ -264,10 +244,9 @@ def test_which_copy_is_kept(case: tuple[str, Sequence[Copy], list[int]]) -> None
         assert sorted(line for some in found for line in some) == kept
 
 
-def test_copies_that_fail() -> None:
-    """The message names the first five copies, each with the row that it copies."""
+def test_the_first_five_copies_are_named():
     options = split_settings(duplicates="fail")
-    rows: list[Copy] = [("a.csv", line, None, True, "x", line) for line in range(1, 8)]
+    rows = [("a.csv", line, None, True, "x", line) for line in range(1, 8)]
     assert len(list(decide({0: facts_of_copies(rows[:1])}, options))) == 1
     with pytest.raises(DataError) as caught:
         list(decide({0: facts_of_copies(rows)}, options))
@@ -279,14 +258,13 @@ def test_copies_that_fail() -> None:
     )
 
 
-def test_copies_do_not_count_for_shares() -> None:
-    """Dropped rows do not count in their class."""
-    rows: list[Copy] = [("a", n, None, True, str(n // 2), n) for n in range(40)]
+def test_copies_do_not_count_for_shares():
+    rows = [("a", n, None, True, str(n // 2), n) for n in range(40)]
     facts = facts_of_copies(rows)
     hashes = [placing(0)(str(n)).split_hash for n in range(40)]
     facts = facts.set_column(1, "split_hash", pa.array(hashes, pa.uint64()))
     facts = facts.append_column("label", pa.array(["x"] * 40).dictionary_encode())
-    given: dict[str, Any] = {"duplicates": "drop", "stratify": "label"}
+    given = {"duplicates": "drop", "stratify": "label"}
     [(_, found)] = decide({0: facts}, split_settings(**given))
     kept = found.filter(found["kept"])
     assert Counter(kept["split"].to_pylist()) == Counter(train=16, eval=2, test=2)
@@ -301,7 +279,7 @@ def test_copies_do_not_count_for_shares() -> None:
 
 
 @pytest.fixture(scope="module")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def photos(tmp_path_factory):
     """Return the folder of an import file: 40 photos in two classes, ten of them twice."""
     folder = tmp_path_factory.mktemp("photos")
     lines = []
@@ -312,10 +290,9 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_convert_without_copies(photos: Path, tmp_path: Path) -> None:
-    """Copies count as duplicates, and each class has its shares of the other rows."""
+def test_copies_count_as_duplicates(photos, tmp_path):
     source = str(photos / "labels.csv")
-    given: dict[str, Any] = {"duplicates": "drop", "stratify": "label", "eval_from": "train:25"}
+    given = {"duplicates": "drop", "stratify": "label", "eval_from": "train:25"}
     given["split"] = "80,0,20"
     result = recordgen.convert(source, tmp_path / "out", **given)
     assert result.dataset.rows.duplicates == 10
@@ -337,8 +314,7 @@ def test_convert_without_copies(photos: Path, tmp_path: Path) -> None:
         recordgen.check(source, duplicates="fail")
 
 
-def test_a_payload_that_cannot_be_read_is_no_copy(photos: Path, make_csv: MakeCsv) -> None:
-    """An unreadable payload is rejected once."""
+def test_a_payload_that_cannot_be_read_is_no_copy(photos, make_csv):
     # Files of rows that name their split are compared, too.
     names = ["TRAIN,{}/1.png,a", "TRAIN,{}/none.png,a", "TEST,{}/41.png,a"]
     source = make_csv(name.format(photos) for name in names)
@@ -347,8 +323,7 @@ def test_a_payload_that_cannot_be_read_is_no_copy(photos: Path, make_csv: MakeCs
     assert (result.rows, result.duplicates) == (1, 1)
 
 
-def test_one_file_by_two_names_and_two_files_of_one_name(photos: Path, tmp_path: Path) -> None:
-    """Both are copies: rows of one example share the file and its name."""
+def test_one_file_by_two_names_and_two_files_of_one_name(photos, tmp_path):
     lines = ["1.png,cat", f"{photos}/1.png,cat"]
     (photos / "names.csv").write_text("".join(f"{line}\n" for line in lines))
     result = recordgen.plan(str(photos / "names.csv"), duplicates="drop")
@@ -362,19 +337,17 @@ def test_one_file_by_two_names_and_two_files_of_one_name(photos: Path, tmp_path:
     assert (result.rows, result.duplicates) == (1, 1)
 
 
-def test_a_text_and_its_file(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A text in a row is a copy of a file with the same text."""
+def test_a_text_is_a_copy_of_its_file(make_csv, tmp_path):
     (tmp_path / "1.txt").write_text("how are you")
     source = make_csv(["text,label", "how are you,a", f"file://{tmp_path}/1.txt,a", "fine,a"])
     result = recordgen.plan(source, task="text_classification", duplicates="drop")
     assert (result.rows, result.duplicates) == (2, 1)
 
 
-def test_classes_of_a_table(make_csv: MakeCsv) -> None:
-    """The target's values are classes; blanks around them do not count."""
+def test_values_of_the_target_are_classes(make_csv):
     lines = [f"{n},{'no' if n % 10 else 'yes' + ' ' * (n // 10)}" for n in range(200)]
     source = make_csv(["n,y", *lines])
-    given: dict[str, Any] = {"task": "tabular", "columns": "target=y", "stratify": "label"}
+    given = {"task": "tabular", "columns": "target=y", "stratify": "label"}
     found = recordgen.plan(source, **given).splits
     assert {name: split["rows"] for name, split in found.items()} == {
         "train": 160,
@@ -388,7 +361,7 @@ def test_classes_of_a_table(make_csv: MakeCsv) -> None:
 
 
 # task, options, words of the message
-REFUSED: Sequence[tuple[str, dict[str, str], str]] = [
+REFUSED = [
     ("image_multi_label", {}, "needs one label per example"),
     ("object_detection", {}, "needs one label per example"),
     ("text_entities", {}, "needs one label per example"),
@@ -398,22 +371,19 @@ REFUSED: Sequence[tuple[str, dict[str, str], str]] = [
 
 
 @pytest.mark.parametrize(("task", "more", "words"), REFUSED)
-def test_tasks_that_have_no_classes(task: str, more: dict[str, str], words: str) -> None:
-    """stratify needs one label per example."""
+def test_stratify_needs_one_label_per_example(task, more, words):
     with pytest.raises(UsageError, match=words):
         task_for(ConvertOptions(task=task, stratify="label", **more))
 
 
-def test_options_that_exclude_each_other() -> None:
-    """Groups and copies may have several labels, so they exclude shares by label."""
+def test_groups_and_copies_exclude_shares_by_label():
     with pytest.raises(UsageError, match="give only one of stratify and group_by"):
         ConvertOptions(stratify="label", group_by="patient")
     with pytest.raises(UsageError, match="use duplicates=drop instead of group_by=content"):
         ConvertOptions(stratify="label", group_by="content")
 
 
-def test_what_is_not_kept_is_not_planned() -> None:
-    """A bucket's decisions choose rows and splits, and copies count as duplicates."""
+def test_what_is_not_kept_is_not_planned():
     rows = pa.table(
         {
             "sort_key": pa.array([1, 2, 3], pa.uint64()),

@@ -1,12 +1,8 @@
 """eval_from moves a share of one split to eval, in every API, and moves nothing else."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pandas as pd
 import pytest
@@ -21,12 +17,12 @@ pytestmark = pytest.mark.outside
 MakeCsv = Callable[..., str]
 
 # Videos are never opened, so rows need no files.
-VIDEOS: dict[str, Any] = {"task": "video_classification"}
+VIDEOS = {"task": "video_classification"}
 
 
-def split_of_each(output: Path, feature: str) -> dict[str, str]:
+def split_of_each(output, feature):
     """Return the split of each example by the value of a feature."""
-    found: dict[str, str] = {}
+    found = {}
     for name, values in stored_examples(output):
         [value] = values[feature]
         key = value.decode() if isinstance(value, bytes) else str(value)
@@ -34,14 +30,13 @@ def split_of_each(output: Path, feature: str) -> dict[str, str]:
     return found
 
 
-def convert(source: Any, output: Path, **options: Any) -> dict[str, str]:
+def convert(source, output, **options):
     """Convert videos and return the split of each."""
     recordgen.convert(source, output, **{**VIDEOS, **options})
     return split_of_each(output, "video/source_id")
 
 
-def test_a_share_of_train_moves_and_nothing_else(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """About 10 % of train moves, named or assigned; test and added rows change nothing."""
+def test_a_share_of_train_moves_and_nothing_else(make_csv, tmp_path):
     lines = [f"{'TEST' if n % 6 == 0 else 'TRAIN'},{n}.mp4,{n % 2}" for n in range(1200)]
     before = convert(make_csv(lines), tmp_path / "before")
     after = convert(make_csv(lines), tmp_path / "after", eval_from="train:10")
@@ -60,8 +55,7 @@ def test_a_share_of_train_moves_and_nothing_else(make_csv: MakeCsv, tmp_path: Pa
     assert found == after
 
 
-def test_parts_and_copies_stay_together(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Segments of a video share a split, and so do copies of an image with group_by=content."""
+def test_parts_and_copies_stay_together(make_csv, tmp_path):
     lines = [f"TRAIN,{n}.mp4,x,{start},{start + 1}" for n in range(60) for start in range(3)]
     assert len(set(convert(make_csv(lines), tmp_path / "v", eval_from="train:30").values())) == 2
     rows = []
@@ -71,7 +65,7 @@ def test_parts_and_copies_stay_together(make_csv: MakeCsv, tmp_path: Path) -> No
             (tmp_path / f"{number}{copy}.png").write_bytes(data)
             # One of the copies names no split.
             rows.append(f"{'TRAIN' if copy == 'a' or number % 2 else ''},{number}{copy}.png,cat")
-    options: dict[str, Any] = {"eval_from": "train:30", "split": "100"}
+    options = {"eval_from": "train:30", "split": "100"}
     source = make_csv(rows)
     recordgen.convert(source, tmp_path / "content", group_by="content", **options)
     found = split_of_each(tmp_path / "content", "image/source_id")
@@ -82,12 +76,11 @@ def test_parts_and_copies_stay_together(make_csv: MakeCsv, tmp_path: Path) -> No
     assert not all(found[f"{n}a.png"] == found[f"{n}b.png"] for n in range(30))
 
 
-def test_tables(tmp_path: Path) -> None:
-    """Lines of a CSV and rows of a DataFrame move alike, even if they name no split."""
+def test_lines_and_frames_move_alike(tmp_path):
     splits = ["TEST" if n % 5 == 0 else ("TRAIN", "")[n % 2] for n in range(400)]
     frame = pd.DataFrame({"split": splits, "n": range(400), "y": [n % 3 for n in range(400)]})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    options: dict[str, Any] = {
+    options = {
         "task": "tabular",
         "columns": "target=y",
         "eval_from": "train:25",
@@ -108,8 +101,7 @@ def test_tables(tmp_path: Path) -> None:
         recordgen.plan(str(tmp_path / "t.csv"), **{**options, "split": "80,20"})
 
 
-def test_append_and_resume(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A row whose example moved is no conflict, new parts join known ones, and resume agrees."""
+def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path):
     output = tmp_path / "out"
     lines = [f"TRAIN,{n}.mp4,x,0,1" for n in range(80)]
     source = make_csv(lines)
@@ -119,7 +111,7 @@ def test_append_and_resume(make_csv: MakeCsv, tmp_path: Path) -> None:
     # The import file is in another folder, but rows are placed by the folder of the first run.
     (tmp_path / "later").mkdir()
     later = [line.replace(",", ",../", 1) for line in new]
-    options: dict[str, Any] = {"eval_from": "train:25", "split": "100"}
+    options = {"eval_from": "train:25", "split": "100"}
     with pytest.raises(UsageError, match="split is"):
         recordgen.convert(make_csv(later, "later/b.csv"), output, append=True, **options)
     lines = [line for line in later if line.startswith("TRAIN")]
@@ -137,7 +129,7 @@ def test_append_and_resume(make_csv: MakeCsv, tmp_path: Path) -> None:
 
 
 # ML_USE of three rows, options, words of the error
-CONFLICTS: list[tuple[str, Mapping[str, Any], str]] = [
+CONFLICTS = [
     ("TRAIN VALIDATION TEST", {}, "needs an empty split eval, but 1 other rows name it"),
     ("TEST TEST TEST", {}, "no row is in split 'train'; the splits are test"),
     ("UNASSIGNED UNASSIGNED UNASSIGNED", {"split": "0,1"}, "split=100"),
@@ -145,10 +137,7 @@ CONFLICTS: list[tuple[str, Mapping[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("uses", "options", "message"), CONFLICTS)
-def test_what_does_not_fit_the_rows(
-    uses: str, options: Mapping[str, Any], message: str, make_csv: MakeCsv, tmp_path: Path
-) -> None:
-    """Other rows in eval, or no rows to move, are an error, and nothing is written."""
+def test_an_eval_from_that_does_not_fit_writes_nothing(uses, options, message, make_csv, tmp_path):
     source = make_csv(f"{use},{n}.mp4,x" for n, use in enumerate(uses.split()))
     for door in (recordgen.plan, recordgen.check):
         with pytest.raises(UsageError, match=message):
@@ -158,10 +147,7 @@ def test_what_does_not_fit_the_rows(
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 
-def test_warnings_about_splits(
-    make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Train and test without eval suggest the option; rows assigned to test are counted."""
+def test_train_and_test_without_eval_suggest_the_option(make_csv, tmp_path, capsys):
     named = make_csv([f"{'TEST' if n % 4 == 0 else 'TRAIN'},{n}.mp4,x" for n in range(80)], "a.csv")
     assert main(["check", named, "-q", "--task=video_classification"]) == 0
     out = capsys.readouterr().out

@@ -1,10 +1,7 @@
 """The existing dataset of an append, without any run."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -69,12 +66,12 @@ DATASET = Dataset(
 )
 
 
-def find_existing(output: str, options: ConvertOptions) -> Existing | None:
+def find_existing(output, options):
     """Find the dataset that a run with the options appends to."""
     return appending.find_existing(output, conversion_of(replace(options, format="csv")))
 
 
-def written(folder: Path, dataset: Dataset = DATASET) -> str:
+def written(folder, dataset=DATASET):
     """Write a dataset without its shards, and return its path."""
     write_dataset(str(folder), dataset)
     return str(folder)
@@ -108,7 +105,7 @@ MAY_DIFFER = {
 }
 
 
-def test_options_of_the_second_run(tmp_path: Path) -> None:
+def test_options_of_the_second_run(tmp_path):
     """Options that affect examples must equal the dataset's options; other options may differ.
 
     A new option must be added to one of the tables above.
@@ -138,7 +135,7 @@ def test_options_of_the_second_run(tmp_path: Path) -> None:
     assert find_existing(out, replace(OPTIONS, **MAY_DIFFER)) == find_existing(out, OPTIONS)
 
 
-def test_options_of_boxes_in_the_second_run(tmp_path: Path) -> None:
+def test_options_of_boxes_in_the_second_run(tmp_path):
     detection = ConvertOptions(task="object_detection")
     recorded = json.loads(json.dumps(detection.recorded()))
     out = written(tmp_path, replace(DATASET, task="object_detection", options=recorded))
@@ -147,8 +144,7 @@ def test_options_of_boxes_in_the_second_run(tmp_path: Path) -> None:
         find_existing(out, replace(detection, box_orientation="upright"))
 
 
-def test_options_that_need_all_rows(tmp_path: Path) -> None:
-    """They exclude append, but a dataset that was made with them can be appended to without."""
+def test_options_that_need_all_rows(tmp_path):
     assert find_existing(str(tmp_path / "new"), replace(OPTIONS, **OF_WHOLE)) is None
     out = written(tmp_path, replace(DATASET, options={**DATASET.options, **OF_WHOLE}))
     assert find_existing(out, OPTIONS) is not None
@@ -157,8 +153,7 @@ def test_options_that_need_all_rows(tmp_path: Path) -> None:
             find_existing(out, replace(OPTIONS, **{name: value}))
 
 
-def test_options_that_another_version_did_not_have(tmp_path: Path) -> None:
-    """Missing options had their defaults; unknown options are ignored."""
+def test_missing_options_had_their_defaults(tmp_path):
     older = {name: value for name, value in DATASET.options.items() if name != "check"}
     out = written(tmp_path, replace(DATASET, options={**older, "gone": 1}))
     assert find_existing(out, OPTIONS) is not None
@@ -166,7 +161,7 @@ def test_options_that_another_version_did_not_have(tmp_path: Path) -> None:
         find_existing(out, replace(OPTIONS, check="none"))
 
 
-def test_what_is_there(tmp_path: Path) -> None:
+def test_what_is_there(tmp_path):
     """Its shards by split, its rejects, its folders, and its base for a plan."""
     assert find_existing(str(tmp_path), OPTIONS) is None
     out = written(tmp_path)
@@ -193,8 +188,7 @@ def test_what_is_there(tmp_path: Path) -> None:
     assert find_existing(out, OPTIONS) == Existing(DATASET, shards, tuple(rejects), out)
 
 
-def test_what_nothing_can_be_appended_to(tmp_path: Path) -> None:
-    """Rows without names, and examples written from Python, are refused."""
+def test_rows_without_names_cannot_be_appended_to(tmp_path):
     with pytest.raises(UsageError) as caught:
         find_existing(str(tmp_path), ConvertOptions(schema='{"n": "int"}'))
     assert str(caught.value) == (
@@ -229,8 +223,7 @@ TAMPERED = {
 
 
 @pytest.mark.parametrize("name", list(TAMPERED))
-def test_a_dataset_that_was_tampered_with(tmp_path: Path, name: str) -> None:
-    """Reading dataset.json checks everything that readers rely on."""
+def test_a_dataset_that_was_tampered_with(tmp_path, name):
     written(tmp_path)
     path = tmp_path / "dataset.json"
     data = json.loads(path.read_text())
@@ -245,14 +238,13 @@ def test_a_dataset_that_was_tampered_with(tmp_path: Path, name: str) -> None:
         read_dataset(str(tmp_path))
 
 
-def test_a_dataset_that_is_too_deep(tmp_path: Path) -> None:
+def test_a_dataset_that_is_too_deep(tmp_path):
     (tmp_path / "dataset.json").write_text("[" * 200_000 + "]" * 200_000)
     with pytest.raises(SourceError, match=r"not a recordgen/1 dataset\.json"):
         read_dataset(str(tmp_path))
 
 
-def test_the_task_of_what_is_there(tmp_path: Path) -> None:
-    """Its task and schema are used, unless the options name a task."""
+def test_the_task_of_what_is_there(tmp_path):
     auto, out = ConvertOptions(seed=3), str(tmp_path)
     assert task_there(out, auto) is auto
     written(tmp_path)
@@ -267,15 +259,14 @@ def test_the_task_of_what_is_there(tmp_path: Path) -> None:
     assert task_there(out, auto) is auto
 
 
-def shard_of(path: Path, *examples: dict[str, object]) -> ExistingShard:
+def shard_of(path, *examples):
     """Write a shard and return it."""
     records = [b"".join(serialize_example(values)) for values in examples]
     path.write_bytes(b"".join(piece for record in records for piece in RECORDS.frame([record])))
     return ExistingShard(str(path), "train")
 
 
-def test_rows_of_a_shard(tmp_path: Path) -> None:
-    """Each record gives the sort key, the uri and the label of its row."""
+def test_a_record_gives_sort_key_uri_and_label_of_its_row(tmp_path):
     uri, text = "image/source_id", "image/class/text"
     shard = shard_of(tmp_path / "s", {uri: b"/x.jpg", text: b"cat"}, {uri: b"y.jpg"})
     place = placing(7)
@@ -285,10 +276,10 @@ def test_rows_of_a_shard(tmp_path: Path) -> None:
     ]
 
 
-def test_rows_of_a_shard_of_videos(tmp_path: Path) -> None:
+def test_rows_of_a_shard_of_videos(tmp_path):
     """Addresses below the folder become relative to it, as in new rows; other addresses stay."""
 
-    def example(uri: str) -> dict[str, object]:
+    def example(uri):
         times = {"video/segment/start": 1.0, "video/segment/end": 2.5}
         return {"video/source_id": uri.encode(), **times}
 
@@ -302,8 +293,7 @@ def test_rows_of_a_shard_of_videos(tmp_path: Path) -> None:
     ]
 
 
-def test_shards_that_cannot_be_read(tmp_path: Path) -> None:
-    """The error names a missing shard, or the record that names no image."""
+def test_a_missing_shard_or_nameless_record_is_named(tmp_path):
     gone = ExistingShard(f"{tmp_path}/gone", "train")
     with pytest.raises(RecordError) as caught:
         list(known_rows(gone, IMAGE, 0, "/d"))
@@ -320,10 +310,8 @@ def test_shards_that_cannot_be_read(tmp_path: Path) -> None:
     )
 
 
-def test_findings_of_both(tmp_path: Path) -> None:
-    """Findings are sorted; old findings of a file that is read again are skipped."""
-
-    def findings(*places: tuple[str, int]) -> list[Finding]:
+def test_findings_of_both_runs_are_sorted(tmp_path):
+    def findings(*places):
         return [Finding(source, line, "x", "code", "why") for source, line in places]
 
     old, new = findings(("a", 2), ("b", 1), ("d", 1)), findings(("a", 1), ("b", 2), ("c", 1))
@@ -338,8 +326,7 @@ def test_findings_of_both(tmp_path: Path) -> None:
             list(merge_findings(out, [], new))
 
 
-def test_merged_datasets() -> None:
-    """Counts are added, new shards come last, and all else is taken from the new dataset."""
+def test_merged_datasets_add_counts_and_put_new_shards_last():
     images = ImageStats({"png": 1}, (1, 2), (3, 4))
     others = ImageStats({"jpeg": 2, "png": 1}, (2, 5), (1, 3))
     added = [Shard("Split-train/n", 1, 9, "n"), Shard("Split-eval/m", 2, 8, "m")]
@@ -395,8 +382,7 @@ def test_merged_datasets() -> None:
     assert list(found.reencoded) == ["alpha", "bmp", "cmyk"]
 
 
-def test_the_folder_of_merged_videos() -> None:
-    """It is the folder of the first run; a dataset whose records name no files has none."""
+def test_the_folder_of_merged_videos():
     assert merge(DATASET, DATASET).folder == ""
     new = replace(DATASET, folder="/new")
     assert merge(DATASET, new).folder == "/d"

@@ -1,11 +1,7 @@
 """group_by: rows of one group share a split, in every format."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pandas as pd
 import pytest
@@ -28,7 +24,7 @@ pytestmark = pytest.mark.outside
 MakeCsv = Callable[..., str]
 
 # Videos are never opened, so rows need no files.
-VIDEOS: dict[str, Any] = {"task": "video_classification"}
+VIDEOS = {"task": "video_classification"}
 
 # text, column, pattern
 SPELLINGS = [
@@ -43,8 +39,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("text", "column", "pattern"), SPELLINGS)
-def test_a_column_or_an_expression(text: str, column: str, pattern: str) -> None:
-    """Letters, digits, _, - and blanks name a column; anything else is an expression."""
+def test_a_column_or_an_expression(text, column, pattern):
     assert GroupBy.parse(text) == GroupBy(column, pattern)
     assert ConvertOptions(group_by=text).grouping == GroupBy(column, pattern)
     assert str(GroupBy(column, pattern)) == column + pattern
@@ -62,20 +57,18 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("pattern", "uri", "group"), MATCHES)
-def test_what_an_expression_finds(pattern: str, uri: str, group: str | None) -> None:
-    """The group is the first parentheses, or the whole match, anywhere in the uri."""
+def test_the_group_is_the_first_parentheses_or_the_whole_match(pattern, uri, group):
     assert GroupBy.parse(pattern).find(uri) == group
 
 
-def test_bad_values() -> None:
-    """Each message names the mistake and shows a correct expression."""
+def test_bad_values():
     with pytest.raises(UsageError, match=r"regular expression such as .*missing \).*got '\(p'"):
         ConvertOptions(group_by="(p")
     with pytest.raises(UsageError, match=r"'\(p\*\)', which matches the empty text"):
         ConvertOptions(group_by="(p*)")
 
 
-def batch(rows: Iterable[Row]) -> RowBatch:
+def batch(rows):
     [found] = batched(rows)
     assert isinstance(found, RowBatch)
     return found
@@ -90,8 +83,7 @@ NEEDS = [
 ]
 
 
-def test_rows_whose_split_needs_a_group() -> None:
-    """A row with a named split needs no group, unless eval_from may move it."""
+def test_rows_whose_split_needs_a_group():
     rows = [Row("x.csv", n, split, uri, "cat", g) for n, (split, uri, g, _, _) in enumerate(NEEDS)]
     for share, at in ((None, 3), (EvalFrom("train", 10), 4)):
         kept, rejects = with_groups(batch(rows), GroupBy("patient"), share)
@@ -109,8 +101,7 @@ def test_rows_whose_split_needs_a_group() -> None:
     )
 
 
-def test_why_an_expression_gives_no_group() -> None:
-    """The expression must match; a text in the row itself has no uri, only a digest."""
+def test_why_an_expression_gives_no_group():
     rows = [
         Row("x.csv", n, None, uri, "cat") for n, uri in enumerate(["p/1", "", content_uri("7")])
     ]
@@ -125,8 +116,7 @@ def test_why_an_expression_gives_no_group() -> None:
     ]
 
 
-def test_a_group_decides_the_split_and_not_the_order() -> None:
-    """Rows keep their sort keys; rows of a group have its split hash, other rows their own."""
+def test_a_group_decides_the_split_and_not_the_order():
     rows = [Row("x.csv", n, None, f"{n}.jpg", "cat") for n in range(4)]
     names = [row.uri for row in rows]
     plain = placed([batch(rows)], names, 7)
@@ -138,7 +128,7 @@ def test_a_group_decides_the_split_and_not_the_order() -> None:
     assert values_of(plain["split_hash"])[1] == expected[1]
 
 
-def groups_read(source: Any, **options: Any) -> list[str | None]:
+def groups_read(source, **options):
     """Return the group of each row of a source, without rejects."""
     found, decided = open_source(source, ConvertOptions(**options))
     if found.rows:
@@ -183,14 +173,12 @@ LINES = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_columns_of_csv(name: str, make_csv: MakeCsv) -> None:
-    """A column has the group of each row, in blocks of lines and line by line."""
+def test_a_column_of_a_csv_has_the_group(name, make_csv):
     lines, options = LINES[name]
     assert groups_read(make_csv(lines), **options) == ["p1", "p2", None]
 
 
-def test_keys_of_json(tmp_path: Path) -> None:
-    """A key has the group, among AutoML's keys and among the keys of other tools."""
+def test_a_key_of_json_has_the_group(tmp_path):
     objects = [
         {"imageGcsUri": f"{n}.jpg", "scan": {"p": 1}, "patient": n or None} for n in range(3)
     ]
@@ -207,8 +195,7 @@ def test_keys_of_json(tmp_path: Path) -> None:
     assert "patient must hold one value for group_by (got 2)" in [r.message for r in result.rejects]
 
 
-def test_columns_of_frames() -> None:
-    """A DataFrame's column has the group; whole numbers in a column with gaps stay whole."""
+def test_a_column_of_a_frame_has_the_group():
     frame = pd.DataFrame({"image_uri": ["1.jpg", "2.jpg"], "label": "x", "patient": [7, None]})
     assert groups_read(frame, group_by="patient") == ["7", None]
     schema = {"schema": '{"label": "label"}', "group_by": "patient"}
@@ -217,8 +204,7 @@ def test_columns_of_frames() -> None:
     assert groups_read(table, task="tabular", group_by="patient") == ["p1", None]
 
 
-def test_what_is_said_about_the_columns(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """The summary names the column of groups, in every format that has one."""
+def test_the_summary_names_the_column_of_groups(make_csv, tmp_path):
     found = recordgen.plan(make_csv(LINES["a table"][0], "t.csv"), group_by="patient")
     assert dict(found.detection.columns)["patient"] == "text (group)"
     images = make_csv(["image_uri,patient,label", "TRAIN,p1,cat"])
@@ -226,8 +212,7 @@ def test_what_is_said_about_the_columns(make_csv: MakeCsv, tmp_path: Path) -> No
     assert found.detection.columns[-1] == ("2", "group")
 
 
-def test_columns_that_are_not_there(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """The message names the file, the column and the remedy."""
+def test_a_missing_column_is_named_with_its_file(make_csv, tmp_path):
     source = make_csv(IMAGES)
     with pytest.raises(UsageError, match=r"labels.csv:1: group_by=patent: there is no column"):
         recordgen.plan(source, group_by="patent")
@@ -243,21 +228,20 @@ def test_columns_that_are_not_there(make_csv: MakeCsv, tmp_path: Path) -> None:
         recordgen.plan(f"{tmp_path}/images/", group_by="patient")
 
 
-def convert(source: str, output: Path, **options: Any) -> dict[str, str]:
+def convert(source, output, **options):
     """Convert videos and return the split of each."""
     recordgen.convert(source, output, **VIDEOS, **options)
     return split_of_each(output, "video/source_id")
 
 
-def splits_by_patient(found: dict[str, str]) -> dict[str, set[str]]:
-    together: dict[str, set[str]] = {}
+def splits_by_patient(found):
+    together = {}
     for uri, split in found.items():
         together.setdefault(uri.partition("/")[0], set()).add(split)
     return together
 
 
-def test_no_group_straddles_splits(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """A group has one split, even if eval_from moves it, and later rows change nothing."""
+def test_no_group_straddles_splits(make_csv, tmp_path):
     lines = [f"p{n % 40}/{n}.mp4,x" for n in range(160)]
     source = make_csv(lines)
     found = convert(source, tmp_path / "a", group_by=r"(p\d+)/")
@@ -278,16 +262,14 @@ def test_no_group_straddles_splits(make_csv: MakeCsv, tmp_path: Path) -> None:
     assert set.union(*moved.values()) == {"train", "eval"}
 
 
-def test_rows_without_a_group_are_rejected(make_csv: MakeCsv) -> None:
-    """Rows without a group count as read and as rejected; the other rows are planned."""
+def test_rows_without_a_group_are_rejected(make_csv):
     source = make_csv(["p1/1.mp4,x", "2.mp4,x", "TEST,3.mp4,x"])
     result = recordgen.plan(source, group_by="(p1)/", max_reject_fraction=1, **VIDEOS)
     assert [(item.line, item.code) for item in result.rejects] == [(2, "no_group")]
     assert (result.read, result.rows) == (3, 2)
 
 
-def test_parts_of_a_video_that_name_several_groups(make_csv: MakeCsv, tmp_path: Path) -> None:
-    """The first line's group decides the split of all segments: a video is never divided."""
+def test_a_video_of_several_groups_is_never_divided(make_csv, tmp_path):
     header = "video_uri,label,start,end,patient"
     lines = [f"{n}.mp4,x,{part},{part + 1},p{n}-{part}" for part in (2, 0, 1) for n in range(60)]
     mixed = convert(make_csv([header, *lines]), tmp_path / "a", group_by="patient")

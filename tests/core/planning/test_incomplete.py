@@ -1,9 +1,6 @@
 """An example whose rows add up is complete, or none: by rows in other splits, and by bad rows."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,6 @@ from PIL import Image
 import recordgen
 from recordgen.core.planning.incomplete import lost_by_bucket
 from recordgen.rejects import Reject
-from recordgen.results import CheckResult
 from recordgen.tasks import ImageClassification, ObjectDetection
 
 pytestmark = pytest.mark.outside
@@ -21,7 +17,7 @@ BOXES = [{"displayName": "cat", "xMin": 0.1, "yMin": 0.1, "xMax": 0.2, "yMax": 0
 GOOD, BAD = ".1,.1,,,.2,.2,,", ".1,.1,,,.2,six,,"
 
 
-def checked(folder: Path, name: str, lines: Sequence[str], task: str) -> CheckResult:
+def checked(folder, name, lines, task):
     for image in "abc":
         Image.new("RGB", (20, 20), (ord(image), 0, 90)).save(folder / f"{image}.png")
     data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
@@ -29,7 +25,7 @@ def checked(folder: Path, name: str, lines: Sequence[str], task: str) -> CheckRe
     return recordgen.check(folder / name, task=task, split="100")
 
 
-def span(start: int, end: object, text: str = "Anna flew") -> str:
+def span(start, end, text="Anna flew"):
     item = {"startOffset": start, "endOffset": end, "displayName": "x"}
     return json.dumps({"textContent": text, "textSegmentAnnotations": [item]})
 
@@ -122,15 +118,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("task", "name", "lines", "codes", "examples"), BAD_ROWS)
-def test_a_bad_row_rejects_its_whole_example(
-    task: str,
-    name: str,
-    lines: list[str],
-    codes: dict[int, str],
-    examples: int,
-    tmp_path: Path,
-) -> None:
-    """All rows of an image or text are rejected with a bad one, and name its line."""
+def test_a_bad_row_rejects_its_whole_example(task, name, lines, codes, examples, tmp_path):
     found = checked(tmp_path, name, lines, task)
     assert {item.line: item.code for item in found.rejects} == codes
     assert found.dataset.examples == examples
@@ -147,7 +135,7 @@ def test_a_bad_row_rejects_its_whole_example(
         ("a.jsonl", ['{"imageGcsUri": "a.p', '{"imageGcsUri": "b.png"}']),
     ],
 )
-def test_a_bad_row_of_an_unknown_image_says_so(name: str, lines: list[str], tmp_path: Path) -> None:
+def test_a_bad_row_of_an_unknown_image_says_so(name, lines, tmp_path):
     """Where the path of a bad row is unreadable, its reject warns about other rows of the image."""
     found = checked(tmp_path, name, lines, "object_detection")
     [item] = found.rejects
@@ -156,8 +144,7 @@ def test_a_bad_row_of_an_unknown_image_says_so(name: str, lines: list[str], tmp_
     assert found.dataset.examples == 1
 
 
-def test_an_unreadable_row_adjusts_nothing(tmp_path: Path) -> None:
-    """Findings about boxes do not come from rows that are rejected as unreadable."""
+def test_an_unreadable_row_adjusts_nothing(tmp_path):
     found = checked(
         tmp_path,
         "a.csv",
@@ -167,8 +154,7 @@ def test_an_unreadable_row_adjusts_nothing(tmp_path: Path) -> None:
     assert not found.findings
 
 
-def test_the_same_name_in_another_folder_is_another_image(tmp_path: Path) -> None:
-    """A bad row of one folder does not concern an image of the same relative path elsewhere."""
+def test_the_same_name_in_another_folder_is_another_image(tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     checked(
@@ -182,7 +168,7 @@ def test_the_same_name_in_another_folder_is_another_image(tmp_path: Path) -> Non
     assert found.dataset.examples == 1
 
 
-def test_rows_in_several_splits_make_one_complete_example(tmp_path: Path) -> None:
+def test_rows_in_several_splits_make_one_complete_example(tmp_path):
     """All boxes are in the split of the first row that names one; a finding names the others."""
     lines = [
         f"a.png,cat,{GOOD}",
@@ -204,8 +190,7 @@ def test_rows_in_several_splits_make_one_complete_example(tmp_path: Path) -> Non
     assert f"'train' in {path}:3, 'test' in {path}:4;" in finding.message
 
 
-def test_only_tasks_whose_rows_add_up_lose_examples() -> None:
-    """The bucket of a reject is that of its payload's rows; others have none."""
+def test_only_tasks_whose_rows_add_up_lose_examples():
     rejects = [Reject("a.csv", 1, uri, "bad_annotation", "") for uri in ("a.jpg", "", "sha256://")]
     assert not lost_by_bucket(rejects, ImageClassification(), 0, 1)
     assert lost_by_bucket(rejects[:2], ObjectDetection(), 0, 1) == {0: rejects[:1]}

@@ -1,11 +1,6 @@
 """`--group-by near`: images that look nearly the same share a split."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageEnhance
 
 import recordgen
-from recordgen.core.facts.perceptual_hash import SmallPicture, small_picture
+from recordgen.core.facts.perceptual_hash import small_picture
 from recordgen.core.planning.decide import decide
 from recordgen.core.planning.near import SeenImages
 from recordgen.core.rows.placing import placing
@@ -30,13 +25,13 @@ PICTURES = 40
 
 
 @cache
-def picture(number: int) -> Image.Image:
+def picture(number):
     """Return a picture of soft shapes; pictures of different numbers are not alike."""
     pixels = np.random.default_rng(number).integers(0, 256, (5, 6, 3), dtype=np.uint8)
     return Image.fromarray(pixels).resize((80, 60), Image.Resampling.BICUBIC)
 
 
-def files_of(number: int) -> Mapping[str, bytes]:
+def files_of(number):
     """Return a picture and its near-duplicates: encoded again, smaller, darker, mirrored."""
     image = picture(number)
     return {
@@ -49,7 +44,7 @@ def files_of(number: int) -> Mapping[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Return a folder with 200 images of 40 pictures; rows.csv names them all, turned.csv some."""
     folder = tmp_path_factory.mktemp("near")
     names = []
@@ -63,16 +58,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def near(folder: Path) -> tuple[dict[str, str], Mapping[str, int]]:
+def near(folder):
     """Return the split of each file, and the findings."""
     found = recordgen.convert(folder / "rows.csv", folder / "near", group_by="near").dataset
     return split_of_each(folder / "near", "image/source_id"), found.lint
 
 
-def test_no_near_pair_straddles(
-    folder: Path, near: tuple[dict[str, str], Mapping[str, int]]
-) -> None:
-    """All images of a picture share a split; with group_by=content they do not."""
+def test_no_near_pair_straddles(folder, near):
     splits, findings = near
     for number in range(PICTURES):
         assert len({splits[name] for name in files_of(number)}) == 1
@@ -83,12 +75,9 @@ def test_no_near_pair_straddles(
     assert by_content.dataset.lint["NEAR_LEAK"] > PICTURES // 4
 
 
-def test_neither_order_nor_workers_decide(
-    folder: Path, near: tuple[dict[str, str], Mapping[str, int]]
-) -> None:
-    """Some rows in another order, with two workers and no other checks, have the same splits."""
+def test_neither_order_nor_workers_decide(folder, near):
     flags = ["--direct_num_workers=2", "--direct_running_mode=multi_threading"]
-    given: dict[str, Any] = {"group_by": "near", "lint": "-ALL", "check": "none"}
+    given = {"group_by": "near", "lint": "-ALL", "check": "none"}
     recordgen.convert(folder / "turned.csv", folder / "turned", beam_args=flags, **given)
     found = split_of_each(folder / "turned", "image/source_id")
     assert len(found) == 50
@@ -97,18 +86,16 @@ def test_neither_order_nor_workers_decide(
 
 # --- added rows ---------------------------------------------------------------------------------
 
-Member = tuple[int, int]  # digest, picture; two of one digest are copies
-
 
 @cache
-def seen(number: int) -> SmallPicture:
+def seen(number):
     return small_picture(picture(number))
 
 
 FIRST_SEED = placing(0)
 
 
-def facts_of_members(members: Sequence[Member | None], place: Any = FIRST_SEED) -> pa.Table:
+def facts_of_members(members, place=FIRST_SEED):
     """Return the facts of rows; None is a row whose payload was not read."""
     looks = SeenImages()
     digests = [None if item is None else item[0].to_bytes(16, "big") for item in members]
@@ -125,7 +112,7 @@ def facts_of_members(members: Sequence[Member | None], place: Any = FIRST_SEED) 
     )
 
 
-def hashes_of(members: Sequence[Member | None], buckets: int = 1) -> list[int]:
+def hashes_of(members, buckets=1):
     """Return the hash that decides the split of each row."""
     parts = {at: facts_of_members(members[at::buckets]) for at in range(buckets)}
     found = dict(decide(parts, split_settings(group_by="near")))
@@ -133,7 +120,7 @@ def hashes_of(members: Sequence[Member | None], buckets: int = 1) -> list[int]:
     return [next(of[at % buckets]) for at in range(len(members))]
 
 
-def own(digest: int) -> int:
+def own(digest):
     return placing(0)(digest.to_bytes(16, "big")).split_hash
 
 
@@ -143,17 +130,15 @@ MEMBERS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 3)), max_size=12
 
 
 @given(MEMBERS, st.integers(1, 3))
-def test_the_smallest_digest_decides(members: list[Member], buckets: int) -> None:
-    """An added row moves only its own group, and only if its digest is the smallest."""
-    first: dict[int, int] = {}
+def test_the_smallest_digest_decides(members, buckets):
+    first = {}
     for digest, number in sorted(members, reverse=True):
         first[number] = digest
     expected = [own(first[number]) for _, number in members]
     assert hashes_of(members, buckets) == expected
 
 
-def test_copies_and_rows_that_were_not_read() -> None:
-    """Copies share a hash even if images are blank; rows that were not read keep their own."""
+def test_copies_share_a_hash_and_unread_rows_keep_their_own():
     nothing = small_picture(Image.new("RGB", (40, 30), (9, 9, 9)))
     blank, other = (2, 0), (3, 1)
     rows = [blank, None, blank, other]
@@ -172,16 +157,15 @@ def test_copies_and_rows_that_were_not_read() -> None:
 # --- whole runs ---------------------------------------------------------------------------------
 
 
-def rows_csv(folder: Path, rows: Iterable[str]) -> str:
+def rows_csv(folder, rows):
     (folder / "some.csv").write_text("\n".join(rows))
     return str(folder / "some.csv")
 
 
-def test_rows_that_name_a_split_keep_it(folder: Path, tmp_path: Path) -> None:
-    """They are not read while planning; an image that cannot be decoded is rejected later."""
+def test_rows_that_name_a_split_keep_it(folder, tmp_path):
     (folder / "broken.png").write_bytes((folder / "0.png").read_bytes()[:200])
     rows = ["TEST,0.png,x", "TRAIN,0-small.png,x", "broken.png,x", "1.png,x", "1-dark.jpg,x"]
-    given: dict[str, Any] = {"group_by": "near", "max_reject_fraction": 0.2}
+    given = {"group_by": "near", "max_reject_fraction": 0.2}
     result = recordgen.convert(rows_csv(folder, rows), tmp_path / "out", **given)
     splits = split_of_each(tmp_path / "out", "image/source_id")
     assert (splits["0.png"], splits["0-small.png"]) == ("test", "train")
@@ -193,7 +177,7 @@ def test_rows_that_name_a_split_keep_it(folder: Path, tmp_path: Path) -> None:
 
 
 # task, other options, words of the error
-REFUSED: list[tuple[str, dict[str, str], str]] = [
+REFUSED = [
     ("text_classification", {}, "group_by=near compares images.* task text_classification"),
     ("video_classification", {}, "group_by=near compares images"),
     ("declared", {"schema": '{"a": "image", "b": "image"}'}, "one in each row"),
@@ -202,8 +186,7 @@ REFUSED: list[tuple[str, dict[str, str], str]] = [
 
 
 @pytest.mark.parametrize(("task", "more", "words"), REFUSED, ids=range(len(REFUSED)))
-def test_what_has_no_near_duplicates(task: str, more: dict[str, str], words: str) -> None:
-    """The error names the tasks with near-duplicates, and the remedy."""
+def test_a_task_without_near_duplicates_is_refused(task, more, words):
     with pytest.raises(UsageError, match=words):
         task_for(ConvertOptions(task=task, group_by="near", **more))
     schema = '{"photo": "image", "age": "int"}'

@@ -1,9 +1,6 @@
 """Planning: rows → splits, shards. Pure functions."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -36,12 +33,10 @@ from tests.planned import bucket_of, chosen, plan_of, resolve_bucket
 pytestmark = pytest.mark.outside
 
 
-def plan_all(
-    rows: Sequence[Row], sizes: dict[str, int], options: ConvertOptions, buckets: int
-) -> dict[tuple[str, str | None, int], list[PlannedRow]]:
+def plan_all(rows, sizes, options, buckets):
     """Plan rows as the pipeline does, without Beam, and return them by (split, label, shard)."""
     place = placing(options.seed)
-    by_bucket: dict[int, list[PlacedRow]] = {}
+    by_bucket = {}
     for row in rows:
         placed = PlacedRow(*place(row.uri), *row[:5])
         by_bucket.setdefault(bucket_of(placed.sort_key, buckets), []).append(placed)
@@ -76,17 +71,14 @@ LABELLED_SIZES = st.lists(
 SHARD_MB = st.sampled_from([0.5, 2.0, 128.0])
 
 
-def rows_for(labelled: Sequence[tuple[str | None, int]]) -> tuple[list[Row], dict[str, int]]:
+def rows_for(labelled):
     """Return one row for each (label, size), without a split, and the sizes by uri."""
     rows = [Row("a", n, None, f"{n}.jpg", label) for n, (label, _) in enumerate(labelled)]
     return rows, {f"{n}.jpg": size for n, (_, size) in enumerate(labelled)}
 
 
 @given(LABELLED_SIZES, st.integers(0, 5), SHARD_MB, st.sampled_from(["hash", "label"]))
-def test_plan_does_not_depend_on_buckets(
-    labelled: list[tuple[str | None, int]], seed: int, shard_mb: float, shard_by: str
-) -> None:
-    """Every row is in exactly one shard, and the number of buckets changes nothing."""
+def test_plan_does_not_depend_on_buckets(labelled, seed, shard_mb, shard_by):
     rows, sizes = rows_for(labelled)
     options = ConvertOptions(seed=seed, shard_mb=shard_mb, shard_by=shard_by)
     one = plan_all(rows, sizes, options, buckets=1)
@@ -96,10 +88,7 @@ def test_plan_does_not_depend_on_buckets(
 
 
 @given(LABELLED_SIZES, SHARD_MB)
-def test_a_label_has_the_shards_that_it_would_have_alone(
-    labelled: list[tuple[str | None, int]], shard_mb: float
-) -> None:
-    """With shard_by=label, rows of other labels change numbers of shards, but not their rows."""
+def test_a_label_has_the_shards_that_it_would_have_alone(labelled, shard_mb):
     rows, sizes = rows_for(labelled)
     options = ConvertOptions(shard_mb=shard_mb, shard_by="label")
     together = plan_all(rows, sizes, options, buckets=7)
@@ -111,8 +100,7 @@ def test_a_label_has_the_shards_that_it_would_have_alone(
             assert ours == [shard for key, shard in alone.items() if key[0] == split]
 
 
-def test_shards_are_numbered_through_the_groups_of_a_split() -> None:
-    """Groups are in the order of their labels, and the group without a label is first."""
+def test_shards_are_numbered_through_the_groups_of_a_split():
     rows = {
         Group("mine", "a"): 1,
         Group("train", "9"): 4,
@@ -144,8 +132,7 @@ def test_shards_are_numbered_through_the_groups_of_a_split() -> None:
     assert (plan.splits["train"].rows, plan.splits["train"].bytes) == (19, 1750)
 
 
-def test_a_plan_adds_up() -> None:
-    """The plan has the sums of all buckets and read rows, and adds to the existing dataset."""
+def test_a_plan_adds_up():
     train, test = Group("train", None), Group("test", None)
     code = RejectCode.MISSING_FILE.value
     summaries = [
@@ -201,8 +188,7 @@ CUTS = [(1, 9, 1), (100, 9, 1), (101, 9, 2), (200, 9, 2), (201, 9, 3), (9000, 2,
 
 
 @pytest.mark.parametrize(("size", "rows", "shards"), CUTS)
-def test_shards_of_a_group(size: int, rows: int, shards: int) -> None:
-    """Shards are not larger than the target on average, and there are no more shards than rows."""
+def test_shards_are_not_larger_than_the_target_on_average(size, rows, shards):
     group = Group("train", None)
     plan = plan_of(
         [BucketSummary({group: rows}, {group: size})],
@@ -212,8 +198,7 @@ def test_shards_of_a_group(size: int, rows: int, shards: int) -> None:
     assert plan.splits["train"].shards == shards
 
 
-def test_bytes_fall_into_shards_of_equal_size() -> None:
-    """The first and the last byte of each shard; a byte after the end is in the last one."""
+def test_bytes_fall_into_shards_of_equal_size():
     group = GroupPlan(rows=9, bytes=100, first=5, shards=4)
     ends = [0, 24, 25, 49, 50, 74, 75, 99, 100, 1000]
     assert [group.shard_at(at) for at in ends] == [5, 5, 6, 6, 7, 7, 8, 8, 8, 8]
@@ -226,13 +211,11 @@ SHARES = [(1, 100, 0.01, False), (2, 100, 0.01, True), (0, 0, 0.0, False), (1, 1
 
 
 @pytest.mark.parametrize(("rejects", "read", "share", "fails"), SHARES)
-def test_share_of_rejects(rejects: int, read: int, share: float, fails: bool) -> None:
-    """The allowed share itself is still allowed."""
+def test_the_allowed_share_of_rejects_is_still_allowed(rejects, read, share, fails):
     assert too_many(rejects, read, share) == fails
 
 
-def test_too_many_labels_for_shards_of_their_own() -> None:
-    """10,000 groups are planned; one more is an error that names the remedy."""
+def test_too_many_labels_for_shards_of_their_own():
     options = ConvertOptions(shard_by="label")
     rows = {Group("train", f"{n:05d}"): 1 for n in range(10_000)}
     summary = BucketSummary(rows, rows)
@@ -272,12 +255,8 @@ EVAL_FROM = [
 
 
 @pytest.mark.parametrize(("rows", "moved", "base", "message"), EVAL_FROM, ids=range(len(EVAL_FROM)))
-def test_rows_that_eval_from_needs(
-    rows: dict[str, int], moved: int, base: Base, message: str | None
-) -> None:
-    """eval has only rows that were moved there, and the other split keeps or gave some."""
-
-    def plan() -> Plan:
+def test_rows_that_eval_from_needs(rows, moved, base, message):
+    def plan():
         # Counts by label and of two buckets are added up.
         counts = {Group(split, "a"): count // 2 for split, count in rows.items()}
         rest = {Group(split, "b"): count - count // 2 for split, count in rows.items()}
@@ -300,8 +279,7 @@ def test_rows_that_eval_from_needs(
 
 
 @pytest.mark.parametrize("uris", [("b", "a", "a", "z"), ("", "", "", "")])
-def test_rows_of_one_place_lie_by_uri_and_file(uris: Sequence[str]) -> None:
-    """Payloads that share a sort key have one order, whichever worker read them first."""
+def test_rows_of_one_place_lie_by_uri_and_file(uris):
     named = [(7, uris[0], "1.csv"), (7, uris[1], "2.csv"), (7, uris[2], "1.csv"), (9, uris[3], "")]
     rows = [PlannedRow(key, file, 1, uri, None, 1, "", True) for key, uri, file in named]
     ordered = list(rows_of(PlannedRow, in_planned_order(columns_of(PlannedRow, rows))))
@@ -309,8 +287,7 @@ def test_rows_of_one_place_lie_by_uri_and_file(uris: Sequence[str]) -> None:
     assert ordered == (in_place if any(uris) else rows)
 
 
-def test_shards_are_equal_in_bytes() -> None:
-    """Shards of a split differ by at most the largest payload, however rows are cut into blocks."""
+def test_shards_are_equal_in_bytes():
     sizes = {f"{n}.jpg": 1000 + 97 * (n % 50) for n in range(4000)}
     rows = [Row("a", n, "train", uri, None) for n, uri in enumerate(sizes)]
     shards = plan_all(rows, sizes, ConvertOptions(shard_mb=0.5), buckets=16)
@@ -320,8 +297,7 @@ def test_shards_are_equal_in_bytes() -> None:
     assert max(totals) - min(totals) <= 2 * max(sizes.values())
 
 
-def test_split_of_a_row_is_stable_and_near_its_share() -> None:
-    """Adding rows moves none, and 80/10/10 is right within two percent of 20,000 rows."""
+def test_split_of_a_row_is_stable_and_near_its_share():
     fractions = SplitFractions.parse("80,10,10")
     splits = {n: chosen(fractions, placing(0)(f"{n}.jpg").split_hash) for n in range(20_000)}
     shares = {split: count / 20_000 for split, count in Counter(splits.values()).items()}
@@ -332,8 +308,7 @@ def test_split_of_a_row_is_stable_and_near_its_share() -> None:
     assert other[False] > 200  # another seed assigns other splits
 
 
-def test_equal_content_never_straddles_splits() -> None:
-    """With group_by=content, names do not matter for the split."""
+def test_equal_content_never_straddles_splits():
     rows = [Row("a", n, None, f"{n}.jpg", None) for n in range(50)]
     placed = [PlacedRow(*placing(0)(row.uri), *row[:5]) for row in rows]
     planned, _ = resolve_bucket(
@@ -347,8 +322,7 @@ def test_equal_content_never_straddles_splits() -> None:
     assert len(planned) == 1
 
 
-def test_empty_plan_has_no_splits() -> None:
-    """A plan without rows has no splits."""
+def test_empty_plan_has_no_splits():
     summary = BucketSummary({}, {})
     plan = plan_of([summary], read=RowCounts(3, rejected={"no_path": 3}), options=ConvertOptions())
     assert (plan.splits, plan.counts.rejects) == ({}, 3)
@@ -368,8 +342,7 @@ WRONG_OPTIONS = [
 
 
 @pytest.mark.parametrize(("name", "value", "words"), WRONG_OPTIONS)
-def test_options_validate_themselves(name: str, value: object, words: str) -> None:
-    """The error of a wrong value names the allowed and the given value."""
+def test_options_validate_themselves(name, value, words):
     with pytest.raises(UsageError) as caught:
         ConvertOptions(**{name: value})
     assert words in str(caught.value)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pytest
 
@@ -26,7 +24,6 @@ from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
-    Task,
     TextClassification,
     VideoClassification,
     task_for,
@@ -43,15 +40,8 @@ SIZE = 7
 
 
 def row(
-    line: int,
-    split: str | None = None,
-    annotation: str | None = "cat",
-    uri: str = "/x.jpg",
-    *,
-    source: str = CSV,
-    split_hash: int = LATE,
-    sort_key: int = 5,
-) -> PlacedRow:
+    line, split=None, annotation="cat", uri="/x.jpg", *, source=CSV, split_hash=LATE, sort_key=5
+):
     return PlacedRow(sort_key, split_hash, source, line, split, uri, annotation)
 
 
@@ -71,18 +61,11 @@ class Outcome:
 
 
 def resolve(
-    rows: Iterable[PlacedRow],
-    task: Task = IMAGE,
-    *,
-    known: Iterable[KnownRow] = (),
-    folders: Collection[str] = ("/d",),
-    drop_unnamed: bool = False,
-    refused: Collection[str] = (),
-    **options: Any,
-) -> tuple[dict[Group, list[PlannedRow]], BucketSummary]:
+    rows, task=IMAGE, *, known=(), folders=("/d",), drop_unnamed=False, refused=(), **options
+):
     """Resolve a bucket whose payloads have ``SIZE`` bytes, and their uri as content."""
 
-    def infos(uris: Sequence[str], _: Sequence[str]) -> list[FileInfo | PayloadError]:
+    def infos(uris, _):
         return [
             PayloadError("missing_file", "gone") if uri in refused else FileInfo(SIZE, uri)
             for uri in uris
@@ -100,7 +83,7 @@ def resolve(
     )
 
 
-def outcome(rows: Iterable[PlacedRow], task: Task = IMAGE, **more: Any) -> Outcome:
+def outcome(rows, task=IMAGE, **more):
     groups, summary = resolve(rows, task, **more)
     names = ("duplicates", "merged", "dropped", "existing")
     counts = {name: getattr(summary.counts, name) for name in names}
@@ -129,16 +112,7 @@ ADDING = [
 @pytest.mark.parametrize(
     ("task", "annotations", "splits", "together", "duplicates", "merged", "rejects"), ADDING
 )
-def test_rows_of_one_uri_add_up(
-    task: Task,
-    annotations: list[str | None],
-    splits: str,
-    together: str | None,
-    duplicates: int,
-    merged: int,
-    rejects: int,
-) -> None:
-    """Labels and boxes of several rows make one example; an example is never incomplete."""
+def test_rows_of_one_uri_add_up(task, annotations, splits, together, duplicates, merged, rejects):
     names = {".": None, "t": "train", "e": "eval"}
     rows = [
         row(line, names[split], annotation)
@@ -152,8 +126,7 @@ def test_rows_of_one_uri_add_up(
     assert found == (duplicates, merged, rejects)
 
 
-def test_buckets_are_equal_ranges() -> None:
-    """The first and the last sort key of each bucket."""
+def test_buckets_are_equal_ranges():
     for buckets in (1, 2, 7):
         starts = [-(-(number << 64) // buckets) for number in range(buckets + 1)]
         assert [bucket_of(start, buckets) for start in starts[:-1]] == list(range(buckets))
@@ -165,7 +138,7 @@ SPLITS = f"split 'eval' contradicts 'train' of {CSV}:1, which is kept"
 SEGMENTS = ['["a", 0.0, 1.0]', '["b", 1.0, 2.0]', '["c", 2.0, 3.0]']
 
 # name: task, rows with one sort key, outcome
-SAME_PLACE: dict[str, tuple[Task, list[PlacedRow], Outcome]] = {
+SAME_PLACE = {
     "one": (IMAGE, [row(1)], Outcome([(1, "test", True)])),
     "named": (IMAGE, [row(1, "mine")], Outcome([(1, "mine", False)])),
     "equal": (IMAGE, [row(2), row(1)], Outcome([(1, "test", True)], [], {"duplicates": 1})),
@@ -278,16 +251,14 @@ SAME_PLACE: dict[str, tuple[Task, list[PlacedRow], Outcome]] = {
 
 
 @pytest.mark.parametrize("name", SAME_PLACE)
-def test_rows_of_one_place(name: str) -> None:
-    """The outcome does not depend on the order of rows."""
+def test_the_order_of_rows_does_not_matter(name):
     task, rows, expected = SAME_PLACE[name]
     for given in (rows, rows[::-1]):
         found = outcome(given, task)
         assert replace(found, planned=sorted(found.planned)) == expected
 
 
-def test_places_are_apart() -> None:
-    """Rows with different sort keys do not interact; planned rows are ordered by sort key."""
+def test_rows_of_different_places_do_not_interact():
     rows = [row(line, "train", "cat", f"/{line}.jpg", sort_key=9 - line) for line in range(1, 6)]
     twice = [one._replace(line=one.line + 10) for one in rows]
     groups, summary = resolve([*rows, *twice])
@@ -305,8 +276,7 @@ def test_places_are_apart() -> None:
     )
 
 
-def test_groups_by_label() -> None:
-    """With shard_by=label, each label of a split is a group, and so are rows without one."""
+def test_each_label_of_a_split_is_a_group():
     rows = [
         row(line, split, label, f"/{line}.jpg", sort_key=line)
         for line, (split, label) in enumerate(
@@ -326,15 +296,13 @@ def test_groups_by_label() -> None:
     assert summary.labels == {"a": 3, "b": 1}
 
 
-def test_rows_without_a_split_are_dropped_on_request() -> None:
-    """They are counted, and their payloads are not requested."""
+def test_rows_without_a_split_are_dropped_on_request():
     rows = [row(1, None, uri="/1.jpg", sort_key=1), row(2, "eval", uri="/2.jpg", sort_key=2)]
     found = outcome(rows, drop_unnamed=True, refused={"/1.jpg"})
     assert found == Outcome([(2, "eval", False)], [], {"dropped": 1})
 
 
-def test_a_share_moves_to_eval() -> None:
-    """Named and assigned rows of the split move by their split hash, and count as assigned."""
+def test_a_share_moves_to_eval():
     rows = [
         row(1, "train", uri="/1.jpg", split_hash=EARLY),
         row(2, "train", uri="/2.jpg", split_hash=LATE),
@@ -352,24 +320,22 @@ def test_a_share_moves_to_eval() -> None:
     ]
 
 
-def known(
-    split: str = "train", annotation: str | None = "cat", uri: str = "/x.jpg", shard: str = "S"
-) -> KnownRow:
+def known(split="train", annotation="cat", uri="/x.jpg", shard="S"):
     return KnownRow(5, shard, split, uri, annotation)
 
 
 REMEDY = "convert all rows again"
 
 
-def stays(what: str, shard: str = "S") -> str:
+def stays(what, shard="S"):
     return f"{shard} already has it with {what}, and append never changes an example; {REMEDY}"
 
 
-def planned(split: str, *, assigned: bool = True) -> Outcome:
+def planned(split, *, assigned=True):
     return Outcome([(1, split, assigned)])
 
 
-def refused(code: str, message: str) -> Outcome:
+def refused(code, message):
     return Outcome([], [(1, code, message)])
 
 
@@ -385,7 +351,7 @@ RELATIVE = [known(uri="x.jpg")]
 ONE, TWO = ("/d",), ("/d", "/e")
 
 # name: row, existing examples, folders of their import files, outcome
-IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], Collection[str], Outcome]] = {
+IN_THE_DATASET = {
     "the same": (row(1, "train"), [known()], ONE, THERE),
     "no split": (row(1), [known("eval")], ONE, THERE),
     "no label": (row(1, None, None), [known()], ONE, THERE),
@@ -426,14 +392,12 @@ IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], Collection[str], Outc
 
 
 @pytest.mark.parametrize("name", IN_THE_DATASET)
-def test_examples_that_are_there(name: str) -> None:
-    """Rows that agree with the dataset are existing; others are new, or contradict it."""
+def test_examples_that_are_there(name):
     one, there, folders, expected = IN_THE_DATASET[name]
     assert outcome([one], known=there, folders=folders) == expected
 
 
-def test_a_rejected_row_does_not_stop_others() -> None:
-    """Each row of a bucket has its own outcome."""
+def test_a_rejected_row_does_not_stop_others():
     rows = [
         row(1, uri="a.jpg", sort_key=1),
         row(2, "eval", uri="/b.jpg", sort_key=2),
@@ -455,7 +419,7 @@ BESIDE = "split {!r} contradicts {!r} of its other parts in S, and append never 
 PART = [known(annotation=SEGMENTS[0])]
 
 # name: row, existing parts of its video, eval_from, outcome
-PARTS_IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], str, Outcome]] = {
+PARTS_IN_THE_DATASET = {
     "assigned": (row(1, None, SEGMENTS[1]), PART, "", planned("train")),
     "named": (row(1, "train", SEGMENTS[1]), PART, "", planned("train", assigned=False)),
     "named otherwise": (
@@ -502,13 +466,12 @@ PARTS_IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], str, Outcome]] 
 
 
 @pytest.mark.parametrize("name", PARTS_IN_THE_DATASET)
-def test_parts_beside_those_that_are_there(name: str) -> None:
-    """A new part joins the split of its video's other parts, and never straddles two splits."""
+def test_a_new_part_joins_the_split_of_its_video(name):
     one, there, share, expected = PARTS_IN_THE_DATASET[name]
     assert outcome([one], VIDEO, known=there, eval_from=share or None) == expected
 
 
-def test_beside_what_is_there_other_rows_are_drawn() -> None:
+def test_beside_what_is_there_other_rows_are_drawn():
     """Rows of other videos, or without a uri, move and are assigned as without a dataset."""
     rows = [
         row(1, None, SEGMENTS[1], split_hash=EARLY, sort_key=1),
@@ -528,16 +491,14 @@ def test_beside_what_is_there_other_rows_are_drawn() -> None:
     ]
 
 
-def test_images_that_the_split_gave_to_eval() -> None:
-    """A row that names the split it was moved from matches its existing example."""
+def test_images_that_the_split_gave_to_eval():
     there = [known("eval")]
     assert outcome([row(1, "train")], known=there, eval_from="train:10") == THERE
     refused = outcome([row(1, "test")], known=there, eval_from="train:10").rejects
     assert refused == [(1, "conflicting_splits", stays("split 'eval'"))]
 
 
-def test_payloads_of_a_row() -> None:
-    """Payloads of a row are added up, and separated again; the first error names its payload."""
+def test_payloads_of_a_row_are_added_up_and_separated():
     schema = '{"left": "image", "right": "image", "n": "int"}'
     pair = task_for(ConvertOptions(schema=schema))
     texts = [json.dumps([f"/{name}1.jpg", f"/{name}2.jpg", 1]) for name in "abc"]
@@ -558,20 +519,19 @@ def test_payloads_of_a_row() -> None:
     assert payloads_of(one, VIDEO) == []
 
 
-def payloads_of(row: PlannedRow, task: Task) -> list[PlannedRow]:
+def payloads_of(row, task):
     [found] = payload_rows(PlannedBatch(columns_of(PlannedRow, [row])), task)
     return list(found)
 
 
-def test_refused_payloads_are_rejects_of_their_row() -> None:
-    """A refusal rejects its row with its reason; other rows stay."""
+def test_refused_payloads_are_rejects_of_their_row():
     rows = [row(1, "train", uri="/1.jpg", sort_key=1), row(2, "train", uri="/2.jpg", sort_key=2)]
     groups, summary = resolve(rows, refused={"/1.jpg"})
     assert summary.rejects == (Reject(CSV, 1, "/1.jpg", "missing_file", "gone"),)
     assert [one.line for one in groups[Group("train", None)]] == [2]
 
 
-def test_a_refusal_that_names_its_payload() -> None:
+def test_a_refusal_that_names_its_payload():
     """The payload is not named twice."""
     pair = task_for(ConvertOptions(schema='{"left": "image", "right": "image"}'))
     _, summary = resolved(
@@ -588,7 +548,7 @@ def test_a_refusal_that_names_its_payload() -> None:
 ANNOTATION = '{"text": "x", "said": ["a"]}'
 
 
-def test_payloads_in_the_row() -> None:
+def test_payloads_in_the_row():
     """A text has the size of its row and never changes; storage is not asked about it."""
     uri = content_uri("text")
     rows = [row(line, "train", ANNOTATION, uri, sort_key=line) for line in (1, 2)]
@@ -596,12 +556,12 @@ def test_payloads_in_the_row() -> None:
     assert [(one.bytes, one.version) for one in planned] == [(len(ANNOTATION), "row")] * 2
 
 
-def split_by_content(name: bytes) -> str:
+def split_by_content(name):
     options = ConvertOptions()
     return chosen(options.split.fractions, placing(options.seed)(name).split_hash)
 
 
-def test_splits_by_content() -> None:
+def test_splits_by_content():
     """The content assigns rows without a split; payloads of rows that name one are not read."""
     uris = [f"/{number}.jpg" for number in range(30)]
     rows = [row(n, None, "cat", uri, sort_key=n, split_hash=EARLY) for n, uri in enumerate(uris)]
@@ -609,14 +569,14 @@ def test_splits_by_content() -> None:
     assert {split for _, split, _ in expected} == {"train", "eval", "test"}
     assert sorted(outcome(rows, group_by="content").planned) == expected
 
-    asked: list[str] = []
+    asked = []
 
-    def contents(rows: Sequence[PlacedRow]) -> Iterable[Content | PayloadError]:
+    def contents(rows):
         asked.extend(one.uri for one in rows)
         refused = PayloadError("changed", "other bytes")
         return [refused if one.uri == "/2.jpg" else Content(b"a") for one in rows]
 
-    def of(share: str | None) -> tuple[list[tuple[int, str]], list[tuple[int, str, str]]]:
+    def of(share):
         asked.clear()
         groups, summary = resolved(
             [
@@ -642,7 +602,7 @@ def test_splits_by_content() -> None:
     assert asked == ["/1.jpg", "/2.jpg", "/3.jpg"]
 
 
-def test_texts_by_content() -> None:
+def test_texts_by_content():
     """The digest in the uri of a text is its content."""
     texts = [f"text {number}" for number in range(30)]
     rows = [

@@ -1,10 +1,6 @@
 """Boxes in a record: written boxes are read, and records of other writers are understood."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,7 +20,7 @@ BOX = st.tuples(st.sampled_from(LABELS), SHARE, SHARE, SHARE, SHARE)
 
 
 @given(st.lists(BOX, min_size=1, max_size=9))
-def test_what_was_written_is_read(boxes: list[tuple[str, float, float, float, float]]) -> None:
+def test_what_was_written_is_read(boxes):
     """Boxes that a task writes are read in their order, with sorted corners."""
     values = ObjectDetection().to_features(json.dumps(boxes), Vocabulary("text", LABELS))
     record = parse_example(b"".join(serialize_example(values)))
@@ -34,7 +30,7 @@ def test_what_was_written_is_read(boxes: list[tuple[str, float, float, float, fl
     ]
 
 
-def record_of(*corners: Sequence[Any], **more: Sequence[Any]) -> Mapping[str, Sequence[Any]]:
+def record_of(*corners, **more):
     """Return a record with the corners xmin, ymin, xmax, ymax, and optionally text and label."""
     names = {"text": features.IMAGE_OBJECT_TEXT, "label": features.IMAGE_OBJECT_LABEL}
     return {
@@ -58,7 +54,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("record", "boxes"), OTHERS)
-def test_records_of_others(record: Mapping[str, Sequence[Any]], boxes: Sequence[StoredBox]) -> None:
+def test_records_of_others(record, boxes):
     """Labels may be missing, and boxes are clipped to the image."""
     assert stored_boxes(record) == boxes
 
@@ -76,7 +72,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("record", "words"), WRONG)
-def test_what_is_no_box(record: Mapping[str, Sequence[Any]], words: str) -> None:
+def test_what_is_no_box(record, words):
     """Features that do not fit together are refused; the message shows them."""
     with pytest.raises(ValueError, match=words):
         stored_boxes(record)

@@ -1,7 +1,5 @@
 """The programs and samples in examples/."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

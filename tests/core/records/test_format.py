@@ -1,13 +1,8 @@
 """Another record format takes the place of TFRecord without a change elsewhere."""
 
-from __future__ import annotations
-
 import gzip
 import sys
-from collections.abc import Iterable, Iterator
 from itertools import chain
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +12,7 @@ from recordgen.access.counting import count_records
 from recordgen.core import records
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import parse_example
-from recordgen.core.records.format import LengthError, Record, RecordFormat
+from recordgen.core.records.format import LengthError, RecordFormat
 from recordgen.errors import RecordError
 from recordgen.formats.foreign_formats import TFRECORD, of_file
 from recordgen.inspection.records import inspect
@@ -26,16 +21,16 @@ from recordgen.inspection.records import inspect
 class Lines(RecordFormat):
     """``5:hello`` and a line break: a length in digits, and the record."""
 
-    def frame(self, record: Record) -> Record:
+    def frame(self, record):
         return f"{sum(map(len, record))}:".encode(), *record, b"\n"
 
-    def frame_column(self, records: Any) -> bytes:
+    def frame_column(self, records):
         return b"".join(chain.from_iterable(self.frame([item]) for item in records.to_pylist()))
 
-    def is_mine(self, head: bytes) -> bool:
+    def is_mine(self, head):
         return head.partition(b":")[0].isdigit()
 
-    def read(self, path: str) -> Iterator[bytes]:
+    def read(self, path):
         with (gzip.open if self.is_gzip(path) else open)(path, "rb") as file:
             data = file.read()
         while data:
@@ -46,32 +41,32 @@ class Lines(RecordFormat):
             yield data[:size]
             data = data[size + 1 :]
 
-    def read_chosen(self, path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    def read_chosen(self, path, indexes):
         wanted = set(indexes)
         return (it for it in enumerate(self.read(path)) if it[0] in wanted)
 
-    def read_around(self, path: str) -> Iterator[bytes | RecordError]:
+    def read_around(self, path):
         try:
             yield from self.read(path)
         except RecordError as exc:
             yield exc
 
-    def frame_bytes(self, lengths: Any) -> Any:
+    def frame_bytes(self, lengths):
         return np.array([len(str(length)) + length + 2 for length in lengths], np.int64)
 
-    def unframed(self, frame: memoryview) -> memoryview:
+    def unframed(self, frame):
         length = bytes(frame).partition(b":")[0]
         record = frame[len(length) + 1 : -1]
         if len(record) != int(length):
             raise LengthError("another length")
         return record
 
-    def check_lengths(self, path: str) -> None:
+    def check_lengths(self, path):
         self.count(path)
 
 
 @pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Lines]:
+def lines(monkeypatch, tmp_path):
     """Put another format in the place of ``RECORDS``, as if the core had defined it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     theirs, ours = records.RECORDS, Lines()
@@ -80,7 +75,7 @@ def lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Lines]:
     replace(ours, theirs)  # also in modules that the test imported
 
 
-def replace(old: RecordFormat, new: RecordFormat) -> None:
+def replace(old, new):
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "recordgen" and vars(module).get("RECORDS") is old:
             vars(module)["RECORDS"] = new
@@ -94,9 +89,7 @@ IMPORTS = {
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 @pytest.mark.parametrize("task", IMPORTS)
-def test_a_dataset_in_another_format(
-    lines: Lines, tmp_path: Path, task: str, compression: str
-) -> None:
+def test_a_dataset_in_another_format(lines, tmp_path, task, compression):
     """Shards are written, counted, inspected and verified in the other format."""
     source = tmp_path / "rows.csv"
     source.write_text(IMPORTS[task])
@@ -119,7 +112,7 @@ def test_a_dataset_in_another_format(
         assert of_file(data) == TFRECORD  # the format says which files are its own
 
 
-def test_appending_in_another_format(lines: Lines, tmp_path: Path) -> None:
+def test_appending_in_another_format(lines, tmp_path):
     """Rows that the dataset holds are read from its shards, and skipped."""
     source, output = tmp_path / "rows.csv", tmp_path / "out"
     options = {"task": "text_classification", "split": "1,0,0"}
@@ -131,7 +124,7 @@ def test_appending_in_another_format(lines: Lines, tmp_path: Path) -> None:
     assert [len(list(lines.read(str(output / it.file)))) for it in shards] == [3, 1]
 
 
-def test_arrays_in_another_format(lines: Lines, tmp_path: Path) -> None:
+def test_arrays_in_another_format(lines, tmp_path):
     """recordgen.write frames records by the format, too."""
     examples = ({"x": np.array([number], np.int64)} for number in range(5))
     recordgen.write(examples, str(tmp_path / "out"), shards=1)
@@ -142,7 +135,7 @@ def test_arrays_in_another_format(lines: Lines, tmp_path: Path) -> None:
     assert count_records(str(path)) == 5
 
 
-def test_damage_in_another_format(lines: Lines, tmp_path: Path) -> None:
+def test_damage_in_another_format(lines, tmp_path):
     """The format finds the damage of its own files."""
     path = tmp_path / "cut"
     path.write_bytes(b"5:hello\n5:hel")

@@ -1,9 +1,6 @@
 """Examples written without TensorFlow equal TensorFlow's bytes."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +36,7 @@ _values = st.one_of(
 _names = st.text(st.characters(blacklist_categories=("Cs",)), min_size=3, max_size=3)
 
 
-def kind_and_values(value: object) -> tuple[str, list[Any]]:
+def kind_and_values(value):
     """Return the list type and the values of the feature that stores ``value``."""
     kinds = {bytes: "bytes_list", int: "int64_list", float: "float_list"}
     if isinstance(value, np.ndarray):
@@ -49,7 +46,7 @@ def kind_and_values(value: object) -> tuple[str, list[Any]]:
 
 
 @given(st.dictionaries(_names, _values, max_size=8))
-def test_examples_are_tensorflows(values: dict[str, Any]) -> None:
+def test_examples_are_tensorflows(values):
     """TensorFlow parses our bytes to the same values and serialises them to the same bytes."""
     data = b"".join(serialize_example(values))
     theirs = tf.train.Example.FromString(data)
@@ -66,7 +63,7 @@ def test_examples_are_tensorflows(values: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("count", [63, 64, 100_000])
-def test_many_numbers(count: int) -> None:
+def test_many_numbers(count):
     """Many numbers packed together give the same bytes as one by one."""
     bits = np.arange(count) % 64
     numbers = np.random.default_rng(0).integers(0, 2**63 - 1, count) >> bits
@@ -80,7 +77,7 @@ def test_many_numbers(count: int) -> None:
 LIMITS = [1 << 7, 1 << 14, 1 << 21, 1 << 28, 1 << 63]
 
 
-def test_numbers_at_the_limits_of_their_bytes() -> None:
+def test_numbers_at_the_limits_of_their_bytes():
     """Numbers at which a varint grows give TensorFlow's bytes, one by one and packed."""
     numbers = [
         limit + near for limit in LIMITS for near in (-2, -1, 0, 1) if limit + near < 1 << 63
@@ -93,18 +90,18 @@ def test_numbers_at_the_limits_of_their_bytes() -> None:
         assert b"".join(serialize_example({"x": some})) == expected
 
 
-def theirs(**values: list[Any]) -> bytes:
+def theirs(**values):
     """Return TensorFlow's bytes of an Example with one feature, ``x``."""
     [(kind, items)] = values.items()
     feature = tf.train.Feature()
     getattr(feature, kind).value.extend(items)
     example = tf.train.Example(features=tf.train.Features(feature={"x": feature}))
-    found: bytes = example.SerializeToString(deterministic=True)
+    found = example.SerializeToString(deterministic=True)
     return found
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 20_000])
-def test_heads_before_values(size: int) -> None:
+def test_heads_before_values(size):
     """The bytes before a value, and before all features, equal TensorFlow's."""
     numbers, lengths = packed_ints(np.array([5, 300, -1]))
     assert lengths.tolist() == [1, 2, 10]
@@ -119,7 +116,7 @@ def test_heads_before_values(size: int) -> None:
 
 
 @pytest.mark.parametrize("limit", [1 << 7, 1 << 12, 1 << 14, 1 << 21])
-def test_lengths_at_the_limits_of_their_bytes(limit: int) -> None:
+def test_lengths_at_the_limits_of_their_bytes(limit):
     """The lengths of a value, its list, its feature and all features grow at a limit.
 
     At most 20 bytes precede a value, so these lengths reach the limit one after the other.
@@ -134,7 +131,7 @@ def test_lengths_at_the_limits_of_their_bytes(limit: int) -> None:
             assert b"".join(serialize_example({"x": both})) == theirs(bytes_list=both)
 
 
-def test_arrays_and_features_without_values() -> None:
+def test_arrays_and_features_without_values():
     """An array without numbers is a list of its kind; a feature without kind has no values."""
     empty = {"a": np.zeros(0, np.int64), "b": np.zeros((0, 2), np.float32), "c": 7}
     data = b"".join(serialize_example(empty))
@@ -148,7 +145,7 @@ def test_arrays_and_features_without_values() -> None:
 
 
 @pytest.mark.parametrize("numbers", [[], [1, 127], [128, 5], [5, 1 << 14, 0], [-1, 3]])
-def test_how_many_bytes_each_number_takes(numbers: list[int]) -> None:
+def test_how_many_bytes_each_number_takes(numbers):
     """The lengths of packed numbers equal TensorFlow's for single numbers."""
     array = np.array(numbers, np.int64)
     data, lengths = packed_ints(array)
@@ -158,7 +155,7 @@ def test_how_many_bytes_each_number_takes(numbers: list[int]) -> None:
     assert len(data) == sum(lengths)
 
 
-def test_large_values_are_not_copied() -> None:
+def test_large_values_are_not_copied():
     """The bytes of images are passed on without a copy, also in a list."""
     one, two, three = bytes(4096), bytes(5000), bytes(6000)
     pieces = serialize_example({"a": one, "b": [two, b"small", three]})
@@ -168,7 +165,7 @@ def test_large_values_are_not_copied() -> None:
     assert parse_example(b"".join(both)) == {"a": [one], "b": [three], "c": [1]}
 
 
-def test_kinds_that_cannot_be() -> None:
+def test_kinds_that_cannot_be():
     """Floats too large for float32 and arrays of other types are errors; [] has no kind."""
     with pytest.raises(OverflowError):
         serialize_example({"x": 1e39})
@@ -177,19 +174,19 @@ def test_kinds_that_cannot_be() -> None:
     assert parse_example(b"".join(serialize_example({"x": [], "y": ()}))) == {}
 
 
-def test_zero_and_empty_are_kept_and_none_is_skipped() -> None:
+def test_zero_and_empty_are_kept_and_none_is_skipped():
     """Label 0 is a value; None is not."""
     data = b"".join(serialize_example({"zero": 0, "empty": b"", "none": None}))
     assert parse_example(data) == {"empty": [b""], "zero": [0]}
 
 
-def test_not_an_example() -> None:
+def test_not_an_example():
     """Other bytes raise ValueError."""
     with pytest.raises(ValueError, match=r"not a tf\.train\.Example"):
         parse_example(b"\xff\xff\xff")
 
 
-def test_feature_specs_as_json() -> None:
+def test_feature_specs_as_json():
     """dataset.json stores a spec, with its default only if it has one."""
     spec = features.FeatureSpec("uint8", shape=(28, 28))
     assert spec.to_json() == {"dtype": "uint8", "shape": [28, 28]}
@@ -198,7 +195,7 @@ def test_feature_specs_as_json() -> None:
         assert features.FeatureSpec.from_json(json.loads(json.dumps(one.to_json()))) == one
 
 
-def test_feature_names() -> None:
+def test_feature_names():
     """The names are a contract with other readers: changing one is a breaking change."""
     assert list(features.IMAGE_CLASSIFICATION) == [
         "image/encoded",

@@ -1,7 +1,5 @@
 """TFRecord files written without TensorFlow equal TensorFlow's, and damage is found."""
 
-from __future__ import annotations
-
 import fcntl
 import gzip
 import io
@@ -9,9 +7,6 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -25,7 +20,7 @@ from recordgen.errors import RecordError
 
 
 @given(st.lists(st.binary(max_size=200), max_size=5))
-def test_frames_are_tensorflows(records: list[bytes]) -> None:
+def test_frames_are_tensorflows(records):
     """tf.io.TFRecordWriter writes the same file."""
     ours = b"".join(piece for record in records for piece in RECORDS.frame([record]))
     with tempfile.NamedTemporaryFile() as file:
@@ -36,7 +31,7 @@ def test_frames_are_tensorflows(records: list[bytes]) -> None:
 
 
 @given(st.lists(st.binary(max_size=200), max_size=5))
-def test_a_column_is_framed_as_its_records_are(records: list[bytes]) -> None:
+def test_a_column_is_framed_as_its_records_are(records):
     """A column has the bytes of its records one by one, also if it begins within an array."""
     column = pa.array([b"before", *records], pa.binary())[1:]
     ours = b"".join(piece for record in records for piece in RECORDS.frame([record]))
@@ -54,12 +49,12 @@ HEADS = [
 
 
 @pytest.mark.parametrize(("head", "is_mine"), HEADS)
-def test_a_file_is_recognised_by_its_head(head: bytes, is_mine: bool) -> None:
+def test_a_file_is_recognised_by_its_head(head, is_mine):
     """A length with its checksum is the head of a TFRecord file."""
     assert RECORDS.is_mine(head) == is_mine
 
 
-def test_a_length_that_begins_like_gzip(tmp_path: Path) -> None:
+def test_a_length_that_begins_like_gzip(tmp_path):
     """A record of 0x088b1f bytes begins with gzip's bytes, and is read as a record."""
     path = tmp_path / "r"
     records = [bytes(0x088B1F), b"next"]
@@ -72,12 +67,12 @@ def test_a_length_that_begins_like_gzip(tmp_path: Path) -> None:
     assert (RECORDS.count(str(path)), list(RECORDS.read(str(path)))) == (2, records)
 
 
-def write(path: Path, records: list[bytes], compression: str = "none") -> int:
+def write(path, records, compression="none"):
     with path.open("wb", buffering=0) as file:
         return write_frames(file, [RECORDS.frame([record]) for record in records], compression)
 
 
-def write_frames(file: Any, frames: Iterable[Sequence[bytes]], compression: str = "none") -> int:
+def write_frames(file, frames, compression="none"):
     """Write framed records; return the size of the file."""
     with RECORDS.writer(file, compression) as writer:
         writer.write(frames)
@@ -85,7 +80,7 @@ def write_frames(file: Any, frames: Iterable[Sequence[bytes]], compression: str 
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_files_are_read_by_both(tmp_path: Path, compression: str) -> None:
+def test_files_are_read_by_both(tmp_path, compression):
     """Written files are read by tf.data and by our reader; equal records give equal bytes."""
     records = [b"", b"one", bytes(100_000), *(b"x" * n for n in range(100))]
     path = tmp_path / ("r.gz" if compression == "gzip" else "r")
@@ -101,7 +96,7 @@ def test_files_are_read_by_both(tmp_path: Path, compression: str) -> None:
     assert path.read_bytes() == first
 
 
-def test_records_of_many_pieces(tmp_path: Path) -> None:
+def test_records_of_many_pieces(tmp_path):
     """A record may have more pieces than the system accepts in one call."""
     record = [b"ab"] * 3000
     path = tmp_path / "r"
@@ -111,13 +106,13 @@ def test_records_of_many_pieces(tmp_path: Path) -> None:
     assert list(RECORDS.read(str(path))) == [b"ab" * 3000, b"c"]
 
 
-def test_partial_writes() -> None:
+def test_partial_writes():
     """A pipe that accepts only a part of each write gets all bytes, in order."""
     record = [bytes([number]) * 5000 for number in range(60)]
     ours, theirs = os.pipe()
-    found: list[bytes] = []
+    found = []
 
-    def read() -> None:
+    def read():
         with open(ours, "rb") as file:
             found.append(file.read())
 
@@ -132,7 +127,7 @@ def test_partial_writes() -> None:
     assert size == len(found[0])
 
 
-def test_gzip_header_has_no_name_and_no_time(tmp_path: Path) -> None:
+def test_gzip_header_has_no_name_and_no_time(tmp_path):
     """The header never changes with time or name (RFC 1952: ID, CM, FLG, MTIME)."""
     path = tmp_path / "r.gz"
     write(path, [b"one"], "gzip")
@@ -159,16 +154,14 @@ DAMAGE = [
 
 
 @pytest.mark.parametrize(("damage", "message", "before", "counts"), DAMAGE, ids=range(len(DAMAGE)))
-def test_damaged_files_say_where(
-    tmp_path: Path, damage: Any, message: str, before: int, counts: bool
-) -> None:
+def test_damaged_files_say_where(tmp_path, damage, message, before, counts):
     """A damaged file is an error with its name and offset, after the records before it."""
     path = tmp_path / "r"
     records = [b"aaaaaaaa", b"bbbbbbbb", b"cccccccc"]
     write(path, records)
     assert RECORDS.count(str(path)) == 3
     path.write_bytes(damage(path.read_bytes()))
-    found: list[bytes] = []
+    found = []
     with pytest.raises(RecordError) as caught:
         found.extend(iter(RECORDS.read(str(path))))
     assert str(caught.value) == f"{path}: {message}"
@@ -182,7 +175,7 @@ def test_damaged_files_say_where(
         assert RECORDS.count(str(path)) == 3
 
 
-def test_empty_files(tmp_path: Path) -> None:
+def test_empty_files(tmp_path):
     """An empty file is a valid file without records."""
     path = tmp_path / "r"
     assert write(path, []) == 0
@@ -192,18 +185,18 @@ def test_empty_files(tmp_path: Path) -> None:
 class Sink(io.RawIOBase):
     """A sink that records the size of each write."""
 
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
+    def __init__(self):
+        self.sizes = []
 
-    def writable(self) -> bool:
+    def writable(self):
         return True
 
-    def write(self, data: Any) -> int:
+    def write(self, data):
         self.sizes.append(len(data))
         return len(data)
 
 
-def test_small_records_are_written_together() -> None:
+def test_small_records_are_written_together():
     """64 small records are one piece; one of 4,096 bytes is a separate piece, as are its ends."""
     sink, small, large = Sink(), RECORDS.frame([b"x" * 84]), RECORDS.frame([bytes(4096)])
     assert write_frames(sink, [small] * 130) == 13_000
@@ -214,11 +207,11 @@ def test_small_records_are_written_together() -> None:
     assert sink.sizes == [100 + 4111, 12, 4096, 4, 100, 12, 4096, 4]
 
 
-def test_pieces_do_not_pile_up() -> None:
+def test_pieces_do_not_pile_up():
     """When 64 pieces wait, they are written before the next record is requested."""
     sink, there = Sink(), []
 
-    def frames() -> Iterator[tuple[bytes, ...]]:
+    def frames():
         for _ in range(30):
             there.append(len(sink.sizes))
             yield RECORDS.frame([bytes(4096)] * 3)[:4]  # four pieces; never read
@@ -229,7 +222,7 @@ def test_pieces_do_not_pile_up() -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_frames_that_come_now_and_then(compression: str) -> None:
+def test_frames_that_come_now_and_then(compression):
     """A writer appends to its earlier frames, and knows the size of the file."""
     file = io.BytesIO()
     with RECORDS.writer(file, compression) as writer:
@@ -248,7 +241,7 @@ def test_frames_that_come_now_and_then(compression: str) -> None:
         (1 << 31, "truncated in the record at offset 24"),
     ],
 )
-def test_records_that_are_too_large(tmp_path: Path, size: int, words: str) -> None:
+def test_records_that_are_too_large(tmp_path, size, words):
     """A length above 2^31 is refused before memory is allocated, even with a correct checksum."""
     path = tmp_path / "r"
     path.write_bytes(b"".join(RECORDS.frame([b"aaaaaaaa"])) + frame_head(size))
@@ -271,11 +264,11 @@ DAMAGED_GZIP = [
 
 
 @pytest.mark.parametrize(("damage", "words"), DAMAGED_GZIP, ids=range(len(DAMAGED_GZIP)))
-def test_damaged_gzip(tmp_path: Path, damage: Any, words: str) -> None:
+def test_damaged_gzip(tmp_path, damage, words):
     """A damaged gzip stream is an error with the offset, not the end of the file."""
     path = tmp_path / "r.gz"
     path.write_bytes(damage(gzip.compress(b"".join(RECORDS.frame([b"a" * 1000])) * 2)))
-    found: list[bytes] = []
+    found = []
     message = rf"^{path}: damaged gzip stream after offset (\d+): {words}"
     with pytest.raises(RecordError, match=message) as caught:
         found.extend(RECORDS.read(str(path)))
@@ -283,7 +276,7 @@ def test_damaged_gzip(tmp_path: Path, damage: Any, words: str) -> None:
     assert offset == 1016 * len(found)
 
 
-def test_reading_around_damage(tmp_path: Path) -> None:
+def test_reading_around_damage(tmp_path):
     """Records after a wrong checksum or a damaged length are found; a truncation ends the file."""
     records = [bytes([number]) * 100 for number in range(6)]
     data = bytearray(b"".join(b"".join(RECORDS.frame([record])) for record in records))
@@ -292,7 +285,7 @@ def test_reading_around_damage(tmp_path: Path) -> None:
     path = tmp_path / "a.rec"
     path.write_bytes(data[:-1])
     around = RECORDS.read_around(str(path))
-    found: list[Any] = [str(it) if isinstance(it, RecordError) else it for it in around]
+    found = [str(it) if isinstance(it, RecordError) else it for it in around]
     wrong, length, cut = found[1], found[3], found[5]
     assert [found[0], found[2], found[4]] == [records[0], records[2], records[4]]
     assert "damaged record at offset 116: its checksum is wrong" in wrong

@@ -1,12 +1,8 @@
 """Parquet and Arrow data from elsewhere: no code runs, and what does not fit is refused."""
 
-from __future__ import annotations
-
 import io
 import pickle
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -24,27 +20,27 @@ PICKLED = "arrow.py_extension_type"
 class Payload:
     """Creates a file when it is unpickled."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self._path = path
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self):
         return open, (str(self._path), "w")
 
 
-def with_type(field: Any, name: str, description: bytes = b"") -> Any:
+def with_type(field, name, description=b""):
     """Return a field with an extension type, as its file declares it."""
     said = {b"ARROW:extension:name": name.encode(), b"ARROW:extension:metadata": description}
     return field.with_metadata(said)
 
 
-def with_pickle(table: Any, ran: Path) -> Any:
+def with_pickle(table, ran):
     """Return a table whose first column has a type that creates the file ``ran``."""
     first, *others = table.schema
     first = with_type(first, PICKLED, pickle.dumps(Payload(ran)))
     return pa.Table.from_arrays(table.columns, schema=pa.schema([first, *others]))
 
 
-def to_bytes(table: Any) -> bytes:
+def to_bytes(table):
     file = io.BytesIO()
     parquet.write_table(table, file)
     return file.getvalue()
@@ -62,8 +58,7 @@ print(main(["convert", source, output, "--append"]))
 """
 
 
-def test_a_dataset_that_would_run_code(tmp_path: Path) -> None:
-    """Every command that reads ``examples.parquet`` refuses pickled types without reading them."""
+def test_a_dataset_that_would_run_code(tmp_path):
     (tmp_path / "a.png").write_bytes(encoded(noise(8, 8), "PNG"))
     source, output = tmp_path / "a.csv", tmp_path / "out"
     source.write_text("TRAIN,a.png,cat\n")
@@ -77,8 +72,7 @@ def test_a_dataset_that_would_run_code(tmp_path: Path) -> None:
     assert done.stderr.count(PICKLED) == 4, done.stderr
 
 
-def test_an_arrow_stream_that_would_run_code(tmp_path: Path) -> None:
-    """Files of the staging folder are streams; they are refused in the same way."""
+def test_an_arrow_stream_that_would_run_code(tmp_path):
     sink = io.BytesIO()
     table = with_pickle(TABLE, tmp_path / "ran")
     with pa.ipc.new_stream(sink, table.schema) as stream:
@@ -95,15 +89,14 @@ def test_an_arrow_stream_that_would_run_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.once
-def test_tables_that_fit() -> None:
-    """Columns come in the order of the schema, or of the names; missing names are left out."""
+def test_columns_come_in_the_order_of_schema_or_names():
     turned = TABLE.select(["parts", "name", "size"])
     assert read_parquet(io.BytesIO(to_bytes(turned)), SCHEMA) == TABLE
     some = read_parquet(io.BytesIO(to_bytes(TABLE)), SCHEMA, ["size", "other"])
     assert some == TABLE.select(["size"])
 
 
-def _fields(*fields: Any) -> Any:
+def _fields(*fields):
     arrays = [pa.nulls(1, field.type) for field in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
@@ -125,15 +118,13 @@ MISFITS = [
 
 @pytest.mark.once
 @pytest.mark.parametrize(("table", "words"), MISFITS, ids=range(len(MISFITS)))
-def test_tables_that_do_not_fit(table: Any, words: str) -> None:
-    """Extension types at any depth, other columns and other types are one kind of error."""
+def test_tables_that_do_not_fit(table, words):
     with pytest.raises(ValueError, match=f"^not a Parquet file of this version: .*{words}"):
         read_parquet(io.BytesIO(to_bytes(table)), SCHEMA)
 
 
 @pytest.mark.once
-def test_damaged_files() -> None:
-    """A file that is cut off anywhere, or has other bytes, is read or refused by a ValueError."""
+def test_damaged_files():
     whole = to_bytes(TABLE)
     cut = [whole[:end] for end in range(0, len(whole), 7)]
     changed = [whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :] for at in range(len(whole))]

@@ -1,9 +1,6 @@
 """Rows: their names, their places, their findings and rejects."""
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Iterator
 
 import pytest
 
@@ -24,8 +21,7 @@ from recordgen.core.rows.row import (
 from recordgen.rejects import Finding, Reject, RejectCode, reject, to_lines
 
 
-def test_a_reject_names_its_row() -> None:
-    """A reject has the row's line and uri, the code's text, and the message."""
+def test_a_reject_names_its_row():
     row = Row("a.csv", 7, "train", "b.jpg", "cat")
     assert reject(row, RejectCode.EMPTY_FILE, "it is empty") == Reject(
         "a.csv", 7, "b.jpg", "empty_file", "it is empty"
@@ -33,8 +29,7 @@ def test_a_reject_names_its_row() -> None:
     assert f"{RejectCode.EMPTY_FILE}" == "empty_file"
 
 
-def test_rejects_and_findings_as_lines() -> None:
-    """Each reject is a line of JSON, with unescaped letters of all languages."""
+def test_rejects_and_findings_as_lines():
     items = [Reject("ä.csv", 1, "x", "no_path", "é"), Finding("b.csv", 2, "y", "clipped", "—")]
     assert list(to_lines(items)) == [
         '{"source": "ä.csv", "line": 1, "uri": "x", "code": "no_path", "message": "é"}\n',
@@ -42,15 +37,13 @@ def test_rejects_and_findings_as_lines() -> None:
     ]
 
 
-def test_lines_of_a_table_get_a_split() -> None:
-    """Only rows without a split get one."""
+def test_lines_of_a_table_get_a_split():
     rows = RowBatch("a.csv", [2, 3, 4], ["train", None, "test"], ["", "", ""], ["1", "2", "3"])
     assert rows.with_split("eval") == rows._replace(splits=["train", "eval", "test"])
     assert [row.with_split("eval") for row in rows.rows] == list(rows.with_split("eval").rows)
 
 
-def test_rows_travel_together() -> None:
-    """A batch ends with its file or when it is full; other items are unchanged."""
+def test_rows_travel_together():
     rows = [Row("a" if n < 2500 else "b", n, None, f"{n}.jpg", "cat") for n in range(2600)]
     bad, changed = Reject("a", 9, "", "no_path", ""), Finding("a", 7, "", "swapped", "")
     found = list(batched([rows[0], bad, *rows[1:], changed]))
@@ -62,8 +55,7 @@ def test_rows_travel_together() -> None:
     assert list(batched([])) == []
 
 
-def test_changes_stand_behind_their_row() -> None:
-    """Each row is followed by its findings; a reject has none, and they are not kept."""
+def test_changes_stand_behind_their_row():
     adjusted = Adjustments()
     one, bad, last = (
         Row("a", 1, None, "x", None),
@@ -71,7 +63,7 @@ def test_changes_stand_behind_their_row() -> None:
         Row("b", 1, None, "y", None),
     )
 
-    def rows() -> Iterator[Row | Reject]:
+    def rows():
         adjusted.add("clipped", "box 1")
         adjusted.add("dropped", "box 2")
         yield one
@@ -90,8 +82,7 @@ def test_changes_stand_behind_their_row() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "cat", "größe", "\udcff"])
-def test_texts_have_uris(text: str) -> None:
-    """The uri is the sha256 of the text's bytes, even if they are not UTF-8."""
+def test_texts_have_uris(text):
     data = text.encode("utf-8", "surrogateescape")
     uri = content_uri(text)
     assert uri == f"sha256://{hashlib.sha256(data).hexdigest()}"
@@ -105,13 +96,12 @@ NAMES = [("a.jpg", "cat", "a.jpg"), ("", "cat", "cat"), ("", None, ""), ("a.jpg"
 
 
 @pytest.mark.parametrize(("uri", "annotation", "name"), NAMES)
-def test_names(uri: str, annotation: str | None, name: str) -> None:
-    """A row is placed by its uri, or by its annotation if it has no uri."""
+def test_rows_are_placed_by_uri_or_annotation(uri, annotation, name):
     assert row_name(uri, annotation) == name
 
 
 # seed, name, place; a change of these would move the rows of every existing dataset
-PLACES: list[tuple[int, str | bytes, Place]] = [
+PLACES = [
     (0, "images/1.jpg", Place(0xE61AE9E32178EFBF, 0xE0ADB71ABF7DE55A)),
     (1, "images/1.jpg", Place(0xF18A75759AFAD1D7, 0xE41B9BFB047573B3)),
     (0, "größe", Place(0xB84EE2D8AAF81B6A, 0x8C04E6E435DE0BA1)),
@@ -122,15 +112,13 @@ PLACES: list[tuple[int, str | bytes, Place]] = [
 
 
 @pytest.mark.parametrize(("seed", "name", "place"), PLACES)
-def test_places_never_change(seed: int, name: str | bytes, place: Place) -> None:
-    """The place of a name depends only on seed and name, not on names placed before."""
+def test_places_never_change(seed, name, place):
     find = placing(seed)
     find("another")
     assert find(name) == place
 
 
-def test_a_part_of_a_batch_has_its_rows() -> None:
-    """All rows are made from Arrow's columns together, once."""
+def test_a_part_of_a_batch_has_its_rows():
     rows = [
         PlannedRow(at, "a.csv", at, f"{at}.jpg", None, 10 * at, "", assigned=False)
         for at in range(5)

@@ -13,9 +13,8 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 import pytest
@@ -72,7 +71,7 @@ EVERY_LINE = {"time", "level", "event", "message", "logger"}
 
 
 @pytest.fixture
-def mixed_source(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> str:
+def mixed_source(make_images, make_csv, tmp_path):
     """Return 4 good rows, 1 duplicate, 1 dropped, 2 rejected in planning, 1 bad payload."""
     paths = make_images(5)
     (tmp_path / "cut.jpg").write_bytes(encoded(noise(), "JPEG")[:-40])
@@ -83,7 +82,7 @@ def mixed_source(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> 
 
 
 @pytest.fixture
-def logged() -> Iterator[Callable[[], list[dict[str, Any]]]]:
+def logged():
     """Return a function that returns the lines of our logger so far, as JSON."""
     text = io.StringIO()
     handler = logging.StreamHandler(text)
@@ -97,11 +96,11 @@ def logged() -> Iterator[Callable[[], list[dict[str, Any]]]]:
     log.setLevel(level)
 
 
-def recordgen(*args: str) -> subprocess.CompletedProcess[str]:
+def recordgen(*args):
     return WITH_BEAM.run("-m", "recordgen.cli", *args)
 
 
-def check_line(line: dict[str, Any]) -> None:
+def check_line(line):
     """Check that a line has exactly the fields of its event."""
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
     assert set(line) == EVERY_LINE | FIELDS[line["event"]]
@@ -110,14 +109,11 @@ def check_line(line: dict[str, Any]) -> None:
 # --- one name for each count ------------------------------------------------------------------
 
 
-def test_beam_metrics_log_and_dataset_agree(
-    mixed_source: str, tmp_path: Path, logged: Callable[[], list[dict[str, Any]]]
-) -> None:
-    """Beam's counters equal the log's last line, in name and number, and fit dataset.json."""
+def test_beam_metrics_log_and_dataset_agree(mixed_source, tmp_path, logged):
     results = []
 
     class Kept(beam.Pipeline):
-        def run(self, *args: Any, **more: Any) -> Any:
+        def run(self, *args, **more):
             results.append(super().run(*args, **more))
             return results[-1]
 
@@ -130,7 +126,7 @@ def test_beam_metrics_log_and_dataset_agree(
     )
     logs.converted(result)
 
-    counted: Counter[str] = Counter()
+    counted = Counter()
     query = MetricsFilter().with_namespace(counters.NAMESPACE)
     for counter in results[0].metrics().query(query)["counters"]:
         counted[counter.key.metric.name] += counter.committed
@@ -159,8 +155,7 @@ def test_beam_metrics_log_and_dataset_agree(
     assert progress["payload_bytes"] == progress["planned_bytes"] == last["payload_bytes"] > 0
 
 
-def test_documented_names() -> None:
-    """docs/running.md names every event and field of the log, and every counter."""
+def test_documented_names():
     text = DOCS.read_text(encoding="utf-8")
     section = text[text.index("## Progress and logs") :].split("\n## ")[0]
     names = {*FIELDS, *EVERY_LINE, *(name for fields in FIELDS.values() for name in fields)}
@@ -173,8 +168,7 @@ def test_documented_names() -> None:
 # --- the command ------------------------------------------------------------------------------
 
 
-def test_every_line_on_stderr_is_json(mixed_source: str, tmp_path: Path) -> None:
-    """Events come in order, with their documented fields; stdout has only the result."""
+def test_every_line_on_stderr_is_json(mixed_source, tmp_path):
     done = run_python(
         *("-m", "recordgen.cli", "convert", mixed_source, str(tmp_path / "out")),
         *("--log-format=json", "--json", "--max-reject-fraction=0.5"),
@@ -191,8 +185,7 @@ def test_every_line_on_stderr_is_json(mixed_source: str, tmp_path: Path) -> None
     assert warned == json.loads(done.stdout)["warnings"]
 
 
-def test_quiet_json_tells_of_no_progress(mixed_source: str, tmp_path: Path) -> None:
-    """-q hides only progress; a check and a dry run end with their counts and exit code."""
+def test_quiet_json_tells_of_no_progress(mixed_source, tmp_path):
     for args in (["check", mixed_source], ["convert", mixed_source, str(tmp_path), "--dry-run"]):
         done = recordgen(*args, "-q", "--log-format=json")
         lines = [json.loads(line) for line in done.stderr.splitlines()]
@@ -213,10 +206,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("args", "code", "error", "words"), WRONG, ids=lambda item: str(item)[:30])
-def test_errors_are_json(
-    args: list[str], code: int, error: str, words: str, make_csv: MakeCsv, tmp_path: Path
-) -> None:
-    """The last line has the error, with the exit code of the text format."""
+def test_errors_are_json(args, code, error, words, make_csv, tmp_path):
     bad = make_csv(["TRAIN,nowhere.jpg,cat"])
     done = recordgen("convert", bad, str(tmp_path / "out"), "--log-format=json", *args)
     assert (done.returncode, done.stdout) == (code, "")
@@ -230,8 +220,7 @@ def test_errors_are_json(
 
 
 @pytest.mark.slow
-def test_a_stop_is_json(slow_source: str, tmp_path: Path) -> None:
-    """SIGTERM works like Ctrl-C: the last line is its event, and nothing looks finished."""
+def test_a_stop_is_json(slow_source, tmp_path):
     output = tmp_path / "out"
     code, errors = interrupt_convert(slow_source, output, "--log-format=json", by=signal.SIGTERM)
     assert code == 143
@@ -242,8 +231,7 @@ def test_a_stop_is_json(slow_source: str, tmp_path: Path) -> None:
     assert not (output / "dataset.json").exists()
 
 
-def test_others_log_in_json_too() -> None:
-    """Libraries' records, Python's warnings and uncaught errors are lines of JSON."""
+def test_others_log_in_json_too():
     code = (
         "import logging, threading, warnings\n"
         "from recordgen import logs\n"
@@ -268,8 +256,7 @@ def test_others_log_in_json_too() -> None:
     assert (lines[3]["error"], done.returncode) == ("KeyError", 1)
 
 
-def test_a_terminal_has_a_bar(mixed_source: str, tmp_path: Path) -> None:
-    """A terminal gets a bar that ends with all images, and no log lines."""
+def test_a_terminal_has_a_bar(mixed_source, tmp_path):
     command = [sys.executable, "-m", "recordgen.cli", "convert", mixed_source, str(tmp_path / "o")]
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -297,10 +284,7 @@ def test_a_terminal_has_a_bar(mixed_source: str, tmp_path: Path) -> None:
 # --- heartbeats and snapshots -----------------------------------------------------------------
 
 
-def test_planning_leaves_heartbeats(
-    mixed_source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Workers write how many rows they have read, planned and rejected."""
+def test_planning_leaves_heartbeats(mixed_source, tmp_path, monkeypatch):
     monkeypatch.setattr("recordgen.core.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
     folder = Staging(str(tmp_path / "staging"))
     source = Source.of_files([ImportFile(mixed_source)])
@@ -310,7 +294,7 @@ def test_planning_leaves_heartbeats(
     assert folder.read_heartbeats({}, "planning") == (9, 6, 2)
 
 
-def test_heartbeats_are_rare(tmp_path: Path) -> None:
+def test_heartbeats_are_rare(tmp_path):
     """However often a worker counts, it writes every half second, in remote folders every ten."""
     for root in (str(tmp_path / "staging"), "memory://rare/staging"):
         folder = Staging(root)
@@ -321,8 +305,7 @@ def test_heartbeats_are_rare(tmp_path: Path) -> None:
     assert (Heartbeat("/x").seconds, Heartbeat("gs://x/y").seconds) == (0.5, 10.0)
 
 
-def test_heartbeats_never_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a heartbeat cannot be written, the work continues."""
+def test_heartbeats_never_end_a_run(tmp_path, monkeypatch):
     monkeypatch.setattr("recordgen.core.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
     (tmp_path / "planning").write_text("a file where a folder should be")
     Staging(str(tmp_path)).planning_heartbeat().add(10_000, 0, 0)
@@ -331,28 +314,25 @@ def test_heartbeats_never_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 class Recorder:
     """Records the calls and snapshots that it gets."""
 
-    def __init__(self, rows_read: int) -> None:
+    def __init__(self, rows_read):
         self._rows_read = rows_read
-        self.planned: Snapshot | None = None
+        self.planned = None
         self.all_read, self.is_writing = threading.Event(), threading.Event()
 
-    def planning(self) -> None: ...
-    def finished(self) -> None: ...
+    def planning(self): ...
+    def finished(self): ...
 
-    def planning_rows(self, snapshot: Snapshot) -> None:
+    def planning_rows(self, snapshot):
         self.planned = snapshot
         if snapshot.rows_read == self._rows_read:
             self.all_read.set()
 
-    def writing(self, snapshot: Snapshot) -> None:
+    def writing(self, snapshot):
         self.written = snapshot
         self.is_writing.set()
 
 
-def test_rows_are_told_while_planning_and_images_after(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The heartbeats of several workers are added up; the plan has the final counts of planning."""
+def test_rows_are_told_while_planning_and_images_after(tmp_path, monkeypatch):
     monkeypatch.setattr("recordgen.core.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
     folder = Staging(str(tmp_path / "staging"))
     folder.planning_heartbeat().add(0, 7_000, 1)
@@ -369,19 +349,17 @@ def test_rows_are_told_while_planning_and_images_after(
     assert (recorder.written.rows_read, recorder.written.rows) == (20_100, 0)
 
 
-def test_a_progress_need_not_count_rows(mixed_source: str) -> None:
-    """A Progress needs only the three methods."""
-
+def test_a_progress_need_not_count_rows(mixed_source):
     class Plain:
         calls: tuple[str, ...] = ()
 
-        def planning(self) -> None:
+        def planning(self):
             self.calls += ("planning",)
 
-        def writing(self, snapshot: Snapshot) -> None:
+        def writing(self, snapshot):
             self.calls += ("writing",)
 
-        def finished(self) -> None:
+        def finished(self):
             self.calls += ("finished",)
 
     plain = Plain()
@@ -390,8 +368,7 @@ def test_a_progress_need_not_count_rows(mixed_source: str) -> None:
     assert plain.calls[-1] == "finished"
 
 
-def test_pace() -> None:
-    """Speed and time left count from the first poll, without earlier work."""
+def test_speed_and_time_left_count_from_the_first_poll():
     pace = Pace()
     assert pace.at(100.0, 500, 5_000, 20_000) == (None, None)
     assert pace.at(100.1, 600, 10_000, 20_000) == (None, None)
@@ -399,9 +376,9 @@ def test_pace() -> None:
     assert pace.at(130.0, 800, 20_000, 20_000) == (10.0, 0.0)
 
 
-def snapshot(examples: int, **more: Any) -> Snapshot:
+def snapshot(examples, **more):
     """Return a snapshot of a run over a million rows."""
-    values: dict[str, Any] = {
+    values = {
         "rows": 1_000_000,
         "bytes": 10**11,
         "examples": examples,
@@ -417,10 +394,7 @@ def snapshot(examples: int, **more: Any) -> Snapshot:
     return Snapshot(**{**values, **more})
 
 
-def test_lines_come_now_and_then(
-    logged: Callable[[], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However often it is called, it logs the plan once, and other news at intervals."""
+def test_lines_come_now_and_then(logged, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
     progress = logs.ProgressLog(seconds=5.0)

@@ -11,10 +11,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +36,6 @@ from recordgen.errors import (
     StorageError,
     TooManyRejectsError,
 )
-from recordgen.results import ConversionResult
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
 from tests.deaths import DEATHS, PROCESSES, WHEN_ALL_IS_WRITTEN, Death, convert_and_die
 from tests.planned import planned
@@ -47,37 +45,35 @@ from tests.settings import conversion
 pytestmark = pytest.mark.once
 
 # Forty images make at least ten shards.
-SMALL: Mapping[str, Any] = {"shard_mb": 0.005, "seed": 3}
-
-LeftBy = Callable[..., None]
+SMALL = {"shard_mb": 0.005, "seed": 3}
 
 
-def killed(death: Death, source: str, output: Path, **settings: Any) -> None:
+def killed(death, source, output, **settings):
     """Convert in a process that is killed during the run."""
     convert_and_die(death, source, output, **{**SMALL, **settings})
 
 
-def convert(source: str, output: Path, **settings: Any) -> ConversionResult:
+def convert(source, output, **settings):
     return recordgen.convert(source, output, **{**SMALL, **settings})
 
 
-def resume(source: str, output: Path, **settings: Any) -> ConversionResult:
+def resume(source, output, **settings):
     return convert(source, output, resume=True, **settings)
 
 
-def shards_of(result: ConversionResult) -> int:
+def shards_of(result):
     return sum(len(split.shards) for split in result.dataset.splits.values())
 
 
-def without_staging(output: Path) -> dict[str, bytes]:
+def without_staging(output):
     return {name: data for name, data in tree_bytes(output).items() if not is_staged(name)}
 
 
-def is_staged(name: str) -> bool:
+def is_staged(name):
     return name.startswith(STAGING)
 
 
-def write_source(folder: Path) -> tuple[list[Path], str]:
+def write_source(folder):
     """Write forty images and their import file; return the paths."""
     images = [folder / f"{number:04d}.jpg" for number in range(40)]
     for number, path in enumerate(images):
@@ -89,13 +85,13 @@ def write_source(folder: Path) -> tuple[list[Path], str]:
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+def source(tmp_path_factory):
     """Return an import file that no test changes."""
     return write_source(tmp_path_factory.mktemp("source"))[1]
 
 
 @pytest.fixture(scope="module")
-def whole(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def whole(source, tmp_path_factory):
     """Return the files of an undisturbed run."""
     output = tmp_path_factory.mktemp("whole") / "out"
     convert(source, output)
@@ -103,7 +99,7 @@ def whole(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
 
 
 @pytest.fixture(scope="module")
-def whole_gzip(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def whole_gzip(source, tmp_path_factory):
     """Return the files of an undisturbed run that compresses."""
     output = tmp_path_factory.mktemp("whole_gzip") / "out"
     convert(source, output, compression="gzip")
@@ -111,7 +107,7 @@ def whole_gzip(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 @pytest.fixture(scope="module")
-def old(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def old(source, tmp_path_factory):
     """Return the output of an earlier run with other settings, which no test changes."""
     output = tmp_path_factory.mktemp("old") / "out"
     convert(source, output, seed=4, shard_mb=0.004)
@@ -119,11 +115,11 @@ def old(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def left_by(source: str, tmp_path_factory: pytest.TempPathFactory) -> LeftBy:
+def left_by(source, tmp_path_factory):
     """Return a function that copies the output of a killed run; each run dies only once."""
-    made: dict[object, Path] = {}
+    made = {}
 
-    def copy(death: Death, output: Path, **settings: Any) -> None:
+    def copy(death, output, **settings):
         key = (death, *settings.items())
         if key not in made:
             made[key] = tmp_path_factory.mktemp("left") / "out"
@@ -134,21 +130,13 @@ def left_by(source: str, tmp_path_factory: pytest.TempPathFactory) -> LeftBy:
 
 
 @pytest.fixture
-def changeable(tmp_path: Path) -> tuple[list[Path], str]:
+def changeable(tmp_path):
     """Return images and an import file that the test may change."""
     return write_source(tmp_path)
 
 
 @pytest.mark.parametrize(("death", "finished"), DEATHS.values(), ids=DEATHS)
-def test_killed_anywhere(
-    death: Death,
-    finished: bool,
-    source: str,
-    left_by: LeftBy,
-    whole: Mapping[str, bytes],
-    tmp_path: Path,
-) -> None:
-    """Wherever a run dies, only a whole dataset looks finished, and the next run completes it."""
+def test_killed_anywhere(death, finished, source, left_by, whole, tmp_path):
     for again in (resume, convert):
         output = tmp_path / again.__name__
         left_by(death, output)
@@ -169,10 +157,7 @@ def test_killed_anywhere(
 
 
 @pytest.mark.parametrize("point", [point for point in DEATHS if "shard" not in point])
-def test_killed_while_overwriting(
-    point: str, source: str, old: Path, whole: Mapping[str, bytes], tmp_path: Path
-) -> None:
-    """The old dataset is complete or gone; a rerun completes the new one."""
+def test_killed_while_overwriting(point, source, old, whole, tmp_path):
     left = tmp_path / "left"
     shutil.copytree(old, left)
     before = tree_bytes(left)
@@ -191,10 +176,7 @@ KEPT = {"while planning": None, "between shard and result": 3, "after five shard
 
 
 @pytest.mark.parametrize(("point", "kept"), KEPT.items())
-def test_finished_shards_are_kept(
-    point: str, kept: int | None, source: str, left_by: LeftBy, tmp_path: Path
-) -> None:
-    """A kept shard is the same file, not written again; the result counts kept shards."""
+def test_finished_shards_are_kept(point, kept, source, left_by, tmp_path):
     output = tmp_path / "out"
     left_by(DEATHS[point][0], output)
     before = {path.stat().st_ino for path in output.glob(f"{STAGING}/*/Split-*/*")}
@@ -213,15 +195,7 @@ def test_finished_shards_are_kept(
     ],
 )
 @pytest.mark.parametrize("first", ["before the commit", "while moving"])
-def test_killed_again_while_going_on(
-    first: str,
-    death: Death,
-    source: str,
-    left_by: LeftBy,
-    whole: Mapping[str, bytes],
-    tmp_path: Path,
-) -> None:
-    """A run that dies while it takes over shards loses none of them."""
+def test_killed_again_while_going_on(first, death, source, left_by, whole, tmp_path):
     output = tmp_path / "out"
     left_by(DEATHS[first][0], output)
     killed(death, source, output, resume=True)
@@ -231,8 +205,7 @@ def test_killed_again_while_going_on(
     assert tree_bytes(output) == whole
 
 
-def test_one_shard_at_a_time(source: str, whole: Mapping[str, bytes], tmp_path: Path) -> None:
-    """Runs that each die at their second shard still finish: each adds a shard."""
+def test_one_shard_at_a_time(source, whole, tmp_path):
     output = tmp_path / "out"
     killed(Death("recordgen.core.runs.staging.Staging.write_result", 1, after=True), source, output)
     for _ in range(4):
@@ -249,10 +222,7 @@ def test_one_shard_at_a_time(source: str, whole: Mapping[str, bytes], tmp_path: 
 
 @pytest.mark.parametrize("again", [resume, convert])
 @pytest.mark.parametrize("moving", [False, True])
-def test_files_of_the_user_stay(
-    again: Callable[..., Any], moving: bool, source: str, tmp_path: Path
-) -> None:
-    """Files without a dataset belong to a dead run only if it died while it moved its shards."""
+def test_files_of_the_user_stay(again, moving, source, tmp_path):
     output = tmp_path / "out"
     convert(source, output)
     bad = tmp_path / "bad.csv"
@@ -267,8 +237,8 @@ def test_files_of_the_user_stay(
 @pytest.mark.parametrize("again", [resume, convert])
 @pytest.mark.parametrize("name", ["labels.txt", "report.html", "Split-train"])
 def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(
-    again: Callable[..., Any], name: str, source: str, left_by: LeftBy, tmp_path: Path
-) -> None:
+    again, name, source, left_by, tmp_path
+):
     """A run writes nothing to the output before its commit, so such files are somebody else's."""
     output = tmp_path / "out"
     left_by(WHEN_ALL_IS_WRITTEN, output)
@@ -279,13 +249,7 @@ def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(
 
 
 @pytest.mark.parametrize("again", [resume, convert])
-def test_after_an_append_that_died(
-    again: Callable[..., Any],
-    make_images: Callable[[int], list[Path]],
-    make_csv: Callable[..., str],
-    tmp_path: Path,
-) -> None:
-    """The error of a rerun without --append suggests it."""
+def test_after_an_append_that_died(again, make_images, make_csv, tmp_path):
     output, images = tmp_path / "out", make_images(40)
     first = make_csv((f"{path},cat" for path in images[:20]), "first.csv")
     second = make_csv((f"{path},cat" for path in images), "second.csv")
@@ -299,17 +263,13 @@ def test_after_an_append_that_died(
     assert not (output / STAGING).exists()
 
 
-def test_nothing_to_go_on_with(source: str, whole: Mapping[str, bytes], tmp_path: Path) -> None:
-    """resume without an interrupted run is an ordinary run."""
+def test_resume_without_an_interrupted_run_is_an_ordinary_run(source, whole, tmp_path):
     result = resume(source, tmp_path / "out")
     assert (result.kept_shards, result.unchanged) == (None, False)
     assert tree_bytes(tmp_path / "out") == whole
 
 
-def test_starting_anew_says_what_it_costs(
-    source: str, left_by: LeftBy, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Without resume, the finished shards are removed, and a warning suggests --resume."""
+def test_starting_anew_says_what_it_costs(source, left_by, tmp_path, caplog):
     output = tmp_path / "out"
     left_by(DEATHS["after five shards"][0], output)
     assert convert(source, output).kept_shards is None
@@ -327,22 +287,22 @@ class Change(NamedTuple):
     lost: int | None
 
 
-def _replace_image(images: list[Path], source: Path) -> None:
+def _replace_image(images, source):
     """Replace an image with another one of the same size in bytes."""
     old = images[7].read_bytes()
     new = encoded(noise(seed=99), "JPEG", quality=90)
     images[7].write_bytes((new + bytes(len(old)))[: len(old)] if len(new) < len(old) else old[::-1])
 
 
-def _touch_image(images: list[Path], source: Path) -> None:
+def _touch_image(images, source):
     images[7].touch()
 
 
-def _relabel(images: list[Path], source: Path) -> None:
+def _relabel(images, source):
     source.write_text(source.read_text().replace(f"{images[0]},cat", f"{images[0]},dog"))
 
 
-def _name_split(images: list[Path], source: Path) -> None:
+def _name_split(images, source):
     """Name the split of a row, which was assigned before."""
     dataset = recordgen.plan(str(source), **SMALL)
     assert dataset.rows
@@ -350,22 +310,22 @@ def _name_split(images: list[Path], source: Path) -> None:
     source.write_text("".join(f"{line}\n" for line in lines[1:]) + f"TRAIN,{lines[0]}\n")
 
 
-def _add_row(images: list[Path], source: Path) -> None:
+def _add_row(images, source):
     extra = images[0].with_name("extra.jpg")
     extra.write_bytes(encoded(noise(seed=77), "JPEG"))
     with source.open("a") as file:
         file.write(f"{extra},zebra\n")
 
 
-def _remove_row(images: list[Path], source: Path) -> None:
+def _remove_row(images, source):
     source.write_text("".join(source.read_text().splitlines(keepends=True)[1:]))
 
 
-def _shift_lines(images: list[Path], source: Path) -> None:
+def _shift_lines(images, source):
     source.write_text(f"\n\n{source.read_text()}")
 
 
-def _new_first_label(images: list[Path], source: Path) -> None:
+def _new_first_label(images, source):
     """Add a label that sorts before all others, so that every label's number changes."""
     source.write_text(source.read_text().replace(f"{images[0]},cat", f"{images[0]},ant"))
 
@@ -390,7 +350,7 @@ CHANGES = {
 
 
 @pytest.fixture(scope="module")
-def left_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def left_once(tmp_path_factory):
     """Return a folder with images and an import file, and the output of a killed run of it."""
     folder = tmp_path_factory.mktemp("once")
     (folder / "source").mkdir()
@@ -400,7 +360,7 @@ def left_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def left(left_once: tuple[Path, Path], tmp_path: Path) -> Iterator[tuple[list[Path], str, Path]]:
+def left(left_once, tmp_path):
     """Return images and an import file that the test may change, and their killed run.
 
     They are restored afterwards with their times, which tell whether an image is the same.
@@ -414,10 +374,7 @@ def left(left_once: tuple[Path, Path], tmp_path: Path) -> Iterator[tuple[list[Pa
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_changed_meanwhile(
-    change: Change, left: tuple[list[Path], str, Path], tmp_path: Path
-) -> None:
-    """Changed shards are written again; as many others as possible are kept."""
+def test_changed_meanwhile(change, left, tmp_path):
     images, source, output = left
     more = {"max_reject_fraction": 0.5, **(change.make(images, Path(source)) or {})}
     expected = tmp_path / "expected"
@@ -429,22 +386,22 @@ def test_changed_meanwhile(
         assert result.kept_shards == shards_of(result) - change.lost
 
 
-def _staged_shard(output: Path) -> Path:
+def _staged_shard(output):
     return sorted(output.glob(f"{STAGING}/*/Split-train/*"))[2]
 
 
-def _staged_result(output: Path) -> Path:
+def _staged_result(output):
     return next(output.glob(f"{STAGING}/*/results/train-00002.json"))
 
 
-def _flip_byte(output: Path) -> None:
+def _flip_byte(output):
     shard = _staged_shard(output)
     data = bytearray(shard.read_bytes())
     data[len(data) // 2] ^= 1
     shard.write_bytes(data)
 
 
-def _other_shard(output: Path) -> None:
+def _other_shard(output):
     """Replace a shard with whole records of another one, and adapt the size in its result."""
     shards = sorted(output.glob(f"{STAGING}/*/Split-train/*"))
     shutil.copy(shards[1], shards[2])
@@ -453,7 +410,7 @@ def _other_shard(output: Path) -> None:
     _staged_result(output).write_text(json.dumps(result))
 
 
-DAMAGES: Mapping[str, Callable[[Path], object]] = {
+DAMAGES = {
     "truncated": lambda out: os.truncate(_staged_shard(out), 100),
     "longer": lambda out: os.truncate(_staged_shard(out), 100_000),
     "a flipped bit": _flip_byte,
@@ -469,15 +426,8 @@ DAMAGES: Mapping[str, Callable[[Path], object]] = {
     [*((name, "none") for name in DAMAGES), ("truncated", "gzip"), ("a flipped bit", "gzip")],
 )
 def test_damaged_shards_are_written_again(
-    name: str,
-    compression: str,
-    source: str,
-    left_by: LeftBy,
-    whole: Mapping[str, bytes],
-    whole_gzip: Mapping[str, bytes],
-    tmp_path: Path,
-) -> None:
-    """Only a staged shard that does not match its result is written again."""
+    name, compression, source, left_by, whole, whole_gzip, tmp_path
+):
     output = tmp_path / "out"
     left_by(WHEN_ALL_IS_WRITTEN, output, compression=compression)
     DAMAGES[name](output)
@@ -486,7 +436,7 @@ def test_damaged_shards_are_written_again(
     assert result.kept_shards == shards_of(result) - 1
 
 
-def test_rejects_of_kept_shards(changeable: tuple[list[Path], str], tmp_path: Path) -> None:
+def test_rejects_of_kept_shards(changeable, tmp_path):
     """A kept shard's rejects have current line numbers; rejects due to storage are tried again."""
     images, source = changeable
     images[3].write_bytes(b"no image")
@@ -510,10 +460,7 @@ def test_rejects_of_kept_shards(changeable: tuple[list[Path], str], tmp_path: Pa
     assert tree_bytes(output) == tree_bytes(expected)
 
 
-def test_too_many_rejects_can_be_allowed_later(
-    changeable: tuple[list[Path], str], tmp_path: Path
-) -> None:
-    """Only with resume, a run that fails for too many rejects keeps its shards."""
+def test_too_many_rejects_can_be_allowed_later(changeable, tmp_path):
     images, source = changeable
     images[3].write_bytes(b"no image")
     output = tmp_path / "out"
@@ -529,7 +476,7 @@ def test_too_many_rejects_can_be_allowed_later(
     assert tree_bytes(output) == tree_bytes(tmp_path / "expected")
 
 
-def test_payloads_without_a_version_are_not_known() -> None:
+def test_payloads_without_a_version_are_not_known():
     """If storage cannot distinguish an image from its replacement, a shard has no fingerprint."""
     row = PlannedRow(1, "a.csv", 1, "1.jpg", "cat", 5, "7", False)
     task = ShardTask("train", None, 0, 1, planned([row]))
@@ -541,8 +488,7 @@ def test_payloads_without_a_version_are_not_known() -> None:
 # --- finished datasets ---------------------------------------------------------------------------
 
 
-def test_a_finished_dataset_is_left_alone(source: str, tmp_path: Path) -> None:
-    """resume of a finished, unchanged dataset succeeds and touches no file."""
+def test_a_finished_dataset_is_left_alone(source, tmp_path):
     output = tmp_path / "out"
     first = convert(source, output)
     before = {path: path.stat().st_mtime_ns for path in output.rglob("*")}
@@ -560,10 +506,7 @@ def test_a_finished_dataset_is_left_alone(source: str, tmp_path: Path) -> None:
         (CHANGES["the seed"], "seed, options;"),
     ],
 )
-def test_another_finished_dataset_is_refused(
-    change: Change, words: str, changeable: tuple[list[Path], str], tmp_path: Path
-) -> None:
-    """resume of a different dataset is refused, and the error lists the differences."""
+def test_another_finished_dataset_is_refused(change, words, changeable, tmp_path):
     images, source = changeable
     output = tmp_path / "out"
     convert(source, output, max_reject_fraction=0.5)
@@ -574,8 +517,7 @@ def test_another_finished_dataset_is_refused(
     assert tree_bytes(output) == before
 
 
-def test_a_damaged_finished_dataset_is_refused(source: str, tmp_path: Path) -> None:
-    """A flipped bit in a finished shard is detected."""
+def test_a_damaged_finished_dataset_is_refused(source, tmp_path):
     output = tmp_path / "out"
     convert(source, output)
     shard = next(output.glob("Split-train/*"))
@@ -596,8 +538,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-def test_a_full_disk_leaves_the_old_dataset(source: str, tmp_path: Path) -> None:
-    """--overwrite that fails in its largest file, the report, has removed nothing."""
+def test_a_full_disk_leaves_the_old_dataset(source, tmp_path):
     output = tmp_path / "out"
     convert(source, output)
     before = tree_bytes(output)
@@ -619,13 +560,12 @@ def test_a_full_disk_leaves_the_old_dataset(source: str, tmp_path: Path) -> None
 
 
 @pytest.fixture
-def short_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_watch(monkeypatch):
     for name, seconds in (("BEAT", 0.02), ("WATCH", 0.5), ("POLL", 0.02)):
         monkeypatch.setattr(lease, f"{name}_SECONDS", seconds)
 
 
-def test_two_runs_on_one_output(source: str, tmp_path: Path) -> None:
-    """The second run is refused with any options, and does not harm the first one."""
+def test_two_runs_on_one_output(source, tmp_path):
     output = tmp_path / "out"
     with commit.open_run(str(output), overwrite=False):
         before = tree_bytes(output)
@@ -638,10 +578,7 @@ def test_two_runs_on_one_output(source: str, tmp_path: Path) -> None:
     convert(source, output)
 
 
-def test_a_run_in_another_process(
-    slow_source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A run is refused while another process writes, and allowed once that process is killed."""
+def test_a_run_in_another_process(slow_source, tmp_path, caplog):
     output = tmp_path / "out"
     command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output), "-q"]
     environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
@@ -673,10 +610,7 @@ HERE = lease.this_process()
         (replace(HERE, pid=os.getppid(), started=lease.start_of(os.getppid()) or ""), False),
     ],
 )
-def test_processes_of_this_system_are_judged_at_once(
-    holder: lease.Holder, dead: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A dead process is detected at once, even if its number is used again."""
+def test_processes_of_this_system_are_judged_at_once(holder, dead, tmp_path, monkeypatch):
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
     path = str(tmp_path / "run.json")
     lease.write_holder(path, holder)
@@ -688,9 +622,7 @@ def test_processes_of_this_system_are_judged_at_once(
     "elsewhere",
     [replace(HERE, host="elsewhere"), replace(HERE, system="other"), replace(HERE, system="")],
 )
-def test_processes_elsewhere_are_watched(
-    elsewhere: lease.Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_elsewhere_are_watched(elsewhere, tmp_path, monkeypatch):
     """A process on another machine is judged by its heartbeat only: without one, it is dead.
 
     Its clock may be set back meanwhile.
@@ -708,16 +640,15 @@ def test_processes_elsewhere_are_watched(
     assert lease.living_holder(path) is None
 
 
-def test_an_output_that_is_removed_meanwhile(source: str, tmp_path: Path) -> None:
-    """The run does not commit the remaining files, and its error names the cause."""
+def test_an_output_that_is_removed_meanwhile(source, tmp_path):
     output = tmp_path / "out"
 
     class Removing:
         """Removes the output while shards are written."""
 
-        def planning(self) -> None: ...
-        def finished(self) -> None: ...
-        def writing(self, snapshot: object) -> None:
+        def planning(self): ...
+        def finished(self): ...
+        def writing(self, snapshot):
             shutil.rmtree(output, ignore_errors=True)
 
     with pytest.raises(RunnerError, match=r"out: the files of this run were removed while it ran"):
@@ -728,13 +659,8 @@ def test_an_output_that_is_removed_meanwhile(source: str, tmp_path: Path) -> Non
 @pytest.mark.usefixtures("short_watch")
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_run_that_was_taken_for_dead_does_not_commit(
-    resume: bool,
-    source: str,
-    whole: Mapping[str, bytes],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A run that was silent too long notices that another run took over, and does not commit."""
+    resume, source, whole, tmp_path, monkeypatch
+):
     output = tmp_path / "out"
     # No heartbeat: it would overwrite the holder that the test writes.
     monkeypatch.setattr(lease, "BEAT_SECONDS", 3600)
@@ -742,9 +668,9 @@ def test_a_run_that_was_taken_for_dead_does_not_commit(
     class Stalled:
         """Takes over its own run, as another machine would."""
 
-        def planning(self) -> None: ...
-        def finished(self) -> None: ...
-        def writing(self, snapshot: object) -> None:
+        def planning(self): ...
+        def finished(self): ...
+        def writing(self, snapshot):
             for path in output.glob(f"{STAGING}/*/run.json"):
                 holder = lease.read_holder(str(path))
                 if holder is not None:
@@ -763,22 +689,20 @@ def test_a_run_that_was_taken_for_dead_does_not_commit(
 
 
 @pytest.fixture
-def bucket() -> Iterator[str]:
+def bucket():
     fs = fsspec.filesystem("memory")
     yield "memory://bucket/out"
     fs.rm("/bucket", recursive=True)
 
 
 @pytest.mark.parametrize("failing", [1, 4])
-def test_object_stores(
-    failing: int, source: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_object_stores(failing, source, bucket, tmp_path, monkeypatch):
     """A run can be resumed after storage failed while it moved its shards."""
     convert(source, tmp_path / "expected")
     move = storage.move
-    moved: list[str] = []
+    moved = []
 
-    def fail(path: str, target: str) -> None:
+    def fail(path, target):
         moved.append(path)
         if len(moved) == failing:
             raise StorageError("503 Service Unavailable")
@@ -800,7 +724,7 @@ def test_object_stores(
         assert storage.read_bytes(f"{bucket}/{name}") == data
 
 
-def test_the_command(source: str, tmp_path: Path) -> None:
+def test_the_command(source, tmp_path):
     """--resume reports the kept shards, as text and as JSON, or that the dataset is unchanged."""
     output = tmp_path / "out"
     command = ("-m", "recordgen.cli", "convert", source, str(output), "--shard-mb=0.005")
@@ -820,12 +744,12 @@ def test_the_command(source: str, tmp_path: Path) -> None:
     )
 
 
-def _run_command(arguments: Sequence[str]) -> None:
+def _run_command(arguments):
     sys.argv = ["recordgen", *arguments]
     cli.exit_main()
 
 
-def started(arguments: Sequence[str]) -> ForkServerProcess:
+def started(arguments):
     """Start the command in a separate process, which need not load the package first."""
     process = PROCESSES.Process(target=_run_command, args=(arguments,))
     process.start()
@@ -833,8 +757,7 @@ def started(arguments: Sequence[str]) -> ForkServerProcess:
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_killed_at_random(overwrite: bool, tmp_path: Path) -> None:
-    """After kill -9 at six random points, the dataset is whole or missing, and right at last."""
+def test_killed_at_random(overwrite, tmp_path):
     (tmp_path / "images").mkdir()
     for number in range(100):
         data = encoded(noise(seed=number), "JPEG", quality=90)
@@ -844,7 +767,7 @@ def test_killed_at_random(overwrite: bool, tmp_path: Path) -> None:
     source.write_text("".join(rows))
     recordgen.convert(source, tmp_path / "whole", shard_mb=0.003)
     output = tmp_path / "out"
-    old: dict[str, bytes] = {}
+    old = {}
     if overwrite:
         recordgen.convert(source, tmp_path / "old", shard_mb=0.02, seed=9)
         shutil.copytree(tmp_path / "old", output)

@@ -1,9 +1,6 @@
 """SIGTERM and Ctrl-C, in processes that load only the handler."""
 
-from __future__ import annotations
-
 import time
-from pathlib import Path
 
 import pytest
 
@@ -40,10 +37,7 @@ NO_CTRL_C = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
     ],
     ids=["first", "no-ctrl-c", "held", "held-at-ctrl-c", "ignored", "handled"],
 )
-def test_sigterm_ends_as_ctrl_c_does(
-    before: str, by: str, seconds: float, holds: float, stdout: str, code: int
-) -> None:
-    """SIGTERM interrupts once, even if Ctrl-C is ignored; a stop that hangs is ended."""
+def test_sigterm_ends_as_ctrl_c_does(before, by, seconds, holds, stdout, code):
     started = time.monotonic()
     done = run_python("-c", STOPPED.format(before=before, by=by, seconds=seconds, holds=holds))
     assert (done.stdout, done.returncode) == (stdout, code), done.stderr
@@ -69,8 +63,7 @@ sys.exit(cli.main(["convert", *sys.argv[1:]]))
 """
 
 
-def test_a_swallowed_signal_stops_before_the_commit(tmp_path: Path) -> None:
-    """A library that swallows the interrupt does not make the command ignore the signal."""
+def test_a_swallowed_signal_stops_before_the_commit(tmp_path):
     (tmp_path / "a.csv").write_text("TRAIN,one text,a\nTRAIN,two texts,b\n")
     done = run_python("-c", SWALLOWED, str(tmp_path / "a.csv"), str(tmp_path / "out"))
     assert done.returncode == 143, done
