@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recordgen import storage
 from recordgen.access.counting import cache_file
-from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.index import DTYPE, Lengths, by_shard, decoded, encoded
 from recordgen.core.dataset.manifest import INDEX_FILE, Dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError, StorageError
+
+if TYPE_CHECKING:
+    from recordgen.access.shards import ShardSet
 
 
 def lengths_of(shards: ShardSet) -> list[Lengths]:
