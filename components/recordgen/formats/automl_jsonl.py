@@ -44,9 +44,6 @@ ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
 _ANNOTATIONS = ("Annotation", "Annotations")
 _SNAKE_ANNOTATIONS = ("_annotation", "_annotations")
 
-# The kinds of tasks that read the older form of annotations.
-_KINDS_OF_TEXT = ("text", "entities")
-
 # Keys that can only name the split.
 _SPLIT_KEYS = frozenset(
     {"split", "ml_use", "mlUse", "ML_USE", "data_item_resource_labels", LABELS_KEY, ML_USE_KEY}
@@ -287,7 +284,7 @@ def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
         is_other = (
             key.endswith(_ANNOTATIONS)
             or (key.endswith(_SNAKE_ANNOTATIONS) and isinstance(value, dict | list))
-            or (key == OLDER_KEY and task.kind not in _KINDS_OF_TEXT)
+            or (key == OLDER_KEY and task.kind not in ("text", "entities"))
         )
         if is_other and value and key not in task.json_keys:
             known = ", ".join(task.json_keys)

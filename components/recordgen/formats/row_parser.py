@@ -67,13 +67,7 @@ class RowParser(CsvParser):
         adjusted: Adjustments,
         given: Given = NOTHING_GIVEN,
     ) -> Iterator[Row | RowBatch | Reject]:
-        """Parse the physical lines of an import file, see :class:`CsvParser`.
-
-        Raises:
-            SourceError: the file as a whole is not a CSV of rows: :mod:`recordgen.formats.layout`;
-                or a later line is a header of other columns.
-            UsageError: as :meth:`begin`.
-        """
+        """Parse the physical lines of an import file, see :class:`CsvParser`."""
         parser = cls(task, adjusted)
         uri_in = parser.uri_in if task.labelling in ADDING else None
         items = read_blocks(lines, source, adjusted, uri_in)

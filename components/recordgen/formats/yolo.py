@@ -15,49 +15,21 @@ from __future__ import annotations
 import posixpath
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
-
-import yaml
+from typing import ClassVar
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
-from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem
+from recordgen.formats.yolo_config import CLASS_FILES, YoloConfig, is_config, read_config, read_yaml
 from recordgen.tasks import ObjectDetection
 
-_NAMES = ("classes.txt", "obj.names", "_darknet.labels")
-# The keys of splits, with the names that each may have.
-_SPLITS = {"train": ("train",), "val": ("val", "validation", "valid"), "test": ("test",)}
-
 _MAX_LABELS = 16 << 20
-# PyYAML's time grows with the square of the depth.
-_MAX_DEPTH = 20
 _SHOWN = 5
-
-
-@dataclass(frozen=True)
-class _Config:
-    """What data.yaml, or a file with the names of classes, says.
-
-    Attributes:
-        where: its path, for messages.
-        folder: its folder, relative to the root.
-        classes: the names of the classes by number.
-        splits: for each split, the folders or lists of images as written; None if it says none.
-        root: the value of ``path``.
-        keypoints: the count of numbers of keypoints behind each box.
-    """
-
-    where: str
-    folder: str
-    classes: Sequence[str]
-    splits: Mapping[str, Sequence[str]] | None = None
-    root: str = ""
-    keypoints: int = 0
 
 
 @dataclass
@@ -84,11 +56,13 @@ class Yolo(PictureFormat):
         configs = [
             name
             for name in listing.candidates(".yaml", ".yml")
-            if _is_config(_yaml(listing, name, is_strict=False))
+            if is_config(read_yaml(listing, name, is_strict=False))
         ]
         if not configs:
             named = [
-                name for name in listing.candidates(*_NAMES) if posixpath.basename(name) in _NAMES
+                name
+                for name in listing.candidates(*CLASS_FILES)
+                if posixpath.basename(name) in CLASS_FILES
             ]
             configs = [name for name in named if _has_labels(listing, posixpath.dirname(name))]
         if not configs:
@@ -99,12 +73,12 @@ class Yolo(PictureFormat):
                 f"{listing.root}: several files name classes ({', '.join(configs[:_SHOWN])}); pass "
                 f"the one to use"
             )
-        config = _config(listing, configs[0])
+        config = read_config(listing, configs[0])
         reason = f"{configs[0]} names {len(config.classes)} classes"
         return Evidence(reason, self.tasks[0], configs, tuple(dict.fromkeys(config.classes)))
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        config = _config(listing, document)
+        config = read_config(listing, document)
         for name, count in Counter(config.classes).items():
             if count > 1:
                 yield Note(
@@ -143,90 +117,10 @@ class Yolo(PictureFormat):
 # --- the file with the classes -------------------------------------------------------------------
 
 
-def _yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
-    """Return the content of a YAML file; None if it is no YAML. Raises: SourceError."""
-    head = listing.head(name)
-    try:
-        if len(head) >= HEAD_BYTES:
-            raise ValueError(f"more than {HEAD_BYTES >> 10} KiB")
-        _check_yaml(head)
-        found = yaml.safe_load(head)
-        if isinstance(found, dict) and "names" in found:
-            # The classes yes, no and 010 are texts, and no truth values or octal numbers.
-            found["names"] = yaml.load(head, yaml.BaseLoader)["names"]
-        return found
-    except (yaml.YAMLError, ValueError) as exc:
-        if not is_strict:
-            return None
-        raise SourceError(f"{listing.root}{name}: cannot be read as YAML: {exc}") from exc
-
-
-def _check_yaml(data: bytes) -> None:
-    """Check that YAML stays small when it is loaded. Raises: ValueError, yaml.YAMLError."""
-    depth = 0
-    for event in yaml.parse(data, yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent):
-            raise ValueError("it has aliases")
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _MAX_DEPTH:
-            raise ValueError("it is nested too deep")
-
-
-def _is_config(found: Any) -> bool:
-    if not isinstance(found, dict) or "names" not in found:
-        return False
-    return not {"nc", "path", *(key for keys in _SPLITS.values() for key in keys)}.isdisjoint(found)
-
-
-def _config(listing: Listing, name: str) -> _Config:
-    """Return what the file with the classes says. Raises: SourceError."""
-    where, folder = f"{listing.root}{name}", posixpath.dirname(name)
-    if posixpath.basename(name) in _NAMES:
-        text = listing.head(name).decode("utf-8-sig", "replace")
-        return _Config(where, folder, _class_names(text.rstrip().splitlines(), where))
-    found = _yaml(listing, name)
-    classes = _class_names(found["names"], where)
-    if isinstance(count := found.get("nc"), int) and count != len(classes):
-        raise SourceError(
-            f"{where}: nc is {count}, but there are {len(classes)} names; correct one"
-        )
-    shape = found.get("kpt_shape") or (0, 0)
-    is_shape = isinstance(shape, list | tuple) and len(shape) == 2
-    if not (is_shape and all(isinstance(side, int) and side >= 0 for side in shape)):
-        raise SourceError(f"{where}: kpt_shape must be two numbers (got {shape!r:.40})")
-    splits = {}
-    for split, keys in _SPLITS.items():
-        value = next((found[key] for key in keys if found.get(key)), ())
-        values = value if isinstance(value, list | tuple) else [value]
-        if not all(isinstance(item, str) for item in values):
-            raise SourceError(f"{where}: {split} must be a path or a list of them")
-        if values:
-            splits[split] = values
-    if not splits:
-        raise SourceError(f"{where}: no split is named; expected train: and val:, with paths")
-    root = found.get("path") or ""
-    return _Config(where, folder, classes, splits, str(root), shape[0] * shape[1])
-
-
-def _class_names(names: Any, where: str) -> Sequence[str]:
-    """Return the names of classes by number: a list, or numbers with names. Raises: SourceError."""
-    if isinstance(names, list) and names:
-        return [str(name).strip() or str(at) for at, name in enumerate(names)]
-    if isinstance(names, dict) and names:
-        try:
-            by_number = {int(number): str(name).strip() for number, name in names.items()}
-        except (TypeError, ValueError):
-            by_number = {-1: ""}
-        if min(by_number) >= 0 and max(by_number) < 100_000:
-            return [by_number.get(at, str(at)) for at in range(max(by_number) + 1)]
-    raise SourceError(f"{where}: names must be a list of classes, or a name for each number")
-
-
 # --- images and their labels ---------------------------------------------------------------------
 
 
-def _splits(listing: Listing, config: _Config) -> Iterator[tuple[str | None, _Labelled]]:
+def _splits(listing: Listing, config: YoloConfig) -> Iterator[tuple[str | None, _Labelled]]:
     """Yield each split with its images. Raises: SourceError: a split has no images."""
     if config.splits is None:
         by_split: dict[str | None, _Labelled] = {}
@@ -253,7 +147,7 @@ def _splits(listing: Listing, config: _Config) -> Iterator[tuple[str | None, _La
         yield split, _Labelled({image: _existing_labels(listing, image) for image in images})
 
 
-def _images(listing: Listing, config: _Config, split: str, value: str) -> Sequence[str]:
+def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Sequence[str]:
     """Return the images of a folder, or of a list of paths. Raises: SourceError: there are none."""
     path = _there(listing, config, value)
     if path is None:
@@ -276,7 +170,7 @@ def _images(listing: Listing, config: _Config, split: str, value: str) -> Sequen
     return found
 
 
-def _there(listing: Listing, config: _Config, value: str) -> str | None:
+def _there(listing: Listing, config: YoloConfig, value: str) -> str | None:
     """Return the folder or list that a value of data.yaml means, relative to the root.
 
     Paths of another machine are tried without their leading folders, down to the last two names.
@@ -318,12 +212,12 @@ def _existing_labels(listing: Listing, image: str) -> str | None:
     return next((name for name in _labels_of(image) if name in listing), None)
 
 
-def _label_files(listing: Listing, config: _Config) -> Iterator[str]:
+def _label_files(listing: Listing, config: YoloConfig) -> Iterator[str]:
     """Yield the files of labels below the folder of the configuration."""
     prefix = f"{config.folder}/" if config.folder else ""
     for name in listing.others:
         is_labels = "labels" in name.split("/")[:-1] and name.endswith(".txt")
-        if is_labels and name.startswith(prefix) and posixpath.basename(name) not in _NAMES:
+        if is_labels and name.startswith(prefix) and posixpath.basename(name) not in CLASS_FILES:
             yield name
 
 
@@ -342,7 +236,7 @@ def _check_unnamed(listing: Listing) -> None:
         is_twin = "labels" in name.split("/")[:-1] and name.endswith(".txt")
         if is_twin and _swapped(stem, "labels", "images") in listing.by_stem:
             for other in listing.candidates("data.yaml", "data.yml"):
-                _yaml(listing, other)  # it may say why it was not understood
+                read_yaml(listing, other)  # it may say why it was not understood
             raise SourceError(
                 f"{listing.root}: this looks like YOLO labels ({name}), but no file names the "
                 f"classes; add a data.yaml with names: and train:, or a classes.txt"
@@ -350,7 +244,12 @@ def _check_unnamed(listing: Listing) -> None:
 
 
 def _picture(
-    listing: Listing, config: _Config, line: int, image: str, labels: str | None, split: str | None
+    listing: Listing,
+    config: YoloConfig,
+    line: int,
+    image: str,
+    labels: str | None,
+    split: str | None,
 ) -> Picture | Problem:
     """Return an image with its boxes, or the problem with one of them."""
     if labels is None:
@@ -369,7 +268,7 @@ def _picture(
     return Picture(line, image, split, objects=objects)
 
 
-def _object(fields: Sequence[str], config: _Config) -> Marked:
+def _object(fields: Sequence[str], config: YoloConfig) -> Marked:
     """Return the object of a line.
 
     ``1 0.5 0.5 0.2 0.4`` → dog, (0.4, 0.3, 0.6, 0.7)

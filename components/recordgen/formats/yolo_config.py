@@ -1,0 +1,123 @@
+"""What data.yaml, or a file with the names of classes, says about YOLO labels."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from recordgen.errors import SourceError
+from recordgen.formats.listing import HEAD_BYTES, Listing
+
+CLASS_FILES = ("classes.txt", "obj.names", "_darknet.labels")
+
+# The keys of splits, with the names that each may have.
+_SPLITS = {"train": ("train",), "val": ("val", "validation", "valid"), "test": ("test",)}
+
+# PyYAML's time grows with the square of the depth.
+_MAX_DEPTH = 20
+
+
+@dataclass(frozen=True)
+class YoloConfig:
+    """What data.yaml, or a file with the names of classes, says.
+
+    Attributes:
+        where: its path, for messages.
+        folder: its folder, relative to the root.
+        classes: the names of the classes by number.
+        splits: for each split, the folders or lists of images as written; None if it says none.
+        root: the value of ``path``.
+        keypoints: the count of numbers of keypoints behind each box.
+    """
+
+    where: str
+    folder: str
+    classes: Sequence[str]
+    splits: Mapping[str, Sequence[str]] | None = None
+    root: str = ""
+    keypoints: int = 0
+
+
+def read_yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
+    """Return the content of a YAML file; None if it is no YAML. Raises: SourceError."""
+    head = listing.head(name)
+    try:
+        if len(head) >= HEAD_BYTES:
+            raise ValueError(f"more than {HEAD_BYTES >> 10} KiB")
+        _check_yaml(head)
+        found = yaml.safe_load(head)
+        if isinstance(found, dict) and "names" in found:
+            # The classes yes, no and 010 are texts, and no truth values or octal numbers.
+            found["names"] = yaml.load(head, yaml.BaseLoader)["names"]
+        return found
+    except (yaml.YAMLError, ValueError) as exc:
+        if not is_strict:
+            return None
+        raise SourceError(f"{listing.root}{name}: cannot be read as YAML: {exc}") from exc
+
+
+def _check_yaml(data: bytes) -> None:
+    """Check that YAML stays small when it is loaded. Raises: ValueError, yaml.YAMLError."""
+    depth = 0
+    for event in yaml.parse(data, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("it has aliases")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise ValueError("it is nested too deep")
+
+
+def is_config(found: Any) -> bool:
+    """Return whether a YAML document says the names of classes, and where images are."""
+    if not isinstance(found, dict) or "names" not in found:
+        return False
+    return not {"nc", "path", *(key for keys in _SPLITS.values() for key in keys)}.isdisjoint(found)
+
+
+def read_config(listing: Listing, name: str) -> YoloConfig:
+    """Return what the file with the classes says. Raises: SourceError."""
+    where, folder = f"{listing.root}{name}", posixpath.dirname(name)
+    if posixpath.basename(name) in CLASS_FILES:
+        text = listing.head(name).decode("utf-8-sig", "replace")
+        return YoloConfig(where, folder, _class_names(text.rstrip().splitlines(), where))
+    found = read_yaml(listing, name)
+    classes = _class_names(found["names"], where)
+    if isinstance(count := found.get("nc"), int) and count != len(classes):
+        raise SourceError(
+            f"{where}: nc is {count}, but there are {len(classes)} names; correct one"
+        )
+    shape = found.get("kpt_shape") or (0, 0)
+    is_shape = isinstance(shape, list | tuple) and len(shape) == 2
+    if not (is_shape and all(isinstance(side, int) and side >= 0 for side in shape)):
+        raise SourceError(f"{where}: kpt_shape must be two numbers (got {shape!r:.40})")
+    splits = {}
+    for split, keys in _SPLITS.items():
+        value = next((found[key] for key in keys if found.get(key)), ())
+        values = value if isinstance(value, list | tuple) else [value]
+        if not all(isinstance(item, str) for item in values):
+            raise SourceError(f"{where}: {split} must be a path or a list of them")
+        if values:
+            splits[split] = values
+    if not splits:
+        raise SourceError(f"{where}: no split is named; expected train: and val:, with paths")
+    root = found.get("path") or ""
+    return YoloConfig(where, folder, classes, splits, str(root), shape[0] * shape[1])
+
+
+def _class_names(names: Any, where: str) -> Sequence[str]:
+    """Return the names of classes by number: a list, or numbers with names. Raises: SourceError."""
+    if isinstance(names, list) and names:
+        return [str(name).strip() or str(at) for at, name in enumerate(names)]
+    if isinstance(names, dict) and names:
+        try:
+            by_number = {int(number): str(name).strip() for number, name in names.items()}
+        except (TypeError, ValueError):
+            by_number = {-1: ""}
+        if min(by_number) >= 0 and max(by_number) < 100_000:
+            return [by_number.get(at, str(at)) for at in range(max(by_number) + 1)]
+    raise SourceError(f"{where}: names must be a list of classes, or a name for each number")
