@@ -50,8 +50,10 @@ def test_no_file_of_somebody_else_is_replaced(tmp_path: Path) -> None:
 def test_modules_outside_of_the_room_name_no_file_of_an_export() -> None:
     """The core names neither the export nor its file; the report's name is public."""
     names = {EXPORTS[name].file for name in CONVERTED if name != "report"}
-    for room in ("runs", "flow", "planning", "shards", "conversion", "writing", "rows", "records"):
-        for path in (COMPONENTS / "recordgen" / room).rglob("*.py"):
+    for room in ("core", "conversion", "writing"):
+        paths = list((COMPONENTS / "recordgen" / room).rglob("*.py"))
+        assert paths
+        for path in paths:
             code = re.sub(r'"""[\s\S]*?"""', "", path.read_text(encoding="utf-8"))
             assert not [name for name in names if f'"{name}"' in code], path
 
