@@ -30,6 +30,9 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     "ignored": ("", "anything"),
 }
 
+# Inputs with one number in each row.
+_INPUTS = frozenset({"int", "float"})
+
 # Kinds of numbers: texts such as ``NA`` are missing values.
 _NUMBERS = frozenset({"int", "float", "floats", "int_label", "float_label", "weight"})
 
@@ -85,6 +88,11 @@ class ColumnType:
     def dtype(self) -> str:
         """The dtype of the column's feature; empty if it has no feature."""
         return _KINDS[self.kind][0]
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is an input with one number in each row."""
+        return self.kind in _INPUTS
 
     @property
     def is_label(self) -> bool:

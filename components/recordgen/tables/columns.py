@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -118,6 +118,11 @@ class Table:
     def inputs_of(self, *kinds: str) -> list[str]:
         """Return the names of the inputs of some kinds."""
         return [column.name for column in self.inputs if column.type.kind in kinds]
+
+    @property
+    def number_inputs(self) -> Sequence[Column]:
+        """The inputs with one number in each row."""
+        return [column for column in self.inputs if column.type.is_number]
 
     @property
     def has_labels(self) -> bool:

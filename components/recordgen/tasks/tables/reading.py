@@ -306,7 +306,8 @@ def _wanted(table: Table, options: TableOptions) -> Sequence[str]:
 
 def _defaults(table: Table, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the defaults of columns. Raises: UsageError: one does not fit its column."""
-    known = [c for c in table.stored if c.type.kind in ("int", "float", "text", "floats", "weight")]
+    others = ("text", "floats", "weight")
+    known = [c for c in table.stored if c.type.is_number or c.type.kind in others]
     _check_known(
         "columns: a default", given, [column.name for column in known if not _varies(column)]
     )

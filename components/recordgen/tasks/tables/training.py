@@ -74,7 +74,7 @@ class TableTrainer(TaskTrainer):
 
     @property
     def _numbers(self) -> Sequence[str]:
-        return self.table.inputs_of("int", "float", "floats")
+        return [c.name for c in self.table.inputs if c.type.is_number or c.type.kind == "floats"]
 
     def check(self) -> None:
         """Check that there is a target, and another column to predict it from."""
@@ -116,8 +116,8 @@ class TableTrainer(TaskTrainer):
     def _columns(self) -> Mapping[str, str]:
         """The kind of each column for the model: the inputs in order, then the target."""
         kinds = {column.name: str(column.type) for column in self.table.inputs}
-        # int and float are one kind here: the first 0.5 of a column may come with a later span.
-        numbers = self.table.inputs_of("int", "float")
+        # All numbers are one kind here: the first 0.5 of a column may come with a later span.
+        numbers = [column.name for column in self.table.number_inputs]
         target = "the target, a class" if self.are_classes else "the target, a number"
         return {**kinds, **dict.fromkeys(numbers, "number"), str(self.table.target): target}
 
@@ -148,7 +148,8 @@ class TableTrainer(TaskTrainer):
 
     @property
     def _defaults(self) -> dict[str, Any]:
-        return dict.fromkeys(self.table.inputs_of("int"), NO_WHOLE)
+        whole = [column.name for column in self.table.number_inputs if column.dtype == "int64"]
+        return dict.fromkeys(whole, NO_WHOLE)
 
     def _reader(self, names: Sequence[str], defaults: Mapping[str, Any]) -> TableReader:
         decoder = ImageDecoder(self.config.image_size)
