@@ -22,6 +22,7 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     "text": ("bytes", "text"),
     "int": ("int64", "a whole number of 64 bits, or empty"),
     "float": ("float32", "a finite number of float32, or empty"),
+    "bool": ("int64", "true or false, yes or no, 1 or 0, in any case, or empty"),
     "floats": ("float32", "finite numbers, such as [0.1, 0.2] or 0.1 0.2, or empty"),
     "label": ("bytes", "a label"),
     "int_label": ("bytes", "a whole number from 0, or empty"),
@@ -31,13 +32,15 @@ _KINDS: Mapping[str, tuple[str, str]] = {
 }
 
 # Inputs with one number in each row.
-_INPUTS = frozenset({"int", "float"})
+_INPUTS = frozenset({"int", "float", "bool"})
 
 # Kinds of numbers: texts such as ``NA`` are missing values.
-_NUMBERS = frozenset({"int", "float", "floats", "int_label", "float_label", "weight"})
+_NUMBERS = frozenset({"int", "float", "bool", "floats", "int_label", "float_label", "weight"})
 
 #: AutoML's range of weights.
 MAX_WEIGHT = 10_000.0
+
+_BOOLEANS = {"true": 1, "yes": 1, "1": 1, "false": 0, "no": 0, "0": 0}
 
 _LENGTH = re.compile(r"floats\[([1-9][0-9]{0,8})\]", re.ASCII)
 _WHOLE = re.compile(r"[+-]?0*[0-9]{1,19}", re.ASCII)
@@ -49,8 +52,8 @@ class ColumnType:
     """The type of a column.
 
     Attributes:
-        kind: ``split``, ``image``, ``text``, ``int``, ``float``, ``floats``, ``label``,
-            ``int_label``, ``float_label``, ``weight`` or ``ignored``.
+        kind: ``split``, ``image``, ``text``, ``int``, ``float``, ``bool``, ``floats``,
+            ``label``, ``int_label``, ``float_label``, ``weight`` or ``ignored``.
         length: how many numbers each value of ``floats`` has; None if that varies.
     """
 
@@ -144,6 +147,8 @@ class ColumnType:
             number = _float(_text(value))
             return number if number is not None and 0 <= number <= MAX_WEIGHT else None
         text = _text(_without_fraction(value))
+        if self.kind == "bool":
+            return _BOOLEANS.get((text or "").lower())
         if self.kind in ("int", "int_label"):
             number = int(text) if text and _WHOLE.fullmatch(text) else None
             if number is None or not -(1 << 63) <= number < 1 << 63:
@@ -159,6 +164,7 @@ ImageUri = ColumnType("image")
 StringInput = ColumnType("text")
 IntegerInput = ColumnType("int")
 FloatInput = ColumnType("float")
+BooleanInput = ColumnType("bool")
 FloatVector = ColumnType("floats")
 StringLabel = ColumnType("label")
 IntegerLabel = ColumnType("int_label")
@@ -166,7 +172,7 @@ FloatLabel = ColumnType("float_label")
 Weight = ColumnType("weight")
 Ignored = ColumnType("ignored")
 
-_PYTHON: Mapping[type, str] = {str: "text", int: "int", float: "float"}
+_PYTHON: Mapping[type, str] = {str: "text", int: "int", float: "float", bool: "bool"}
 _OTHER_NAMES: Mapping[str, ColumnType] = {
     **{name: each for name, each in globals().items() if isinstance(each, ColumnType)},
     "image_uri": ImageUri,

@@ -59,6 +59,11 @@ VALUES = [
     ("float", "1e-3", 0.001),
     ("float", np.float64(0.1), 0.1),
     ("float", "0.30000000000000004", 0.3),
+    ("bool", "Yes", 1),
+    ("bool", False, 0),
+    ("bool", np.bool_(True), 1),
+    ("bool", 1.0, 1),  # pandas, in a column with gaps
+    ("bool", "NA", None),
     ("floats", "[0.1, 0.2]", [0.1, 0.2]),
     ("floats", "(1 2\t3)", [1, 2, 3]),
     ("floats", "1,2", [1, 2]),
@@ -90,6 +95,8 @@ def test_a_text_of_a_csv_and_its_value_in_pandas_are_equal(kind, value, found):
         ("int", "1_000"),
         ("int", True),
         ("int", "٣"),
+        ("bool", "2"),
+        ("bool", "maybe"),
         ("float", "inf"),
         ("float", "1e99"),
         ("floats", [1, None]),
@@ -106,7 +113,7 @@ def test_values_that_only_python_accepts_are_refused(kind, value):
 def test_names_of_types_declare_the_same_columns():
     short = [name for name, *_ in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
     named = [name for _, name in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
-    assert len(short) == 11
+    assert len(short) == 12
     for one, other in zip(short, named, strict=True):
         assert ColumnType.of(one) == ColumnType.of(other) == getattr(types, other)
     schema = Schema(PAIRS)

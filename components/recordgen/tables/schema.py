@@ -8,7 +8,7 @@ It declares the columns of a CSV or DataFrame. The features of a column depend o
     image               <column>/encoded, /format, /height, /width, /source_id; the only image of a
                         schema has the usual names of images: image/encoded, …
     text                <column>, bytes
-    int, float          <column>, int64 or float32
+    int, float, bool    <column>, int64 or float32; 1 or 0
     floats, floats[N]   <column>, a list of float32 of any length, or of N
     label, int_label    <column>/text and <column>/label, the number in labels.txt; with only one
                         image, image/class/text and image/class/label
