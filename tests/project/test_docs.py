@@ -72,6 +72,7 @@ NOT_RUN = {
         "python -m pipelines.spans": _PIPELINE,
         "python -m pipelines.lineage": "needs a pipeline that has run; see tests/pipelines",
         "import tensorflow as tf": "needs a pushed model; tests/training/test_run_fn.py calls one",
+        "converter = ": "needs a pushed model; tests/training/test_saving.py converts one",
     },
     "docs/runners.md": {
         "pip install": _INSTALLS,
