@@ -1,12 +1,7 @@
 """Images of a source have the pixels, labels and boxes that ``recordgen.load`` gives."""
 
-from __future__ import annotations
-
 import io
 import pickle
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +17,7 @@ from tests.golden import ROOT, SAMPLES
 KINDS = {"JPEG": "jpg", "PNG": "png", "GIF": "gif", "BMP": "bmp"}
 
 
-def photo(width: int, height: int, seed: int) -> Image.Image:
+def photo(width, height, seed):
     """Return a smooth picture with some noise: edges, gradients and colours."""
     rng = np.random.default_rng(seed)
     coarse = Image.fromarray(rng.integers(0, 256, (7, 9, 3), np.uint8))
@@ -32,7 +27,7 @@ def photo(width: int, height: int, seed: int) -> Image.Image:
 
 
 @pytest.fixture(scope="module")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def photos(tmp_path_factory):
     """Return an output of 24 pictures of several sizes, formats and colours, with two labels."""
     folder = tmp_path_factory.mktemp("photos")
     lines = []
@@ -50,12 +45,12 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
-def loaded(output: Path, **options: Any) -> list[Any]:
+def loaded(output, **options):
     data = recordgen.eval_dataset(output, split="train", batch_size=1, **options)
     return [(pixels[0], label[0]) for pixels, label in data.as_numpy_iterator()]
 
 
-def levels(found: Sequence[Any], expected: Sequence[Any]) -> int:
+def levels(found, expected):
     """Return the largest difference of a level; labels must be equal."""
     assert len(found) == len(expected) > 1
     most = 0
@@ -66,7 +61,7 @@ def levels(found: Sequence[Any], expected: Sequence[Any]) -> int:
     return most
 
 
-def test_stored_sizes(photos: Path) -> None:
+def test_stored_sizes(photos):
     """Without resizing, the pixels are those of TensorFlow."""
     source = recordgen.source(photos)
     for example, (pixels, label) in zip(source, source.images(), strict=True):
@@ -78,7 +73,7 @@ def test_stored_sizes(photos: Path) -> None:
 
 @pytest.mark.parametrize("resize", ["stretch", "fit"])
 @pytest.mark.parametrize("size", [(24, 24), (224, 224), (50, 120)])
-def test_area_is_as_loaded(photos: Path, resize: str, size: tuple[int, int]) -> None:
+def test_area_is_as_loaded(photos, resize, size):
     """By means of areas, no level differs by more than one from those of ``load``."""
     images = recordgen.source(photos).images(size, resize=resize, method="area")
     expected = loaded(photos, image_size=size, resize=resize, scale="0..255:uint8")
@@ -87,7 +82,7 @@ def test_area_is_as_loaded(photos: Path, resize: str, size: tuple[int, int]) -> 
 
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
 @pytest.mark.parametrize("size", [(24, 24), (224, 224), (50, 120)])
-def test_bilinear_is_as_loaded_exactly(photos: Path, resize: str, size: tuple[int, int]) -> None:
+def test_bilinear_is_as_loaded_exactly(photos, resize, size):
     """Interpolated with antialiasing, no level differs by more than one from the exact ones."""
     images = recordgen.source(photos).images(size, resize=resize)
     exact = recordgen.reading.Tuning(decoder="exact")
@@ -95,7 +90,7 @@ def test_bilinear_is_as_loaded_exactly(photos: Path, resize: str, size: tuple[in
     assert levels(images, expected) <= 1
 
 
-def test_center_crops_by_area(photos: Path) -> None:
+def test_center_crops_by_area(photos):
     """Only the colours at the edges of a window depend on the decoder."""
     images = recordgen.source(photos).images(48, resize="center_crop", method="area")
     expected = loaded(photos, image_size=48, resize="center_crop", scale="0..255:uint8")
@@ -104,7 +99,7 @@ def test_center_crops_by_area(photos: Path) -> None:
         assert different[2:-2, 2:-2].max() <= 1
 
 
-def test_floats(photos: Path) -> None:
+def test_floats(photos):
     """float32 is the range 0..1, as in ``load``."""
     images = recordgen.source(photos).images(32, method="area", dtype="float32")
     for (pixels, _), (expected, _) in zip(images, loaded(photos, image_size=32), strict=True):
@@ -113,7 +108,7 @@ def test_floats(photos: Path) -> None:
 
 
 @pytest.mark.parametrize("encode", ["raw", "webp", "jpeg"])
-def test_stored_encodings(photos: Path, tmp_path: Path, encode: str) -> None:
+def test_stored_encodings(photos, tmp_path, encode):
     """Raw pixels and other encodings are decoded, too."""
     csv = str(photos.parent / "labels.csv")
     recordgen.convert(csv, tmp_path / "out", encode=encode, image_size="64x64")
@@ -133,7 +128,7 @@ def test_stored_encodings(photos: Path, tmp_path: Path, encode: str) -> None:
     assert levels(resized, loaded(tmp_path / "out", image_size=24, scale="0..255:uint8")) <= 1
 
 
-def test_several_labels(tmp_path: Path) -> None:
+def test_several_labels(tmp_path):
     """Examples with any number of labels have one number for each class."""
     recordgen.convert(str(ROOT / "examples" / SAMPLES["image_multi_label"]), tmp_path / "out")
     found = recordgen.source(tmp_path / "out").images(8)
@@ -145,7 +140,7 @@ def test_several_labels(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["area", "bilinear"])
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
-def test_boxes(tmp_path: Path, resize: str, method: str) -> None:
+def test_boxes(tmp_path, resize, method):
     """Boxes move with the pixels, and boxes that are cut off go, as in ``load``."""
     lines = []
     rng = np.random.default_rng(1)
@@ -180,7 +175,7 @@ def test_boxes(tmp_path: Path, resize: str, method: str) -> None:
     np.testing.assert_array_equal(first[1]["boxes"], found["boxes"][0, : found["count"][0]])
 
 
-def test_images_without_labels(tmp_path: Path) -> None:
+def test_images_without_labels(tmp_path):
     (tmp_path / "images").mkdir()
     noise().save(tmp_path / "images" / "1.png")
     recordgen.convert(
@@ -195,7 +190,7 @@ def test_images_without_labels(tmp_path: Path) -> None:
     assert images.batch([0, 0]).shape == (2, 12, 16, 3)
 
 
-def test_batches(photos: Path) -> None:
+def test_batches(photos):
     """Images and labels are stacked, in the order of the seed, also by several threads."""
     images = recordgen.source(photos).images(16)
     found = list(images.batches(7, seed=3, threads=4))
@@ -209,12 +204,12 @@ def test_batches(photos: Path) -> None:
         np.testing.assert_array_equal(label, same)
 
 
-def test_batches_need_one_size(photos: Path) -> None:
+def test_batches_need_one_size(photos):
     with pytest.raises(UsageError, match="size"):
         list(recordgen.source(photos).images().batches(6))
 
 
-def test_pickles_and_texts(photos: Path) -> None:
+def test_pickles_and_texts(photos):
     """Images are pickled as their source and their options, which their text shows."""
     images = recordgen.source(photos).images((16, 20), method="area")
     again = pickle.loads(pickle.dumps(images))
@@ -224,7 +219,7 @@ def test_pickles_and_texts(photos: Path) -> None:
     assert len(pickle.dumps(images)) < 700
 
 
-def test_other_tools_images(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_tools_images(photos, tmp_path, monkeypatch):
     """TFRecords with the usual feature names need no dataset.json."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     [shard] = photos.glob("Split-train/*")
@@ -237,7 +232,7 @@ def test_other_tools_images(photos: Path, tmp_path: Path, monkeypatch: pytest.Mo
         assert label == number
 
 
-def test_an_image_that_cannot_be_decoded(tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_decoded(tmp_path):
     """The error names the file and the number of the record."""
     data = {"image/encoded": b"\xff\xd8\xff nothing", "image/format": b"jpeg"}
     recordgen.write([data], tmp_path / "out")
@@ -246,7 +241,7 @@ def test_an_image_that_cannot_be_decoded(tmp_path: Path) -> None:
         recordgen.source(tmp_path / "out").images(8)[0]
 
 
-def test_wrong_arguments(photos: Path, tmp_path: Path) -> None:
+def test_wrong_arguments(photos, tmp_path):
     source = recordgen.source(photos)
     for options in ({"resize": "random_crop"}, {"method": "cubic"}, {"dtype": "float64"}):
         with pytest.raises(UsageError):

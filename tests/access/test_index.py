@@ -1,12 +1,8 @@
 """``records.npy`` has the length of every record, however the dataset was written."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,34 +16,34 @@ from tests.deaths import DEATHS, convert_and_die
 TEXTS = "".join(
     f"{'TRAIN' if n % 3 else 'TEST'},{'text ' * (n + 1)},{'ab'[n % 2]}\n" for n in range(60)
 )
-OPTIONS: Mapping[str, Any] = {"task": "text_classification", "shard_mb": 0.002}
+OPTIONS = {"task": "text_classification", "shard_mb": 0.002}
 
 
-def examples(count: int) -> Sequence[Mapping[str, Any]]:
+def examples(count):
     return [{"values": np.arange(n)} for n in range(1, count + 1)]
 
 
-def converted(source: str, out: Path) -> None:
+def converted(source, out):
     recordgen.convert(source, out, **OPTIONS)
 
 
-def gzipped(source: str, out: Path) -> None:
+def gzipped(source, out):
     recordgen.convert(source, out, compression="gzip", **OPTIONS)
 
 
-def a_table(source: str, out: Path) -> None:
+def a_table(source, out):
     """Records of tables come in Arrow columns, not one by one."""
     Path(source).write_text("x,y\n" + "".join(f"{n},{'cd'[n % 2] * n}\n" for n in range(90)))
     recordgen.convert(source, out, task="tabular", shard_mb=0.001)
 
 
-def resumed(source: str, out: Path) -> None:
+def resumed(source, out):
     death, _ = DEATHS["after five shards"]
     convert_and_die(death, source, out, **OPTIONS)
     assert recordgen.convert(source, out, resume=True, **OPTIONS).kept_shards
 
 
-def appended(source: str, out: Path) -> None:
+def appended(source, out):
     """New shards of a split follow its old ones, so their lengths move apart."""
     lines = Path(source).read_text().splitlines(keepends=True)
     more = Path(source).with_name("more.csv")
@@ -57,7 +53,7 @@ def appended(source: str, out: Path) -> None:
     recordgen.convert(str(more), out, append=True, **OPTIONS)
 
 
-def appended_without_an_index(source: str, out: Path) -> None:
+def appended_without_an_index(source, out):
     """An older output has none: its shards are read."""
     recordgen.convert(source, out, **OPTIONS)
     manifest = out / "dataset.json"
@@ -69,11 +65,11 @@ def appended_without_an_index(source: str, out: Path) -> None:
     recordgen.convert(source, out, append=True, **OPTIONS)
 
 
-def written(source: str, out: Path) -> None:
+def written(source, out):
     recordgen.write(examples(9), out, shards=4)
 
 
-def written_twice(source: str, out: Path) -> None:
+def written_twice(source, out):
     recordgen.write(examples(9), out, split="test", compression="gzip")
     recordgen.write(examples(5), out, split="train", compression="gzip")
     recordgen.write(examples(7), out, split="test", compression="gzip", overwrite=True)
@@ -86,7 +82,7 @@ def written_twice(source: str, out: Path) -> None:
         *(written, written_twice),
     ],
 )
-def test_lengths_of_all_records(make: Callable[[str, Path], None], tmp_path: Path) -> None:
+def test_lengths_of_all_records(make, tmp_path):
     """The file has the length of each record, in the order of dataset.json, which names it."""
     source, out = tmp_path / "texts.csv", tmp_path / "out"
     source.write_text(TEXTS)
@@ -106,7 +102,7 @@ def test_lengths_of_all_records(make: Callable[[str, Path], None], tmp_path: Pat
     }
 
 
-def test_the_same_bytes_with_every_numpy() -> None:
+def test_the_same_bytes_with_every_numpy():
     """NumPy's own head of a file has changed; the digest in dataset.json must not."""
     content = encoded(np.array([1, 2**32 - 1], np.uint32))
     head = "{'descr': '<u4', 'fortran_order': False, 'shape': (2,), }"
@@ -116,7 +112,7 @@ def test_the_same_bytes_with_every_numpy() -> None:
     assert decoded(content).tolist() == [1, 2**32 - 1]
 
 
-def test_the_digest_does_not_depend_on_the_index(tmp_path: Path) -> None:
+def test_the_digest_does_not_depend_on_the_index(tmp_path):
     """An output of an earlier version, without an index, has the same digest."""
     recordgen.write(examples(3), tmp_path)
     dataset = read_dataset(tmp_path)
@@ -128,7 +124,7 @@ def test_the_digest_does_not_depend_on_the_index(tmp_path: Path) -> None:
     assert read_dataset(tmp_path).index == {}
 
 
-def test_unchanged_outputs_are_confirmed(tmp_path: Path) -> None:
+def test_unchanged_outputs_are_confirmed(tmp_path):
     """A check of a finished output computes the same index without writing shards."""
     source, out = tmp_path / "texts.csv", tmp_path / "out"
     source.write_text(TEXTS)

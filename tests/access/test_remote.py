@@ -1,10 +1,5 @@
 """A source in an object store: ranges of a batch are requested at the same time."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import fsspec
 import numpy as np
 import pytest
@@ -13,13 +8,13 @@ from aiohttp import web
 import recordgen
 from recordgen import storage
 from tests.conftest import tree_bytes
-from tests.servers import Proxy, emulated_gcs, proxying, serving
+from tests.servers import emulated_gcs, proxying, serving
 
 COUNT = 200
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(tmp_path_factory):
     output = tmp_path_factory.mktemp("local") / "out"
     rows = ({"number": n, "values": np.full(n, n)} for n in range(COUNT))
     recordgen.write(rows, output, shards=4)
@@ -27,13 +22,13 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def proxy() -> Iterator[Proxy]:
+def proxy():
     with emulated_gcs() as gcs, proxying(gcs) as found:
         yield found
 
 
 @pytest.fixture
-def bucket(proxy: Proxy, out: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def bucket(proxy, out, monkeypatch):
     """Return the URL of a copy of the output in a bucket."""
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", proxy.url)
     monkeypatch.setenv("RECORDGEN_STORAGE_FIRST_WAIT_SECONDS", "0.01")
@@ -46,11 +41,11 @@ def bucket(proxy: Proxy, out: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "gs://bucket/out"
 
 
-def numbers(examples: object) -> list[int]:
-    return [int(example["number"]) for example in examples]  # type: ignore[attr-defined]
+def numbers(examples):
+    return [int(example["number"]) for example in examples]
 
 
-def test_batches_are_requested_together(bucket: str, proxy: Proxy, out: Path) -> None:
+def test_batches_are_requested_together(bucket, proxy, out):
     """Records of all shards wait for one answer, not for each other."""
     local, source = recordgen.source(out), recordgen.source(bucket)
     proxy.reset()
@@ -60,33 +55,33 @@ def test_batches_are_requested_together(bucket: str, proxy: Proxy, out: Path) ->
     assert sum(proxy.seen.values()) == len(chosen)
 
 
-def test_neighbours_are_one_request(bucket: str, proxy: Proxy, out: Path) -> None:
+def test_neighbours_are_one_request(bucket, proxy, out):
     source = recordgen.source(bucket)
     proxy.reset()
     assert numbers(source[10:190]) == numbers(recordgen.source(out)[10:190])
     assert sum(proxy.seen.values()) == 4  # one for each shard
 
 
-def test_transient_failures_are_retried(bucket: str, proxy: Proxy, out: Path) -> None:
+def test_transient_failures_are_retried(bucket, proxy, out):
     source = recordgen.source(bucket)
     proxy.spoil_first(1, 503, "reset", "cut", method="GET")
     assert numbers(source[::11]) == numbers(recordgen.source(out)[::11])
     assert proxy.faults
 
 
-def test_threads_share_a_remote_source(bucket: str, out: Path) -> None:
+def test_threads_share_a_remote_source(bucket, out):
     source = recordgen.source(bucket)
     found = [n for batch in source.batches(16, seed=1, threads=4) for n in batch["number"]]
     local = recordgen.source(out).batches(16, seed=1)
     assert found == [n for batch in local for n in batch["number"]]
 
 
-def test_web_servers(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_web_servers(out, tmp_path, monkeypatch):
     """Files of a web server are copied once into the bounded cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     asked = []
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def answer(request):
         asked.append(request.path)
         path = out / request.path.lstrip("/")
         return web.FileResponse(path) if path.is_file() else web.Response(status=404)

@@ -1,24 +1,19 @@
 """``recordgen.source``: each record once, at any place, by any number of readers."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os
 import pickle
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import chain
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import recordgen
-from recordgen.access import Source, files
+from recordgen.access import files
 from recordgen.access.batches import order
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
@@ -29,32 +24,32 @@ from tests.golden import NEEDED, ROOT, SAMPLES
 
 
 @pytest.fixture(autouse=True)
-def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def cache(monkeypatch, tmp_path):
     """Keep the user's cache folder out of the tests."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "recordgen"
 
 
 @pytest.fixture
-def out(tmp_path: Path) -> Path:
+def out(tmp_path):
     """Return an output of 100 examples in four shards; ``number`` has the place of each."""
     rows = [{"number": n, "values": np.arange(n, dtype=np.float32)} for n in range(100)]
     recordgen.write(rows, tmp_path / "out", shards=4)
     return tmp_path / "out"
 
 
-def numbers(examples: Sequence[Mapping[str, Any]]) -> list[int]:
+def numbers(examples):
     return [int(example["number"]) for example in examples]
 
 
-def stored(output: Path) -> list[int]:
+def stored(output):
     """Return the numbers in the order of the shards."""
     shards = read_dataset(output).splits["train"].shards
     paths = (str(output / shard.file) for shard in shards)
-    return [parse_example(r)["number"][0] for path in paths for r in RECORDS.read(path)]  # type: ignore[misc]
+    return [parse_example(r)["number"][0] for path in paths for r in RECORDS.read(path)]
 
 
-def test_a_sequence(out: Path) -> None:
+def test_a_sequence(out):
     """Indexes, slices and lists are those of the records in their order."""
     source, expected = recordgen.source(out), stored(out)
     assert len(source) == 100
@@ -69,7 +64,7 @@ def test_a_sequence(out: Path) -> None:
     assert source[7]["values"].tolist() == list(range(expected[7]))
 
 
-def test_values_of_all_tasks(tmp_path: Path) -> None:
+def test_values_of_all_tasks(tmp_path):
     """Every feature has the values that protobuf reads, with the type of its spec."""
     for name, path in SAMPLES.items():
         output = tmp_path / name
@@ -86,7 +81,7 @@ def test_values_of_all_tasks(tmp_path: Path) -> None:
                 compare(feature, spec, parsed.get(feature, []), example[feature], dataset.folder)
 
 
-def compare(name: str, spec: Any, values: Sequence[Any], found: Any, folder: str) -> None:
+def compare(name, spec, values, found, folder):
     if spec.shape is None:
         assert isinstance(found, np.ndarray)
         texts = [v.decode() if isinstance(v, bytes) else v for v in values]
@@ -103,7 +98,7 @@ def compare(name: str, spec: Any, values: Sequence[Any], found: Any, folder: str
         np.testing.assert_equal(float(found), float(np.float32(expected)))
 
 
-def test_arrays_from_python(tmp_path: Path) -> None:
+def test_arrays_from_python(tmp_path):
     """Arrays of every type keep type, shape and values; bytes stay bytes."""
     example = {
         "bytes": b"\xff\x00",
@@ -125,7 +120,7 @@ def test_arrays_from_python(tmp_path: Path) -> None:
     assert (found["bytes"], found["words"].tolist()) == (b"\xff\x00", [b"a", b"\xfe"])
 
 
-def test_whole_numbers_with_gaps(tmp_path: Path) -> None:
+def test_whole_numbers_with_gaps(tmp_path):
     """A missing number is NaN; a number beyond float32's digits keeps them."""
     source = tmp_path / "rows.csv"
     source.write_text("key,small,large\na,1,16777217\nb,,\nc,3,4\n")
@@ -137,13 +132,13 @@ def test_whole_numbers_with_gaps(tmp_path: Path) -> None:
     assert {each.dtype.name for each in (*small, *large)} == {"float32", "float64"}
 
 
-def in_process(work: tuple[Source, Sequence[int]]) -> list[int]:
+def in_process(work):
     source, indexes = work
     return numbers(source[indexes])
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_processes_read_each_example_once(out: Path, method: str) -> None:
+def test_processes_read_each_example_once(out, method):
     """Sources that were used before a fork, or pickled, read the same records."""
     source = recordgen.source(out)
     assert numbers(source[:2]) == stored(out)[:2]
@@ -153,14 +148,14 @@ def test_processes_read_each_example_once(out: Path, method: str) -> None:
     assert sorted(chain.from_iterable(found)) == list(range(100))
 
 
-def test_threads_read_each_example_once(out: Path) -> None:
+def test_threads_read_each_example_once(out):
     source = recordgen.source(out)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda at: int(source[at]["number"]), range(100), chunksize=3))
     assert found == stored(out)
 
 
-def test_pickles_are_small(out: Path) -> None:
+def test_pickles_are_small(out):
     source = recordgen.source(out)
     data = pickle.dumps(source)
     assert len(data) < 100 + len(str(out))
@@ -169,7 +164,7 @@ def test_pickles_are_small(out: Path) -> None:
     assert pickle.dumps(pickle.loads(pickle.dumps(limited))) == pickle.dumps(limited) != data
 
 
-def test_relative_places(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_places(out, monkeypatch):
     """A worker with another working directory finds the same files."""
     monkeypatch.chdir(out.parent)
     source = recordgen.source("out")
@@ -177,7 +172,7 @@ def test_relative_places(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert numbers(pickle.loads(pickle.dumps(source))) == stored(out)
 
 
-def test_the_text_of_a_source(out: Path, tmp_path: Path) -> None:
+def test_the_text_of_a_source(out, tmp_path):
     """Equal records have equal texts wherever they are; others differ. Grain compares them."""
     first = repr(recordgen.source(out))
     shutil.copytree(out, tmp_path / "copy")
@@ -186,7 +181,7 @@ def test_the_text_of_a_source(out: Path, tmp_path: Path) -> None:
     assert repr(recordgen.source(tmp_path / "copy")) != first
 
 
-def test_several_datasets(out: Path, tmp_path: Path) -> None:
+def test_several_datasets(out, tmp_path):
     """Spans are read one after the other."""
     rows = [{"number": 7, "values": np.ones(n, np.float32)} for n in range(5)]
     recordgen.write(rows, tmp_path / "more", compression="gzip")
@@ -196,7 +191,7 @@ def test_several_datasets(out: Path, tmp_path: Path) -> None:
     assert numbers(patterns) == numbers(source)
 
 
-def test_other_tools_files(out: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_tools_files(out, cache, monkeypatch):
     """TFRecords without a dataset.json: one pass finds their lengths, which are remembered."""
     for number, path in enumerate(sorted(out.glob("Split-train/*"))):
         shutil.copy(path, out.parent / f"part-{number}.tfrecord")
@@ -209,7 +204,7 @@ def test_other_tools_files(out: Path, cache: Path, monkeypatch: pytest.MonkeyPat
     assert len(recordgen.source(str(out.parent / "part-*.tfrecord"))) == 100
 
 
-def test_an_older_output(out: Path, cache: Path) -> None:
+def test_an_older_output(out, cache):
     """An output without an index is read like other tools' files."""
     change_manifest(out, lambda values: values.pop("index"))
     (out / "records.npy").unlink()
@@ -217,40 +212,40 @@ def test_an_older_output(out: Path, cache: Path) -> None:
     assert len(list((cache / "lengths").iterdir())) == 4
 
 
-def change_manifest(output: Path, change: Callable[[dict[str, Any]], object]) -> None:
+def change_manifest(output, change):
     path = output / "dataset.json"
     values = json.loads(path.read_text())
     change(values)
     path.write_text(json.dumps(values))
 
 
-def remove(index: Path) -> None:
+def remove(index):
     index.unlink()
 
 
-def shorten(index: Path) -> None:
+def shorten(index):
     np.save(index, np.load(index)[:-1])
 
 
-def alter(index: Path) -> None:
+def alter(index):
     lengths = np.load(index)
     lengths[50] += 1
     np.save(index, lengths)
 
 
-def spoil(index: Path) -> None:
+def spoil(index):
     index.write_bytes(b"something else")
 
 
 @pytest.mark.parametrize("damage", [remove, shorten, alter, spoil])
-def test_a_stale_index(out: Path, damage: Callable[[Path], None]) -> None:
+def test_a_stale_index(out, damage):
     """The error names the file and the command that writes it again."""
     damage(out / "records.npy")
     with pytest.raises(SourceError, match=rf"records\.npy.*recordgen export index {out}"):
         recordgen.source(out)
 
 
-def test_shards_that_were_replaced(out: Path) -> None:
+def test_shards_that_were_replaced(out):
     """A record of another length than the index says is an error, not another record."""
     source = recordgen.source(out)
     shards = sorted(out.glob("Split-train/*"))
@@ -263,14 +258,13 @@ def test_shards_that_were_replaced(out: Path) -> None:
         list(source)
 
 
-def test_an_index_elsewhere(out: Path) -> None:
+def test_an_index_elsewhere(out):
     """A dataset.json from somebody else cannot name another file as its index."""
     change_manifest(out, lambda values: values["index"].update(file="/proc/self/environ"))
     assert numbers(recordgen.source(out)) == stored(out)
 
 
-def test_more_shards_than_open_files(tmp_path: Path) -> None:
-    """Few files are open at a time."""
+def test_more_shards_than_open_files(tmp_path):
     rows = [{"number": n, "text": b"x"} for n in range(600)]
     recordgen.write(rows, tmp_path / "out", shards=600)
     source = recordgen.source(tmp_path / "out")
@@ -278,7 +272,7 @@ def test_more_shards_than_open_files(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) < files.MAPS + 200
 
 
-def test_a_damaged_record(out: Path) -> None:
+def test_a_damaged_record(out):
     """Its error has the file and its number; the other records are read."""
     shard = sorted(out.glob("Split-train/*"))[2]
     data = bytearray(shard.read_bytes())
@@ -291,20 +285,20 @@ def test_a_damaged_record(out: Path) -> None:
     assert numbers(source[:74]) + numbers(source[75:]) == expected
 
 
-def stored_around(output: Path) -> list[int]:
+def stored_around(output):
     shards = read_dataset(output).splits["train"].shards
     found = (r for s in shards for r in RECORDS.read_around(str(output / s.file)))
-    return [parse_example(r)["number"][0] for r in found if isinstance(r, bytes)]  # type: ignore[misc]
+    return [parse_example(r)["number"][0] for r in found if isinstance(r, bytes)]
 
 
-def test_a_truncated_shard(out: Path) -> None:
+def test_a_truncated_shard(out):
     shard = sorted(out.glob("Split-train/*"))[0]
     shard.write_bytes(shard.read_bytes()[:-1])
     with pytest.raises(RecordError, match=str(shard)):
         recordgen.source(out)
 
 
-def test_a_record_that_is_no_example(tmp_path: Path) -> None:
+def test_a_record_that_is_no_example(tmp_path):
     with open(tmp_path / "a.tfrecord", "wb") as file:
         file.writelines(RECORDS.frame([b"no example"]))
     with pytest.raises(RecordError, match=r"a\.tfrecord: record 0: not a tf\.train\.Example"):
@@ -312,16 +306,14 @@ def test_a_record_that_is_no_example(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def packed(tmp_path: Path) -> Path:
+def packed(tmp_path):
     """Return an output of 100 examples in four gzip shards."""
     rows = [{"number": n, "text": b"x" * 500} for n in range(100)]
     recordgen.write(rows, tmp_path / "packed", shards=4, compression="gzip")
     return tmp_path / "packed"
 
 
-def test_gzip_shards_are_inflated_once(
-    packed: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gzip_shards_are_inflated_once(packed, cache, monkeypatch):
     source = recordgen.source(packed)
     assert not (cache / "copies").exists()  # nothing is inflated before it is needed
     assert numbers(source) == stored(packed)
@@ -330,11 +322,11 @@ def test_gzip_shards_are_inflated_once(
     assert numbers(recordgen.source(packed)) == stored_numbers(source)
 
 
-def stored_numbers(source: Source) -> list[int]:
+def stored_numbers(source):
     return numbers(source[:])
 
 
-def test_the_cache_of_gzip_shards_is_bounded(packed: Path, cache: Path) -> None:
+def test_the_cache_of_gzip_shards_is_bounded(packed, cache):
     """The copies that were not used for the longest time make room for others."""
     size = sum(len(record) + 16 for record in RECORDS.read(str(next(packed.glob("Split-*/*")))))
     source = recordgen.source(packed, cache_bytes=int(2.5 * size))
@@ -345,7 +337,7 @@ def test_the_cache_of_gzip_shards_is_bounded(packed: Path, cache: Path) -> None:
         recordgen.source(packed, cache_bytes=size // 2)[0]
 
 
-def test_a_damaged_gzip_shard(packed: Path, cache: Path) -> None:
+def test_a_damaged_gzip_shard(packed, cache):
     """The error names the file, and no part of it stays in the cache."""
     shard = sorted(packed.glob("Split-train/*"))[0]
     data = bytearray(shard.read_bytes())
@@ -356,7 +348,7 @@ def test_a_damaged_gzip_shard(packed: Path, cache: Path) -> None:
     assert not list(cache.glob("copies/*"))
 
 
-def test_batches_of_examples(out: Path) -> None:
+def test_batches_of_examples(out):
     """Numbers are stacked; arrays of several lengths stay a list."""
     [*found] = recordgen.source(out).batches(32)
     assert [len(batch["number"]) for batch in found] == [32, 32, 32, 4]
@@ -364,11 +356,11 @@ def test_batches_of_examples(out: Path) -> None:
     assert isinstance(found[0]["values"], list)
 
 
-def epoch(source: Source, **options: Any) -> list[int]:
+def epoch(source, **options):
     return [int(n) for batch in source.batches(8, **options) for n in batch["number"]]
 
 
-def test_batches_are_shuffled_by_the_seed(out: Path) -> None:
+def test_batches_are_shuffled_by_the_seed(out):
     source = recordgen.source(out)
     first = epoch(source, seed=1)
     assert sorted(first) == list(range(100))
@@ -376,7 +368,7 @@ def test_batches_are_shuffled_by_the_seed(out: Path) -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3])
-def test_a_pass_goes_on_where_it_stopped(out: Path, shards: int) -> None:
+def test_a_pass_goes_on_where_it_stopped(out, shards):
     """The batches after ``start`` are the same, and those before it are not read."""
     source = recordgen.source(out)
     for index in range(shards):
@@ -386,7 +378,7 @@ def test_a_pass_goes_on_where_it_stopped(out: Path, shards: int) -> None:
             assert epoch(source, start=start, **options) == whole[8 * start :]
 
 
-def test_workers_share_a_pass(out: Path) -> None:
+def test_workers_share_a_pass(out):
     """Together they read each example once; without the last batches, equally many."""
     source = recordgen.source(out)
     shares = [epoch(source, seed=3, shard=(index, 3)) for index in range(3)]
@@ -396,13 +388,13 @@ def test_workers_share_a_pass(out: Path) -> None:
     assert [share[:32] for share in shares] == equal
 
 
-def test_order_of_a_large_pass() -> None:
+def test_order_of_a_large_pass():
     found = [order(10**6, seed=1, shard=(index, 4)) for index in range(4)]
     assert [len(part) for part in found] == [250_000] * 4
     assert len(np.unique(np.concatenate(found))) == 10**6
 
 
-def test_wrong_arguments(out: Path) -> None:
+def test_wrong_arguments(out):
     source = recordgen.source(out)
     for options in ({"shard": (2, 2)}, {"start": -1}, {"shard": (-1, 2)}):
         with pytest.raises(UsageError):
@@ -411,7 +403,7 @@ def test_wrong_arguments(out: Path) -> None:
         source.batches(0)
 
 
-def test_reading_needs_neither_tensorflow_nor_arrow(tmp_path: Path) -> None:
+def test_reading_needs_neither_tensorflow_nor_arrow(tmp_path):
     """Importing is quick, and reading images loads no library besides NumPy and decoders."""
     sample = ROOT / "examples" / SAMPLES["image_classification"]
     recordgen.convert(str(sample), tmp_path / "out")
@@ -429,7 +421,7 @@ def test_reading_needs_neither_tensorflow_nor_arrow(tmp_path: Path) -> None:
     assert float(seconds) < 0.15
 
 
-def test_the_source_is_exported() -> None:
+def test_the_source_is_exported():
     assert "source" in recordgen.__all__
     assert "recordgen.access.source" in sys.modules
     assert os.environ["XDG_CACHE_HOME"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar
+from collections.abc import Collection
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +12,13 @@ import recordgen
 from recordgen.checks import labels
 from recordgen.checks.check import Check, Examined
 from recordgen.checks.facts import ExampleFacts
-from recordgen.core.dataset.lint import LintFinding
-from recordgen.core.dataset.manifest import Split
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.builder import FactsBuilder, together
 from recordgen.core.facts.columns import of_shard
 from recordgen.options import ConvertOptions
 
 
-def findings(source: Path | str, **options: Any) -> list[LintFinding]:
+def findings(source, **options):
     """Check an import file, and return the findings."""
     lint = recordgen.check(source, **options).lint
     assert lint is not None
@@ -35,16 +32,16 @@ class Noun:
     by_address: ClassVar[bool] = False
     facts: ClassVar[Collection[str]] = ()
 
-    def shown(self, annotation: str) -> str:
+    def shown(self, annotation):
         """Return an annotation as messages show it."""
         return annotation
 
-    def nearly_agree(self, one: str, other: str) -> bool:
+    def nearly_agree(self, one, other):
         """Return whether different annotations of one payload mean the same."""
         return False
 
 
-def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> ExampleFacts:
+def facts_of(rows):
     """Return facts about examples, given split, content and annotation of each."""
     parts = []
     for line, (split, content, annotation) in enumerate(rows, start=1):
@@ -59,17 +56,11 @@ def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> ExampleFacts:
 NO_LABELS = Vocabulary("text", ())
 
 
-def examined_of(
-    about: ExampleFacts,
-    *,
-    lint: Sequence[str] = (),
-    vocabulary: Vocabulary = NO_LABELS,
-    splits: Mapping[str, Split] | None = None,
-) -> Examined[Noun]:
+def examined_of(about, *, lint=(), vocabulary=NO_LABELS, splits=None):
     """Return what checks examine, with the thresholds of ``lint``."""
     thresholds = ConvertOptions(lint=tuple(lint)).selection.thresholds
 
-    def no_payload(uri: str, named_by: str) -> Any:
+    def no_payload(uri, named_by):
         raise FileNotFoundError(uri)
 
     return Examined(
@@ -84,7 +75,7 @@ def examined_of(
     )
 
 
-def label_findings(examined: Examined[Noun]) -> Iterator[tuple[str, str]]:
+def label_findings(examined):
     """Yield codes and messages of the checks of classes and splits."""
     for check in vars(labels).values():
         if isinstance(check, type) and issubclass(check, Check) and check is not Check:

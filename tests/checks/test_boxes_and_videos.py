@@ -1,13 +1,10 @@
 """Checks of boxes and of segments of videos."""
 
-from __future__ import annotations
-
 import re
 import sys
 import wave
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -41,20 +38,20 @@ TRAIN,b.mp4,run,5,15
 """
 
 
-def about_rows(source: Path | str, **options: object) -> list[tuple[str, int, str]]:
+def about_rows(source, **options):
     found = findings(source, **options)
     return [(item.code, item.line, item.message) for item in found if item.source]
 
 
 @pytest.fixture
-def boxes(tmp_path: Path) -> Path:
+def boxes(tmp_path):
     for seed, name in enumerate("abcd"):
         (tmp_path / f"{name}.png").write_bytes(encoded(noise(60, 40, seed), "PNG"))
     (tmp_path / "boxes.csv").write_text(BOXES)
     return tmp_path / "boxes.csv"
 
 
-def test_boxes(boxes: Path) -> None:
+def test_boxes(boxes):
     """Each image has one finding per code, with its first odd box."""
     assert about_rows(boxes) == [
         (
@@ -71,7 +68,7 @@ def test_boxes(boxes: Path) -> None:
     ]
 
 
-def test_counts_of_boxes(boxes: Path) -> None:
+def test_counts_of_boxes(boxes):
     """MANY_BOXES and ONE_BOX_SIZE have thresholds, too."""
     source = boxes.with_name("one_size.csv")
     rows = "".join(f"TRAIN,c.png,cat,0.{n},0.1,,,0.{n}5,0.2,,\n" for n in range(1, 7))
@@ -99,9 +96,7 @@ COPIES = [
 
 
 @pytest.mark.parametrize(("boxes", "others", "is_conflict"), COPIES)
-def test_boxes_that_nearly_coincide_do_not_conflict(
-    boxes: list[str], others: list[str], is_conflict: bool, tmp_path: Path
-) -> None:
+def test_boxes_that_nearly_coincide_do_not_conflict(boxes, others, is_conflict, tmp_path):
     """Two people never draw the same box to the last digit; another box is a contradiction."""
     rows = [("a", boxes), ("b", others)]
     for name, _ in rows:
@@ -112,7 +107,7 @@ def test_boxes_that_nearly_coincide_do_not_conflict(
     assert [code for code, *_ in found] == ["CONFLICT"] * is_conflict
 
 
-def test_another_label_conflicts(tmp_path: Path) -> None:
+def test_another_label_conflicts(tmp_path):
     """The same box with another label is a contradiction."""
     for name in ("a", "b"):
         Image.new("RGB", (32, 32), (9, 90, 9)).save(tmp_path / f"{name}.png")
@@ -121,7 +116,7 @@ def test_another_label_conflicts(tmp_path: Path) -> None:
     assert len(about_rows(tmp_path / "a.csv", lint="CONFLICT")) == 1
 
 
-def test_segments(tmp_path: Path) -> None:
+def test_segments(tmp_path):
     """Overlapping segments contradict each other unless they have the same times or label."""
     source = tmp_path / "videos.csv"
     source.write_text(VIDEOS)
@@ -134,7 +129,7 @@ def test_segments(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clips(tmp_path_factory):
     """A folder with videos of 2 s and of 1 s, 10 frames a second, and files that are no videos."""
     av = pytest.importorskip("av")
     folder = tmp_path_factory.mktemp("clips")
@@ -189,7 +184,7 @@ BEYOND = {
 }
 
 
-def test_segments_beyond_the_end(clips: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segments_beyond_the_end(clips, monkeypatch):
     """A segment may end one frame too late; a video that cannot be read is a finding.
 
     Each video is opened once.
@@ -198,7 +193,7 @@ def test_segments_beyond_the_end(clips: Path, monkeypatch: pytest.MonkeyPatch) -
     source.write_text(SEGMENTS)
     opened, open_read = Counter[str](), storage.open_read
 
-    def counted(path: str, *args: Any) -> Any:
+    def counted(path, *args):
         opened[Path(path).name] += 1
         return open_read(path, *args)
 
@@ -211,7 +206,7 @@ def test_segments_beyond_the_end(clips: Path, monkeypatch: pytest.MonkeyPatch) -
     assert {opened[Path(row.split(",")[1]).name] for row in SEGMENTS.splitlines()} == {1}
 
 
-def test_videos_of_an_object_store(clips: Path) -> None:
+def test_videos_of_an_object_store(clips):
     """Videos are read through the storage in the import file's address."""
     folder = "memory://clips/lists"
     storage.write_bytes(f"{folder}/two.mp4", (clips / "two.mp4").read_bytes())
@@ -226,7 +221,7 @@ def test_videos_of_an_object_store(clips: Path) -> None:
     assert (missing[1], "none.mp4 cannot be read: " in missing[2]) == (2, True)
 
 
-def test_videos_are_opened_on_request(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_videos_are_opened_on_request(monkeypatch, tmp_path):
     """Only its own code selects the check, and then a missing package is an error at once."""
     monkeypatch.setitem(sys.modules, "av", None)
     source = tmp_path / "videos.csv"
@@ -241,11 +236,11 @@ def test_videos_are_opened_on_request(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_foreign_dataset_causes_no_requests(tmp_path: Path) -> None:
+def test_a_foreign_dataset_causes_no_requests(tmp_path):
     """A check that opens payloads reaches only what rows may reach, also in appended datasets."""
     asked = []
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request):
         asked.append(request.path)
         return web.Response(status=404)
 

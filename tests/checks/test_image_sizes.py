@@ -1,11 +1,5 @@
 """Classes whose images have a size of their own."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -15,7 +9,7 @@ from tests.conftest import encoded, noise
 SQUARE, WIDE = (40, 40), (60, 40)
 
 
-def codes(folder: Path, images: Sequence[tuple[str, tuple[int, int]]], **options: Any) -> list[int]:
+def codes(folder, images, **options):
     """Write images of labels and sizes; return the lines of the findings of CLASS_SIZE."""
     lines = []
     for number, (label, size) in enumerate(images):
@@ -39,30 +33,25 @@ def codes(folder: Path, images: Sequence[tuple[str, tuple[int, int]]], **options
         ([SQUARE] * 10, [SQUARE] * 10, []),
     ],
 )
-def test_sizes_of_one_class(
-    cats: Sequence[tuple[int, int]],
-    dogs: Sequence[tuple[int, int]],
-    lines: Sequence[int],
-    tmp_path: Path,
-) -> None:
+def test_sizes_of_one_class(cats, dogs, lines, tmp_path):
     """A class is found if nearly all of its images have a size that hardly any other has."""
     images = [("cat", size) for size in cats] + [("dog", size) for size in dogs]
     assert codes(tmp_path, images) == list(lines)
 
 
-def test_threshold(tmp_path: Path) -> None:
+def test_threshold(tmp_path):
     """The threshold is the share of the class, in percent."""
     images = [("cat", WIDE)] * 17 + [("cat", SQUARE)] * 3 + [("dog", SQUARE)] * 20
     assert codes(tmp_path, images, lint=("CLASS_SIZE=85",)) == [1]
 
 
-def test_one_shape_is_the_remedy(tmp_path: Path) -> None:
+def test_one_shape_is_the_remedy(tmp_path):
     """Images that are stored in one shape have no size of their own."""
     images = [("cat", WIDE)] * 10 + [("dog", SQUARE)] * 10
     assert codes(tmp_path, images, image_size="32x32") == []
 
 
-def test_no_findings_among_sizes_of_cameras(tmp_path: Path) -> None:
+def test_no_findings_among_sizes_of_cameras(tmp_path):
     """Sizes that are as frequent in each class as in all images are no finding."""
     rng = np.random.default_rng(0)
     sizes = [(20 + n, 20) for n in range(6)]

@@ -1,10 +1,6 @@
 """Checks of images that are nearly the same, show little, or have an odd size or name."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -18,7 +14,6 @@ from recordgen.core.facts.builder import ExampleNote, FactsBuilder, ImageNote, t
 from recordgen.core.facts.columns import of_shard
 from recordgen.errors import LintError
 from recordgen.payloads.image import check_image
-from recordgen.results import CheckResult, ConversionResult
 from tests.checks.facts import examined_of
 from tests.checks.photos import scene
 from tests.conftest import encoded, noise
@@ -29,7 +24,7 @@ SMALL = {"image_size": "32max"}
 
 # name, split, picture, how it is encoded, codes of the findings
 Change = Callable[[Image.Image], Image.Image]
-PICTURES: list[tuple[str, str, int, Change, Mapping[str, Any], set[str]]] = [
+PICTURES = [
     ("one.jpg", "TRAIN", 1, lambda image: image, {"quality": 90}, set()),
     ("two.jpg", "TRAIN", 2, lambda image: image, {"quality": 90}, set()),
     ("three.png", "TRAIN", 3, lambda image: image, {}, set()),
@@ -54,7 +49,7 @@ PICTURES: list[tuple[str, str, int, Change, Mapping[str, Any], set[str]]] = [
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory):
     folder = tmp_path_factory.mktemp("images")
     for name, _, seed, change, settings, _ in PICTURES:
         kind = settings.get("format", "JPEG" if name.endswith(".jpg") else "PNG")
@@ -65,25 +60,23 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "rows.csv"
 
 
-def found(
-    result: CheckResult | ConversionResult,
-) -> dict[str, set[str]]:
+def found(result):
     """Return the codes of the findings by uri."""
     assert result.lint is not None
-    codes: dict[str, set[str]] = {}
+    codes = {}
     for item in result.lint.findings():
         if item.source:
             codes.setdefault(item.uri, set()).add(item.code)
     return codes
 
 
-def test_what_is_found(source: Path) -> None:
+def test_what_is_found(source):
     """Each planted fault is found, and nothing else except the blur of a small crop."""
     codes = found(recordgen.check(source, lint="-blurred"))
     assert codes == {name: wanted for name, *_, wanted in PICTURES if wanted}
 
 
-def test_what_is_shrunk_or_turned_is_looked_at(source: Path) -> None:
+def test_what_is_shrunk_or_turned_is_looked_at(source):
     """Images are compared as they are stored."""
     codes = found(recordgen.check(source, lint=["-blurred"], image_size="60max"))
     assert "NEAR_LEAK" in codes["coarser.jpg"]
@@ -92,14 +85,14 @@ def test_what_is_shrunk_or_turned_is_looked_at(source: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"check": "header"}, {"lint": "-ALL"}], ids=range(2))
-def test_what_is_not_decoded_is_not_looked_at(source: Path, options: Mapping[str, Any]) -> None:
+def test_what_is_not_decoded_is_not_looked_at(source, options):
     """Checks of pixels need check=decode."""
-    codes: set[str] = set().union(*found(recordgen.check(source, **options)).values())
+    codes = set().union(*found(recordgen.check(source, **options)).values())
     assert codes <= {"LEAK", "TINY", "ODD_RATIO", "SUFFIX"}
     assert bool(codes) == ("check" in options)
 
 
-def test_thresholds(source: Path) -> None:
+def test_thresholds(source):
     """A threshold changes the findings."""
     codes = found(recordgen.check(source, lint="TINY=8,ODD_RATIO=9,GRAY=30,gray"))
     assert codes == {name: {"GRAY"} for name in ("four.jpg", "white.png", "black.png")}
@@ -115,7 +108,7 @@ CHANNELS = [
 
 
 @pytest.mark.parametrize("check", ["none", "header", "decode"])
-def test_channels(check: str) -> None:
+def test_channels(check):
     """The header shows whether an image has one channel, with every ``check``.
 
     A palette counts as colour, as in every GIF.
@@ -131,7 +124,7 @@ def test_channels(check: str) -> None:
 
 
 @pytest.mark.parametrize("is_gray", [True, False])
-def test_few_of_other_channels(is_gray: bool) -> None:
+def test_few_of_other_channels(is_gray):
     """A few gray images among many in colour are found, and the opposite."""
     values = [is_gray, *[not is_gray] * 19, None]
     notes = FactsBuilder()
@@ -144,7 +137,7 @@ def test_few_of_other_channels(is_gray: bool) -> None:
         [of_shard("train", "x", together(pa.table(columns), notes, [None] * len(lines)))]
     )
 
-    def rare(*lint: str) -> list[int]:
+    def rare(*lint):
         [found] = Gray().findings(examined_of(facts, lint=lint))
         return found.rows.tolist()
 
@@ -152,7 +145,7 @@ def test_few_of_other_channels(is_gray: bool) -> None:
     assert rare("gray=4") == []
 
 
-def test_a_resumed_run_looks_at_what_was_not_looked_at(source: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_looks_at_what_was_not_looked_at(source, tmp_path):
     """Shards that were written without looks are written again if checks need looks."""
     with pytest.raises(LintError):
         recordgen.convert(source, tmp_path, lint="LEAK", fail_on="LEAK")
@@ -161,7 +154,7 @@ def test_a_resumed_run_looks_at_what_was_not_looked_at(source: Path, tmp_path: P
     assert found(result) == {name: wanted for name, *_, wanted in PICTURES if wanted}
 
 
-def test_what_a_record_does_not_show(tmp_path: Path) -> None:
+def test_what_a_record_does_not_show(tmp_path):
     """Colour profiles and further pictures are named, also in datasets that grow."""
     (tmp_path / "p3.png").write_bytes(encoded(scene(60, 40, 1), "PNG", icc_profile=P3))
     pages = encoded(scene(60, 40, 2), "TIFF", save_all=True, append_images=[scene(60, 40, 4)])

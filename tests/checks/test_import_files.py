@@ -1,11 +1,5 @@
 """Headers and byte order marks among the rows of an import file are found in any format."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from recordgen.core.rows.row import Row
@@ -20,9 +14,7 @@ BOM = "\ufeff"
 JSON = '{{"textContent": "{}", "classificationAnnotation": {{"displayName": "{}"}}}}'
 
 # task, file, options, lines, lines that become rows, rejects, odd lines
-FILES: Sequence[
-    tuple[str, str, Mapping[str, Any], Sequence[str], list[int], list[int], list[tuple[str, int]]]
-] = [
+FILES = [
     # A repeated header, and a header with the mark of the file that it began.
     (
         *("image_classification", "a.csv", {}),
@@ -87,16 +79,7 @@ FILES: Sequence[
 @pytest.mark.parametrize(
     ("task", "name", "options", "lines", "rows", "rejects", "odd"), FILES, ids=range(len(FILES))
 )
-def test_odd_lines(
-    task: str,
-    name: str,
-    options: Mapping[str, Any],
-    lines: Sequence[str],
-    rows: list[int],
-    rejects: list[int],
-    odd: list[tuple[str, int]],
-    tmp_path: Path,
-) -> None:
+def test_odd_lines(task, name, options, lines, rows, rejects, odd, tmp_path):
     """Each is found once; rows do not keep a mark from the start of a line."""
     path = tmp_path / name
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

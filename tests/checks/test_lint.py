@@ -1,13 +1,9 @@
 """Checks of accepted data: findings, their reports, and failed runs."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -51,7 +47,7 @@ FOUND = [
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+def source(tmp_path_factory):
     """An import file with a leak, contradicting labels, duplicates and a broken image."""
     folder = tmp_path_factory.mktemp("pictures")
     for seed, name in enumerate("abcde"):
@@ -64,25 +60,25 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def output(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def output(source, tmp_path_factory):
     folder = tmp_path_factory.mktemp("output") / "out"
     recordgen.convert(source, folder, max_reject_fraction=0.2)
     return folder
 
 
-def lint_of(output: Path) -> list[dict[str, Any]]:
+def lint_of(output):
     """Return the lines of an output's lint.jsonl, or none if there is no such file."""
     path = output / "lint.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def about_rows(output: Path) -> list[tuple[str, int, str]]:
+def about_rows(output):
     """Return code, line and message of findings about examples."""
     found = [item for item in lint_of(output) if item["source"]]
     return [(item["code"], item["line"], item["message"]) for item in found]
 
 
-def test_what_is_found(source: str, output: Path) -> None:
+def test_what_is_found(source, output):
     """lint.jsonl names each example and another with its payload; dataset.json has counts."""
     assert about_rows(output) == [
         (code, line, message.format(source=source)) for code, line, message in FOUND
@@ -101,7 +97,7 @@ def test_what_is_found(source: str, output: Path) -> None:
     assert about_all[0] == "2 labels have fewer than 10 images: 'cat', 'dog'"
 
 
-def test_examples_are_listed(source: str, output: Path) -> None:
+def test_examples_are_listed(source, output):
     """examples.parquet has a row for each example: its source, and its place in the output."""
     table = pq.read_table(output / "examples.parquet").to_pylist()
     assert [row["line"] for row in table] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
@@ -117,7 +113,7 @@ def test_examples_are_listed(source: str, output: Path) -> None:
             assert [mine[number] for number in range(shard.examples)] == there
 
 
-def test_the_report_shows_the_first_of_each_code(source: str, output: Path) -> None:
+def test_the_report_shows_the_first_of_each_code(source, output):
     """The page shows errors unfolded, also when it is rendered again from lint.jsonl."""
     page = (output / "report.html").read_text()
     assert render_report(output) == page
@@ -135,7 +131,7 @@ def test_the_report_shows_the_first_of_each_code(source: str, output: Path) -> N
     assert "the same image as" in leak
 
 
-def test_command(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command(source, capsys):
     """``check`` prints each finding, and fails on errors unless they are ignored."""
     command = ["check", source, "-q", "--max-reject-fraction=0.2"]
     assert main(command) == 1
@@ -162,7 +158,7 @@ def test_command(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert [item["line"] for item in result["lint_findings"]] == [2]
 
 
-def test_a_finding_that_fails_a_run(source: str, output: Path, tmp_path: Path) -> None:
+def test_a_finding_that_fails_a_run(source, output, tmp_path):
     """With fail_on nothing is committed; shards stay for --resume, and findings are written."""
     target = tmp_path / "out"
     with pytest.raises(LintError, match=r"LEAK 1, such as .*rows\.csv:2: LEAK the same image as"):
@@ -174,10 +170,10 @@ def test_a_finding_that_fails_a_run(source: str, output: Path, tmp_path: Path) -
     assert tree_bytes(target) == tree_bytes(output)
 
 
-def test_an_older_dataset_stays_where_a_run_fails(source: str, tmp_path: Path) -> None:
+def test_an_older_dataset_stays_where_a_run_fails(source, tmp_path):
     """A failed run next to a dataset writes its findings to a file with another name."""
     target = tmp_path / "out"
-    options: Mapping[str, Any] = {"max_reject_fraction": 0.2, "overwrite": True}
+    options = {"max_reject_fraction": 0.2, "overwrite": True}
     recordgen.convert(source, target, lint="-ALL", **options)
     assert recordgen.read_dataset(str(target)).lint == {}
     assert not (target / "lint.jsonl").exists()
@@ -191,7 +187,7 @@ def test_an_older_dataset_stays_where_a_run_fails(source: str, tmp_path: Path) -
     assert (target / "lint.jsonl").exists()
 
 
-def test_what_is_appended_is_compared_with_what_is_there(source: str, tmp_path: Path) -> None:
+def test_what_is_appended_is_compared_with_what_is_there(source, tmp_path):
     """A new row leaks into a split of the dataset to which it is appended."""
     lines = ROWS.splitlines()
     folder = Path(source).parent
@@ -212,7 +208,7 @@ def test_what_is_appended_is_compared_with_what_is_there(source: str, tmp_path: 
 
 
 # task, options, rows, findings: code and line
-TASKS: list[tuple[str, Mapping[str, Any], str, Sequence[tuple[str, int]]]] = [
+TASKS = [
     ("text_classification", {}, "TRAIN,one text,a\nTRAIN,another,b\nTEST,third,a\n", []),
     ("tabular", {}, "age,kind\n1,a\n2,b\n3,a\n", []),
     (
@@ -244,13 +240,7 @@ TASKS: list[tuple[str, Mapping[str, Any], str, Sequence[tuple[str, int]]]] = [
 
 
 @pytest.mark.parametrize(("task", "options", "rows", "found"), TASKS, ids=range(len(TASKS)))
-def test_all_tasks(
-    task: str,
-    options: Mapping[str, Any],
-    rows: str,
-    found: Sequence[tuple[str, int]],
-    tmp_path: Path,
-) -> None:
+def test_all_tasks(task, options, rows, found, tmp_path):
     """Texts, table rows and videos leak like images; parts of a video may have other labels."""
     (tmp_path / "a.txt").write_text("one text")
     (tmp_path / "rows.csv").write_text(rows)
@@ -258,7 +248,7 @@ def test_all_tasks(
     assert [(item.code, item.line) for item in items if item.source] == found
 
 
-def test_the_page_describes_each_check() -> None:
+def test_the_page_describes_each_check():
     """docs/lint.md has a section for each code, in order, that begins with its level."""
     page = (Path(__file__).parents[2] / "docs/lint.md").read_text(encoding="utf-8")
     sections = re.findall(r"^### (\w+)\n\n\*\*(\w+)\.\*\*", page, re.MULTILINE)
@@ -283,14 +273,14 @@ def test_the_page_describes_each_check() -> None:
         ({"lint": "NEAR_LEAK=90"}, "NEAR_LEAK needs a similarity above 0 and at most 1, such"),
     ],
 )
-def test_wrong_options(options: Mapping[str, Any], words: str) -> None:
+def test_wrong_options(options, words):
     """An unknown code is an error, and so is a threshold that is not a number."""
     with pytest.raises(UsageError) as caught:
         make_options(options)
     assert words in str(caught.value)
 
 
-def test_selection() -> None:
+def test_selection():
     """Levels and ALL select codes, in any case; a dash removes codes."""
     lint = ConvertOptions(lint=("Error", "few_examples", "-leak")).selection
     assert lint.codes == {"CONFLICT", "FEW_EXAMPLES"}
@@ -312,9 +302,7 @@ SHARES = [
 
 
 @pytest.mark.parametrize(("train", "evaluated", "codes"), SHARES)
-def test_shares_of_classes(
-    train: Mapping[str, int], evaluated: Mapping[str, int], codes: set[str]
-) -> None:
+def test_shares_of_classes(train, evaluated, codes):
     """Shares that chance does not explain, and very unequal classes, are findings."""
     splits = {
         name: Split(sum(labels.values()), 0, labels, ())
@@ -330,7 +318,7 @@ def test_shares_of_classes(
         max_size=40,
     )
 )
-def test_repeated_payloads_against_pairs(rows: Sequence[tuple[str, int, bool]]) -> None:
+def test_repeated_payloads_against_pairs(rows):
     """Sorting finds the same as a comparison of all pairs."""
     said = [(split, content, "x" if has_label else None) for split, content, has_label in rows]
     examined = examined_of(facts_of(said))
@@ -349,13 +337,13 @@ def test_repeated_payloads_against_pairs(rows: Sequence[tuple[str, int, bool]]) 
     assert found == {"LEAK": leaks, "CONFLICT": set(), "DUPLICATE": duplicates}
 
 
-def test_the_remedy_of_drift_helps(tmp_path: Path) -> None:
+def test_the_remedy_of_drift_helps(tmp_path):
     """Rows without a split have uneven shares by chance; the remedy that is shown evens them."""
     path = tmp_path / "a.csv"
     path.write_text("text,label\n" + "".join(f"words {n},{'ab'[n % 2]}\n" for n in range(20)))
     options = dict(split="50,50", lint="LABEL_DRIFT", seed=4)
-    found = recordgen.check(path, **options)  # type: ignore[arg-type]
+    found = recordgen.check(path, **options)
     shown = check_summary(found, limit=5)
     assert found.dataset.lint == {"LABEL_DRIFT": 1}
     assert "Remedy     LABEL_DRIFT: --stratify label" in shown
-    assert not recordgen.check(path, stratify="label", **options).dataset.lint  # type: ignore[arg-type]
+    assert not recordgen.check(path, stratify="label", **options).dataset.lint

@@ -1,11 +1,8 @@
 """A check that another package installs is a check like Recordgen's own."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,13 +19,13 @@ CODE = "SHARED_PATIENT"
 
 
 @pytest.mark.parametrize("code", OWN_CHECKS)
-def test_own_checks_are_complete(code: str) -> None:
+def test_own_checks_are_complete(code):
     """Each path can be imported, and its class passes the check of installed ones."""
     check_declaration(code, CHECKS[code])
 
 
 @pytest.fixture
-def scans(tmp_path: Path) -> Path:
+def scans(tmp_path):
     """Five scans of two patients, one of whom is in two splits."""
     lines = []
     for number, (split, patient) in enumerate(
@@ -42,9 +39,7 @@ def scans(tmp_path: Path) -> Path:
     return tmp_path / "scans.csv"
 
 
-def test_an_installed_check(
-    shared_patients: None, scans: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_installed_check(shared_patients, scans, tmp_path, capsys):
     """convert, lint.jsonl, dataset.json, the report, check and inspect have its findings."""
     assert list(CHECKS) == [*OWN_CHECKS, CODE]
     out = tmp_path / "out"
@@ -67,10 +62,10 @@ def test_an_installed_check(
     assert "p1/0.png" in capsys.readouterr().out
 
 
-def test_options_of_an_installed_check(shared_patients: None, scans: Path, tmp_path: Path) -> None:
+def test_options_of_an_installed_check(shared_patients, scans, tmp_path):
     """It is selected, ignored, given another threshold, and fails a run by its code."""
 
-    def counts(*lint: str) -> dict[str, int]:
+    def counts(*lint):
         return dict(recordgen.check(scans, lint=lint).dataset.lint)
 
     assert counts(CODE) == {CODE: 2}
@@ -82,7 +77,7 @@ def test_options_of_an_installed_check(shared_patients: None, scans: Path, tmp_p
     assert not (tmp_path / "out/dataset.json").exists()
 
 
-def test_without_the_package() -> None:
+def test_without_the_package():
     """Its code is unknown, and findings of a dataset that it examined count as warnings."""
     with pytest.raises(UsageError):
         ConvertOptions(lint=(CODE,))
@@ -90,7 +85,7 @@ def test_without_the_package() -> None:
     assert (count_level(counts, ERROR), count_level(counts, WARNING)) == (1, 2)
 
 
-def test_only_tasks_with_its_facts(shared_patients: None, tmp_path: Path) -> None:
+def test_only_tasks_with_its_facts(shared_patients, tmp_path):
     """A check of images does not run for texts."""
     (tmp_path / "rows.csv").write_text("TRAIN,a text,x\nTEST,another text,x\n")
     result = recordgen.check(tmp_path / "rows.csv", task="text_classification", lint=CODE)
@@ -108,7 +103,7 @@ def test_only_tasks_with_its_facts(shared_patients: None, tmp_path: Path) -> Non
         (type("Mine", (Check,), {"code": "MINE", "level": "fatal"}), "level must be"),
     ],
 )
-def test_what_is_no_check(found: Any, words: str) -> None:
+def test_what_is_no_check(found, words):
     """An entry point that points to something else is an error that says what is wrong."""
     with pytest.raises(TypeError, match=words):
         check_declaration("MINE", found)

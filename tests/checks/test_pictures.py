@@ -1,7 +1,5 @@
 """Measures of pictures: copies have close hashes, and faults are found."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -35,12 +33,12 @@ Change = Callable[[Image.Image], Image.Image]
 SCENE = scene()
 
 
-def facts_of(*images: Image.Image, quality: int = 92) -> PictureFacts:
+def facts_of(*images, quality=92):
     jpegs = [encoded(image, "JPEG", quality=quality) for image in images]
     return measured(look_at([small_jpeg(data) for data in jpegs]))
 
 
-def of_levels(*thumbnails: np.ndarray, sharpness: float = 1) -> PictureFacts:
+def of_levels(*thumbnails, sharpness=1):
     count = len(thumbnails)
     unknown = np.full(count, math.nan)
     return measured(
@@ -48,7 +46,7 @@ def of_levels(*thumbnails: np.ndarray, sharpness: float = 1) -> PictureFacts:
     )
 
 
-def found(facts: PictureFacts, **thresholds: float) -> dict[str, list[str]]:
+def found(facts, **thresholds):
     wanted = {**NEVER, **thresholds} if thresholds else DEFAULTS
     results = {check.code: check().of_pictures(facts, wanted) for check in PICTURE_CHECKS}
     return {
@@ -66,7 +64,7 @@ RAMP = COLUMNS * 8
 
 
 @pytest.fixture(scope="module")
-def original() -> PictureFacts:
+def original():
     return facts_of(SCENE)
 
 
@@ -82,13 +80,13 @@ def original() -> PictureFacts:
         pytest.param(lambda image: image.filter(ImageFilter.GaussianBlur(2)), id="blur"),
     ],
 )
-def test_copies_have_close_hashes(original: PictureFacts, change: Change) -> None:
+def test_copies_have_close_hashes(original, change):
     copy = facts_of(change(SCENE), quality=60)
     assert count_bits(original.perceptual_hash ^ copy.perceptual_hash)[0] <= 3
     assert are_alike(original.signature, copy.signature).tolist() == [True]
 
 
-def test_other_pictures_have_other_hashes(original: PictureFacts) -> None:
+def test_other_pictures_have_other_hashes(original):
     """A flipped picture is another picture: half of its bits differ."""
     others = facts_of(
         ImageOps.mirror(SCENE), SCENE.rotate(180), scene().resize((375, 500)).crop((0, 0, 375, 300))
@@ -98,7 +96,7 @@ def test_other_pictures_have_other_hashes(original: PictureFacts) -> None:
     assert not are_alike(same, others.signature).any()
 
 
-def test_the_hash_of_given_pixels_is_the_same_everywhere() -> None:
+def test_the_hash_of_given_pixels_is_the_same_everywhere():
     """Hashes of other versions and machines are compared, so they must not change."""
     pixels = [(ROWS * ROWS * 7 + COLUMNS * 13 * step) % 256 for step in (1, 2, 3)]
     assert [f"{value:016x}" for value in of_levels(*pixels).perceptual_hash] == [
@@ -108,10 +106,10 @@ def test_the_hash_of_given_pixels_is_the_same_everywhere() -> None:
     ]
 
 
-def test_each_bit_is_one_wave() -> None:
+def test_each_bit_is_one_wave():
     """The lowest frequencies are in the lowest bits: across, down, then the next diagonal."""
 
-    def wave(row: int, column: int) -> np.ndarray:
+    def wave(row, column):
         down, across = (
             np.cos(np.pi * number * (2 * at + 1) / (2 * SIDE))
             for number, at in ((row, ROWS), (column, COLUMNS))
@@ -128,11 +126,11 @@ def test_each_bit_is_one_wave() -> None:
     ] * 7
 
 
-def test_signatures_are_averages_of_4_by_4() -> None:
+def test_signatures_are_averages_of_4_by_4():
     assert signatures(RAMP[None].astype(np.uint8))[0, 3].tolist() == list(range(12, 256, 32))
 
 
-def test_measures_of_levels() -> None:
+def test_measures_of_levels():
     """A picture that is black on one half and white on the other, a ramp, and one gray."""
     halves = np.where(COLUMNS < 16, 0, 255)
     facts = of_levels(halves, RAMP, np.full((SIDE, SIDE), 7), sharpness=0.5)
@@ -146,7 +144,7 @@ def test_measures_of_levels() -> None:
     assert has_hash(facts).tolist() == [True, True, False]
 
 
-def test_many_at_once_are_measured_as_one_by_one() -> None:
+def test_many_at_once_are_measured_as_one_by_one():
     thumbnails = [(RAMP + step * ROWS) % 256 for step in range(5)]
     for number, thumbnail in enumerate(thumbnails):
         for one, of_all in zip(of_levels(thumbnail), of_levels(*thumbnails), strict=True):
@@ -154,11 +152,11 @@ def test_many_at_once_are_measured_as_one_by_one() -> None:
             assert one.dtype == of_all.dtype
 
 
-def test_no_picture_has_no_facts() -> None:
+def test_no_picture_has_no_facts():
     assert {len(each) for each in measured(look_at([]))} == {0}
 
 
-def test_alike_is_what_rises_and_falls_together() -> None:
+def test_alike_is_what_rises_and_falls_together():
     """Neither brightness nor contrast matters; pictures without contrast are alike."""
     flat = RAMP * 0
     pairs = [(RAMP, RAMP // 2 + 9), (RAMP, RAMP.T), (RAMP, 255 - RAMP), (flat, flat + 9)]
@@ -166,7 +164,7 @@ def test_alike_is_what_rises_and_falls_together() -> None:
     assert are_alike(one, other).tolist() == [True, False, False, True]
 
 
-def test_copies_and_mirror_images_are_one_group() -> None:
+def test_copies_and_mirror_images_are_one_group():
     """A picture without contrast is in no group, although all such pictures share a hash."""
     plain = Image.new("RGB", (300, 300), "gray")
     other = scene().transpose(Image.Transpose.FLIP_TOP_BOTTOM)
@@ -175,7 +173,7 @@ def test_copies_and_mirror_images_are_one_group() -> None:
 
 
 @pytest.mark.parametrize("bits", [0, 4], ids=["equal hashes", "close hashes"])
-def test_near_duplicates_among_forms(original: PictureFacts, bits: int) -> None:
+def test_near_duplicates_among_forms(original, bits):
     """Each of 300 forms with nearly one hash is in a group with its copy only."""
     random = np.random.default_rng(0)
     forms = random.uniform(60, 200, (8, 8)) + random.normal(0, 25, (300, 8, 8))
@@ -190,7 +188,7 @@ def test_near_duplicates_among_forms(original: PictureFacts, bits: int) -> None:
     assert find_alike(facts).tolist() == [*range(300)] * 2
 
 
-def test_equal_hashes_of_other_pictures_are_no_group(original: PictureFacts) -> None:
+def test_equal_hashes_of_other_pictures_are_no_group(original):
     both = [np.concatenate([each, each]) for each in original]
     facts = PictureFacts(*both)
     assert find_alike(facts).tolist() == [0, 0]
@@ -198,13 +196,13 @@ def test_equal_hashes_of_other_pictures_are_no_group(original: PictureFacts) -> 
     assert find_alike(facts).tolist() == [0, 1]
 
 
-def test_mirrored_hashes_are_those_of_mirrored_thumbnails() -> None:
+def test_mirrored_hashes_are_those_of_mirrored_thumbnails():
     pixels = np.random.default_rng(0).integers(0, 256, (20, SIDE, SIDE), dtype=np.uint8)
     expected = perceptual_hashes(pixels[:, :, ::-1])
     assert mirrored_hashes(perceptual_hashes(pixels)).tolist() == expected.tolist()
 
 
-def test_what_is_wrong_is_said_with_its_number() -> None:
+def test_what_is_wrong_is_said_with_its_number():
     dark, light = RAMP // 8, 224 + RAMP // 8
     facts = of_levels(RAMP, dark, light, np.full((SIDE, SIDE), 3))
     assert found(facts) == {
@@ -227,7 +225,7 @@ def test_what_is_wrong_is_said_with_its_number() -> None:
 
 
 @pytest.mark.parametrize("level", [0, 128, 255])
-def test_one_colour_is_all_that_is_said(level: int) -> None:
+def test_one_colour_is_all_that_is_said(level):
     """A picture of one colour has no sharp edge, but that is not another finding."""
     plain = of_levels(np.full((SIDE, SIDE), level), sharpness=0)
     assert list(found(plain)) == ["ONE_COLOUR"]
@@ -237,12 +235,12 @@ def test_one_colour_is_all_that_is_said(level: int) -> None:
     ("code", "at", "beyond"),
     [("DARK", 252, 253), ("LIGHT", 4, 3), ("BLURRED", 0.5, 0.51), ("ONE_COLOUR", 73, 74)],
 )
-def test_thresholds_are_not_beyond_themselves(code: str, at: float, beyond: float) -> None:
+def test_thresholds_are_not_beyond_themselves(code, at, beyond):
     facts = of_levels(RAMP + 4, sharpness=0.5)
     assert found(facts, **{code: at}) == {}
     assert list(found(facts, **{code: beyond})) == [code]
 
 
-def test_a_blurred_photo_is_found() -> None:
+def test_a_blurred_photo_is_found():
     assert found(facts_of(SCENE)) == {}
     assert list(found(facts_of(SCENE.filter(ImageFilter.GaussianBlur(16))))) == ["BLURRED"]

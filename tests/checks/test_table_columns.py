@@ -1,13 +1,10 @@
 """Checks of columns of tables: what they report, and what they do not."""
 
-from __future__ import annotations
-
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +29,7 @@ ROWS = 400
 DRAW = random.Random(0)
 
 
-def text_of(columns: Columns) -> str:
+def text_of(columns):
     lines = zip(*columns.values(), strict=True)
     return "\n".join(",".join(map(str, line)) for line in [tuple(columns), *lines])
 
@@ -46,7 +43,7 @@ findings = partial(
 # All columns of a table; each except the first four has one fault.
 TARGET = [DRAW.choice("ab") for _ in range(ROWS)]
 SPLIT = [("TRAIN", "TEST")[number % 4 == 0] for number in range(ROWS)]
-TABLE: dict[str, list[Any]] = {
+TABLE = {
     "use": SPLIT,
     "kind": TARGET,
     "name": [f"n{number}" for number in range(ROWS)],
@@ -84,11 +81,11 @@ EXPECTED = [
 
 
 @pytest.mark.parametrize("declared", [False, True])
-def test_what_is_found(declared: bool, tmp_path: Path) -> None:
+def test_what_is_found(declared, tmp_path):
     """Each fault is found once, with its line if it has one, and nothing else is found."""
     source = tmp_path / "rows.csv"
     source.write_text(text_of(TABLE))
-    options: dict[str, Any] = {"task": "tabular", "columns": "target=kind"}
+    options = {"task": "tabular", "columns": "target=kind"}
     if declared:
         kinds = {"use": "split", "kind": "label", "size": "float", "weight": "int"}
         options = {"schema": {name: kinds.get(name, "text") for name in TABLE}}
@@ -103,15 +100,15 @@ def test_what_is_found(declared: bool, tmp_path: Path) -> None:
     assert found[-1].message.endswith(f"'w': 0.0% of train, {share_of_w():.1%} of test")
 
 
-def share_of_w() -> float:
+def share_of_w():
     mine = [shop for shop, use in zip(TABLE["shop"], SPLIT, strict=True) if use == "TEST"]
     return mine.count("w") / len(mine)
 
 
-def test_rare_values_are_found_outside_the_sample(tmp_path: Path) -> None:
+def test_rare_values_are_found_outside_the_sample(tmp_path):
     """One other value, one word and one far number are found among more rows than are kept."""
     rows = 3 * SAMPLE_ROWS
-    columns: dict[str, list[Any]] = {
+    columns = {
         "seldom": ["no"] * rows,
         "zero": [0] * rows,
         "one": [1] * rows,
@@ -134,7 +131,7 @@ def test_rare_values_are_found_outside_the_sample(tmp_path: Path) -> None:
     assert "though 99.9 % of its values are numbers;" in found[1].message
 
 
-def test_few_rows_say_nothing(tmp_path: Path) -> None:
+def test_few_rows_say_nothing(tmp_path):
     source = tmp_path / "rows.csv"
     source.write_text("a,b\n" + "1,x\n" * 9)
     assert findings(source, task="tabular") == []
@@ -142,7 +139,7 @@ def test_few_rows_say_nothing(tmp_path: Path) -> None:
     assert [item.code for item in findings(source, task="tabular")] == ["CONSTANT", "CONSTANT"]
 
 
-def column(tmp_path: Path, values: Sequence[object]) -> str:
+def column(tmp_path, values):
     """Write a table whose column ``a`` has these values, besides words."""
     source = tmp_path / "column.csv"
     lines = [f'"{value}",n{at}' for at, value in enumerate(values)]
@@ -150,7 +147,7 @@ def column(tmp_path: Path, values: Sequence[object]) -> str:
     return str(source)
 
 
-def test_markers_are_said_once_per_column(tmp_path: Path) -> None:
+def test_markers_are_said_once_per_column(tmp_path):
     source = column(tmp_path, [1, 2, "NA", 3, "?", "na", 4, "NA", 5, 6, 7, 8])
     [found] = findings(source, task="tabular")
     assert (found.code, found.line) == ("MARKERS", 0)
@@ -185,9 +182,7 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize(("values", "is_found"), WRITTEN)
-def test_numbers_as_people_write_them(
-    values: Sequence[str], is_found: bool, tmp_path: Path
-) -> None:
+def test_numbers_as_people_write_them(values, is_found, tmp_path):
     """One kind of fault among numbers is found at any share; nothing is converted by a guess."""
     source = column(tmp_path, list(values) * 10)
     found = findings(source, task="tabular")
@@ -200,9 +195,7 @@ def test_numbers_as_people_write_them(
 
 
 @pytest.mark.parametrize("values", [["{}%", "{}"], ['"{},5"'], ["{}", "{}", "{}.5", "{} or so"]])
-def test_a_target_of_numbers_that_are_text_is_no_class_each(
-    values: Sequence[str], tmp_path: Path
-) -> None:
+def test_a_target_of_numbers_that_are_text_is_no_class_each(values, tmp_path):
     """Hundreds of classes of numbers stop the run; an option confirms them. Markers are gaps."""
     shown = [values[at % len(values)].format(at).strip('"') for at in range(60)]
     source = column(tmp_path, shown)
@@ -221,7 +214,7 @@ def test_a_target_of_numbers_that_are_text_is_no_class_each(
     assert (result.dataset.labels, len(result.rejects)) == ((), 10)
 
 
-def test_a_kind_of_target_near_the_border_is_said(tmp_path: Path) -> None:
+def test_a_kind_of_target_near_the_border_is_said(tmp_path):
     """dataset.json has the doubt, too; an option that settles it silences the finding."""
     source = tmp_path / "rows.csv"
     source.write_text("a,y\n" + "".join(f"x{number},{number}\n" for number in range(25)))
@@ -232,7 +225,7 @@ def test_a_kind_of_target_near_the_border_is_said(tmp_path: Path) -> None:
     assert findings(source, **options) == []
 
 
-def spread(draw: random.Random) -> dict[str, list[Any]]:
+def spread(draw):
     """Return numbers without faults, of kinds that have far values by nature."""
     return {
         "normal": [draw.gauss(0, 1) for _ in range(ROWS)],
@@ -242,7 +235,7 @@ def spread(draw: random.Random) -> dict[str, list[Any]]:
     }
 
 
-def test_far_values_of_a_heavy_tail_are_no_outliers(tmp_path: Path) -> None:
+def test_far_values_of_a_heavy_tail_are_no_outliers(tmp_path):
     source = tmp_path / "rows.csv"
     columns = spread(random.Random(1))
     source.write_text(text_of(columns))
@@ -255,7 +248,7 @@ def test_far_values_of_a_heavy_tail_are_no_outliers(tmp_path: Path) -> None:
 
 
 # target and column, given rows; whether the column gives the target away
-GIVE_AWAYS: list[tuple[Callable[[random.Random], tuple[Any, Any]], bool]] = [
+GIVE_AWAYS = [
     (lambda draw: (number := draw.random(), "a" if number > 0.5 else "b"), True),
     (lambda draw: ((c := draw.choice("ab")) and (None if c == "a" else draw.random()), c), True),
     (lambda draw: (draw.random(), draw.choice("ab")), False),
@@ -273,7 +266,7 @@ GIVE_AWAYS: list[tuple[Callable[[random.Random], tuple[Any, Any]], bool]] = [
 
 
 @pytest.mark.parametrize(("draw", "is_found"), GIVE_AWAYS, ids=range(len(GIVE_AWAYS)))
-def test_scores_of_columns(draw: Callable[[random.Random], Any], is_found: bool) -> None:
+def test_scores_of_columns(draw, is_found):
     """A column scores what it explains beyond a constant answer; chance scores about 0."""
     drawing = random.Random(0)
     values, target = (
@@ -286,16 +279,16 @@ def test_scores_of_columns(draw: Callable[[random.Random], Any], is_found: bool)
     assert (found >= 0.99) if is_found else (found < 0.95)
 
 
-def test_targets_that_hardly_differ_are_not_judged() -> None:
+def test_targets_that_hardly_differ_are_not_judged():
     assert scoring(pa.array(["a"] * 100 + ["b"] * 9), has_labels=True) is None
     assert scoring(pa.array(["a"] * 100 + ["b"] * 10), has_labels=True) is not None
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(1, 20))
-def test_contents_decide_the_sample(contents: Sequence[int], count: int) -> None:
+def test_contents_decide_the_sample(contents, count):
     """Rows in another order give the same sample; it has all rows, or as many as requested."""
 
-    def sampled(order: Sequence[int]) -> list[int]:
+    def sampled(order):
         rows, is_sampled = FactsBuilder.of(np.array(order, np.uint64), []).kept(count)
         assert is_sampled.all()
         return sorted(np.array(order)[rows].tolist())
@@ -304,7 +297,7 @@ def test_contents_decide_the_sample(contents: Sequence[int], count: int) -> None
     assert len(sampled(contents)) == min(count, len(contents))
 
 
-def test_equal_rows_are_drawn_apart() -> None:
+def test_equal_rows_are_drawn_apart():
     """If few distinct rows repeat many times, the sample has the same shares as the table."""
     contents = np.repeat(np.arange(10, dtype=np.uint64), 1000)
     rows, _ = FactsBuilder.of(contents, []).kept(1000)
@@ -317,7 +310,7 @@ VALUE = st.sampled_from([None, "", "a", "b", "ab", "ba", "a\0", "aa", "ä"])
 
 
 @given(st.lists(st.tuples(VALUE, VALUE, st.sampled_from([None, 0, 1, -1])), max_size=30))
-def test_equal_rows_and_no_others_have_equal_contents(rows: Sequence[tuple[Any, ...]]) -> None:
+def test_equal_rows_and_no_others_have_equal_contents(rows):
     texts, others, numbers = zip(*rows, strict=True) if rows else ((), (), ())
     columns = {
         "text": ("bytes", pa.array(texts, pa.string())),
@@ -330,7 +323,7 @@ def test_equal_rows_and_no_others_have_equal_contents(rows: Sequence[tuple[Any, 
     assert len(set(zip(found, rows, strict=True))) == len(set(rows))
 
 
-def test_chance_explains_distances() -> None:
+def test_chance_explains_distances():
     """Samples of one population have about the predicted distance; small ones differ more."""
     draw = random.Random(0)
     for few in (50, 500):
@@ -345,9 +338,7 @@ def test_chance_explains_distances() -> None:
     assert distance_of_samples({"a": 1}, {"b": 1}) == (1.0, 0.0)
 
 
-def test_the_benchmark_plants_every_fault(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_benchmark_plants_every_fault(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["lint_tables", "--tables", "1", "--rows", "800"])
     lint_tables.main()
     lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()]

@@ -1,17 +1,13 @@
 """Checks of texts: near-duplicates, odd texts, and odd classes of texts."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import recordgen
 from recordgen.checks.near_pairs import group_texts
-from recordgen.core.facts.minhash import MOST_BYTES, Signatures, similarity, words_of
+from recordgen.core.facts.minhash import MOST_BYTES, similarity, words_of
 from recordgen.core.facts.neighbours import group_by_keys
 from recordgen.core.facts.text_samples import SeenText, measured
 from tests.checks.facts import findings
@@ -30,15 +26,15 @@ CLEAN = [
 ]
 
 
-def sentence(draw: random.Random, words: int) -> list[str]:
+def sentence(draw, words):
     return draw.choices(WORDS, k=words)
 
 
-def signatures_of(texts: Sequence[str]) -> Signatures:
+def signatures_of(texts):
     return measured([SeenText(text.encode(), len(text), ()) for text in texts]).signatures
 
 
-def test_the_estimate_of_what_texts_share() -> None:
+def test_the_estimate_of_what_texts_share():
     """The estimate has no bias, and an error of less than 0.07; only pairs of words count."""
     draw = random.Random(1)
     ones = [sentence(draw, length) for length in (5, 20, 80) * 100]
@@ -49,7 +45,7 @@ def test_the_estimate_of_what_texts_share() -> None:
     assert np.sqrt((errors**2).mean()) < 0.07
 
 
-def shared(one: list[str], other: list[str]) -> float:
+def shared(one, other):
     """Return the share of common pairs of words of two texts."""
     first, second = ({*zip(text, [*text[1:], ""], strict=True)} for text in (one, other))
     return len(first & second) / len(first | second)
@@ -66,14 +62,14 @@ def shared(one: list[str], other: list[str]) -> float:
         ("…?! ", "", 0),
     ],
 )
-def test_words(text: str, other: str, words: int) -> None:
+def test_words(text, other, words):
     """Capitals, blanks and punctuation do not matter; a Chinese character is a word."""
     one, two = (words_of([each.encode()]) for each in (text, other))
     assert one.hashes.tolist() == two.hashes.tolist()
     assert len(one.hashes) == words == one.counts[0]
 
 
-def test_facts_do_not_depend_on_neighbours() -> None:
+def test_facts_do_not_depend_on_neighbours():
     """A text gives the same facts alone, among others, and after a long text that is cut."""
     labels = ("very good", "Bad", "五", "!")
     draw = random.Random(2)
@@ -94,12 +90,12 @@ def test_facts_do_not_depend_on_neighbours() -> None:
     }
 
 
-def test_texts_are_grouped_without_comparing_all() -> None:
+def test_texts_are_grouped_without_comparing_all():
     """Each of many texts that share a key is compared with few; a chain makes one group."""
     keys = np.zeros(200, np.uint32)
-    compared: list[int] = []
+    compared = []
 
-    def alike(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def alike(first, second):
         compared.append(len(first))
         return np.abs(first - second) == 2
 
@@ -107,12 +103,12 @@ def test_texts_are_grouped_without_comparing_all() -> None:
     assert sum(compared) < 200 * 70
 
 
-def test_a_text_without_words_is_alone() -> None:
+def test_a_text_without_words_is_alone():
     assert group_texts(signatures_of(["a b", "b a", "A b."]), 0.9).tolist() == [0, 1, 0]
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory):
     """An import file of texts with a planted fault of each kind, in lines 41 to 48."""
     draw = random.Random(3)
     texts = [sentence(draw, 30) for _ in range(40)]
@@ -138,7 +134,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_what_is_found(source: Path, tmp_path: Path) -> None:
+def test_what_is_found(source, tmp_path):
     """lint.jsonl has the planted faults, and no other findings about rows."""
     recordgen.convert(source, tmp_path / "out", task="text_classification", threads=2)
     found = about_rows(tmp_path / "out")
@@ -182,7 +178,7 @@ def test_what_is_found(source: Path, tmp_path: Path) -> None:
         (("near_duplicate=0.99", "LONG_TEXT=60"), {"NEAR_LEAK"}),
     ],
 )
-def test_thresholds(source: Path, threshold: Sequence[str], codes: set[str]) -> None:
+def test_thresholds(source, threshold, codes):
     """Each code has its own threshold, also if one comparison finds both."""
     wanted = ("NEAR_LEAK", "NEAR_DUPLICATE", "LONG_TEXT")
     found = findings(source, task="text_classification", lint=(*wanted, *threshold))

@@ -1,13 +1,10 @@
 """`recordgen diff`: changes, moves and leaks between two datasets, as text and JSON."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -20,7 +17,7 @@ import recordgen
 from benchmarks.diff import Example, write_dataset
 from recordgen import storage
 from recordgen.cli import main
-from recordgen.comparing.differences import Differences, LabelDrift
+from recordgen.comparing.differences import LabelDrift
 from recordgen.console.differences import difference_summary
 from recordgen.core.dataset.manifest import Split
 from recordgen.core.records import RECORDS
@@ -33,7 +30,7 @@ pytestmark = pytest.mark.once
 Run = Callable[..., tuple[int, str, str]]
 
 
-def converted(folder: Path, name: str, lines: Sequence[str], **options: Any) -> str:
+def converted(folder, name, lines, **options):
     """Convert lines of a CSV, and return the output."""
     source = folder / f"{name}.csv"
     source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -42,7 +39,7 @@ def converted(folder: Path, name: str, lines: Sequence[str], **options: Any) -> 
 
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+def images(tmp_path_factory):
     """Two versions of ten images: each kind of change happens to one of the first version."""
     folder = tmp_path_factory.mktemp("images")
     for number in range(10):
@@ -69,15 +66,15 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="module")
-def found(images: tuple[str, str]) -> Differences:
+def found(images):
     return recordgen.diff(*images)
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], as_loud_as_before: None) -> Run:
+def run(capsys, as_loud_as_before):
     """Return a function that runs the command: exit code, stdout, stderr."""
 
-    def run(*args: object) -> tuple[int, str, str]:
+    def run(*args):
         capsys.readouterr()
         code = main(["diff", *map(str, args)])
         return code, *capsys.readouterr()
@@ -85,25 +82,25 @@ def run(capsys: pytest.CaptureFixture[str], as_loud_as_before: None) -> Run:
     return run
 
 
-def compared(folder: Path, task: str, old: list[Example], new: list[Example]) -> Differences:
+def compared(folder, task, old, new):
     """Compare rows that no conversion wrote."""
     for name, rows in (("old", old), ("new", new)):
         write_dataset(folder / name, iter(rows), task)
     return recordgen.diff(folder / "old", folder / "new")
 
 
-def segment(start: float, label: str, split: str = "train") -> Example:
+def segment(start, label, split="train"):
     return Example(split, "a.mp4", json.dumps([label, start, start + 1]), "a.mp4")
 
 
-def kinds(found: Differences) -> Counter[tuple[str, ...]]:
+def kinds(found):
     return Counter(item.kinds for item in found.changed)
 
 
 # --- differences ------------------------------------------------------------------------------
 
 
-def test_rows_of_images(found: Differences) -> None:
+def test_rows_of_images(found):
     """Rows are matched by uri; label, bytes and split are separate; gzip does not matter."""
     assert {row.uri: (row.split, row.labels) for row in found.added} == {
         "copy.png": ("test", ("cat",)),
@@ -124,7 +121,7 @@ def test_rows_of_images(found: Differences) -> None:
     assert found.new.examples == found.unchanged + len(found.changed) + len(found.added)
 
 
-def test_rows_say_where_they_are(images: tuple[str, str], found: Differences) -> None:
+def test_rows_say_where_they_are(images, found):
     """A row names its record and the line of its import file."""
     for row in found.added:
         record = list(RECORDS.read(storage.join(images[1], row.file)))[row.record]
@@ -132,7 +129,7 @@ def test_rows_say_where_they_are(images: tuple[str, str], found: Differences) ->
         assert row.uri in Path(row.source).read_text().splitlines()[row.line - 1]
 
 
-def test_leaks_in_both_directions(found: Differences) -> None:
+def test_leaks_in_both_directions(found):
     """A payload of OLD's train in NEW's test is a leak under any name, and vice versa."""
     leaks = {(item.direction, item.old.uri, item.new.uri) for item in found.leaks}
     assert leaks == {
@@ -142,7 +139,7 @@ def test_leaks_in_both_directions(found: Differences) -> None:
     assert found.leak_counts == {"train_to_evaluation": 1, "evaluation_to_train": 1}
 
 
-def test_vocabulary_and_options(found: Differences) -> None:
+def test_vocabulary_and_options(found):
     """Labels whose number changed are listed, and so are options that differ."""
     assert found.vocabulary is not None
     assert found.vocabulary.added == ("bee",)
@@ -154,7 +151,7 @@ def test_vocabulary_and_options(found: Differences) -> None:
     assert "labels" not in options
 
 
-def test_label_drift(found: Differences) -> None:
+def test_label_drift(found):
     """Each split has the distance of its label shares."""
     labels = {item.split: item for item in found.labels}
     assert list(labels) == ["all", "train", "eval", "test"]
@@ -172,14 +169,14 @@ def test_label_drift(found: Differences) -> None:
         ({}, {"a": 1}, None),
     ],
 )
-def test_distances(old: dict[str, int], new: dict[str, int], distance: float | None) -> None:
+def test_distances(old, new, distance):
     """Equal shares have distance 0, disjoint labels 1; without counts there is no distance."""
     sides = ({"train": Split(0, 0, labels, ())} for labels in (old, new))
     [item] = LabelDrift.between(*sides)
     assert item.distance == (None if distance is None else pytest.approx(distance))
 
 
-def test_boxes(tmp_path: Path) -> None:
+def test_boxes(tmp_path):
     """Moved, added and removed boxes change the annotation; another label also the label."""
     for number in range(4):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
@@ -202,10 +199,10 @@ def test_boxes(tmp_path: Path) -> None:
     assert "  1.png: boxes" in text.splitlines()
 
 
-def test_entities(tmp_path: Path) -> None:
+def test_entities(tmp_path):
     """A moved entity changes the annotation, an entity with another label also the label."""
 
-    def row(text: str, *spans: tuple[int, int, str]) -> str:
+    def row(text, *spans):
         keys = "startOffset", "endOffset", "displayName"
         found = [dict(zip(keys, span, strict=True)) for span in spans]
         return json.dumps({"textContent": text, "textSegmentAnnotations": found})
@@ -221,7 +218,7 @@ def test_entities(tmp_path: Path) -> None:
     assert {item.new.objects for item in found.changed} == {1}
 
 
-def test_texts(tmp_path: Path) -> None:
+def test_texts(tmp_path):
     """Texts in rows are matched by content, texts in files by the file's name."""
     (tmp_path / "a.txt").write_text("a text in a file")
     lines = ["TRAIN,one text here,good", "TRAIN,another text here,bad", "TRAIN,a.txt,good"]
@@ -239,7 +236,7 @@ def test_texts(tmp_path: Path) -> None:
     assert f"{tmp_path}/new.csv:4 (test, bad)" in text
 
 
-def test_tables(tmp_path: Path) -> None:
+def test_tables(tmp_path):
     """Rows of a table are matched by all columns except the target; equal rows one to one."""
     head = "split,age,job,source_id,target"
     rows = ["TRAIN,1,cook,a,yes", "TRAIN,2,cook,b,no", "TRAIN,2,cook,b,no", "TRAIN,3,baker,c,no"]
@@ -256,7 +253,7 @@ def test_tables(tmp_path: Path) -> None:
     assert (found.added[0].uri, found.added[0].line) == ("", 5)
 
 
-def test_number_targets_have_no_shares(tmp_path: Path) -> None:
+def test_number_targets_have_no_shares(tmp_path):
     """A numeric target is compared row by row, and has no shares; equal inputs do not conflict."""
     head = "age,price"
     rows = [f"{number},{number}.{number}5" for number in range(30)]
@@ -272,7 +269,7 @@ def test_number_targets_have_no_shares(tmp_path: Path) -> None:
     assert "CONFLICT" not in recordgen.read_dataset(new).lint
 
 
-def test_declared_columns(tmp_path: Path) -> None:
+def test_declared_columns(tmp_path):
     """In a table with an image, other columns are features; the label may have any name."""
     for number in range(2):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
@@ -284,7 +281,7 @@ def test_declared_columns(tmp_path: Path) -> None:
     assert {item.new.objects for item in found.changed} == {0}
 
 
-def test_declared_columns_without_images(tmp_path: Path) -> None:
+def test_declared_columns_without_images(tmp_path):
     """Without an image a row is matched by its columns, with any names and label numbers."""
     schema = {"split": "split", "source_id": "text", "age": "int", "breed": "label"}
     rows = ["TRAIN,a,1,cat", "TRAIN,b,2,dog", "TRAIN,c,3,dog"]
@@ -295,7 +292,7 @@ def test_declared_columns_without_images(tmp_path: Path) -> None:
     assert (len(found.added), len(found.removed), found.unchanged) == (1, 1, 1)
 
 
-def test_segments_of_one_video(tmp_path: Path) -> None:
+def test_segments_of_one_video(tmp_path):
     """Among rows of one uri, only changed rows count as changed; a video leaks as a whole."""
     clips = [segment(start, "run") for start in range(5)]
     moved = [clips[0], segment(1, "jump"), segment(2.5, "run"), clips[3], segment(4, "run", "test")]
@@ -307,14 +304,14 @@ def test_segments_of_one_video(tmp_path: Path) -> None:
     assert "segment 1" in difference_summary(found)
 
 
-def test_segments_with_other_labels(tmp_path: Path) -> None:
+def test_segments_with_other_labels(tmp_path):
     """Among rows of one uri, rows that differ only in the label are matched first."""
     old = [segment(0.0, "run"), segment(1.0, "run")]
     new = [segment(1.0, "jump"), segment(0.0, "sit")]
     assert kinds(compared(tmp_path, "video_classification", old, new)) == Counter([("label",)] * 2)
 
 
-def test_equal_rows_are_matched_one_to_one(tmp_path: Path) -> None:
+def test_equal_rows_are_matched_one_to_one(tmp_path):
     """Additional copies of a row count as added, and nothing counts as changed."""
     x, y, z = (Example("train", "a", label, "a text") for label in "xyz")
     found = compared(tmp_path, "image_classification", [x, y], [y, y, x, z])
@@ -324,7 +321,7 @@ def test_equal_rows_are_matched_one_to_one(tmp_path: Path) -> None:
     assert (sorted(item.labels for item in back.removed), back.unchanged) == ([("y",), ("z",)], 2)
 
 
-def test_tasks_that_are_not_installed(tmp_path: Path) -> None:
+def test_tasks_that_are_not_installed(tmp_path):
     """An annotation that nobody can read is a label."""
     rows = [Example("train", name, name, name) for name in "ab"]
     found = compared(tmp_path, "poses", rows, [rows[0], rows[1]._replace(annotation=None)])
@@ -332,7 +329,7 @@ def test_tasks_that_are_not_installed(tmp_path: Path) -> None:
     assert (item.kinds, item.old.labels, item.new.labels) == (("label",), ("b",), ())
 
 
-def test_splits_are_known_by_name(tmp_path: Path) -> None:
+def test_splits_are_known_by_name(tmp_path):
     """A split that only one dataset has does not move rows of other splits."""
     old = [Example(split, name, "x", name) for split, name in (("train", "a"), ("test", "b"))]
     new = [row._replace(split="extra") if row.split == "train" else row for row in old]
@@ -340,8 +337,7 @@ def test_splits_are_known_by_name(tmp_path: Path) -> None:
     assert (found.moves, found.unchanged) == ((("train", "extra", 1),), 1)
 
 
-def test_many_blocks_of_rows(found: Differences, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are the same in many blocks."""
+def test_many_blocks_of_rows(found, monkeypatch):
     monkeypatch.setattr("recordgen.comparing.rows._ROWS_AT_ONCE", 2)
     again = recordgen.diff(found.old.path, found.new.path)
     assert "".join(again.json_pieces()) == "".join(found.json_pieces())
@@ -360,9 +356,7 @@ ROWS = st.dictionaries(
 
 @settings(deadline=None, max_examples=60)
 @given(old=ROWS, new=ROWS)
-def test_it_is_the_join_that_pandas_makes(
-    old: dict[str, Any], new: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_it_is_the_join_that_pandas_makes(old, new, tmp_path_factory):
     """Rows, changes, moves and leaks agree with merges of two DataFrames."""
     sides = [[Example(s, uri, a, p) for uri, (s, a, p) in side.items()] for side in (old, new)]
     found = compared(tmp_path_factory.mktemp("pandas"), "image_classification", *sides)
@@ -394,14 +388,14 @@ def test_it_is_the_join_that_pandas_makes(
 # --- inputs -------------------------------------------------------------------------------------
 
 
-def test_dataset_json_and_urls(images: tuple[str, str], run: Run) -> None:
+def test_dataset_json_and_urls(images, run):
     """A dataset.json means its folder; a URL works like a path; shards are not read."""
     for name in ("dataset.json", "examples.parquet"):
         storage.write_bytes(f"memory://diff/{name}", Path(images[0], name).read_bytes())
     assert run(f"{images[0]}/dataset.json", "memory://diff")[0] == 0
 
 
-def test_datasets_that_cannot_be_compared(images: tuple[str, str], tmp_path: Path) -> None:
+def test_datasets_that_cannot_be_compared(images, tmp_path):
     """The message names the file and the remedy."""
     recordgen.write([{"x": 1}], tmp_path / "written")
     with pytest.raises(SourceError, match=r"written/examples\.parquet.*convert again"):
@@ -427,7 +421,7 @@ def test_datasets_that_cannot_be_compared(images: tuple[str, str], tmp_path: Pat
 # --- the command ---------------------------------------------------------------------------------
 
 
-def test_text(images: tuple[str, str], run: Run) -> None:
+def test_text(images, run):
     """Counts come first, then the first rows of each kind with their differences."""
     code, out, err = run(*images)
     assert (code, err) == (1, "")
@@ -445,7 +439,7 @@ def test_text(images: tuple[str, str], run: Run) -> None:
     assert ["test", "2", "4", "+2"] in [line.split() for line in out.splitlines()]
 
 
-def test_long_lists_are_cut(tmp_path: Path, run: Run) -> None:
+def test_long_lists_are_cut(tmp_path, run):
     """Text has ten rows of a kind and their number; JSON has all."""
     rows = [Example("eval", f"{n}", "x", f"{n}") for n in range(13)]
     compared(tmp_path, "image_classification", rows[:1], rows)
@@ -454,7 +448,7 @@ def test_long_lists_are_cut(tmp_path: Path, run: Run) -> None:
     assert len(json.loads(run(tmp_path / "old", tmp_path / "new", "--json")[1])["added"]) == 12
 
 
-def test_json(images: tuple[str, str], found: Differences, run: Run) -> None:
+def test_json(images, found, run):
     """--json prints everything including all rows; empty lists are present."""
     code, out, err = run(*images, "--json")
     data = json.loads(out)
@@ -483,7 +477,7 @@ def test_json(images: tuple[str, str], found: Differences, run: Run) -> None:
     assert (same["same"], same["added"], same["leaks"]) == (True, [], [])
 
 
-def test_exit_codes(images: tuple[str, str], tmp_path: Path, run: Run) -> None:
+def test_exit_codes(images, tmp_path, run):
     """0 if they are the same; 1 if they differ or leak, unless --fail-on allows it."""
     old, new = images
     row = Example("train", "a", "x", "the same")
@@ -494,7 +488,7 @@ def test_exit_codes(images: tuple[str, str], tmp_path: Path, run: Run) -> None:
     }.items():
         write_dataset(tmp_path / name, iter(rows))
     leaking, clean, cleaner = (str(tmp_path / name) for name in ("leaking", "clean", "cleaner"))
-    expected: dict[tuple[str, ...], int] = {
+    expected = {
         (old, old): 0,
         (old, new): 1,
         (old, new, "--fail-on", "leaks"): 1,
@@ -508,7 +502,7 @@ def test_exit_codes(images: tuple[str, str], tmp_path: Path, run: Run) -> None:
     assert {args: run(*args)[0] for args in expected} == expected
 
 
-def test_numbers_of_labels_are_a_change(tmp_path: Path, run: Run) -> None:
+def test_numbers_of_labels_are_a_change(tmp_path, run):
     """Equal rows with other label numbers differ: a model would confuse the labels."""
     (tmp_path / "a.png").write_bytes(encoded(noise(), "PNG"))
     (tmp_path / "b.png").write_bytes(encoded(noise(seed=1), "PNG"))
@@ -522,7 +516,7 @@ def test_numbers_of_labels_are_a_change(tmp_path: Path, run: Run) -> None:
     assert "2 renumbered (cat: 0 → 1, dog: 1 → 0)" in out
 
 
-WRONG: list[tuple[list[str], int]] = [
+WRONG = [
     (["{old}"], 2),
     (["{old}", "{new}", "--fail-on", "leak"], 2),
     (["{old}", "{new}", "--fail-on="], 2),
@@ -533,13 +527,7 @@ WRONG: list[tuple[list[str], int]] = [
 
 
 @pytest.mark.parametrize(("args", "code"), WRONG, ids=[" ".join(w[0]) for w in WRONG])
-def test_wrong_calls(
-    args: list[str],
-    code: int,
-    images: tuple[str, str],
-    run: Run,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_wrong_calls(args, code, images, run, caplog):
     """A wrong call gives an exit code and one message."""
     got, out, _ = run(*(arg.format(old=images[0], new=images[1]) for arg in args))
     assert (got, out, len(caplog.messages)) == (code, "", 1)

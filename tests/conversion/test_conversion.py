@@ -1,17 +1,14 @@
 """Conversion end to end: real Beam pipelines, real files."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import fsspec
 import pandas as pd
@@ -40,12 +37,12 @@ MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 
 
-def read_split(output: Path | str, split: str) -> list[dict[str, object]]:
+def read_split(output, split):
     """Return a split's records, parsed by TensorFlow."""
     return read_records(find_shards(str(output), split))
 
 
-def read_records(files: Sequence[str]) -> list[dict[str, object]]:
+def read_records(files):
     """Return the records of shard files, parsed by TensorFlow."""
     spec = {
         "image/encoded": tf.io.FixedLenFeature([], tf.string),
@@ -64,9 +61,7 @@ def read_records(files: Sequence[str]) -> list[dict[str, object]]:
     ]
 
 
-def test_records_hold_what_the_rows_say(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_records_hold_what_the_rows_say(make_images, make_csv, tmp_path):
     """Each row becomes one record of its split, with its own bytes, label and name."""
     images = make_images(9)
     rows = [
@@ -115,9 +110,7 @@ def test_records_hold_what_the_rows_say(
     ]
 
 
-def test_dataset_json_tells_the_truth(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_dataset_json_tells_the_truth(make_images, make_csv, tmp_path):
     """Shard sizes, digests and counts in dataset.json match the files."""
     source = make_csv(f"{path},{n % 3}" for n, path in enumerate(make_images(60)))
     output = tmp_path / "out"
@@ -149,7 +142,7 @@ def test_dataset_json_tells_the_truth(
     assert dataset.rows.assigned == dataset.examples == dataset.rows.read == 60
 
 
-def without_lines(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def without_lines(files):
     """Return the files of an output, except those that name lines of the import file."""
     kept = {
         name: data for name, data in files.items() if name not in ("examples.parquet", "lint.jsonl")
@@ -159,14 +152,12 @@ def without_lines(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("args", [{"shard_mb": 0.008}, {"shard_by": "label", "shard_mb": 0.004}])
-def test_same_input_same_bytes_on_any_number_of_workers(
-    args: dict[str, Any], make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_same_input_same_bytes_on_any_number_of_workers(args, make_images, make_csv, tmp_path):
     """One worker, two worker threads, shuffled rows and other threads give the same bytes."""
     lines = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(make_images(40))]
     source = make_csv(lines)
 
-    def converted(name: str, seed: int = 3, **more: Any) -> dict[str, bytes]:
+    def converted(name, seed=3, **more):
         recordgen.convert(source, tmp_path / name, seed=seed, **args, **more)
         return tree_bytes(tmp_path / name)
 
@@ -179,10 +170,7 @@ def test_same_input_same_bytes_on_any_number_of_workers(
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_every_shard_holds_one_label(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path, compression: str
-) -> None:
-    """With shard_by=label, all records of a shard have its label, and every row is there once."""
+def test_every_shard_holds_one_label(make_images, make_csv, tmp_path, compression):
     labels = ("cat", "dog", "")
     images = make_images(48)
     source = make_csv(
@@ -213,9 +201,7 @@ def test_every_shard_holds_one_label(
     ]
 
 
-def test_mixed_shards_have_no_label(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_mixed_shards_have_no_label(make_images, make_csv, tmp_path):
     """With shard_by=hash, and in older files, shards have no label, even if records share one."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(2))
     output = tmp_path / "out"
@@ -228,20 +214,18 @@ def test_mixed_shards_have_no_label(
     assert read_dataset(str(output)) == dataset
 
 
-def test_a_new_class_leaves_the_shards_of_the_others(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_a_new_class_leaves_the_shards_of_the_others(make_images, make_csv, tmp_path):
     """With shard_by=label, a new class renumbers shards; a later one changes no byte of others."""
     images = make_images(36)
     lines = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(images[:24])]
     later = [f"{path},zebra" for path in images[24:30]]
     earlier = [f"TRAIN,{path},ant" for path in images[30:]]
 
-    def shards(lines: Sequence[str], name: str) -> dict[str, list[tuple[str, str, bytes]]]:
+    def shards(lines, name):
         """Convert; return (split, digest, bytes) of each label's shards, in order."""
         args = {"shard_by": "label", "shard_mb": 0.004}
         dataset = recordgen.convert(make_csv(lines), tmp_path / name, **args).dataset
-        found: dict[str, list[tuple[str, str, bytes]]] = {}
+        found = {}
         for split, content in dataset.splits.items():
             for shard in content.shards:
                 data = (tmp_path / name / shard.file).read_bytes()
@@ -259,7 +243,7 @@ def test_a_new_class_leaves_the_shards_of_the_others(
         assert [item[:2] for item in after[label]] == [item[:2] for item in ours]
 
 
-def test_shard_of_a_label_whose_images_are_all_rejected(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_shard_of_a_label_whose_images_are_all_rejected(make_csv, tmp_path):
     """Its shard exists without records, and keeps its label."""
     (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
     for name in ("bad.jpg", "worse.jpg"):
@@ -273,9 +257,7 @@ def test_shard_of_a_label_whose_images_are_all_rejected(make_csv: MakeCsv, tmp_p
     assert len(read_split(output, "train")) == 1
 
 
-def test_rejects_are_written_and_counted(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_rejects_are_written_and_counted(make_images, make_csv, tmp_path):
     """Each bad row is in rejects.jsonl with line and reason; the good ones are converted."""
     good = make_images(5)
     empty, text, cut = (tmp_path / name for name in ("empty.jpg", "text.jpg", "cut.jpg"))
@@ -327,14 +309,14 @@ def test_rejects_are_written_and_counted(
     assert [r["image/source_id"].decode() for r in read_split(output, "train")] == [str(good[0])]
 
 
-def test_a_missing_shard_is_noticed(slow_source: str, tmp_path: Path) -> None:
+def test_a_missing_shard_is_noticed(slow_source, tmp_path):
     """If a result vanishes during the run, the counts fail before the commit."""
     output = tmp_path / "out"
 
     class Vandal:
-        def planning(self) -> None: ...
-        def finished(self) -> None: ...
-        def writing(self, snapshot: object) -> None:
+        def planning(self): ...
+        def finished(self): ...
+        def writing(self, snapshot):
             for path in output.rglob("results/*.json"):
                 path.unlink()
 
@@ -343,9 +325,7 @@ def test_a_missing_shard_is_noticed(slow_source: str, tmp_path: Path) -> None:
     assert not (output / "dataset.json").exists()
 
 
-def test_too_many_rejects_fail_the_run(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_too_many_rejects_fail_the_run(make_images, make_csv, tmp_path):
     """With too many rejects, the run writes rejects.jsonl, and nothing looks finished."""
     source = make_csv([*(f"{path},cat" for path in make_images(9)), "missing.jpg,cat"])
     output = tmp_path / "out"
@@ -355,22 +335,20 @@ def test_too_many_rejects_fail_the_run(
     assert recordgen.convert(source, str(output), max_reject_fraction=0.1).dataset.examples == 9
 
 
-def test_nothing_to_convert(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_nothing_to_convert(make_csv, tmp_path):
     """An empty import file is an error."""
     with pytest.raises(NothingToConvertError, match="nothing to convert: 0 rows read"):
         recordgen.convert(make_csv([""]), str(tmp_path / "out"))
 
 
-def test_missing_source(tmp_path: Path) -> None:
+def test_missing_source(tmp_path):
     """The error names the missing import file, and nothing is written."""
     with pytest.raises(SourceError, match=r"none\*\.csv: no such import file"):
         recordgen.convert(str(tmp_path / "none*.csv"), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
-def test_empty_paths_do_not_name_the_working_folder(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_empty_paths_do_not_name_the_working_folder(make_images, make_csv, tmp_path, monkeypatch):
     """Empty paths, and URLs that lost a slash, are refused before anything is read or written."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
     work = tmp_path / "work"
@@ -392,9 +370,7 @@ def test_empty_paths_do_not_name_the_working_folder(
     assert sorted(os.listdir(work)) == ["1.jpg", "s3"]
 
 
-def test_output_is_not_overwritten_by_accident(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_output_is_not_overwritten_by_accident(make_images, make_csv, tmp_path):
     """An output with a dataset is refused without overwrite, and replaced as a whole with it."""
     images = make_images(12)
     source = make_csv(f"TRAIN,{path},cat" for path in images)
@@ -412,9 +388,7 @@ def test_output_is_not_overwritten_by_accident(
     assert (output / "notes.txt").read_text() == "mine"
 
 
-def test_missing_splits_are_drawn_or_dropped(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_missing_splits_are_drawn_or_dropped(make_images, make_csv, tmp_path):
     """drop skips rows without a split only if another row names one."""
     images = make_images(6)
     mixed = make_csv([f"TRAIN,{images[0]},a", *(f"{path},a" for path in images[1:])])
@@ -427,9 +401,7 @@ def test_missing_splits_are_drawn_or_dropped(
     assert (kept.examples, kept.dropped) == (6, 0)
 
 
-def test_copies_share_a_split_by_content(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_copies_share_a_split_by_content(make_images, make_csv, tmp_path):
     """With group_by=content, files are read, and copies of an image are in one split."""
     [image] = make_images(1)
     copies = [tmp_path / "images" / f"copy{number}.jpg" for number in range(30)]
@@ -441,9 +413,7 @@ def test_copies_share_a_split_by_content(
     assert len(by_content.splits) == 1
 
 
-def test_gzip_and_relative_paths(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_gzip_and_relative_paths(make_images, make_csv, tmp_path):
     """Relative paths start at the import file's folder; gzip shards end with .gz."""
     make_images(3)
     source = make_csv(f"TRAIN,images/{number:04d}.jpg,cat" for number in range(3))
@@ -454,7 +424,7 @@ def test_gzip_and_relative_paths(
     assert names == {f"images/{number:04d}.jpg" for number in range(3)}
 
 
-def test_several_files_by_glob(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_several_files_by_glob(make_images, make_csv, tmp_path):
     """A glob reads all matching files; conflicts name the file of the row that won."""
     images = make_images(4)
     make_csv([f"TRAIN,{images[0]},a", f"TRAIN,{images[1]},a"], name="part1.csv")
@@ -468,7 +438,7 @@ def test_several_files_by_glob(make_images: MakeImages, make_csv: MakeCsv, tmp_p
     assert f"{tmp_path}/part1.csv:2" in reject.message
 
 
-def test_unlabelled_images(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_unlabelled_images(make_images, make_csv, tmp_path):
     """An image without a label has no label features, and not the label 0."""
     images = make_images(2)
     source = make_csv([f"TRAIN,{images[0]},0", f"TRAIN,{images[1]}"])
@@ -479,7 +449,7 @@ def test_unlabelled_images(make_images: MakeImages, make_csv: MakeCsv, tmp_path:
     assert "1 examples have no label" in dataset.warnings
 
 
-def test_reencoded_images_are_counted(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_reencoded_images_are_counted(make_csv, tmp_path):
     """dataset.json counts re-encoded images by reason."""
     (tmp_path / "a.webp").write_bytes(encoded(noise(), "WEBP"))
     (tmp_path / "b.png").write_bytes(encoded(noise(), "PNG"))
@@ -493,18 +463,14 @@ def test_reencoded_images_are_counted(make_csv: MakeCsv, tmp_path: Path) -> None
         assert max(image.size) == 8
 
 
-def test_forced_integer_labels_fail_with_their_own_error(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_forced_integer_labels_fail_with_their_own_error(make_images, make_csv, tmp_path):
     """An error inside a worker reaches the caller with its type and message."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
     with pytest.raises(DataError, match="got 'cat'"):
         recordgen.convert(source, str(tmp_path / "out"), labels="integer")
 
 
-def test_broken_storage_is_not_bad_data(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_broken_storage_is_not_bad_data(make_images, make_csv, tmp_path):
     """A storage failure ends the run, without rejects or a dataset."""
     [image] = make_images(1)
     fsspec.register_implementation("outage", Outage, clobber=True)
@@ -519,11 +485,11 @@ class Outage(fsspec.AbstractFileSystem):
 
     protocol = "outage"
 
-    def info(self, path: str, **_: object) -> dict[str, object]:
+    def info(self, path, **_):
         raise RuntimeError(f"503 Service Unavailable: {path}")
 
 
-def test_equal_names_in_different_folders_are_different_images(tmp_path: Path) -> None:
+def test_equal_names_in_different_folders_are_different_images(tmp_path):
     """The same relative path in import files of two folders names two images."""
     for seed, folder in enumerate(("a", "b")):
         (tmp_path / folder).mkdir()
@@ -535,9 +501,7 @@ def test_equal_names_in_different_folders_are_different_images(tmp_path: Path) -
     assert images == {(tmp_path / folder / "1.jpg").read_bytes() for folder in ("a", "b")}
 
 
-def test_failed_overwrite_keeps_the_old_dataset(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_failed_overwrite_keeps_the_old_dataset(make_images, make_csv, tmp_path):
     """The old dataset stays until the new one is complete; the new rejects are next to it."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(3))
     output = tmp_path / "out"
@@ -554,9 +518,7 @@ def test_failed_overwrite_keeps_the_old_dataset(
 
 
 @pytest.mark.parametrize("name", ["labels.txt", "report.html", "Split-train"])
-def test_files_of_the_user_are_not_taken(
-    name: str, make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_files_of_the_user_are_not_taken(name, make_images, make_csv, tmp_path):
     """Without our dataset.json, files with our names belong to somebody else."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
     there = tmp_path / "out" / name
@@ -566,7 +528,7 @@ def test_files_of_the_user_are_not_taken(
     assert there.exists()
 
 
-def test_every_shard_of_the_count_is_there(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_every_shard_of_the_count_is_there(make_csv, tmp_path):
     """A payload larger than a shard leaves other shards empty, but every shard file exists."""
     (tmp_path / "large.png").write_bytes(encoded(noise(100, 100), "PNG"))
     for name in ("small.png", "tiny.png"):
@@ -580,9 +542,7 @@ def test_every_shard_of_the_count_is_there(make_csv: MakeCsv, tmp_path: Path) ->
     assert len(read_split(output, "train")) == 3
 
 
-def test_content_is_only_read_of_regular_files(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_content_is_only_read_of_regular_files(make_images, make_csv, tmp_path):
     """group_by=content does not wait for a pipe that has no writer."""
     [image] = make_images(1)
     os.mkfifo(tmp_path / "pipe.jpg")
@@ -591,7 +551,7 @@ def test_content_is_only_read_of_regular_files(
     assert [item.code for item in result.rejects] == ["not_a_file"]
 
 
-def test_memory_urls_work_end_to_end(make_images: MakeImages, tmp_path: Path) -> None:
+def test_memory_urls_work_end_to_end(make_images, tmp_path):
     """Import files, payloads and output may all be URLs that fsspec knows."""
     fs = fsspec.filesystem("memory")
     local = make_images(4)
@@ -623,7 +583,7 @@ def test_memory_urls_work_end_to_end(make_images: MakeImages, tmp_path: Path) ->
         fs.rm("/bucket", recursive=True)
 
 
-def test_dataframes(make_images: MakeImages, tmp_path: Path, make_csv: MakeCsv) -> None:
+def test_dataframes(make_images, tmp_path, make_csv):
     """A DataFrame gives the same shards as the CSV; both accessor methods work."""
     images = make_images(6)
     frame = pd.DataFrame(
@@ -659,9 +619,7 @@ def test_dataframes(make_images: MakeImages, tmp_path: Path, make_csv: MakeCsv) 
     assert [(reject.line, reject.code) for reject in result.rejects] == [(2, "no_path")]
 
 
-def test_check_and_plan_write_nothing(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_check_and_plan_write_nothing(make_images, make_csv, tmp_path):
     """check finds the rejects of convert, plan its shards, and neither writes a file."""
     images = make_images(5)
     images[4].write_bytes(b"no image")
@@ -676,9 +634,7 @@ def test_check_and_plan_write_nothing(
     assert tree_bytes(tmp_path) == before
 
 
-def test_unknown_options_and_runners(
-    tmp_path: Path, make_csv: MakeCsv, make_images: MakeImages
-) -> None:
+def test_unknown_options_and_runners(tmp_path, make_csv, make_images):
     """The error of a misspelt option suggests the right one; an unknown runner is an error, too."""
     source = make_csv(["a.jpg"])
     with pytest.raises(UsageError, match="unknown option 'sed'; did you mean 'seed'"):
@@ -703,7 +659,7 @@ def test_unknown_options_and_runners(
     checked = recordgen.check([Path(images)], allow=tmp_path, **nothing)
     assert checked.dataset.examples == 2
     with pytest.raises(UsageError, match="source must be a path, several paths or a DataFrame"):
-        recordgen.check([1])  # type: ignore[list-item]
+        recordgen.check([1])
     with pytest.raises(UsageError, match="NoSuchRunner"):
         recordgen.convert(source, str(tmp_path / "out"), beam_args=["--runner=NoSuchRunner"])
     with pytest.raises(UsageError, match="Beam does not know --direct_num_worker=2"):
@@ -712,7 +668,7 @@ def test_unknown_options_and_runners(
         recordgen.check(source, beam_args=["--runner", "DataflowRunner"])
 
 
-def test_what_images_have_in_common(tmp_path: Path, make_csv: MakeCsv) -> None:
+def test_what_images_have_in_common(tmp_path, make_csv):
     """dataset.json has the formats and sizes of each split, or nothing if a size is unknown."""
     for name, (width, height) in {"a.jpg": (16, 12), "b.png": (8, 20), "c.jpg": (30, 10)}.items():
         kind = "PNG" if name.endswith("png") else "JPEG"

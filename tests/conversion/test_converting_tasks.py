@@ -1,17 +1,14 @@
 """Datasets of all tasks: counts, appended rows, and agreement of entry points and formats."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.core.dataset.manifest import Dataset, RowCounts, read_dataset
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from tests.conftest import encoded, noise, stored_examples
 
@@ -21,13 +18,13 @@ MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 
 
-def balanced(rows: RowCounts) -> bool:
+def balanced(rows):
     """Return whether every row that was read is counted."""
     known = rows.examples + rows.duplicates + rows.merged + rows.dropped + rows.existing
     return rows.read == known + rows.rejects
 
 
-def records(output: Path) -> dict[str, dict[str, Any]]:
+def records(output):
     """Return the features and split of all records by uri."""
     return {
         values["image/source_id"][0].decode(): {
@@ -42,7 +39,7 @@ _SAID = ("class", "object")
 
 
 @pytest.fixture
-def multi(make_images: MakeImages) -> list[str]:
+def multi(make_images):
     """Rows of thirty images with up to three labels each, and two of them in two rows."""
     names = ["cat", "dog", "a, b"]
     lines = []
@@ -57,7 +54,7 @@ def multi(make_images: MakeImages) -> list[str]:
 
 
 @pytest.fixture
-def boxes(make_images: MakeImages) -> list[str]:
+def boxes(make_images):
     """Rows of thirty images with none to three boxes each, some outside the image or empty."""
     lines = []
     for number, path in enumerate(make_images(30)):
@@ -71,9 +68,7 @@ def boxes(make_images: MakeImages) -> list[str]:
     return lines
 
 
-def test_several_labels_per_image(
-    multi: list[str], make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_labels_per_image(multi, make_csv, tmp_path, capsys):
     """Every label of an image is in its record, by number; rows are merged; nothing is lost."""
     assert main(["convert", make_csv(multi), str(tmp_path / "out"), "-q"]) == 0
     said = capsys.readouterr().out
@@ -105,7 +100,7 @@ def test_several_labels_per_image(
 
 
 # bad_boxes; number of images and of their boxes; counts of changes; number of rejects
-BAD_BOXES: list[tuple[str, int, int, dict[str, int], int]] = [
+BAD_BOXES = [
     ("clip", 30, 43, {"boxes_clipped": 7, "boxes_dropped": 1}, 0),
     ("drop", 30, 36, {"boxes_dropped": 8}, 0),
     ("reject", 22, 21, {}, 23),  # 8 bad rows, and the other rows of their images
@@ -113,16 +108,7 @@ BAD_BOXES: list[tuple[str, int, int, dict[str, int], int]] = [
 
 
 @pytest.mark.parametrize(("bad_boxes", "images", "count", "adjusted", "rejects"), BAD_BOXES)
-def test_boxes(
-    boxes: list[str],
-    make_csv: MakeCsv,
-    tmp_path: Path,
-    bad_boxes: str,
-    images: int,
-    count: int,
-    adjusted: dict[str, int],
-    rejects: int,
-) -> None:
+def test_boxes(boxes, make_csv, tmp_path, bad_boxes, images, count, adjusted, rejects):
     """An image has all its boxes, within 0..1; changes to boxes are counted."""
     source = make_csv(boxes)
     result = recordgen.convert(
@@ -162,9 +148,7 @@ _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 
 
 @pytest.mark.parametrize("kind", ["multi", "boxes"])
-def test_workers_and_a_second_run_change_nothing(
-    kind: str, make_csv: MakeCsv, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_workers_and_a_second_run_change_nothing(kind, make_csv, tmp_path, request):
     """Several files, two workers, --resume: the same shards byte for byte, and the same counts."""
     lines = request.getfixturevalue(kind)
     whole = make_csv(lines)
@@ -184,11 +168,11 @@ def test_workers_and_a_second_run_change_nothing(
     assert (planned.rows, planned.adjusted) == (30, first.dataset.rows.adjusted)
 
 
-def json_lines(task: str, found: dict[str, dict[str, Any]]) -> Sequence[str]:
+def json_lines(task, found):
     """Return records as Vertex AI's JSONL."""
     splits = {"train": "training", "eval": "validation", "test": "test"}
     for uri, values in found.items():
-        line: dict[str, Any] = {
+        line = {
             "imageGcsUri": uri,
             "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": splits[values["split"]]},
         }
@@ -209,10 +193,7 @@ def json_lines(task: str, found: dict[str, dict[str, Any]]) -> Sequence[str]:
 
 
 @pytest.mark.parametrize("kind", ["multi", "boxes"])
-def test_jsonl_gives_the_same_records(
-    kind: str, make_csv: MakeCsv, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    """The records of a CSV, written as JSONL, give the same records."""
+def test_jsonl_gives_the_same_records(kind, make_csv, tmp_path, request):
     task = recordgen.convert(make_csv(request.getfixturevalue(kind)), tmp_path / "csv").dataset.task
     first = records(tmp_path / "csv")
     source = make_csv(json_lines(task, first), "labels.jsonl")
@@ -233,14 +214,7 @@ LATER = [
 
 
 @pytest.mark.parametrize(("kind", "later", "code"), LATER)
-def test_appending(
-    kind: str,
-    later: list[str],
-    code: str,
-    make_csv: MakeCsv,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-) -> None:
+def test_appending(kind, later, code, make_csv, tmp_path, request):
     """Known rows are skipped, new labels follow the old ones, contradictions are rejected."""
     lines = request.getfixturevalue(kind)
     source, output = make_csv(lines), tmp_path / "out"
@@ -260,9 +234,7 @@ def test_appending(
     assert balanced(new.dataset.rows)
 
 
-def test_appending_goes_by_the_dataset(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_appending_goes_by_the_dataset(make_images, make_csv, tmp_path):
     """Appended rows are read with the dataset's task, even if they look like another task."""
     first, second, third = make_images(3)
     output = tmp_path / "out"
@@ -273,9 +245,7 @@ def test_appending_goes_by_the_dataset(
     assert (dataset.task, dataset.examples) == ("image_multi_label", 3)
 
 
-def test_overwriting_with_another_task(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_overwriting_with_another_task(make_images, make_csv, tmp_path):
     """Files that only the old task writes are removed."""
     [image] = make_images(1)
     recordgen.convert(make_csv([f"TRAIN,{image},a,0,0,,,1,1,,"]), tmp_path / "out")
@@ -284,9 +254,7 @@ def test_overwriting_with_another_task(
     assert not (tmp_path / "out/label_map.pbtxt").exists()
 
 
-def test_a_folder_of_images(
-    make_images: MakeImages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_images(make_images, tmp_path, capsys):
     """TFRecorder's folder layout converts unchanged; other files are skipped or rejected."""
     root = tmp_path / "flowers"
     for number, image in enumerate(make_images(12)):
@@ -312,19 +280,19 @@ def test_a_folder_of_images(
     )
 
 
-def test_every_task_is_recorded(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_every_task_is_recorded(make_images, make_csv, tmp_path):
     """dataset.json and its options name the task, whether it was given or detected."""
     [image] = make_images(1)
     source = make_csv([f"TRAIN,{image}"])
     for task in ("image_classification", "image_multi_label", "object_detection"):
         given = {"task": task, "labels": "none"}
-        dataset: Dataset = recordgen.convert(source, tmp_path / task, **given).dataset
+        dataset = recordgen.convert(source, tmp_path / task, **given).dataset
         assert dataset == read_dataset(str(tmp_path / task))
         assert (dataset.task, dataset.options["task"]) == (task, task)
         assert dataset.splits["train"].unlabelled == 1
 
 
-def test_the_sample_of_tfrecorder(make_images: MakeImages, tmp_path: Path) -> None:
+def test_the_sample_of_tfrecorder(make_images, tmp_path):
     """Its CSV, in a folder next to the images' folder, converts unchanged and loads by name."""
     images = make_images(6)
     lines = ["split,image_uri,label"]
@@ -344,7 +312,7 @@ def test_the_sample_of_tfrecorder(make_images: MakeImages, tmp_path: Path) -> No
 # --- classes ------------------------------------------------------------------------------------
 
 
-def number_findings(source: Any, **options: Any) -> tuple[int, Sequence[str]]:
+def number_findings(source, **options):
     """Return the number of classes, and the findings about their numbers."""
     result = recordgen.check(source, **options)
     found = [item.message for item in result.lint.findings() if item.code == "UNUSED_NUMBER"]
@@ -356,13 +324,11 @@ NUMBERS = [(("0", "255"), 256, 254), (("1", "2", "3", "4"), 5, 1), (("0", "1"), 
 
 
 @pytest.mark.parametrize(("labels", "classes", "unused"), NUMBERS)
-def test_numbers_without_examples_are_said(
-    labels: Sequence[str], classes: int, unused: int, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_numbers_without_examples_are_said(labels, classes, unused, make_csv, tmp_path):
     """They are outputs of a model. labels=text removes them, labels=integer confirms them."""
     texts = make_csv([f"Good and cheap {n}.,{labels[n % len(labels)]}" for n in range(12)])
     rows = [f"n{n},{labels[n % len(labels)]}" for n in range(12)]
-    given: list[tuple[str, dict[str, Any]]] = [
+    given = [
         (texts, {"task": "text_classification"}),
         (make_csv(["a,y", *rows], "rows.csv"), {"task": "tabular", "columns": "target=y"}),
         (make_csv(["a,y", *rows], "r.csv"), {"schema": {"a": "text", "y": "int_label"}}),
@@ -376,12 +342,10 @@ def test_numbers_without_examples_are_said(
             assert number_findings(source, **options, labels="integer") == (classes, [])
 
 
-def test_no_label_at_all_is_an_error(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_no_label_at_all_is_an_error(make_images, make_csv, tmp_path):
     """labels=none confirms data to predict, and refuses labels; one label is enough."""
     images = [str(path) for path in make_images(4)]
-    given: list[tuple[Any, dict[str, Any]]] = [
+    given = [
         (make_csv(images), {"task": "image_classification"}),
         (make_csv(images, "several.csv"), {"task": "image_multi_label"}),
         (make_csv(["Good and cheap.", "Bad."], "t.csv"), {"task": "text_classification"}),

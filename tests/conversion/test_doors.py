@@ -1,10 +1,6 @@
 """Errors name options in the spelling of the door through which the user came."""
 
-from __future__ import annotations
-
 import inspect
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -40,12 +36,12 @@ SPELLED = [
 
 
 @pytest.mark.parametrize(("text", "expected"), SPELLED)
-def test_spelling(text: str, expected: str) -> None:
+def test_spelling(text, expected):
     assert spelled(text) == expected
     assert spelled(expected) == expected
 
 
-def test_functions_are_those_of_the_command() -> None:
+def test_functions_are_those_of_the_command():
     """They differ only in the texts of errors: editors see the same signature and text."""
     for name in ("convert", "check", "plan"):
         own, other = getattr(recordgen, name), getattr(api, name)
@@ -53,16 +49,14 @@ def test_functions_are_those_of_the_command() -> None:
         assert own.__doc__ == other.__doc__
 
 
-def test_errors_from_python_do_not_speak_of_flags(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_errors_from_python_do_not_speak_of_flags(tmp_path, caplog):
     """One fault, two doors."""
     (tmp_path / "iris.csv").write_text("5.1,setosa\n4.9,setosa\n")
     source = str(tmp_path / "iris.csv")
     assert main(["check", source, "--task", "tabular"]) == 1
     assert "use --columns header=no, which" in caplog.text
     for call in (recordgen.check, recordgen.plan, recordgen.convert):
-        given: dict[str, Any] = {"task": "tabular"}
+        given = {"task": "tabular"}
         if call is recordgen.convert:
             given["output"] = tmp_path / "out"
         with pytest.raises(RecordgenError) as caught:
@@ -75,7 +69,7 @@ def test_errors_from_python_do_not_speak_of_flags(
     assert "--" not in str(caught.value)
 
 
-def test_rejects_keep_their_place_in_the_error(tmp_path: Path) -> None:
+def test_rejects_keep_their_place_in_the_error(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n1\n2\n3,4\n")
     with pytest.raises(DataError) as caught:
         recordgen.convert(tmp_path / "a.csv", tmp_path / "out", task="tabular")

@@ -1,9 +1,6 @@
 """The same input and options give the same bytes in every version."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +10,10 @@ EXPECTED = json.loads(DIGESTS.read_text())
 
 
 @pytest.mark.parametrize("case", cases())
-def test_the_same_bytes_as_ever(case: str, tmp_path: Path) -> None:
+def test_the_same_bytes_as_ever(case, tmp_path):
     """Shards, dataset.json, rejects and labels keep their bytes; see tests/golden.py."""
     assert digests(case, tmp_path / "case") == EXPECTED[case]
 
 
-def test_each_digest_has_a_case() -> None:
+def test_each_digest_has_a_case():
     assert EXPECTED.keys() == cases().keys()

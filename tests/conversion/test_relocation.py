@@ -1,11 +1,6 @@
 """The same files in another place give the same bytes, for every task and format."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,14 +16,14 @@ pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory):
     """Return a folder with files of every task that name each other by relative paths."""
     root = tmp_path_factory.mktemp("home")
     for folder in ("images/cat", "images/dog", "texts", "lists", "videos", "iob/train"):
         (root / folder).mkdir(parents=True)
-    lines: dict[str, list[str]] = {}
+    lines = {}
 
-    def add(name: str, line: str) -> None:
+    def add(name, line):
         lines.setdefault(name, []).append(line)
 
     add("declared.csv", "photo,other,age,breed")
@@ -64,7 +59,7 @@ VIDEO = {"task": "video_classification"}
 TEXT = {"task": "text_classification"}
 
 # source, options
-SOURCES: list[tuple[str, dict[str, Any]]] = [
+SOURCES = [
     ("images", {}),
     ("images.csv", {}),
     ("images.csv", {"group_by": "content", "shard_by": "label"}),
@@ -85,9 +80,7 @@ SOURCES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("source", "options"), SOURCES)
-def test_a_copy_elsewhere_gives_the_same_bytes(
-    source: str, options: dict[str, Any], home: Path, tmp_path: Path
-) -> None:
+def test_a_copy_elsewhere_gives_the_same_bytes(source, options, home, tmp_path):
     """The folder's name and depth do not affect records, order, or the cut of shards."""
     copy = tmp_path / "far/away" / ("long" * 20)
     shutil.copytree(home, copy)
@@ -106,16 +99,14 @@ def test_a_copy_elsewhere_gives_the_same_bytes(
 
 
 # videos as an import file names them, their paths
-VIDEOS: list[tuple[str, Sequence[str]]] = [
+VIDEOS = [
     ("a.csv", ["v/1.gif", "./v/1.gif", "{root}/v/1.gif"]),
     ("lists/a.csv", ["../v/1.gif", "../lists/../v/1.gif"]),
 ]
 
 
 @pytest.mark.parametrize(("name", "uris"), VIDEOS)
-def test_relative_videos_are_found_from_anywhere(
-    name: str, uris: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_relative_videos_are_found_from_anywhere(name, uris, tmp_path, monkeypatch):
     """All spellings of a path are one video; readers return its address from any folder."""
     for folder in ("v", "lists"):
         (tmp_path / folder).mkdir()
@@ -146,7 +137,7 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize(("uri", "folder", "address"), ADDRESSES)
-def test_addresses(uri: str, folder: str, address: str) -> None:
+def test_addresses(uri, folder, address):
     """A uri and a folder give the address, and the address gives back the uri."""
     found = to_addresses(tf.constant([uri, "/z"]), folder)
     assert found.numpy().tolist() == [address.encode(), b"/z"]
@@ -154,7 +145,7 @@ def test_addresses(uri: str, folder: str, address: str) -> None:
         assert storage.from_folder(address, folder, outside=True) == uri
 
 
-def test_what_has_no_relative_path() -> None:
+def test_what_has_no_relative_path():
     """Addresses outside the folder stay unless relative ones are requested; other storages stay."""
     assert storage.from_folder("/d/v/1.gif", "/d/lists", outside=False) == "/d/v/1.gif"
     for address in ("gs://b//v/1.gif", "gs://c/v/1.gif", "https://h/v/1.gif"):

@@ -1,7 +1,5 @@
 """What goes to workers: decoded settings and the task, and no options."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

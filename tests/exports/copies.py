@@ -1,7 +1,5 @@
 """Small datasets to copy, and runs of `recordgen export` that are killed in the middle."""
 
-from __future__ import annotations
-
 import os
 import random
 

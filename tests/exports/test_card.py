@@ -1,18 +1,13 @@
 """The dataset card: known facts in the hub's format, questions for the rest."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
-from recordgen.core.dataset.manifest import Dataset
 from recordgen.exports.card import card_text
 from tests.golden import ROOT, SAMPLES
 
@@ -23,19 +18,19 @@ HUB_KEYS = {"pretty_name", "task_categories", "size_categories", "tags", "datase
 
 
 @pytest.fixture(scope="module")
-def boxes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def boxes(tmp_path_factory):
     out = tmp_path_factory.mktemp("card") / "out"
     convert(str(ROOT / "examples" / SAMPLES["object_detection"]), out, seed=7, bad_boxes="drop")
     return out
 
 
-def parts(card: str) -> tuple[dict[str, Any], str]:
+def parts(card):
     """Return the parsed head and the Markdown after it."""
     _, head, body = card.split("---\n", 2)
     return yaml.safe_load(head), body
 
 
-def test_the_head_is_what_the_hub_reads(boxes: Path) -> None:
+def test_the_head_is_what_the_hub_reads(boxes):
     dataset = read_dataset(str(boxes))
     head, _ = parts(card_text(dataset))
     assert head.keys() == HUB_KEYS
@@ -51,7 +46,7 @@ def test_the_head_is_what_the_hub_reads(boxes: Path) -> None:
     }
 
 
-def test_the_card_tells_what_is_known_and_asks_the_rest(boxes: Path) -> None:
+def test_the_card_tells_what_is_known_and_asks_the_rest(boxes):
     dataset = read_dataset(str(boxes))
     head, body = parts(card_text(dataset))
     for name, split in dataset.splits.items():
@@ -79,14 +74,14 @@ def test_the_card_tells_what_is_known_and_asks_the_rest(boxes: Path) -> None:
 @pytest.mark.parametrize(
     ("examples", "category"), [(999, "n<1K"), (1000, "1K<n<10K"), (5 * 10**6, "1M<n<10M")]
 )
-def test_size_categories(boxes: Path, examples: int, category: str) -> None:
+def test_size_categories(boxes, examples, category):
     dataset = read_dataset(str(boxes))
     splits = {"train": replace(dataset.splits["train"], examples=examples)}
     head, _ = parts(card_text(replace(dataset, splits=splits)))
     assert head["size_categories"] == [category]
 
 
-def test_names_cannot_become_markup(boxes: Path) -> None:
+def test_names_cannot_become_markup(boxes):
     """Names are escaped: they make no tables, HTML or links, and do not end the head."""
     dataset = read_dataset(str(boxes))
     hostile = "a|b <script> [x](http://y) `z` **w**"
@@ -97,7 +92,7 @@ def test_names_cannot_become_markup(boxes: Path) -> None:
     assert r"a\|b" in body
 
 
-def test_a_table_is_named_by_what_is_predicted(tmp_path: Path) -> None:
+def test_a_table_is_named_by_what_is_predicted(tmp_path):
     source = str(ROOT / "examples" / SAMPLES["tabular"])
     convert(source, tmp_path / "class", columns="target=cultivar")
     convert(source, tmp_path / "none")
@@ -106,17 +101,17 @@ def test_a_table_is_named_by_what_is_predicted(tmp_path: Path) -> None:
     assert "task_categories" not in parts(card_text(read_dataset(str(tmp_path / "none"))))[0]
 
 
-def test_urls_are_told_and_folders_are_not(boxes: Path) -> None:
+def test_urls_are_told_and_folders_are_not(boxes):
     dataset = replace(read_dataset(str(boxes)), source=("gs://b/a.csv", "/home/me/b.csv"))
     assert "- Import files: gs://b/a.csv, b.csv\n" in card_text(dataset)
 
 
-def test_texts_have_a_language(boxes: Path) -> None:
-    dataset: Dataset = replace(read_dataset(str(boxes)), task="text_classification")
+def test_texts_have_a_language(boxes):
+    dataset = replace(read_dataset(str(boxes)), task="text_classification")
     assert "languages" in card_text(dataset)
 
 
-def test_the_command_keeps_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_keeps_answers(tmp_path, capsys):
     """Another card is written elsewhere, or replaces the existing one with --overwrite."""
     out = tmp_path / "out"
     write([{"x": 1}], out)

@@ -1,7 +1,5 @@
 """Exports that copy examples: same bytes, finished after a kill, refusals before the first byte."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,13 +1,8 @@
 """croissant.json is readable by mlcroissant, Croissant's own library."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import mlcroissant
 import numpy as np
@@ -39,7 +34,7 @@ UNKNOWN = ("citeAs", "datePublished", "license", "version")
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+def outputs(tmp_path_factory):
     """An output of each kind, with its index."""
     root = tmp_path_factory.mktemp("croissant")
     for name in KINDS:
@@ -50,11 +45,11 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     return {name: root / name for name in KINDS}
 
 
-def load(output: Path) -> mlcroissant.Dataset:
+def load(output):
     return mlcroissant.Dataset(output / "croissant.json")
 
 
-def records(output: Path, record_set: str) -> list[dict[str, Any]]:
+def records(output, record_set):
     """Return all records, with bytes as text and names without their record set."""
     return [
         {
@@ -65,14 +60,14 @@ def records(output: Path, record_set: str) -> list[dict[str, Any]]:
     ]
 
 
-def plain(value: Any) -> Any:
+def plain(value):
     if isinstance(value, (list, np.ndarray)):
         return [plain(item) for item in value]
     return value.decode() if isinstance(value, bytes) else value
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_it_is_valid_but_for_what_nobody_told_us(outputs: Mapping[str, Path], name: str) -> None:
+def test_it_is_valid_but_for_what_nobody_told_us(outputs, name):
     """Nothing is invented: dates, licence and citation are missing."""
     issues = load(outputs[name]).metadata.ctx.issues
     assert not issues.errors
@@ -81,7 +76,7 @@ def test_it_is_valid_but_for_what_nobody_told_us(outputs: Mapping[str, Path], na
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_index_has_a_record_for_each_example(outputs: Mapping[str, Path], name: str) -> None:
+def test_the_index_has_a_record_for_each_example(outputs, name):
     """Each record has its place in a shard, and the values of the example."""
     found = records(outputs[name], "index")
     dataset = read_dataset(str(outputs[name]))
@@ -103,7 +98,7 @@ def test_the_index_has_a_record_for_each_example(outputs: Mapping[str, Path], na
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_conversion_can_be_read_row_by_row(outputs: Mapping[str, Path], name: str) -> None:
+def test_every_conversion_can_be_read_row_by_row(outputs, name):
     """examples.parquet is readable row by row, also if a column has gaps."""
     found = records(outputs[name], "rows")
     rows = pq.read_table(outputs[name] / "examples.parquet").to_pylist()
@@ -115,12 +110,12 @@ def test_every_conversion_can_be_read_row_by_row(outputs: Mapping[str, Path], na
         assert {column: none_of(value) for column, value in record.items()} == expected
 
 
-def none_of(value: Any) -> Any:
+def none_of(value):
     """Return None for pandas' nulls."""
     return None if value is None or value != value or value == "nan" else value
 
 
-def test_a_folder_without_measures(tmp_path: Path) -> None:
+def test_a_folder_without_measures(tmp_path):
     """A dataset without measures of its images, and with some labels missing."""
     for line in range(2):
         (tmp_path / f"{line}.png").write_bytes(encoded(noise(seed=line), "PNG"))
@@ -135,7 +130,7 @@ def test_a_folder_without_measures(tmp_path: Path) -> None:
     assert "width" not in records(tmp_path / "out", "rows")[0]
 
 
-def test_splits_shards_and_labels_are_records(outputs: Mapping[str, Path]) -> None:
+def test_splits_shards_and_labels_are_records(outputs):
     output = outputs["image_classification"]
     dataset = read_dataset(str(output))
     splits = [(item["name"], item["url"], item["examples"]) for item in records(output, "splits")]
@@ -151,7 +146,7 @@ def test_splits_shards_and_labels_are_records(outputs: Mapping[str, Path]) -> No
     assert labels == list(enumerate(dataset.labels))
 
 
-def test_each_feature_is_a_field_of_its_type(outputs: Mapping[str, Path]) -> None:
+def test_each_feature_is_a_field_of_its_type(outputs):
     fields = {
         field.name: (str(field.data_types[0]).rpartition("/")[2], field.array_shape)
         for field in load(outputs["object_detection"]).metadata.record_sets[3].fields
@@ -162,7 +157,7 @@ def test_each_feature_is_a_field_of_its_type(outputs: Mapping[str, Path]) -> Non
     assert fields["split"] == ("Text", None)
 
 
-def test_pixels_are_no_image_file(outputs: Mapping[str, Path]) -> None:
+def test_pixels_are_no_image_file(outputs):
     """Raw pixels are not described as image files; their layout is described."""
     described = [
         field
@@ -176,7 +171,7 @@ def test_pixels_are_no_image_file(outputs: Mapping[str, Path]) -> None:
     assert "where image/format is raw, its pixels" in croissant_text(mixed, {})
 
 
-def test_files_have_their_sha256(outputs: Mapping[str, Path]) -> None:
+def test_files_have_their_sha256(outputs):
     """The label files and the index have their sha256."""
     output = outputs["object_detection"]
     described = json.loads((output / "croissant.json").read_text())["distribution"]
@@ -186,7 +181,7 @@ def test_files_have_their_sha256(outputs: Mapping[str, Path]) -> None:
         assert hashlib.sha256((output / name).read_bytes()).hexdigest() == digest
 
 
-def test_a_new_conversion_drops_the_index(tmp_path: Path) -> None:
+def test_a_new_conversion_drops_the_index(tmp_path):
     """A new conversion removes the index, which describes the old examples."""
     source = str(ROOT / "examples" / SAMPLES["text_classification"])
     convert(source, tmp_path / "out")
@@ -198,7 +193,7 @@ def test_a_new_conversion_drops_the_index(tmp_path: Path) -> None:
     assert (tmp_path / "out/croissant.json").read_bytes() == before
 
 
-def test_written_examples_are_described(tmp_path: Path) -> None:
+def test_written_examples_are_described(tmp_path):
     """A split with its own name is described; arrays and non-text bytes are not indexed."""
     examples = [
         {"name": "a", "raw": b"\xff", "array": np.zeros((2, 3), np.uint8), "ids": [1, 2]},
@@ -214,7 +209,7 @@ def test_written_examples_are_described(tmp_path: Path) -> None:
     assert fields["array"].array_shape_tuple == (2, 3)
 
 
-def test_a_long_vocabulary_stays_in_its_file(outputs: Mapping[str, Path]) -> None:
+def test_a_long_vocabulary_stays_in_its_file(outputs):
     dataset = read_dataset(str(outputs["image_classification"]))
     for count, is_there in ((10_000, True), (10_001, False)):
         many = replace(dataset, labels=tuple(map(str, range(count))))

@@ -1,7 +1,5 @@
 """``export index`` repairs an index; ``export dali`` writes one as text for other readers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -18,12 +16,12 @@ from recordgen.exports.index import Dali, Index
 
 
 @pytest.fixture
-def out(tmp_path: Path) -> Path:
+def out(tmp_path):
     recordgen.write([{"x": np.arange(n)} for n in range(1, 21)], tmp_path / "out", shards=3)
     return tmp_path / "out"
 
 
-def test_the_index_is_written_again(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_index_is_written_again(out, capsys):
     """After an index was changed or lost, the command gives the bytes of the conversion."""
     files = [out / "records.npy", out / "dataset.json"]
     before = [file.read_bytes() for file in files]
@@ -35,7 +33,7 @@ def test_the_index_is_written_again(out: Path, capsys: pytest.CaptureFixture[str
     assert [file.read_bytes() for file in files] == before
 
 
-def test_an_older_output_gets_an_index(out: Path) -> None:
+def test_an_older_output_gets_an_index(out):
     manifest = out / "dataset.json"
     values = json.loads(manifest.read_text())
     stored = values.pop("index")
@@ -46,7 +44,7 @@ def test_an_older_output_gets_an_index(out: Path) -> None:
     assert len(recordgen.source(out)) == 20
 
 
-def test_shards_with_other_records_need_a_conversion(out: Path) -> None:
+def test_shards_with_other_records_need_a_conversion(out):
     """An index must not hide that records were lost."""
     shard = min(out.glob("Split-train/*"))
     records = list(RECORDS.read(str(shard)))
@@ -56,7 +54,7 @@ def test_shards_with_other_records_need_a_conversion(out: Path) -> None:
         Index().export(str(out), ExportOptions())
 
 
-def test_offsets_for_dali(out: Path) -> None:
+def test_offsets_for_dali(out):
     """Each line has the place of a frame: of its length, its record and their checksums."""
     files = Dali().export(str(out), ExportOptions()).files
     shards = Output.open(out).dataset.shards
@@ -71,7 +69,7 @@ def test_offsets_for_dali(out: Path) -> None:
     assert len(recordgen.source(out)) == 20  # the folders of shards hold nothing else
 
 
-def test_gzip_shards_have_no_offsets(tmp_path: Path) -> None:
+def test_gzip_shards_have_no_offsets(tmp_path):
     recordgen.write([{"x": 1}], tmp_path / "out", compression="gzip")
     with pytest.raises(UsageError, match="gzip"):
         Dali().export(str(tmp_path / "out"), ExportOptions())

@@ -1,9 +1,6 @@
 """Lineage from a model to its import files, without a metadata store."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -29,13 +26,13 @@ SOURCE = str(ROOT / "examples" / SAMPLES["text_classification"])
 
 
 @pytest.fixture
-def output(tmp_path: Path) -> Path:
+def output(tmp_path):
     convert(SOURCE, tmp_path / "out", seed=3)
     return tmp_path / "out"
 
 
 @pytest.fixture
-def model(output: Path, tmp_path: Path) -> Path:
+def model(output, tmp_path):
     """A saved model's folder with the lineage that a training writes."""
     folder = tmp_path / "model"
     folder.mkdir()
@@ -45,9 +42,7 @@ def model(output: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_model_leads_to_its_import_files(
-    model: Path, output: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_leads_to_its_import_files(model, output, capsys):
     dataset = read_dataset(str(output))
     assert main(["export", "lineage", str(model)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -62,7 +57,7 @@ def test_a_model_leads_to_its_import_files(
     assert lines[-2:] == ["      from 100 rows, 0 rejected", f"        {SOURCE}"]
 
 
-def test_json(model: Path, output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json(model, output, capsys):
     assert main(["export", "lineage", str(model), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["model"]["split"] == "train"
@@ -71,7 +66,7 @@ def test_json(model: Path, output: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert found["dataset_state"] == "same"
 
 
-def test_a_pushed_model_keeps_it(model: Path, tmp_path: Path) -> None:
+def test_a_pushed_model_keeps_it(model, tmp_path):
     """Lineage is found in a server's newest version, and in TFX's artifact."""
     for version in ("99", "100"):
         copy_model(str(model), str(tmp_path / "serving" / version))
@@ -86,7 +81,7 @@ def test_a_pushed_model_keeps_it(model: Path, tmp_path: Path) -> None:
     assert find_lineage(tmp_path / "artifact").dataset == find_lineage(model).dataset
 
 
-def test_the_dataset_may_have_changed_or_gone(model: Path, output: Path) -> None:
+def test_the_dataset_may_have_changed_or_gone(model, output):
     """A dataset is compared by its digest."""
     convert(SOURCE, output, seed=4, overwrite=True)
     assert find_lineage(model).state == "changed"
@@ -95,7 +90,7 @@ def test_the_dataset_may_have_changed_or_gone(model: Path, output: Path) -> None
     assert find_lineage(model).state == "missing"
 
 
-def test_an_output_leads_to_its_import_files(output: Path, tmp_path: Path) -> None:
+def test_an_output_leads_to_its_import_files(output, tmp_path):
     found = find_lineage(output)
     assert found.model is None
     assert list(lineage_lines(found))[-1].strip() == SOURCE
@@ -104,25 +99,23 @@ def test_an_output_leads_to_its_import_files(output: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"format": "recordgen-lineage/1"}', '{"format": 2}'])
-def test_damaged_lineage(model: Path, text: str) -> None:
+def test_damaged_lineage(model, text):
     (model / LINEAGE_FILE).write_text(text)
     with pytest.raises(SourceError, match=r"lineage\.json: not a recordgen-lineage/1 lineage"):
         find_lineage(model)
 
 
-def test_neither_a_model_nor_a_dataset(tmp_path: Path) -> None:
+def test_neither_a_model_nor_a_dataset(tmp_path):
     for place in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(SourceError, match=r"no dataset\.json and no assets\.extra/lineage"):
             find_lineage(place)
 
 
-def test_a_foreign_model_causes_no_requests(
-    model: Path, output: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_foreign_model_causes_no_requests(model, output, capsys):
     """The server that lineage.json names is asked only if an option allows it."""
     asked = []
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request):
         asked.append(request.path)
         return web.Response(body=(output / "dataset.json").read_bytes())
 

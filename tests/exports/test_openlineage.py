@@ -1,14 +1,9 @@
 """OpenLineage events are sent as its own settings say, and never end a run."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -24,11 +19,9 @@ pytestmark = pytest.mark.once
 
 SOURCE = str(ROOT / "examples" / SAMPLES["text_classification"])
 
-Events = Callable[[], list[dict[str, Any]]]
-
 
 @pytest.fixture(autouse=True)
-def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def no_settings(monkeypatch, tmp_path):
     """Remove OpenLineage's settings."""
     for name in list(os.environ):
         if name.startswith("OPENLINEAGE"):
@@ -38,7 +31,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def events(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Events:
+def events(monkeypatch, tmp_path):
     """Return the events written to a file so far."""
     path = tmp_path / "events.jsonl"
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "file")
@@ -47,9 +40,7 @@ def events(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Events:
     return lambda: [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_conversion_starts_and_completes(
-    events: Events, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_conversion_starts_and_completes(events, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENLINEAGE_NAMESPACE", "shop")
     convert(SOURCE, tmp_path / "out")
     start, complete = events()
@@ -73,7 +64,7 @@ def test_a_conversion_starts_and_completes(
     assert complete["producer"].startswith("urn:recordgen:")
 
 
-def test_a_failure_is_told(events: Events, tmp_path: Path) -> None:
+def test_a_failure_is_told(events, tmp_path):
     (tmp_path / "a.csv").write_text("gone.png,cat\n")
     with pytest.raises(NothingToConvertError):
         convert(str(tmp_path / "a.csv"), tmp_path / "out", max_reject_fraction=1.0)
@@ -82,16 +73,16 @@ def test_a_failure_is_told(events: Events, tmp_path: Path) -> None:
     assert "nothing to convert" in fail["run"]["facets"]["errorMessage"]["message"]
 
 
-def test_an_interrupt_is_no_failure(events: Events) -> None:
+def test_an_interrupt_is_no_failure(events):
     with pytest.raises(KeyboardInterrupt), run_events(["a.csv"], "out"):
         raise KeyboardInterrupt
     assert [event["eventType"] for event in events()] == ["START", "ABORT"]
 
 
-def test_events_go_to_a_service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_events_go_to_a_service(monkeypatch, tmp_path):
     seen = []
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request):
         seen.append((request.path, (await request.json())["eventType"]))
         return web.Response(status=201)
 
@@ -116,13 +107,7 @@ def test_events_go_to_a_service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     ],
     ids=["unknown", "unwritable"],
 )
-def test_a_wrong_setting_is_a_warning(
-    settings: dict[str, str],
-    warning: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    tmp_path: Path,
-) -> None:
+def test_a_wrong_setting_is_a_warning(settings, warning, monkeypatch, caplog, tmp_path):
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     with caplog.at_level(logging.WARNING, "recordgen"):
@@ -131,9 +116,7 @@ def test_a_wrong_setting_is_a_warning(
     assert read_dataset(str(tmp_path / "out")).examples == 100
 
 
-def test_without_the_client(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_the_client(monkeypatch, caplog):
     """Nothing is imported unless it is configured; then a missing client causes a warning."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "openlineage"]:
         monkeypatch.delitem(sys.modules, name)
@@ -160,12 +143,12 @@ def test_without_the_client(
         ({"OPENLINEAGE__TRANSPORT": '{"type": "console"}'}, True),
     ],
 )
-def test_settings(environ: dict[str, str], expected: bool) -> None:
+def test_settings(environ, expected):
     assert is_configured(environ) == expected
 
 
 @pytest.mark.parametrize("folder", [".", ".openlineage"])
-def test_settings_in_a_file(folder: str, tmp_path: Path) -> None:
+def test_settings_in_a_file(folder, tmp_path):
     (tmp_path / folder).mkdir(exist_ok=True)
     (tmp_path / folder / "openlineage.yml").write_text("transport: {type: console}\n")
     assert is_configured({})
@@ -181,17 +164,17 @@ def test_settings_in_a_file(folder: str, tmp_path: Path) -> None:
         ("gs://bucket", ("gs://bucket", "/")),
     ],
 )
-def test_names_of_datasets(path: str, expected: tuple[str, str]) -> None:
+def test_names_of_datasets(path, expected):
     assert dataset_id(path) == expected
 
 
-def test_a_dataframe_is_no_file(events: Events) -> None:
+def test_a_dataframe_is_no_file(events):
     with run_events(["DataFrame"], "out") as run:
         del run
     assert events()[0]["inputs"] == []
 
 
-def test_a_finished_dataset_is_sent(events: Events, tmp_path: Path) -> None:
+def test_a_finished_dataset_is_sent(events, tmp_path):
     """`recordgen export openlineage` sends what the conversion would have sent."""
     write([{"x": 1}], tmp_path / "out")
     assert main(["export", "openlineage", str(tmp_path / "out")]) == 0

@@ -1,7 +1,5 @@
 """`export parquet`: the columns of all tasks, their types as Hugging Face's datasets names them."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

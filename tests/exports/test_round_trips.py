@@ -1,7 +1,5 @@
 """Copies of images are read again by Recordgen's own formats, and by other tools' libraries."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

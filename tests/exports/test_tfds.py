@@ -3,8 +3,6 @@
 The library was run by hand over the output of each task: its decoded examples were equal.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

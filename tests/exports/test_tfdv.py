@@ -1,11 +1,6 @@
 """schema.pbtxt: its own dataset has no anomaly, a drifted span has."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +10,7 @@ from recordgen.exports.tfdv import schema_text
 from recordgen.features import statistics_features
 from tests.golden import NEEDED, ROOT, SAMPLES
 
-KINDS: Mapping[str, Mapping[str, Any]] = {
+KINDS = {
     "image_classification": {},
     "object_detection": {},
     "raw": {"encode": "raw"},
@@ -30,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+def outputs(tmp_path_factory):
     root = tmp_path_factory.mktemp("schema")
     for name, options in KINDS.items():
         sample = SAMPLES.get(name, SAMPLES["object_detection"])
@@ -39,15 +34,15 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def tfdv() -> Any:
+def tfdv():
     return pytest.importorskip("tensorflow_data_validation", reason="needs TFX")
 
 
 @pytest.fixture
-def anomalies(tfdv: Any) -> Callable[..., dict[str, str]]:
+def anomalies(tfdv):
     """Validate a split of an output with another output's schema; return anomalies by feature."""
 
-    def validate(schema_of: Path, output: Path, split: str = "train") -> dict[str, str]:
+    def validate(schema_of, output, split="train"):
         dataset = read_dataset(str(output))
         allowed = statistics_features(dataset.task, dataset.features)
         statistics = tfdv.generate_statistics_from_tfrecord(
@@ -62,14 +57,12 @@ def anomalies(tfdv: Any) -> Callable[..., dict[str, str]]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_dataset_fits_its_own_schema(
-    outputs: Mapping[str, Path], anomalies: Callable[..., dict[str, str]], name: str
-) -> None:
+def test_a_dataset_fits_its_own_schema(outputs, anomalies, name):
     assert anomalies(outputs[name], outputs[name]) == {}
 
 
 @pytest.mark.parametrize("name", ["object_detection", "raw"])
-def test_payloads_may_have_statistics(outputs: Mapping[str, Path], tfdv: Any, name: str) -> None:
+def test_payloads_may_have_statistics(outputs, tfdv, name):
     """Statistics of all features, including payloads, also give no anomaly."""
     output = outputs[name]
     statistics = tfdv.generate_statistics_from_tfrecord(str(output / "Split-train/*"))
@@ -78,9 +71,7 @@ def test_payloads_may_have_statistics(outputs: Mapping[str, Path], tfdv: Any, na
     assert statistics.ByteSize() < 50_000
 
 
-def test_a_drifted_span_of_images(
-    outputs: Mapping[str, Path], tmp_path: Path, anomalies: Callable[..., dict[str, str]]
-) -> None:
+def test_a_drifted_span_of_images(outputs, tmp_path, anomalies):
     """Detect a new label, and missing labels."""
     images = sorted((ROOT / "examples/image_classification/images").rglob("*.png"))[:4]
     labels = ("3", "3", "", "77")
@@ -94,7 +85,7 @@ def test_a_drifted_span_of_images(
     }
 
 
-def test_a_drifted_span_of_tables(tmp_path: Path, anomalies: Callable[..., dict[str, str]]) -> None:
+def test_a_drifted_span_of_tables(tmp_path, anomalies):
     """Detect a new class, a missing column, and a column of another type."""
     (tmp_path / "old.csv").write_text(
         "ml_use,size,age,kind\n" + "TRAIN,1.5,3,a\nTRAIN,2.5,4,b\n" * 3
@@ -113,9 +104,7 @@ def test_a_drifted_span_of_tables(tmp_path: Path, anomalies: Callable[..., dict[
     }
 
 
-def test_a_drifted_span_of_boxes(
-    outputs: Mapping[str, Path], tmp_path: Path, anomalies: Callable[..., dict[str, str]]
-) -> None:
+def test_a_drifted_span_of_boxes(outputs, tmp_path, anomalies):
     """Detect numbers beyond the vocabulary, and images of another format."""
     output = outputs["object_detection"]
     dataset = read_dataset(str(output))
@@ -135,7 +124,7 @@ def test_a_drifted_span_of_boxes(
 
 
 @pytest.mark.once
-def test_what_the_schema_says(outputs: Mapping[str, Path]) -> None:
+def test_what_the_schema_says(outputs):
     """Types, presence, ranges, domains and features without validation, checked without TFDV."""
     text = (outputs["image_classification"] / "schema.pbtxt").read_text()
     assert (
@@ -152,7 +141,7 @@ def test_what_the_schema_says(outputs: Mapping[str, Path]) -> None:
 
 
 @pytest.mark.once
-def test_unlabelled_examples_may_stay_so(outputs: Mapping[str, Path]) -> None:
+def test_unlabelled_examples_may_stay_so(outputs):
     dataset = read_dataset(str(outputs["image_classification"]))
     train = replace(dataset.splits["train"], unlabelled=1)
     text = schema_text(replace(dataset, splits={"train": train}))
@@ -162,7 +151,7 @@ def test_unlabelled_examples_may_stay_so(outputs: Mapping[str, Path]) -> None:
 
 
 @pytest.mark.once
-def test_a_long_vocabulary_is_no_domain(outputs: Mapping[str, Path]) -> None:
+def test_a_long_vocabulary_is_no_domain(outputs):
     dataset = read_dataset(str(outputs["image_classification"]))
     for count, is_domain in ((10_000, True), (10_001, False)):
         text = schema_text(replace(dataset, labels=tuple(map(str, range(count)))))
@@ -170,7 +159,7 @@ def test_a_long_vocabulary_is_no_domain(outputs: Mapping[str, Path]) -> None:
         assert f"int_domain {{ min: 0 max: {count - 1} }}" in text
 
 
-def test_names_are_quoted(outputs: Mapping[str, Path]) -> None:
+def test_names_are_quoted(outputs):
     """Protobuf's text format reads any names back."""
     metadata = pytest.importorskip("tensorflow_metadata.proto.v0.schema_pb2", reason="needs TFX")
     from google.protobuf import text_format
@@ -181,9 +170,7 @@ def test_names_are_quoted(outputs: Mapping[str, Path]) -> None:
     assert [tuple(it.value) for it in schema.string_domain if it.name == "labels"] == [labels]
 
 
-def test_a_schema_gives_the_types_of_the_next_table(
-    outputs: Mapping[str, Path], tmp_path: Path
-) -> None:
+def test_a_schema_gives_the_types_of_the_next_table(outputs, tmp_path):
     """``--schema`` accepts it, and the columns keep their types."""
     pytest.importorskip("tensorflow_metadata", reason="needs TFX")
     (tmp_path / "a.csv").write_text("ml_use,size\nTRAIN,1.5\nTRAIN,2.5\n")

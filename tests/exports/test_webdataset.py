@@ -1,7 +1,5 @@
 """`export webdataset`: tars whose members with one key are an example, with equal bytes."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 from itertools import groupby

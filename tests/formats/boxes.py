@@ -1,15 +1,13 @@
 """The boxes of a dataset, read back from its records."""
 
-from pathlib import Path
-
 from tests.conftest import stored_examples
 
 Boxes = dict[str, tuple[str, list[tuple[str, int, list[float]]]]]
 
 
-def boxes_of(output: Path) -> Boxes:
+def boxes_of(output):
     """Return for each image its split and its boxes: label, number, and rounded corners."""
-    found: Boxes = {}
+    found = {}
     for split, example in stored_examples(output):
         uri = example["image/source_id"][0].decode()
         corners = zip(

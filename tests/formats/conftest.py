@@ -1,21 +1,17 @@
 """Images for documents of other tools."""
 
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-MakePictures = Callable[..., None]
-
 
 @pytest.fixture
-def make_pictures(tmp_path: Path) -> MakePictures:
+def make_pictures(tmp_path):
     """Return a function that writes images, each with its own pixels, below ``in``."""
     rng = np.random.default_rng(0)
 
-    def make(*names: str, size: tuple[int, int] = (40, 20)) -> None:
+    def make(*names, size=(40, 20)):
         for name in names:
             path = tmp_path / "in" / name
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,7 @@
 """The reader of AutoML's CSV of images."""
 
-from __future__ import annotations
-
 import csv
 import io
-from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import example, given, settings
@@ -20,15 +17,15 @@ from recordgen.formats.header import Given
 from recordgen.formats.lines import UTF16_MARKS, bounded_lines
 from recordgen.rejects import Reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 
 
-def parse(text: str | bytes) -> list[Row | Reject]:
+def parse(text):
     data = text.encode() if isinstance(text, str) else text
     return list(parse_all(bounded_lines(io.BytesIO(data), "f.csv")))
 
 
-def parse_all(lines: Iterable[bytes], task: Task | None = None) -> Iterator[Row | Reject]:
+def parse_all(lines, task=None):
     return one_by_one(
         LineParser.parse_lines(
             lines, source="f.csv", task=task or ImageClassification(), adjusted=Adjustments()
@@ -59,7 +56,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("line", "split", "uri", "label"), ROWS, ids=[r[0] for r in ROWS])
-def test_published_forms(line: str, split: str | None, uri: str, label: str | None) -> None:
+def test_published_forms(line, split, uri, label):
     """Each form of a line gives the row of the format's documentation."""
     assert parse(line) == [Row("f.csv", 1, split, uri, label)]
 
@@ -79,7 +76,7 @@ REJECTS = [
 
 
 @pytest.mark.parametrize(("line", "code", "words"), REJECTS, ids=[r[0] for r in REJECTS])
-def test_wrong_lines_are_rejects(line: str, code: str, words: str) -> None:
+def test_wrong_lines_are_rejects(line, code, words):
     """A wrong line gives one reject with a reason, and does not affect other lines."""
     first, wrong, last = parse(f"TRAIN,a.jpg,x\n{line}\nTEST,b.jpg,y\n")
     assert isinstance(wrong, Reject)
@@ -89,15 +86,15 @@ def test_wrong_lines_are_rejects(line: str, code: str, words: str) -> None:
     assert last == Row("f.csv", 3, "test", "b.jpg", "y")
 
 
-def test_lines_are_cut_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_cut_wherever_chunks_end(monkeypatch):
     """Lines do not depend on the chunks of a file, which needs only read(size)."""
     data = b"TRAIN,a.jpg,cat\r\n" * 50 + b"x" * MAX_RECORD_BYTES * 3 + b"\nlast.jpg"
 
     class OnlyRead:
-        def __init__(self) -> None:
+        def __init__(self):
             self._file = io.BytesIO(data)
 
-        def read(self, size: int) -> bytes:
+        def read(self, size):
             return self._file.read(size)
 
     whole = parse(data)
@@ -120,7 +117,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("spelt", "uri"), SPELLINGS)
-def test_needless_parts_of_a_path_are_left_out(spelt: str, uri: str) -> None:
+def test_needless_parts_of_a_path_are_left_out(spelt, uri):
     """Two spellings of a path are one image if every file system treats them as one."""
     assert parse(f"TEST,{spelt},cat") == [Row("f.csv", 1, "test", uri, "cat")]
 
@@ -135,13 +132,12 @@ HEADERS = [
 
 
 @pytest.mark.parametrize(("header", "line"), HEADERS)
-def test_header_names_columns_in_any_order(header: str, line: str) -> None:
-    """A header names the fields."""
+def test_header_names_columns_in_any_order(header, line):
     assert parse(f"{header}\n{line}\n") == [Row("f.csv", 2, "eval", "a.jpg", "cat")]
 
 
 @pytest.mark.parametrize("header", ["picture,label,split", "XMin,YMin,XMax,YMax,label"])
-def test_a_header_without_paths(header: str) -> None:
+def test_a_header_without_paths(header):
     """A line of known names is a header, and must name a column of paths."""
     with pytest.raises(UsageError, match=rf"column of paths \({header}\); name the columns"):
         list(parse_all([header.encode(), b"1,2,3,4,5"], ObjectDetection()))
@@ -152,7 +148,7 @@ SURPLUS = [("a.jpg,cat,", True), ("a.jpg,cat,,", True), ("a.jpg,cat,x", False), 
 
 
 @pytest.mark.parametrize(("line", "is_row"), SURPLUS)
-def test_surplus_fields_under_a_header(line: str, is_row: bool) -> None:
+def test_surplus_fields_under_a_header(line, is_row):
     """A value beyond the last column rejects its row; empty fields there do not."""
     [found] = parse(f"path,label\n{line}\n")
     if is_row:
@@ -163,14 +159,14 @@ def test_surplus_fields_under_a_header(line: str, is_row: bool) -> None:
 
 
 @pytest.mark.parametrize("first", ["a.jpg,cat\n", "My photos\n\n", "path,label\na.jpg,cat\n"])
-def test_a_later_header_of_other_columns_stops(first: str) -> None:
+def test_a_later_header_of_other_columns_stops(first):
     """The rows below it would be read with the wrong columns."""
     with pytest.raises(SourceError, match=r"f.csv:\d: this line names columns like a header"):
         parse(f"{first}label,path\ncat,b.jpg\n")
 
 
 @pytest.mark.parametrize("again", ["path,label", "Path, Label", "path,label,,"])
-def test_a_repeated_header_is_no_row(again: str) -> None:
+def test_a_repeated_header_is_no_row(again):
     """Joined files repeat their header, perhaps in other case or with empty fields."""
     found = parse(f"path,label\na.jpg,cat\n{again}\nb.jpg,dog\n")
     assert found == [
@@ -189,9 +185,7 @@ _ml_use = st.sampled_from(["TRAIN", "Training", "validation", "VALIDATE", "Test"
 
 @given(st.lists(st.tuples(_ml_use, _field, _label), min_size=1, max_size=20), st.booleans())
 @example([("TRAIN", 'a"b,c.jpg', ",")], True)
-def test_whatever_csv_writer_writes_is_read_back(
-    rows: list[tuple[str, str, str]], quote_all: bool
-) -> None:
+def test_whatever_csv_writer_writes_is_read_back(rows, quote_all):
     """Full rows that the standard csv module writes, with any quoting, are read unchanged."""
     out = io.StringIO()
     quoting = csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
@@ -208,7 +202,7 @@ def test_whatever_csv_writer_writes_is_read_back(
 
 @given(st.binary(max_size=2000))
 @example(b"image")
-def test_any_bytes_give_one_item_per_record(data: bytes) -> None:
+def test_any_bytes_give_one_item_per_record(data):
     """Each record of arbitrary bytes, except a header, gives one row or reject: nothing is lost."""
     try:
         found = parse(data)
@@ -247,16 +241,16 @@ FORMS = [
 
 @pytest.mark.parametrize("header", [None, "ml_use,path,label", "label,path", "path,x,label"])
 @pytest.mark.parametrize("task", [ImageClassification(), ImageMultiLabel(), ObjectDetection()])
-def test_lines_that_look_alike_say_what_each_says(header: str | None, task: Task) -> None:
+def test_lines_that_look_alike_say_what_each_says(header, task):
     """Lines read together give the same rows and rejects as lines read one by one."""
 
-    def read(lines: list[str]) -> list[Row | Reject]:
+    def read(lines):
         encoded = [line.encode() for line in lines]
         return list(parse_all(encoded, task))
 
     @settings(deadline=None, max_examples=60)
     @given(st.one_of(*(st.lists(form, min_size=1, max_size=5) for form in FORMS)))
-    def check(rows: list[tuple[str, ...]]) -> None:
+    def check(rows):
         # The first line is read alone, because it may be a header.
         first = [header or "TRAIN,a.jpg,cat"] + ([] if header is None else ["TRAIN,a.jpg,cat"])
         lines = [*first, *map(",".join, rows), *([header] if header else [])]
@@ -268,7 +262,7 @@ def test_lines_that_look_alike_say_what_each_says(header: str | None, task: Task
     check()
 
 
-def in_blocks(first: list[str], lines: list[str], task: Task) -> list[Row | Reject]:
+def in_blocks(first, lines, task):
     """Read the first lines one by one, and all later lines together."""
     rest = lines[len(first) :]
     items = [

@@ -1,11 +1,8 @@
 """Boxes in pixels, as in the CSV of TensorFlow's Object Detection API, become shares."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections import Counter
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -30,7 +27,7 @@ from tests.conftest import encoded, exif_of
 pytestmark = pytest.mark.once
 
 
-def picture(orientation: int) -> bytes:
+def picture(orientation):
     """Return a PNG of 40×20 pixels with an Exif orientation."""
     return encoded(Image.new("RGB", (40, 20), "gray"), "PNG", exif=exif_of(orientation))
 
@@ -103,7 +100,7 @@ PIXEL_ROWS = [
 
 
 @pytest.mark.parametrize(("lines", "expected", "counted"), PIXEL_ROWS)
-def test_boxes_in_pixels(lines: list[str], expected: list[Any], counted: dict[str, int]) -> None:
+def test_boxes_in_pixels(lines, expected, counted):
     """With width and height, pixels become shares; a file has one unit, and others are rejected."""
     adjusted = Adjustments()
     raw = [line.encode() for line in (HEADER, *lines)]
@@ -144,9 +141,7 @@ SIZES = [
 
 
 @pytest.mark.parametrize(("orientation", "size", "option", "words"), SIZES)
-def test_a_row_that_is_wrong_about_its_image(
-    orientation: int, size: str, option: str, words: str
-) -> None:
+def test_a_row_that_is_wrong_about_its_image(orientation, size, option, words):
     """The image is compared with its row, because boxes of another picture would be wrong."""
     task = ObjectDetection(box_orientation=option)
     width, height = map(int, size.split(","))
@@ -174,7 +169,7 @@ def test_a_row_that_is_wrong_about_its_image(
     assert not task.contradicts(row.annotation or "", task.from_features(record))
 
 
-def test_rows_of_one_image_agree_on_its_size() -> None:
+def test_rows_of_one_image_agree_on_its_size():
     """Boxes of rows with the same size are merged; a row with another size is a contradiction."""
     task = ObjectDetection()
     lines = [

@@ -2,8 +2,6 @@
 
 import json
 import random
-from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -13,7 +11,6 @@ import recordgen
 from recordgen import cli
 from recordgen.errors import SourceError, UsageError
 from tests.formats.boxes import boxes_of
-from tests.formats.conftest import MakePictures
 from tests.servers import serving
 
 CATEGORIES = [
@@ -23,26 +20,24 @@ CATEGORIES = [
 ]
 
 
-def image(number: int, name: str, **more: Any) -> dict[str, Any]:
+def image(number, name, **more):
     """Return an item of images."""
     return {"id": number, "file_name": name, "width": 40, "height": 20, **more}
 
 
-def box(image_id: Any, category: Any, *corners: float, **more: Any) -> dict[str, Any]:
+def box(image_id, category, *corners, **more):
     """Return an item of annotations."""
     return {"image_id": image_id, "category_id": category, "bbox": list(corners), **more}
 
 
-def write(path: Path, **keys: Any) -> Path:
+def write(path, **keys):
     """Write a document."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(keys))
     return path
 
 
-def test_boxes_splits_and_numbers(
-    tmp_path: Path, make_pictures: MakePictures, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_boxes_splits_and_numbers(tmp_path, make_pictures, capsys):
     """Two documents of one folder: pixels become shares, categories keep their order by id."""
     make_pictures("train2017/a.jpg", "train2017/b.jpg", "train2017/e.jpg", "val2017/c.jpg")
     write(
@@ -72,7 +67,7 @@ def test_boxes_splits_and_numbers(
     assert recordgen.read_dataset(str(tmp_path / "out")).labels == ("cat", "dog", "owl")
 
 
-def test_roboflow(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_roboflow(tmp_path, make_pictures):
     """Documents beside their images; category 0 only names the project; folders are splits."""
     for split in ("train", "valid"):
         make_pictures(f"{split}/{split}.jpg")
@@ -92,7 +87,7 @@ def test_roboflow(tmp_path: Path, make_pictures: MakePictures) -> None:
     }
 
 
-def test_rejects_and_findings(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_rejects_and_findings(tmp_path, make_pictures):
     """An image with a bad object is rejected as a whole; crowds and orphans are reported."""
     make_pictures(*(f"{number}.jpg" for number in range(6)))
     path = write(
@@ -130,7 +125,7 @@ def test_rejects_and_findings(tmp_path: Path, make_pictures: MakePictures) -> No
     assert "SKIPPED" in codes
 
 
-def test_a_path_as_written_has_precedence(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_a_path_as_written_has_precedence(tmp_path, make_pictures):
     """An image of the same name in a nearer folder is another image."""
     make_pictures("train/1.jpg", "val/1.jpg", "c/1.jpg")
     path = write(
@@ -143,9 +138,7 @@ def test_a_path_as_written_has_precedence(tmp_path: Path, make_pictures: MakePic
     assert sorted(boxes_of(tmp_path / "out")) == ["c/1.jpg", "val/1.jpg"]
 
 
-def test_sizes_that_are_missing_come_from_the_image(
-    tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_sizes_that_are_missing_come_from_the_image(tmp_path, make_pictures):
     """Width and height may be missing or 0."""
     make_pictures("a.png", size=(80, 40))
     path = write(
@@ -171,7 +164,7 @@ UNUSABLE = [
 
 
 @pytest.mark.parametrize(("keys", "words"), UNUSABLE)
-def test_documents_of_other_tasks_stop(keys: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_documents_of_other_tasks_stop(keys, words, tmp_path):
     """Each is named before anything is written."""
     path = write(tmp_path / "instances.json", **keys)
     with pytest.raises(SourceError, match=words):
@@ -186,7 +179,7 @@ def test_documents_of_other_tasks_stop(keys: dict[str, Any], words: str, tmp_pat
         '{"images": [{"file_name": "a.jpg"}], "x": ' + "[" * 100_000,
     ],
 )
-def test_damaged_documents(text: str, tmp_path: Path) -> None:
+def test_damaged_documents(text, tmp_path):
     """A cut, malformed or deeply nested document is an error with its path."""
     path = tmp_path / "a.json"
     path.write_text(text)
@@ -194,7 +187,7 @@ def test_damaged_documents(text: str, tmp_path: Path) -> None:
         recordgen.convert(str(path), tmp_path / "out")
 
 
-def test_the_folder_of_coco_2017(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_the_folder_of_coco_2017(tmp_path, make_pictures):
     """Captions and keypoints lie beside the instances, and the images in another folder."""
     make_pictures("train2017/a.jpg", "train2017/b.jpg")
     images = [image(1, "a.jpg"), image(2, "b.jpg")]
@@ -220,7 +213,7 @@ def test_the_folder_of_coco_2017(tmp_path: Path, make_pictures: MakePictures) ->
         recordgen.plan(str(folder / "instances_train2017.json"))
 
 
-def test_a_document_on_a_web_server(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_a_document_on_a_web_server(tmp_path, make_pictures):
     """A web server lists no files, so paths in the document cannot be found."""
     make_pictures("a.jpg")
     write(
@@ -230,14 +223,14 @@ def test_a_document_on_a_web_server(tmp_path: Path, make_pictures: MakePictures)
         categories=CATEGORIES,
     )
 
-    async def answer(request: web.BaseRequest) -> web.FileResponse:
+    async def answer(request):
         return web.FileResponse(tmp_path / "in" / request.path[1:])
 
     with serving(answer) as server, pytest.raises(SourceError, match="bucket"):
         recordgen.plan(f"{server}/a.json")
 
 
-def test_categories_that_differ_stop(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_categories_that_differ_stop(tmp_path, make_pictures):
     """One id must not have two names."""
     make_pictures("train/a.jpg", "val/b.jpg")
     for split, name, label in (("train", "a.jpg", "cat"), ("val", "b.jpg", "dog")):
@@ -251,7 +244,7 @@ def test_categories_that_differ_stop(tmp_path: Path, make_pictures: MakePictures
         recordgen.plan(str(tmp_path / "in"))
 
 
-def test_another_task_is_refused(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_another_task_is_refused(tmp_path, make_pictures):
     """The message names the task that boxes have."""
     make_pictures("a.jpg")
     path = write(
@@ -264,7 +257,7 @@ def test_another_task_is_refused(tmp_path: Path, make_pictures: MakePictures) ->
         recordgen.plan(str(path), task="image_classification")
 
 
-def test_boxes_equal_those_of_pycocotools(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_boxes_equal_those_of_pycocotools(tmp_path, make_pictures):
     """COCO's own reader has the same boxes, up to float32."""
     rng = random.Random(0)
     names = [f"{number}.png" for number in range(20)]
@@ -302,7 +295,7 @@ def test_boxes_equal_those_of_pycocotools(tmp_path: Path, make_pictures: MakePic
 
 
 @pytest.mark.parametrize(("one", "other"), [("1", 1), (1, "1"), (1.0, 1), (7, 7.0)])
-def test_ids_of_any_type(one: Any, other: Any, tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_ids_of_any_type(one, other, tmp_path, make_pictures):
     """pandas writes 7.0, and other programs "7": the boxes must not get lost."""
     make_pictures("a.jpg")
     path = write(
@@ -316,9 +309,7 @@ def test_ids_of_any_type(one: Any, other: Any, tmp_path: Path, make_pictures: Ma
 
 
 @pytest.mark.parametrize("ids", [(1, 1), (None, None)])
-def test_images_that_share_an_id_are_rejected(
-    ids: tuple[Any, Any], tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_images_that_share_an_id_are_rejected(ids, tmp_path, make_pictures):
     """The boxes of one would be stored for both."""
     make_pictures("a.jpg", "b.jpg", "c.jpg")
     path = write(
@@ -333,9 +324,7 @@ def test_images_that_share_an_id_are_rejected(
 
 
 @pytest.mark.parametrize("annotations", [{"1": [box(1, 2, 1, 1, 2, 2)]}, [[box(1, 2, 1, 1, 2, 2)]]])
-def test_annotations_of_another_shape_stop(
-    annotations: Any, tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_annotations_of_another_shape_stop(annotations, tmp_path, make_pictures):
     """Otherwise all images would be images without objects."""
     make_pictures("a.jpg")
     path = write(
@@ -348,7 +337,7 @@ def test_annotations_of_another_shape_stop(
         recordgen.plan(str(path))
 
 
-def test_a_category_with_two_names_stops(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_a_category_with_two_names_stops(tmp_path, make_pictures):
     """The class of its boxes would be a guess."""
     make_pictures("a.jpg")
     path = write(
@@ -361,7 +350,7 @@ def test_a_category_with_two_names_stops(tmp_path: Path, make_pictures: MakePict
         recordgen.plan(str(path))
 
 
-def test_numbers_that_no_float_holds(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_numbers_that_no_float_holds(tmp_path, make_pictures):
     """JSON's integers have no largest value."""
     make_pictures("a.jpg", "b.jpg")
     path = write(
@@ -374,8 +363,7 @@ def test_numbers_that_no_float_holds(tmp_path: Path, make_pictures: MakePictures
     assert [item.uri for item in result.rejects] == ["a.jpg"]
 
 
-def test_class_names_with_line_breaks_stop(tmp_path: Path, make_pictures: MakePictures) -> None:
-    """labels.txt has a class on each line."""
+def test_class_names_with_line_breaks_stop(tmp_path, make_pictures):
     make_pictures("a.jpg")
     path = write(
         tmp_path / "in/a.json",

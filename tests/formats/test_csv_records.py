@@ -1,13 +1,8 @@
 """The grammar of CSV for all readers: dialects, line numbers, limits, broken quotes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -39,17 +34,17 @@ from recordgen.tasks import TASKS, Declared, ImageClassification, TextClassifica
 HEADER = ["split", "text", "label"]
 
 
-def read(data: bytes) -> list[Record | Reject]:
+def read(data):
     return list(read_records(data.split(b"\n"), "a.csv"))
 
 
-def shown(found: Iterable[Record | Reject]) -> list[tuple[int, list[str] | str]]:
+def shown(found):
     return [(i.line, i.fields if isinstance(i, Record) else i.code) for i in found]
 
 
-def written(rows: Iterable[Sequence[str]], **dialect: object) -> bytes:
+def written(rows, **dialect):
     out = io.StringIO(newline="")
-    csv.writer(out, **dialect).writerows(rows)  # type: ignore[arg-type]
+    csv.writer(out, **dialect).writerows(rows)
     return out.getvalue().encode()
 
 
@@ -73,14 +68,8 @@ ROWS = st.lists(st.lists(FIELDS, min_size=2, max_size=5), max_size=12)
     st.integers(1, 50),
 )
 def test_what_is_written_is_read(
-    rows: list[list[str]],
-    delimiter: str,
-    end: str,
-    quote_all: bool,
-    has_mark: bool,
-    block_lines: int,
-    chunk_bytes: int,
-) -> None:
+    rows, delimiter, end, quote_all, has_mark, block_lines, chunk_bytes
+):
     """Every dialect of Python's writer is read with the right line numbers, for any number of
     lines in a block and any chunks of the file."""
     if not quote_all:  # leading blanks are kept only inside quotes
@@ -113,14 +102,14 @@ def test_what_is_written_is_read(
 
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.text('ab ,"\n', max_size=10), max_size=6), st.integers(1, 4))
-def test_all_readers_agree(parts: list[str], block_lines: int) -> None:
+def test_all_readers_agree(parts, block_lines):
     """Python's reader, read_records and Arrow's columns of tables return the same fields.
 
     This holds up to the first broken record, where Python's reader stops.
     """
     data = "split,text,label\n" + "\n".join(parts)
     reader = csv.reader(io.StringIO(data, newline="\n"), strict=True, skipinitialspace=True)
-    expected: list[tuple[int, list[str]]] = []
+    expected = []
     lines, line, is_broken = data.split("\n"), 1, False
     try:
         for fields in reader:
@@ -156,13 +145,13 @@ def test_all_readers_agree(parts: list[str], block_lines: int) -> None:
     st.lists(st.sampled_from([b'"', b'"a', b'b"', b"TRAIN,x", b"", b"\xff", b'"","']), max_size=9),
     st.integers(1, 4),
 )
-def test_every_line_is_accounted_for(lines: list[bytes], block_lines: int) -> None:
+def test_every_line_is_accounted_for(lines, block_lines):
     """With any quotes, no line is read twice, and none is lost."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_records, "BLOCK_LINES", block_lines)
         found = list(read_records(lines, "a.csv"))
         assert list(read_records(lines, "a.csv")) == found
-    spans: list[int] = []
+    spans = []
     for item in found:
         inside = sum(field.count("\n") for field in item.fields) if isinstance(item, Record) else 0
         spans += range(item.line, item.line + inside + 1)
@@ -174,7 +163,7 @@ def test_every_line_is_accounted_for(lines: list[bytes], block_lines: int) -> No
 
 
 # a file, its records
-FILES: list[tuple[bytes, list[tuple[int, list[str] | str]]]] = [
+FILES = [
     (b"\xef\xbb\xbf,,\r\nb.jpg,cat\r\n\r\n , ,\r\n", [(2, ["b.jpg", "cat"])]),
     (b"split;text\nx;a,b\nx;,\n;\n", [(1, HEADER[:2]), (2, ["x", "a,b"]), (3, ["x", ","])]),
     (b'split\ttext\n\t "a\tb" \n', [(1, HEADER[:2]), (2, "bad_line")]),
@@ -191,12 +180,12 @@ FILES: list[tuple[bytes, list[tuple[int, list[str] | str]]]] = [
 
 
 @pytest.mark.parametrize(("data", "expected"), FILES, ids=range(len(FILES)))
-def test_files(data: bytes, expected: list[tuple[int, list[str] | str]]) -> None:
+def test_files(data, expected):
     """Byte order marks, ends of lines, empty lines, blanks before fields, other separators."""
     assert shown(read(data)) == expected
 
 
-def test_a_quoted_line_break_behind_the_lines_that_are_looked_at() -> None:
+def test_a_quoted_line_break_behind_the_lines_that_are_looked_at():
     """The separator is detected even if a field continues after the first lines."""
     rows = [["n", "s"], *[["1", f"a,{n}"] for n in range(98)], ["1", "b\nc"], ["1", "d"]]
     data = written(rows, delimiter=";")
@@ -236,12 +225,12 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("lines", "expected"), BROKEN, ids=range(len(BROKEN)))
-def test_a_broken_row_spoils_no_other(lines: list[str], expected: list[object]) -> None:
+def test_a_broken_row_spoils_no_other(lines, expected):
     """Reading continues where a row must begin; lines before that may belong to the broken row."""
     assert shown(read("\n".join(lines).encode())) == expected
 
 
-def test_an_open_quote_takes_in_a_bounded_part_of_the_file() -> None:
+def test_an_open_quote_takes_in_a_bounded_part_of_the_file():
     """A quote that is never closed is detected after a bounded number of bytes, with its line."""
     count = 3 * MAX_RECORD_BYTES // 100
     lines = [b"TRAIN,a,b", b'TRAIN,"a,b', *[b"TRAIN," + b"x" * 92 + b",b"] * count]
@@ -266,9 +255,7 @@ def test_an_open_quote_takes_in_a_bounded_part_of_the_file() -> None:
     ],
     ids=range(4),
 )
-def test_a_broken_row_spoils_a_bounded_part_of_the_file(
-    first: bytes, rest: list[bytes], rejected: int
-) -> None:
+def test_a_broken_row_spoils_a_bounded_part_of_the_file(first, rest, rejected):
     """Plain lines are rows again after the longest possible extent of the broken row."""
     found = list(read_records([first, *rest, b"last,pos"], "a.csv"))
     assert [item.line for item in found] == list(range(1, len(rest) + 3))
@@ -286,7 +273,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize("kept", KEPT, ids=["plain", "quoted", "in two lines"])
-def test_one_limit_for_all_records(kept: bytes) -> None:
+def test_one_limit_for_all_records(kept):
     """A record may have MAX_RECORD_BYTES, on any number of lines, and not a byte more."""
     [item, after] = read(kept + b"\nb,c")
     assert isinstance(item, Record)
@@ -299,7 +286,7 @@ def test_one_limit_for_all_records(kept: bytes) -> None:
 
 
 @pytest.mark.parametrize("task", ["text_classification", "tabular", "declared"])
-def test_a_long_text_is_taken_by_every_task(task: str, tmp_path: Path) -> None:
+def test_a_long_text_is_taken_by_every_task(task, tmp_path):
     """Python's own limit of 131,072 characters for a field does not apply."""
     text = "Good. " * 25_000
     options = {"task": task}
@@ -319,7 +306,7 @@ def test_a_long_text_is_taken_by_every_task(task: str, tmp_path: Path) -> None:
 # --- every format goes through it -------------------------------------------------------------
 
 # by task: the rows of a file
-FORMATS: dict[str, list[list[str]]] = {
+FORMATS = {
     "image_classification": [["image_uri", "label"], ["a, b.jpg", "cat"], ["c;d.jpg", 'a "dog"']],
     "object_detection": [
         ["TRAIN", "a,b.jpg", "cat", ".1", ".2", "", "", ".5", ".6", "", ""],
@@ -341,7 +328,7 @@ DIALECTS = {
 }
 
 
-def rows_of(path: Path, task: str) -> list[Any]:
+def rows_of(path, task):
     schema = json.dumps({"n": "int", "s": "text"}) if task == "declared" else ""
     file = ImportFile(str(path))
     found = detect([file], ConvertOptions(task=task, schema=schema))
@@ -350,7 +337,7 @@ def rows_of(path: Path, task: str) -> list[Any]:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("task", FORMATS)
-def test_every_format_reads_every_dialect(task: str, dialect: str, tmp_path: Path) -> None:
+def test_every_format_reads_every_dialect(task, dialect, tmp_path):
     """The rows and their line numbers are the same as from a file with commas."""
     plain, other = tmp_path / "a.csv", tmp_path / "b.csv"
     plain.write_bytes(written(FORMATS[task], lineterminator="\n"))
@@ -368,7 +355,7 @@ def test_every_format_reads_every_dialect(task: str, dialect: str, tmp_path: Pat
 
 @pytest.mark.parametrize(("delimiter", "name"), DELIMITERS.items(), ids=DELIMITERS.values())
 @pytest.mark.parametrize("task", ["text_classification", "tabular", "declared"])
-def test_the_separator_is_shown(delimiter: str, name: str, task: str, tmp_path: Path) -> None:
+def test_the_separator_is_shown(delimiter, name, task, tmp_path):
     """The detected separator is in the summary, in words, and in its JSON."""
     path = tmp_path / "a.csv"
     path.write_bytes(written([["text", "label"], ["a b", "x"], ["c", "y"]], delimiter=delimiter))
@@ -390,7 +377,7 @@ PARSERS = {
 
 
 @pytest.mark.parametrize("name", PARSERS)
-def test_one_set_of_messages(name: str) -> None:
+def test_one_set_of_messages(name):
     """All readers have the same messages for a broken line."""
     parse_lines, task = PARSERS[name]
     lines = [b"a,b", b"TEST,\xff", b"TEST,\0", b"TEST," + b"x" * MAX_RECORD_BYTES]
@@ -403,7 +390,7 @@ def test_one_set_of_messages(name: str) -> None:
     ]
 
 
-def test_blanks_before_the_fields_of_a_table(tmp_path: Path) -> None:
+def test_blanks_before_the_fields_of_a_table(tmp_path):
     """Names and values have no leading blanks, even in a repeated header; quotes keep them."""
     path = tmp_path / "a.csv"
     path.write_text('age, job,kind\n39, nurse,a\nage,  job, kind\n40, "a, b",b\n41," c",a\n')
@@ -424,7 +411,7 @@ def test_blanks_before_the_fields_of_a_table(tmp_path: Path) -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(FIELDS, min_size=2, max_size=4))
-def test_a_written_record_is_read_as_it_was(fields: list[str]) -> None:
+def test_a_written_record_is_read_as_it_was(fields):
     """The record of a DataFrame's row keeps the blanks of its values."""
     line = csv_line(fields)
     assert next(read_fields(io.StringIO(line, newline="\n"))) == fields
@@ -432,7 +419,7 @@ def test_a_written_record_is_read_as_it_was(fields: list[str]) -> None:
     assert [column[0].as_py() or "" for column in columns] == fields
 
 
-def test_a_declared_table_skips_what_is_no_row() -> None:
+def test_a_declared_table_skips_what_is_no_row():
     """Lines of empty fields and repeated headers are skipped, as in every other format."""
     task = Declared(Schema({"a": "text", "b": "label"}))
     lines = [b"a,b", b"x,y", b",,", b"a, b", b'"p', b'q",z']
@@ -441,8 +428,7 @@ def test_a_declared_table_skips_what_is_no_row() -> None:
     assert [(type(item), item.line) for item in found] == [(Row, 2), (Row, 5)]
 
 
-def test_a_line_inside_quotes_names_no_list(tmp_path: Path) -> None:
-    """Only a record names a list of videos."""
+def test_a_line_inside_quotes_names_no_list(tmp_path):
     (tmp_path / "list.csv").write_text("a.mp4,run,0,1\n")
     path = tmp_path / "all.csv"
     path.write_text('TRAIN,b.mp4,run,0,1\nTEST,"c\nlist.csv\n.mp4",run,0,1\n')
@@ -451,7 +437,7 @@ def test_a_line_inside_quotes_names_no_list(tmp_path: Path) -> None:
     assert [file.path for file in found] == [str(path)]
 
 
-def test_quotes_in_tabs_do_not_join_rows(tmp_path: Path) -> None:
+def test_quotes_in_tabs_do_not_join_rows(tmp_path):
     """In a .tsv without quoting, a quote that another row closes rejects these rows: no text."""
     path = tmp_path / "train.tsv"
     rows = [f"A good film, number {number}.\tpos" for number in range(9)]
@@ -462,7 +448,7 @@ def test_quotes_in_tabs_do_not_join_rows(tmp_path: Path) -> None:
     assert {item.line for item in found if isinstance(item, Reject)} == {10, 11, 12}
 
 
-def test_padded_lines_of_a_table(tmp_path: Path) -> None:
+def test_padded_lines_of_a_table(tmp_path):
     """Empty fields behind the last column are no column, in the header and in rows."""
     for header, row in (("a,b,", "1,x,"), ("a,b", "2,y,,"), ("a,b,,", "3,z"), ("a,b,", '4,"z",')):
         (tmp_path / "a.csv").write_text(f"{header}\n" + f"{row}\n" * 3)

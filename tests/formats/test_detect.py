@@ -1,10 +1,6 @@
 """Detection of the task and the columns of import files, and conflicts that stop the run."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -14,9 +10,9 @@ from recordgen.cli import main
 from recordgen.console.summaries import detection_lines
 from recordgen.conversion.api import make_options
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats.detect import Detection, detect, detect_frame
+from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.preview import PreviewRow, preview_files
+from recordgen.formats.preview import preview_files
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.samples import Samples
 from recordgen.formats.source import open_source
@@ -25,14 +21,14 @@ from recordgen.options import ConvertOptions
 pytestmark = pytest.mark.once
 
 
-def found(folder: Path, name: str, lines: str, **options: Any) -> Detection:
+def found(folder, name, lines, **options):
     """Write an import file and return its detection."""
     path = folder / name
     path.write_text(lines, encoding="utf-8")
     return detect([ImportFile(str(path))], ConvertOptions(**options))
 
 
-def first_row(folder: Path, name: str, options: ConvertOptions) -> PreviewRow:
+def first_row(folder, name, options):
     return preview_files([ImportFile(str(folder / name))], options, Samples())[0]
 
 
@@ -136,11 +132,11 @@ CSV = [
 
 
 @pytest.mark.parametrize(("lines", "task", "reason"), CSV)
-def test_lines_of_csv_tell_their_task(lines: str, task: str, reason: str, tmp_path: Path) -> None:
+def test_lines_of_csv_tell_their_task(lines, task, reason, tmp_path):
     check_finding(tmp_path, "a.csv", lines, task, reason)
 
 
-def check_finding(folder: Path, name: str, lines: str, task: str, reason: str) -> None:
+def check_finding(folder, name, lines, task, reason):
     finding = found(folder, name, lines, seed=3)
     decided = ConvertOptions(
         seed=3,
@@ -201,7 +197,7 @@ JSONL = [
 
 
 @pytest.mark.parametrize(("line", "task", "reason"), JSONL)
-def test_keys_of_jsonl_tell_their_task(line: str, task: str, reason: str, tmp_path: Path) -> None:
+def test_keys_of_jsonl_tell_their_task(line, task, reason, tmp_path):
     check_finding(tmp_path, "a.jsonl", f"{line}\n", task, reason)
 
 
@@ -214,13 +210,11 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("name", "line", "input_format"), NAMES)
-def test_names_and_first_lines_tell_the_format(
-    name: str, line: str, input_format: str, tmp_path: Path
-) -> None:
+def test_names_and_first_lines_tell_the_format(name, line, input_format, tmp_path):
     assert found(tmp_path, name, line).options.format == input_format
 
 
-def test_sentences_are_told_by_their_name(tmp_path: Path) -> None:
+def test_sentences_are_told_by_their_name(tmp_path):
     (tmp_path / "labels.txt").write_text("O O")
     finding = found(tmp_path, "sentences.txt", "Good bye")
     assert (finding.options.task, finding.options.format) == ("text_entities", "iob")
@@ -253,9 +247,7 @@ MIXED = [
 
 
 @pytest.mark.parametrize(("name", "lines", "one", "other"), MIXED)
-def test_two_tasks_in_a_file_are_both_shown(
-    name: str, lines: str, one: str, other: str, tmp_path: Path
-) -> None:
+def test_two_tasks_in_a_file_are_both_shown(name, lines, one, other, tmp_path):
     with pytest.raises(UsageError, match="may have more than one task") as caught:
         found(tmp_path, name, lines)
     assert f"{one}: {tmp_path / name}:" in str(caught.value)
@@ -276,7 +268,7 @@ SPLIT_LAST = "a.jpg,cat,TRAIN\nb.jpg,dog,TRAIN\nc.jpg,cat,TEST\n"
 
 # lines of a file, error message, options that settle the conflict, and then task, split, subject
 # and labels of the first row
-STOPS: list[tuple[str, str, dict[str, str], str]] = [
+STOPS = [
     (
         SPLIT,
         r"column 2 holds words of ML_USE .* --columns path=1,split=2,label=3",
@@ -491,9 +483,7 @@ STOPS: list[tuple[str, str, dict[str, str], str]] = [
 
 
 @pytest.mark.parametrize(("lines", "message", "settled", "row"), STOPS)
-def test_conflicts_stop_until_an_option_settles_them(
-    lines: str, message: str, settled: dict[str, str], row: str, tmp_path: Path
-) -> None:
+def test_conflicts_stop_until_an_option_settles_them(lines, message, settled, row, tmp_path):
     """The run stops without guessing, shows rows, and reads them correctly with the option."""
     with pytest.raises(UsageError, match=f"(?s){message}") as caught:
         found(tmp_path, "a.csv", lines)
@@ -512,9 +502,7 @@ def test_conflicts_stop_until_an_option_settles_them(
         ("foto,kind\na.jpg,cat\nb.jpg,dog\n", "path=1,label=2"),
     ],
 )
-def test_numbers_of_columns_do_not_say_that_there_is_no_header(
-    lines: str, columns: str, tmp_path: Path
-) -> None:
+def test_numbers_of_columns_do_not_say_that_there_is_no_header(lines, columns, tmp_path):
     """A first line that reads as a header stops the run until --columns header=decides."""
     with pytest.raises(UsageError, match="this line may be a header"):
         found(tmp_path, "a.csv", lines, columns=columns)
@@ -524,7 +512,7 @@ def test_numbers_of_columns_do_not_say_that_there_is_no_header(
         assert first.where == f"{tmp_path / 'a.csv'}:{line}"
 
 
-def test_a_task_does_not_name_the_split(tmp_path: Path) -> None:
+def test_a_task_does_not_name_the_split(tmp_path):
     """A column of ML_USE words next to labels stops the run even if the task is given."""
     path = tmp_path / "a.csv"
     path.write_text(SPLIT)
@@ -543,7 +531,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("lines", "message"), REFUSED)
-def test_what_is_no_import_file_is_refused(lines: str, message: str, tmp_path: Path) -> None:
+def test_what_is_no_import_file_is_refused(lines, message, tmp_path):
     """Files of other programs are errors with a remedy; they are never converted as they are."""
     with pytest.raises(SourceError, match=rf"a\.csv{message}"):
         found(tmp_path, "a.csv", lines)
@@ -558,7 +546,7 @@ AUTOML = (
 )
 
 # file name, lines, options, task, columns as shown, first row
-COLUMNS: list[tuple[str, str, dict[str, str], str, dict[str, str], tuple[str, str, str | None]]] = [
+COLUMNS = [
     (
         "a.csv",
         IMAGES,
@@ -650,7 +638,7 @@ COLUMNS: list[tuple[str, str, dict[str, str], str, dict[str, str], tuple[str, st
 ]
 
 
-def test_numbers_of_columns_that_the_first_line_lacks(tmp_path: Path) -> None:
+def test_numbers_of_columns_that_the_first_line_lacks(tmp_path):
     """Every line has a path, so that its column must be there; later lines may have more labels."""
     lines = "a.jpg,cat\nb.jpg,cat,dog\n"
     task = "image_multi_label"
@@ -662,15 +650,7 @@ def test_numbers_of_columns_that_the_first_line_lacks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "lines", "options", "task", "columns", "row"), COLUMNS)
-def test_columns_say_what_a_file_holds(
-    name: str,
-    lines: str,
-    options: dict[str, str],
-    task: str,
-    columns: dict[str, str],
-    row: tuple[str, str, str | None],
-    tmp_path: Path,
-) -> None:
+def test_columns_say_what_a_file_holds(name, lines, options, task, columns, row, tmp_path):
     """Columns are given by name, number or key, for every task; the detection shows their roles."""
     finding = found(tmp_path, name, lines, **options)
     assert (finding.options.task, dict(finding.columns)) == (task, columns)
@@ -679,7 +659,7 @@ def test_columns_say_what_a_file_holds(
 
 
 # lines, options, error message
-WRONG: list[tuple[str, dict[str, str], str]] = [
+WRONG = [
     (
         IMAGES,
         {"columns": "path=pick"},
@@ -706,15 +686,13 @@ WRONG: list[tuple[str, dict[str, str], str]] = [
 
 
 @pytest.mark.parametrize(("lines", "options", "message"), WRONG)
-def test_columns_that_cannot_be_meant(
-    lines: str, options: dict[str, str], message: str, tmp_path: Path
-) -> None:
+def test_columns_that_cannot_be_meant(lines, options, message, tmp_path):
     """A wrong name is an error that lists the existing columns and suggests the most similar."""
     with pytest.raises(UsageError, match=message):
         found(tmp_path, "a.jsonl" if lines == AUTOML else "a.csv", lines, **options)
 
 
-def test_other_objects_are_refused(tmp_path: Path) -> None:
+def test_other_objects_are_refused(tmp_path):
     """A file whose objects have no known key is an error; a single such line is a mistake."""
     other = '{"my_row": {"id": 1}, "projects": {}}'
     with pytest.raises(SourceError, match=r"a\.ndjson:2: no line has .* \(this line has my_row, p"):
@@ -723,8 +701,7 @@ def test_other_objects_are_refused(tmp_path: Path) -> None:
     assert found(tmp_path, "a.jsonl", f"{other}\n{line}").options.task == "text_classification"
 
 
-def test_whole_numbers_may_be_sentiments_or_classes(tmp_path: Path) -> None:
-    """Whole numbers are sentiments, with a hint about classes; with words, the run stops."""
+def test_whole_numbers_may_be_sentiments_or_classes(tmp_path):
     lines = "TRAIN,Good and cheap,2\nBad and dear,0\nSo so\n"
     finding = found(tmp_path, "a.csv", lines)
     assert finding.options.task == "text_sentiment"
@@ -740,7 +717,7 @@ def test_whole_numbers_may_be_sentiments_or_classes(tmp_path: Path) -> None:
         detect(files, ConvertOptions())
 
 
-def test_one_line_of_another_task_is_a_mistake(tmp_path: Path) -> None:
+def test_one_line_of_another_task_is_a_mistake(tmp_path):
     """A single line of another task among ten is malformed; two such lines are a conflict."""
     lines, odd = "a.jpg,cat\nb.jpg,dog\n" * 5, "Good and cheap,praise\n"
     assert found(tmp_path, "a.csv", lines + odd).options.task == "image_classification"
@@ -748,7 +725,7 @@ def test_one_line_of_another_task_is_a_mistake(tmp_path: Path) -> None:
         found(tmp_path, "b.csv", lines + odd * 2)
 
 
-def test_options_of_tables_say_that_it_is_one(tmp_path: Path) -> None:
+def test_options_of_tables_say_that_it_is_one(tmp_path):
     lines = "text,y\nGood and cheap,1\n"
     finding = found(tmp_path, "a.csv", lines, columns="target=y")
     assert (finding.options.task, finding.reason) == ("tabular", "columns target=y is given")
@@ -756,16 +733,14 @@ def test_options_of_tables_say_that_it_is_one(tmp_path: Path) -> None:
         found(tmp_path, "a.csv", lines, columns="target=y", task="image_classification")
 
 
-def test_texts_without_annotations_do_not_count(tmp_path: Path) -> None:
+def test_texts_without_annotations_do_not_count(tmp_path):
     """One line with entities decides the task if the other lines have no annotations."""
     lines = ['{"textContent": "a"}'] * 9
     lines.append('{"textContent": "b", "textSegmentAnnotations": [{"displayName": "x"}]}')
     assert found(tmp_path, "a.jsonl", "\n".join(lines)).options.task == "text_entities"
 
 
-def test_the_preview_is_always_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_preview_is_always_printed(tmp_path, capsys, caplog):
     """Convert, check and dry run print the detection and three rows, as text and as JSON."""
     path = tmp_path / "a.csv"
     path.write_text("note,kind\nSo good,praise\nSo bad,blame\nSo so,blame\nFine,praise\n")
@@ -810,9 +785,7 @@ TABLES = [
 
 
 @pytest.mark.parametrize(("header", "options", "columns"), TABLES)
-def test_types_and_prediction_of_tables_are_printed(
-    header: str, options: dict[str, Any], columns: str, tmp_path: Path
-) -> None:
+def test_types_and_prediction_of_tables_are_printed(header, options, columns, tmp_path):
     """Inferred and declared columns are shown in the same words, and what the target asks for."""
     lines = [*filter(None, [header]), "1.5,TRAIN,a", "2,TEST,b"]
     shown = detection_lines(found(tmp_path, "a.csv", "\n".join(lines) + "\n", **options))
@@ -822,7 +795,7 @@ def test_types_and_prediction_of_tables_are_printed(
 
 
 # columns of a frame, task
-TOLD: list[tuple[dict[str, list[object]], str]] = [
+TOLD = [
     ({"text": ["a"], "label": ["x"]}, "text_classification"),
     ({"review": ["a"], "label": [["x", "y"]]}, "text_multi_label"),
     ({"text": ["a"], "label_1": ["x"], "label_2": ["y"]}, "text_multi_label"),
@@ -833,13 +806,13 @@ TOLD: list[tuple[dict[str, list[object]], str]] = [
 
 
 @pytest.mark.parametrize(("cells", "task"), TOLD)
-def test_frames_tell_their_task(cells: dict[str, list[object]], task: str) -> None:
+def test_frames_tell_their_task(cells, task):
     """A column of texts means texts unless another names files; the labels decide the task."""
     assert detect_frame(pd.DataFrame(cells), ConvertOptions()).options.task == task
 
 
 # columns of a frame, options, task, annotation of the first row
-FRAMES: list[tuple[dict[str, list[object]], dict[str, object], str, str]] = [
+FRAMES = [
     (
         {"pic": ["1.jpg", "2.jpg"], "kind": ["cat", "dog"], "label": [1, 2]},
         {"columns": {"path": "pic", "label": "kind"}},
@@ -862,16 +835,14 @@ FRAMES: list[tuple[dict[str, list[object]], dict[str, object], str, str]] = [
 
 
 @pytest.mark.parametrize(("cells", "options", "task", "annotation"), FRAMES)
-def test_columns_of_a_frame(
-    cells: dict[str, list[object]], options: dict[str, object], task: str, annotation: str
-) -> None:
+def test_columns_of_a_frame(cells, options, task, annotation):
     """The columns of a DataFrame are given by name, including columns with lists of labels."""
     opened, decided = open_source(pd.DataFrame(cells), make_options(options))
     assert opened.detection is not None
     assert (decided.task, opened.detection.rows[0].annotation) == (task, annotation)
 
 
-def test_frames_stop_as_files_do() -> None:
+def test_frames_stop_as_files_do():
     """A conflict in a DataFrame is an error that names the option that settles it."""
     frame = pd.DataFrame({"image_uri": ["1.jpg", "2.jpg"], "label": ["train", "test"]})
     with pytest.raises(UsageError, match=r"all labels are words of ML_USE .* task='image_class"):
@@ -910,9 +881,7 @@ PHOTOS = "".join(f"{n}.jpg,{'cat' if n % 2 else 'dog'}\n" for n in range(12))
     ],
 )
 @pytest.mark.parametrize("task", ["auto", "given"])
-def test_the_reader_obeys_the_header_that_was_detected(
-    text: str, columns: str, task: str, tmp_path: Path
-) -> None:
+def test_the_reader_obeys_the_header_that_was_detected(text, columns, task, tmp_path):
     """A header with a known name is no example, also if columns are given by number."""
     path = tmp_path / "a.csv"
     path.write_text(text)
@@ -929,13 +898,13 @@ def test_the_reader_obeys_the_header_that_was_detected(
     assert list(RowReader(decided).read(ImportFile(str(path)))) == rows
 
 
-def test_a_label_may_be_a_known_name(tmp_path: Path) -> None:
+def test_a_label_may_be_a_known_name(tmp_path):
     """A first row with a path is no header, although its label is the word "label"."""
     given = {"columns": "path=1,label=2"}
     assert found(tmp_path, "a.csv", "1.jpg,label\n2.jpg,image\n", **given).header is False
 
 
-def test_integer_classes_below_a_header_stay_integers(tmp_path: Path) -> None:
+def test_integer_classes_below_a_header_stay_integers(tmp_path):
     """The header adds no class, so labels keep their numbers."""
     (tmp_path / "a.csv").write_text(REVIEWS)
     result = recordgen.convert(
@@ -955,18 +924,18 @@ def test_integer_classes_below_a_header_stay_integers(tmp_path: Path) -> None:
         'Image URI,labels\n""\n"",""\n',
     ],
 )
-def test_odd_files_stop_with_a_message(text: str, tmp_path: Path) -> None:
+def test_odd_files_stop_with_a_message(text, tmp_path):
     """Splits after the label, and a first line shorter than the column of paths, are no crash."""
     with pytest.raises((UsageError, SourceError), match=r"header|split"):
         found(tmp_path, "a.csv", text)
 
 
-def test_a_file_of_one_line_with_numbers(tmp_path: Path) -> None:
+def test_a_file_of_one_line_with_numbers(tmp_path):
     """A single line has no lines below it that could show that it is a header."""
     assert found(tmp_path, "a.csv", "0,1,\n", task="image_classification").header is False
 
 
-def test_the_reader_obeys_the_decision_about_the_first_line(tmp_path: Path) -> None:
+def test_the_reader_obeys_the_decision_about_the_first_line(tmp_path):
     """Names of columns in a line that detection takes for a row do not cost the row."""
     path = tmp_path / "a.csv"
     path.write_text("set,Image URI,clas;Validation,my photo 0.jpg,do\n,,\n")

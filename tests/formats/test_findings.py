@@ -1,13 +1,10 @@
 """findings.jsonl: boxes, tags and spans that were changed or dropped, with their lines."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -30,14 +27,14 @@ MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 
 
-def findings_in(output: Path) -> list[dict[str, Any]]:
+def findings_in(output):
     """Return the lines of an output's findings.jsonl, or none if there is no such file."""
     path = output / "findings.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 @pytest.fixture
-def lines(make_images: MakeImages) -> list[str]:
+def lines(make_images):
     """Rows of four images: one box clipped, one empty, one kept, and a reject."""
     a, b, c, d = make_images(4)
     return [
@@ -54,7 +51,7 @@ EMPTY = "the box 0.3,0.3,0.3,0.6 of 'dog' is empty; it was dropped"
 POINT = "the box 0.1,0.2,0.1,0.2 of 'cat' is empty; it was dropped"
 
 
-def expected(source: str, lines: list[str], offset: int = 0) -> list[dict[str, Any]]:
+def expected(source, lines, offset=0):
     """Return the findings about :func:`lines`; their first line is ``offset`` + 1."""
     found = [
         (1, "boxes_clipped", CLIPPED),
@@ -73,9 +70,7 @@ def expected(source: str, lines: list[str], offset: int = 0) -> list[dict[str, A
     ]
 
 
-def test_convert_says_which_boxes(
-    lines: list[str], make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_convert_says_which_boxes(lines, make_csv, tmp_path, capsys):
     """Findings have file, line, image, box and reason; all are listed; the summary has the path."""
     source, output = make_csv(lines), tmp_path / "out"
     assert main(["convert", source, str(output), "-q", "--max-reject-fraction=.5"]) == 0
@@ -91,9 +86,7 @@ def test_convert_says_which_boxes(
     assert "findings" not in capsys.readouterr().out
 
 
-def test_check_says_which_boxes(
-    lines: list[str], make_csv: MakeCsv, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_says_which_boxes(lines, make_csv, capsys):
     """check lists them after the rejects, as JSON with the same fields, and names no output."""
     source = make_csv(lines)
     main(["check", source, "-q"])
@@ -107,9 +100,7 @@ def test_check_says_which_boxes(
     assert recordgen.plan(source).adjusted == {"boxes_clipped": 1, "boxes_dropped": 2}
 
 
-def test_messages_name_what_is_there(
-    make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_messages_name_what_is_there(make_csv, tmp_path, capsys):
     """For many classes, convert refers to the dataset.json that it wrote, check to an option."""
     source = make_csv(f"TRAIN,{n}.mp4,class{n:02d},0,1" for n in range(25))
     output = tmp_path / "out"
@@ -121,10 +112,10 @@ def test_messages_name_what_is_there(
     assert (output / "dataset.json").exists()
 
 
-def test_appended_runs_and_data_frames(lines: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_appended_runs_and_data_frames(lines, make_csv, tmp_path):
     """The file has findings of all runs, by import file and line; files read again occur once."""
     output = tmp_path / "out"
-    options: dict[str, Any] = {"max_reject_fraction": 0.5}
+    options = {"max_reject_fraction": 0.5}
     b = make_csv(["", *lines], "b.csv")
     a = make_csv(lines[:1], "a.csv")
     first = recordgen.convert(b, output, **options)
@@ -151,9 +142,7 @@ def test_appended_runs_and_data_frames(lines: list[str], make_csv: MakeCsv, tmp_
     assert recordgen.convert(frame, tmp_path / "frame", resume=True, **options).unchanged
 
 
-def test_order_does_not_depend_on_how_rows_are_read(
-    lines: list[str], make_csv: MakeCsv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_order_does_not_depend_on_how_rows_are_read(lines, make_csv, tmp_path, monkeypatch):
     """Several files and workers, few findings at a time: the same lines, by file, line and box."""
     image = lines[0].split(",")[1]
     names = []
@@ -171,9 +160,7 @@ def test_order_does_not_depend_on_how_rows_are_read(
     assert (tmp_path / "parts/findings.jsonl").read_bytes() == whole
 
 
-def test_memory_does_not_grow_with_findings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_does_not_grow_with_findings(tmp_path, monkeypatch):
     """Findings are kept in files while rows are read, and read back one file at a time."""
     run = conversion(task="object_detection")
     monkeypatch.setattr(steps, "FINDINGS_AT_ONCE", 500)
@@ -184,12 +171,12 @@ def test_memory_does_not_grow_with_findings(
         step.begin(lambda amounts: None)
         rows = (Finding("a.csv", n, f"{n}.jpg", "boxes_dropped", POINT) for n in range(many))
         tracemalloc.start()
-        files: list[str] = []
-        adjusted: Counter[str] = Counter()
+        files = []
+        adjusted = Counter()
         for _, part in step.process(rows):
             adjusted.update(part.adjusted)
             files += [item.file for item in part.findings]
-        plan = StagedPlan({}, None, 0, 0, 0, {}, 0, 0, (), tuple(files))  # type: ignore[arg-type]
+        plan = StagedPlan({}, None, 0, 0, 0, {}, 0, 0, (), tuple(files))
         assert sum(item.line for item in staging.read_findings(plan)) == sum(range(many))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
@@ -217,7 +204,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("files", "code", "message"), OTHERS)
-def test_other_tasks(files: dict[str, str], code: str, message: str, tmp_path: Path) -> None:
+def test_other_tasks(files, code, message, tmp_path):
     """Everything that is counted as adjusted is listed."""
     for name, content in files.items():
         (tmp_path / name).write_text(content)
@@ -230,7 +217,7 @@ def test_other_tasks(files: dict[str, str], code: str, message: str, tmp_path: P
     assert found["uri"].startswith("sha256://")
 
 
-def test_a_reject_has_no_findings(tmp_path: Path) -> None:
+def test_a_reject_has_no_findings(tmp_path):
     """Changes in a rejected row do not count for the next row."""
     box = {"displayName": "cat", "xMin": 0.5, "yMin": 0.5, "xMax": 0.5, "yMax": 0.6}
     rows = [[box, {**box, "xMin": "x"}], [{**box, "xMax": 0.7}]]

@@ -1,14 +1,10 @@
 """Files and folders in other tools' formats are errors with a remedy, in every command."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
 import tarfile
 import zipfile
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -16,36 +12,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen.core.records import RECORDS
-from recordgen.core.rows.row import Row
 from recordgen.errors import SourceError
 from recordgen.formats.detect import detect
 from recordgen.formats.foreign_formats import of_file
-from recordgen.formats.import_file import ImportFile, find_import_files
+from recordgen.formats.import_file import find_import_files
 from recordgen.formats.json_items import key_paths
 from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
-from recordgen.rejects import OddLine, Reject
+from recordgen.rejects import OddLine
 
 pytestmark = pytest.mark.once
 
 BOXES = "filename,width,height,class,xmin,ymin,xmax,ymax"
 
 
-def as_json(value: Any, indent: int | None = None) -> bytes:
+def as_json(value, indent=None):
     return json.dumps(value, indent=indent).encode()
 
 
-def as_frame(**columns: Any) -> pd.DataFrame:
+def as_frame(**columns):
     return pd.DataFrame(columns)
 
 
-def in_memory(write: Any) -> bytes:
+def in_memory(write):
     file = io.BytesIO()
     write(file)
     return file.getvalue()
 
 
-def zipped(file: io.BytesIO, *names: str) -> None:
+def zipped(file, *names):
     with zipfile.ZipFile(file, "w") as archive:
         for name in names:
             # At 7:48 the time in the header is a ">", like the end of a tag.
@@ -53,7 +48,7 @@ def zipped(file: io.BytesIO, *names: str) -> None:
             archive.writestr(info, "TRAIN,a.jpg,cat\n")
 
 
-def in_tar(file: io.BytesIO, mode: str) -> None:
+def in_tar(file, mode):
     with tarfile.open(fileobj=file, mode=mode) as archive:
         archive.addfile(tarfile.TarInfo("photos/a.jpg"))
 
@@ -150,7 +145,7 @@ OPEN_IMAGES_LABELS = (
 TFRECORDS = b"".join(b"".join(RECORDS.frame([b"an example"])) for _ in range(3))
 
 # file, content, name of the format, words of the remedy
-FILES: list[tuple[str, bytes, str, str]] = [
+FILES = [
     ("a.txt", b"0 0.5 0.5 .25 1\n1 0.4 0.4 0.1 0.1\n", "YOLO labels", "pass its folder"),
     ("a.xml", b"<?xml version='1.0'?><catalog/>", "XML", "write a CSV or JSONL file"),
     (
@@ -199,11 +194,11 @@ FILES: list[tuple[str, bytes, str, str]] = [
 ]
 
 
-def read(files: list[ImportFile]) -> list[Row | Reject]:
+def read(files):
     return list(RowReader(detect(files, ConvertOptions()).options).read_all(files))
 
 
-def refusal(source: Path) -> str:
+def refusal(source):
     """Return the message of the error that a file or folder causes."""
     files = find_import_files(str(source))
     with pytest.raises(SourceError) as caught:
@@ -216,7 +211,7 @@ def refusal(source: Path) -> str:
     FILES,
     ids=[f"{name} {kind}" for name, _, kind, _ in FILES],
 )
-def test_files_are_named(name: str, data: bytes, format_: str, remedy: str, tmp_path: Path) -> None:
+def test_files_are_named(name, data, format_, remedy, tmp_path):
     """The error names the file, its format and the remedy."""
     path = tmp_path / name
     path.write_bytes(data)
@@ -229,7 +224,7 @@ def test_files_are_named(name: str, data: bytes, format_: str, remedy: str, tmp_
 IMAGES = {"images/a.jpg": b"", "images/b.jpg": b""}
 
 # files of a folder, name of the format, file that shows it
-FOLDERS: list[tuple[dict[str, bytes], str, str]] = [
+FOLDERS = [
     ({"JPEGImages/a.jpg": b"", "JPEGImages/b.jpg": b""}, "Pascal VOC", "JPEGImages/a.jpg"),
     ({"VOCdevkit/VOC2012/JPEGImages/a.jpg": b""}, "Pascal VOC", "VOC2012/JPEGImages/a.jpg"),
     ({**IMAGES, "labels/a.txt": b"0 .5 .5 .2 .2\n"}, "YOLO labels", "labels/a.txt"),
@@ -248,7 +243,7 @@ FOLDERS: list[tuple[dict[str, bytes], str, str]] = [
 ]
 
 
-def write(root: Path, files: dict[str, bytes]) -> Path:
+def write(root, files):
     for name, data in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(data)
@@ -256,9 +251,7 @@ def write(root: Path, files: dict[str, bytes]) -> Path:
 
 
 @pytest.mark.parametrize(("files", "format_", "evidence"), FOLDERS)
-def test_folders_are_named(
-    files: dict[str, bytes], format_: str, evidence: str, tmp_path: Path
-) -> None:
+def test_folders_are_named(files, format_, evidence, tmp_path):
     """A folder is recognised by its listing, or by its first JSON document."""
     message = refusal(write(tmp_path, files))
     assert message.startswith(f"{tmp_path}/: this looks like {format_} (")
@@ -266,7 +259,7 @@ def test_folders_are_named(
 
 
 # other files that a folder of images by label may contain
-PLAIN_FOLDERS: list[dict[str, bytes]] = [
+PLAIN_FOLDERS = [
     {"cat/a.jpg": b"", "dog/a.jpg": b"", "dog/a.txt": b"a caption"},
     {"bottles/a.jpg": b"", "labels/b.jpg": b""},
     {"cat/a.jpg": b"", "about.json": b'{"license": "CC", "images": 2}'},
@@ -275,7 +268,7 @@ PLAIN_FOLDERS: list[dict[str, bytes]] = [
 
 
 @pytest.mark.parametrize("files", PLAIN_FOLDERS)
-def test_folders_of_images_stay(files: dict[str, bytes], tmp_path: Path) -> None:
+def test_folders_of_images_stay(files, tmp_path):
     """Other files among images do not make a foreign format."""
     found = find_import_files(str(write(tmp_path, files)))
     rows = [item for item in read(found) if not isinstance(item, OddLine)]
@@ -293,7 +286,7 @@ IMPORT_FILES = [
 
 
 @pytest.mark.parametrize(("name", "data"), IMPORT_FILES)
-def test_import_files_stay(name: str, data: bytes, tmp_path: Path) -> None:
+def test_import_files_stay(name, data, tmp_path):
     """An import file is read, whatever its texts and its additional keys are."""
     (tmp_path / name).write_bytes(data)
     assert read(find_import_files(str(tmp_path / name)))
@@ -311,13 +304,13 @@ KEYS = [
 
 
 @pytest.mark.parametrize(("text", "keys"), KEYS)
-def test_key_paths(text: str, keys: set[str]) -> None:
+def test_key_paths(text, keys):
     """The keys of the first value are found as far as the text goes; texts are never keys."""
     assert key_paths(text) == keys
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes(data: bytes) -> None:
+def test_any_bytes(data):
     """Arbitrary bytes cause no error."""
     for begin in (b"", b"{", b"[{", b"<?xml", b"\x1f\x8b\x08\x00"):
         of_file(begin + data)

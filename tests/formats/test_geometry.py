@@ -1,9 +1,5 @@
 """Columns of boxes, masks and points are read, or refused by name: never ignored."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from recordgen.errors import UsageError
@@ -38,14 +34,14 @@ REFUSED = [
 ]
 
 
-def options_of(folder: Path, header: str, line: str, **options: str) -> ConvertOptions:
+def options_of(folder, header, line, **options):
     lines = [header, *(line.format(i=number) for number in range(5))]
     (folder / "a.csv").write_text("\n".join(lines) + "\n")
     return detect([ImportFile(str(folder / "a.csv"))], ConvertOptions(**options)).options
 
 
 @pytest.mark.parametrize(("header", "line", "names"), REFUSED)
-def test_geometry_is_refused_by_name(header: str, line: str, names: str, tmp_path: Path) -> None:
+def test_geometry_is_refused_by_name(header, line, names, tmp_path):
     """The message names exactly the columns that would be lost, and its remedy works."""
     with pytest.raises(UsageError) as caught:
         options_of(tmp_path, header, line)
@@ -70,8 +66,7 @@ def test_geometry_is_refused_by_name(header: str, line: str, names: str, tmp_pat
         ("image,label,note", '{i}.jpg,cat,"1 of 2, seen"'),
     ],
 )
-def test_other_columns_are_ignored(header: str, line: str, tmp_path: Path) -> None:
-    """Columns without geometry stay ignored."""
+def test_other_columns_are_ignored(header, line, tmp_path):
     assert options_of(tmp_path, header, line).task == "image_classification"
 
 
@@ -83,9 +78,7 @@ def test_other_columns_are_ignored(header: str, line: str, tmp_path: Path) -> No
         ("mask", "masks/{i}.png", "mask"),
     ],
 )
-def test_geometry_beside_boxes_is_refused(
-    more: str, value: str, names: str, tmp_path: Path
-) -> None:
+def test_geometry_beside_boxes_is_refused(more, value, names, tmp_path):
     """Object detection reads two corners and nothing else."""
     header, line = f"image,label,x1,y1,x2,y2,{more}", "{i}.jpg,cat,.1,.2,.5,.6," + value
     with pytest.raises(UsageError, match=f": {names};") as caught:
@@ -97,7 +90,7 @@ def test_geometry_beside_boxes_is_refused(
 @pytest.mark.parametrize(
     "header", ["image,label,xtl,ytl,xbr,ybr", "image,label,topX,topY,bottomX,bottomY"]
 )
-def test_corners_of_other_tools_are_read(header: str, tmp_path: Path) -> None:
+def test_corners_of_other_tools_are_read(header, tmp_path):
     """CVAT's and Azure's names of corners are boxes."""
     options = options_of(tmp_path, header, "{i}.jpg,cat,.1,.2,.5,.6")
     assert options.task == "object_detection"
@@ -121,6 +114,6 @@ def test_corners_of_other_tools_are_read(header: str, tmp_path: Path) -> None:
         ("1" * 100_000 + "x", False),
     ],
 )
-def test_lists_of_numbers(text: str, is_list: bool) -> None:
+def test_lists_of_numbers(text, is_list):
     """Numbers in brackets, or three without, are a list."""
     assert is_list_of_numbers(text) is is_list

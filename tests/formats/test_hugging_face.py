@@ -2,8 +2,6 @@
 
 import json
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,17 +9,16 @@ import recordgen
 from recordgen.errors import RecordgenError, SourceError
 from tests.conftest import stored_examples
 from tests.formats.boxes import boxes_of
-from tests.formats.conftest import MakePictures
 
 
-def write(path: Path, *records: dict[str, Any]) -> Path:
+def write(path, *records):
     """Write lines of JSON, and return the folder ``in``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path
 
 
-def labels_of(output: Path) -> dict[str, tuple[str, list[str]]]:
+def labels_of(output):
     """Return the split and the labels of each image."""
     return {
         example["image/source_id"][0].decode(): (
@@ -32,7 +29,7 @@ def labels_of(output: Path) -> dict[str, tuple[str, list[str]]]:
     }
 
 
-def test_labels_of_two_splits(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_labels_of_two_splits(tmp_path, make_pictures):
     """Names of folders are splits; numbers stay numbers."""
     make_pictures("train/a.png", "train/b.png", "test/c.png")
     for split, names in (("train", "ab"), ("test", "c")):
@@ -52,7 +49,7 @@ def test_labels_of_two_splits(tmp_path: Path, make_pictures: MakePictures) -> No
     }
 
 
-def test_csv_and_lists(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_csv_and_lists(tmp_path, make_pictures):
     """A CSV has one label; a list of JSON has several."""
     make_pictures("a.png", "b.png")
     (tmp_path / "in/metadata.csv").write_text("file_name,label\na.png,cat\nb.png,\n")
@@ -65,7 +62,7 @@ def test_csv_and_lists(tmp_path: Path, make_pictures: MakePictures) -> None:
     assert labels_of(tmp_path / "two")["a.png"][1] == ["cat", "dog"]
 
 
-def test_boxes(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_boxes(tmp_path, make_pictures):
     """Objects are COCO's boxes in pixels, of the size that the image has."""
     make_pictures("train/a.png", size=(80, 40))
     objects = {"bbox": [[8, 4, 8, 4], [0, 0, 80, 40]], "categories": [1, 0]}
@@ -87,9 +84,7 @@ UNCLEAR = [
 
 
 @pytest.mark.parametrize(("record", "words"), UNCLEAR)
-def test_columns_that_are_unclear_stop(
-    record: dict[str, Any], words: str, tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_columns_that_are_unclear_stop(record, words, tmp_path, make_pictures):
     """Nothing is guessed, and the remedy works."""
     make_pictures("a.png")
     path = write(tmp_path / "in/metadata.jsonl", {"file_name": "a.png", **record})
@@ -103,9 +98,7 @@ def test_columns_that_are_unclear_stop(
     assert plan.rows == 1
 
 
-def test_an_image_of_another_split_is_no_substitute(
-    tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_an_image_of_another_split_is_no_substitute(tmp_path, make_pictures):
     """Paths are exact: the image of this name in test must not become one of train."""
     make_pictures("train/a.png", "test/b.png")
     records = ({"file_name": f"{name}.png", "label": "cat"} for name in "ab")
@@ -115,7 +108,7 @@ def test_an_image_of_another_split_is_no_substitute(
     assert list(labels_of(tmp_path / "out")) == ["train/a.png"]
 
 
-def test_a_head_that_is_no_csv(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_a_head_that_is_no_csv(tmp_path, make_pictures):
     """Python 3.10 does not read NUL in a CSV, later ones do: no version raises csv.Error."""
     make_pictures("cat/a.png")
     (tmp_path / "in/metadata.csv").write_bytes(b"file_name,label\n\0,\0\n")
@@ -123,7 +116,7 @@ def test_a_head_that_is_no_csv(tmp_path: Path, make_pictures: MakePictures) -> N
         recordgen.plan(str(tmp_path / "in"))
 
 
-def test_bad_lines_are_rejects(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_bad_lines_are_rejects(tmp_path, make_pictures):
     """Each names its line."""
     make_pictures("a.png", "b.png")
     path = write(

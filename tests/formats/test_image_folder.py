@@ -1,9 +1,5 @@
 """Folders of images: which folders are splits or classes, and which files are no images."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from PIL import Image
 
@@ -22,16 +18,14 @@ from recordgen.tasks import ImageClassification
 pytestmark = pytest.mark.once
 
 
-def folder(root: Path, *names: str) -> str:
+def folder(root, *names):
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"")
     return f"{root}/"
 
 
-def read(
-    root: str, adjusted: Adjustments | None = None
-) -> list[tuple[str, str | None, str | None]]:
+def read(root, adjusted=None):
     rows = list(read_folder(Listing(root), ImageClassification(), adjusted or Adjustments()))
     assert [row.line for row in rows] == list(range(1, len(rows) + 1))
     return [(row.uri, row.split, row.annotation) for row in rows if isinstance(row, Row)]
@@ -113,12 +107,7 @@ UNDERSTOOD = [
 
 
 @pytest.mark.parametrize(("names", "rows", "roles"), UNDERSTOOD)
-def test_splits_and_containers_are_no_classes(
-    names: list[str],
-    rows: list[tuple[str | None, str | None]],
-    roles: dict[str, str],
-    tmp_path: Path,
-) -> None:
+def test_splits_and_containers_are_no_classes(names, rows, roles, tmp_path):
     """Folders that name a split or images in general give no class, and are named as such."""
     root = folder(tmp_path, *names)
     assert [row[1:] for row in read(root)] == rows
@@ -153,7 +142,7 @@ WITH_IMPORT_FILES = [
 
 
 @pytest.mark.parametrize(("names", "named"), WITH_IMPORT_FILES)
-def test_an_import_file_beside_images_stops(names: list[str], named: str, tmp_path: Path) -> None:
+def test_an_import_file_beside_images_stops(names, named, tmp_path):
     """A file that may hold the labels is never skipped, except in the folder of a class."""
     with pytest.raises(SourceError, match=f"contains the import file {named}"):
         read(folder(tmp_path / "one", *names))
@@ -177,8 +166,8 @@ BESIDE_CLASSES = [
 
 @pytest.mark.parametrize(("name", "text", "is_import_file"), BESIDE_CLASSES)
 def test_a_csv_beside_classes_stops_only_if_it_names_their_images(
-    name: str, text: str, is_import_file: bool, tmp_path: Path
-) -> None:
+    name, text, is_import_file, tmp_path
+):
     """Training history beside folders of classes is skipped; another source of labels is not."""
     root = folder(tmp_path, "train/cat/1.jpg", "test/cat/2.jpg", name)
     (tmp_path / name).write_text(text)
@@ -193,7 +182,7 @@ def test_a_csv_beside_classes_stops_only_if_it_names_their_images(
 
 
 @pytest.mark.parametrize("mask", ["a (1)_mask.png", "a (1)_mask_1.png", "a (1)-segmentation.png"])
-def test_masks_beside_their_images_stop(mask: str, tmp_path: Path) -> None:
+def test_masks_beside_their_images_stop(mask, tmp_path):
     """A mask in the folder of its image is no image of that class."""
     with pytest.raises(SourceError, match="has the name of a mask"):
         read(folder(tmp_path, "b/a (1).png", f"b/{mask}"))
@@ -201,7 +190,7 @@ def test_masks_beside_their_images_stop(mask: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("names", "named"), REFUSED)
-def test_masks_and_mixed_folders_stop(names: list[str], named: list[str], tmp_path: Path) -> None:
+def test_masks_and_mixed_folders_stop(names, named, tmp_path):
     """Masks, and images beside classes, are no classes: the run stops and names both."""
     with pytest.raises(SourceError) as caught:
         read(folder(tmp_path, *names))
@@ -209,7 +198,7 @@ def test_masks_and_mixed_folders_stop(names: list[str], named: list[str], tmp_pa
         assert repr(name) in str(caught.value)
 
 
-def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path: Path) -> None:
+def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path):
     """Well-known files of other kinds are one finding; files that may be images stay rows."""
     junk = ["README.md", "LICENSE", "cat/Thumbs.db", "cat/desktop.ini", "cat/1.txt", "dog/2.json"]
     junk += ["__MACOSX/cat/3.jpg", "checkpoints/4.jpg"]
@@ -225,20 +214,20 @@ def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["pos/1.txt", "old/dataset.json"])
-def test_a_folder_without_images_says_what_is_there(name: str, tmp_path: Path) -> None:
+def test_a_folder_without_images_says_what_is_there(name, tmp_path):
     """A folder of texts, or one that holds only an output, is an error that names a file."""
     with pytest.raises(SourceError, match=f"no image in this folder, only .*{name[:3]}"):
         read(folder(tmp_path, name))
 
 
-def photos(root: Path, *names: str) -> Path:
+def photos(root, *names):
     for number, name in enumerate(names):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (32, 32), (number * 9, 90, 200)).save(root / name)
     return root
 
 
-def test_an_output_is_never_among_its_sources(tmp_path: Path) -> None:
+def test_an_output_is_never_among_its_sources(tmp_path):
     """An output in a source folder, and a source in the output, are refused before any write."""
     root = photos(tmp_path / "photos", "cat/1.jpg", "dog/2.jpg")
     (tmp_path / "link").symlink_to(root)
@@ -265,7 +254,7 @@ def test_an_output_is_never_among_its_sources(tmp_path: Path) -> None:
     assert result.dataset.lint["SKIPPED"] == 1
 
 
-def test_urls_of_outputs_are_compared(tmp_path: Path) -> None:
+def test_urls_of_outputs_are_compared(tmp_path):
     """A prefix of a bucket is a folder; a longer name beside it is not inside it."""
     assert is_inside("GS://b/photos/out", "gs://b/photos/")
     assert is_inside("gs://b/photos", "gs://b/photos/")
@@ -274,8 +263,7 @@ def test_urls_of_outputs_are_compared(tmp_path: Path) -> None:
     assert is_inside(str(tmp_path), "/")
 
 
-def test_findings_of_a_folder_name_files(tmp_path: Path) -> None:
-    """Rejects and findings name the file of a folder, not its position among the files."""
+def test_findings_of_a_folder_name_files(tmp_path):
     root = photos(tmp_path / "photos", "cat/1.jpg", "cat/2.jpg")
     (root / "dog").mkdir()
     (root / "dog/copy.jpg").write_bytes((root / "cat/1.jpg").read_bytes())
@@ -295,7 +283,7 @@ def test_findings_of_a_folder_name_files(tmp_path: Path) -> None:
     assert str(whole) == "photos/: SKIPPED text"
 
 
-def test_images_without_folders_of_classes_name_the_remedy(tmp_path: Path) -> None:
+def test_images_without_folders_of_classes_name_the_remedy(tmp_path):
     """The labels of a folder are its folders, so the message speaks of these."""
     source = photos(tmp_path, "train/cat.0.jpg", "train/dog.0.jpg")
     with pytest.raises(DataError, match="folder of its name"):

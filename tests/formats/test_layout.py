@@ -1,7 +1,5 @@
 """The separator of a CSV file, and errors about the file as a whole."""
 
-from __future__ import annotations
-
 import csv
 import io
 
@@ -18,13 +16,13 @@ pytestmark = pytest.mark.once
 TEXTS = ["Good, and cheap; really", "It came late", "Bad; and dear", "Never again", "So, so"]
 
 
-def written(rows: list[list[str]], separator: str) -> str:
+def written(rows, separator):
     out = io.StringIO()
     csv.writer(out, delimiter=separator).writerows(rows)
     return out.getvalue()
 
 
-def layout(data: str | bytes) -> tuple[str, list[bytes]]:
+def layout(data):
     raw = data.encode() if isinstance(data, str) else data
     delimiter, lines = read_layout(raw.split(b"\n"), "a.csv")
     return delimiter, list(lines)
@@ -50,13 +48,13 @@ SEPARATED = [
 
 
 @pytest.mark.parametrize(("data", "name"), SEPARATED)
-def test_separators_are_detected(data: str, name: str) -> None:
+def test_separators_are_detected(data, name):
     """Semicolons and tabs are detected, even if fields contain commas."""
     assert DELIMITERS[layout(data)[0]] == name
 
 
 # a file that is not a CSV of rows, error message
-OTHERS: list[tuple[str | bytes, str]] = [
+OTHERS = [
     ("TRAIN,a.jpg,cat\n".encode("utf-16"), "a.csv: this file is UTF-16; save it as CSV UTF-8"),
     ("a.jpg,cat\rb.jpg,dog\r", "a.csv:1: lines must end with LF or CR LF"),
     ("sep=|\r\na.jpg|cat", r"a.csv:1: .* \(got '\|' in Excel's sep= line\); save the file"),
@@ -67,7 +65,7 @@ OTHERS: list[tuple[str | bytes, str]] = [
 
 
 @pytest.mark.parametrize(("data", "message"), OTHERS)
-def test_other_files_are_named(data: str | bytes, message: str) -> None:
+def test_other_files_are_named(data, message):
     """A file of a spreadsheet or another tool is one error, not a reject per line."""
     with pytest.raises(SourceError, match=message):
         layout(data)
@@ -96,7 +94,7 @@ COMMAS = [
 
 
 @pytest.mark.parametrize("data", COMMAS)
-def test_other_signs_may_be_in_fields(data: str) -> None:
+def test_other_signs_may_be_in_fields(data):
     """If commas separate fields, all lines are returned unchanged."""
     assert layout(data) == (",", data.encode().split(b"\n"))
 
@@ -106,7 +104,7 @@ FIELDS = st.text(st.sampled_from("ab ;,\t\"'"), max_size=8)
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=8))
-def test_what_is_quoted_does_not_separate(rows: list[tuple[str, str]]) -> None:
+def test_what_is_quoted_does_not_separate(rows):
     """Quoted fields are separated by commas, whatever the fields contain."""
     out = io.StringIO()
     csv.writer(out, quoting=csv.QUOTE_ALL).writerows(rows)

@@ -1,7 +1,6 @@
 """Files of labels that are links, pipes or loops."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,6 @@ from recordgen.errors import SourceError
 from recordgen.formats.import_file import find_import_files
 from recordgen.kubeflow.convert import runner_factory
 from recordgen.options import ConvertOptions
-from tests.formats.conftest import MakePictures
 from tests.formats.test_pascal_voc import document
 
 YOLO = {"data.yaml": "train: images\nnames: [cat]\n", "labels/b.txt": "0 0.5 0.5 1 1\n"}
@@ -29,9 +27,7 @@ LINKS = [
 
 
 @pytest.mark.parametrize(("link", "files", "source"), LINKS)
-def test_links_out_of_the_folder_in_a_step(
-    link: str, files: dict[str, str], source: str, tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_links_out_of_the_folder_in_a_step(link, files, source, tmp_path, make_pictures):
     """A pipeline step must not show lines of files that the author of the folder cannot read."""
     root = _written(tmp_path, files, make_pictures)
     secret = tmp_path / "secret"
@@ -45,7 +41,7 @@ def test_links_out_of_the_folder_in_a_step(
 
 
 @pytest.mark.parametrize("name", ["a.json", "labels/a.txt"])
-def test_pipes(name: str, tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_pipes(name, tmp_path, make_pictures):
     """A run must not wait for a pipe."""
     root = _written(tmp_path, YOLO, make_pictures)
     os.mkfifo(root / name)
@@ -53,7 +49,7 @@ def test_pipes(name: str, tmp_path: Path, make_pictures: MakePictures) -> None:
         recordgen.plan(str(root))
 
 
-def test_links_to_each_other(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_links_to_each_other(tmp_path, make_pictures):
     """Two folders with two links to each other have 2**40 paths."""
     root = _written(tmp_path, YOLO, make_pictures)
     for one, other in ("xy", "yx"):
@@ -64,7 +60,7 @@ def test_links_to_each_other(tmp_path: Path, make_pictures: MakePictures) -> Non
         recordgen.plan(str(root))
 
 
-def _written(folder: Path, files: dict[str, str], make_pictures: MakePictures) -> Path:
+def _written(folder, files, make_pictures):
     """Write files and the images ``a.jpg`` and ``b.jpg``, and return their folder."""
     make_pictures("images/a.jpg", "images/b.jpg")
     for name, text in files.items():

@@ -1,9 +1,5 @@
 """Missing files, unreadable rows and slips in paths: the message ends in what helps."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 import recordgen
@@ -20,7 +16,7 @@ from recordgen.rejects import Reject
 pytestmark = pytest.mark.once
 
 
-def hint(folder: Path, files: list[str], *uris: str) -> str:
+def hint(folder, files, *uris):
     """Return the hint for rows of ``labels.csv`` that name missing files."""
     for name in files:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -42,12 +38,12 @@ def hint(folder: Path, files: list[str], *uris: str) -> str:
         ("images/1.jpg", "images\\1.jpg"),
     ],
 )
-def test_a_file_of_that_name_is_named(file: str, uri: str, tmp_path: Path) -> None:
+def test_a_file_of_that_name_is_named(file, uri, tmp_path):
     """Folder, suffix or letter case of a path may be wrong."""
     assert f"{uri} may be {file}" in hint(tmp_path, [file], uri)
 
 
-def test_two_candidates_are_no_hint(tmp_path: Path) -> None:
+def test_two_candidates_are_no_hint(tmp_path):
     """With two files of that name, or none, there is nothing to say."""
     assert hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg") == ""
     assert hint(tmp_path / "x", ["a/1.jpg", "b/1.png"], "1.jpg")  # only one has the whole name
@@ -56,7 +52,7 @@ def test_two_candidates_are_no_hint(tmp_path: Path) -> None:
     assert missing_hint([elsewhere]) == ""
 
 
-def test_a_run_ends_with_the_hint(tmp_path: Path) -> None:
+def test_a_run_ends_with_the_hint(tmp_path):
     """A thousand missing files need one listing, and the error counts those that it found."""
     lists = []
     for number in range(1000):
@@ -82,7 +78,7 @@ def test_a_run_ends_with_the_hint(tmp_path: Path) -> None:
         ("images/1.jpg", ""),
     ],
 )
-def test_slips_in_paths(path: str, words: str) -> None:
+def test_slips_in_paths(path, words):
     """A path that cannot be meant as written gets a hint."""
     found = storage.slip_hint(path)
     assert words in found
@@ -102,7 +98,7 @@ def test_slips_in_paths(path: str, words: str) -> None:
         ("\u3053\u306e\u3048\u3044\u304c\u306f\u304a\u3082\u3057\u308d\u3044\n", "cp932", "CP932"),
     ],
 )
-def test_no_row_is_utf8(text: str, encoding: str, name: str, tmp_path: Path) -> None:
+def test_no_row_is_utf8(text, encoding, name, tmp_path):
     """If no row is readable, the error names the likely encoding, with a header and without."""
     assert likely_encoding(text.encode(encoding)) == name
     path = tmp_path / "a.csv"
@@ -114,7 +110,7 @@ def test_no_row_is_utf8(text: str, encoding: str, name: str, tmp_path: Path) -> 
         recordgen.convert(path, tmp_path / "out")
 
 
-def test_quotes_behind_backslashes(tmp_path: Path) -> None:
+def test_quotes_behind_backslashes(tmp_path):
     """A file whose quotes are escaped by backslashes is told so."""
     path = tmp_path / "a.csv"
     path.write_text("text,label\n" + '"She said \\"no\\", and left",x\n' * 3)
@@ -122,7 +118,7 @@ def test_quotes_behind_backslashes(tmp_path: Path) -> None:
         detect([ImportFile(str(path))], ConvertOptions())
 
 
-def test_pointers_and_pages_are_named(tmp_path: Path) -> None:
+def test_pointers_and_pages_are_named(tmp_path):
     """Git LFS's pointers and web pages, as payloads and as import files."""
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n"
     assert "git lfs pull" in kind_of(pointer.encode())
@@ -132,7 +128,6 @@ def test_pointers_and_pages_are_named(tmp_path: Path) -> None:
         detect([ImportFile(str(tmp_path / "a.csv"))], ConvertOptions())
 
 
-def test_labels_beside_images_are_no_images(tmp_path: Path) -> None:
-    """The labels of an image have its name, but cannot be the image."""
+def test_labels_beside_images_are_no_images(tmp_path):
     assert hint(tmp_path, ["a.xml"], "a.jpg") == ""
     assert "b.png" in hint(tmp_path, ["b.xml", "b.png"], "b.jpg")

@@ -1,10 +1,6 @@
 """Offsets of entities in characters, UTF-16 code units and bytes."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -21,7 +17,7 @@ from tests.conftest import stored_examples
 pytestmark = pytest.mark.outside
 
 #: The offset of a character in each unit, counted by Python's encoders.
-UNITS: Mapping[str, Callable[[str, int], int]] = {
+UNITS = {
     "codepoints": lambda text, place: place,
     "utf16": lambda text, place: len(text[:place].encode("utf-16-le")) // 2,
     "bytes": lambda text, place: len(text[:place].encode()),
@@ -30,11 +26,11 @@ TEXTS = ["🎉 Anna flew to York", "👍👍 Anna ate", "Größe: Anna flew", "A
 NAMES = ("Anna", "York")
 
 
-def line(text: str, unit: str, *, older: bool = False) -> str:
+def line(text, unit, *, older=False):
     spans = [(text.index(name), text.index(name) + len(name)) for name in NAMES if name in text]
     places = [[UNITS[unit](text, place) for place in span] for span in spans]
     if older:
-        items: list[object] = [
+        items = [
             {
                 "text_extraction": {"text_segment": {"start_offset": start, "end_offset": end}},
                 "display_name": "x",
@@ -48,7 +44,7 @@ def line(text: str, unit: str, *, older: bool = False) -> str:
 
 @pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("unit", UNITS)
-def test_another_unit_stops_until_it_is_given(unit: str, older: bool, tmp_path: Path) -> None:
+def test_another_unit_stops_until_it_is_given(unit, older, tmp_path):
     """The default reads characters only if the spans do; the named unit reads the right words."""
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(line(text, unit, older=older) for text in TEXTS))
@@ -56,7 +52,7 @@ def test_another_unit_stops_until_it_is_given(unit: str, older: bool, tmp_path: 
         with pytest.raises(UsageError, match=f"offsets={unit}', or"):
             recordgen.plan(path)
     options = {} if unit == "codepoints" else {"columns": f"offsets={unit}"}
-    result = recordgen.check(path, **options)  # type: ignore[arg-type]
+    result = recordgen.check(path, **options)
     assert not result.rejects
     assert not result.dataset.rows.adjusted
     assert result.dataset.options["columns"] == options.get("columns", "")
@@ -67,7 +63,7 @@ def test_another_unit_stops_until_it_is_given(unit: str, older: bool, tmp_path: 
         assert [text[start:end] for start, end, _ in spans] == [n for n in NAMES if n in text]
 
 
-def test_a_few_cut_words_are_no_evidence(tmp_path: Path) -> None:
+def test_a_few_cut_words_are_no_evidence(tmp_path):
     """Spans that cut words in every unit, or only a few in characters, do not stop the run."""
     good = [line(text, "codepoints") for text in TEXTS]
     odd = json.dumps(
@@ -86,7 +82,7 @@ def test_a_few_cut_words_are_no_evidence(tmp_path: Path) -> None:
         recordgen.plan([tmp_path / "a.jsonl", tmp_path / "c.jsonl"])
 
 
-def test_texts_in_files_have_the_unit_too(tmp_path: Path) -> None:
+def test_texts_in_files_have_the_unit_too(tmp_path):
     """Offsets in a text file are converted when the file is read."""
     (tmp_path / "1.txt").write_text(TEXTS[0])
     record = json.loads(line(TEXTS[0], "utf16"))
@@ -99,7 +95,7 @@ def test_texts_in_files_have_the_unit_too(tmp_path: Path) -> None:
     assert [TEXTS[0][start:end] for start, end in places] == ["Anna", "York"]
 
 
-def test_offsets_within_a_character() -> None:
+def test_offsets_within_a_character():
     """An offset between the units of one character, or after the text, is an error."""
     for start, end, unit in [(1, 4, "utf16"), (0, 1, "utf16"), (2, 5, "bytes"), (0, 99, "utf16")]:
         with pytest.raises(TagError):
@@ -107,7 +103,7 @@ def test_offsets_within_a_character() -> None:
     assert in_codepoints("🎉 ab", [Span(3, 5, "x")], "utf16") == [Span(2, 4, "x")]
 
 
-def test_offsets_are_for_entities(tmp_path: Path) -> None:
+def test_offsets_are_for_entities(tmp_path):
     """The option is refused where it would do nothing."""
     (tmp_path / "a.csv").write_text("a.jpg,cat\n")
     (tmp_path / "sentences.txt").write_text("Anna flew\n")

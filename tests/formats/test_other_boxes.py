@@ -3,19 +3,17 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import recordgen
 from recordgen.errors import SourceError
 from tests.formats.boxes import boxes_of
-from tests.formats.conftest import MakePictures
 
 Write = Callable[[Path], None]
 
 
-def cvat(root: Path, *, shapes: str = "") -> None:
+def cvat(root, *, shapes=""):
     """Write CVAT's XML of two images."""
     labels = "<labels><label><name>dog</name></label><label><name>cat</name></label></labels>"
     (root / "annotations.xml").write_text(
@@ -29,7 +27,7 @@ def cvat(root: Path, *, shapes: str = "") -> None:
     )
 
 
-def labelme(root: Path, *, shapes: Any = ()) -> None:
+def labelme(root, *, shapes=()):
     """Write LabelMe's JSON of two images."""
     rectangle = {"label": "cat", "shape_type": "rectangle", "points": [[8, 10], [4, 5]]}
     polygon = {"label": "dog", "points": [[4, 5], [8, 5], [6, 10]]}
@@ -40,7 +38,7 @@ def labelme(root: Path, *, shapes: Any = ()) -> None:
     (root / "sub/b.json").write_text(json.dumps(second))
 
 
-def create_ml(root: Path, *, shapes: Any = ()) -> None:
+def create_ml(root, *, shapes=()):
     """Write Create ML's JSON of two images."""
     box = {"x": 6, "y": 7.5, "width": 4, "height": 5}
     both = [{"label": label, "coordinates": box} for label in ("cat", "dog")]
@@ -56,9 +54,7 @@ FORMATS = [(cvat, "cvat", 1, 0), (labelme, "labelme", 0, 1), (create_ml, "create
 
 
 @pytest.mark.parametrize(("write", "name", "cat", "dog"), FORMATS)
-def test_boxes(
-    write: Write, name: str, cat: int, dog: int, tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_boxes(write, name, cat, dog, tmp_path, make_pictures):
     """Rectangles and polygons become shares; an image without objects stays."""
     make_pictures("a.png", "sub/b.png")
     write(tmp_path / "in")
@@ -72,7 +68,7 @@ def test_boxes(
 
 HUGE = 10**400  # more than a float holds
 
-BAD: list[tuple[Any, Any]] = [
+BAD = [
     (cvat, "<points label='cat' points='1,2'/>"),
     (cvat, "<box label='cat' xtl='x' ytl='5' xbr='8' ybr='10'/>"),
     (cvat, "<box label='cat' xtl='1' ytl='5' xbr='8' ybr='10' rotation='30'/>"),
@@ -94,10 +90,7 @@ BAD: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("write", "shapes"), BAD)
-def test_an_object_without_a_box_rejects_its_image(
-    write: Any, shapes: Any, tmp_path: Path, make_pictures: MakePictures
-) -> None:
-    """The other image stays."""
+def test_an_object_without_a_box_rejects_its_image(write, shapes, tmp_path, make_pictures):
     make_pictures("a.png", "sub/b.png")
     write(tmp_path / "in", shapes=shapes)
     result = recordgen.convert(str(tmp_path / "in"), tmp_path / "out", max_reject_fraction=1)
@@ -105,7 +98,7 @@ def test_an_object_without_a_box_rejects_its_image(
     assert list(boxes_of(tmp_path / "out")) == ["a.png"]
 
 
-def test_circles_and_ellipses(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_circles_and_ellipses(tmp_path, make_pictures):
     """Their boxes enclose them."""
     make_pictures("a.png", "sub/b.png")
     circle = {"label": "cat", "shape_type": "circle", "points": [[20, 10], [20, 15]]}
@@ -120,7 +113,7 @@ def test_circles_and_ellipses(tmp_path: Path, make_pictures: MakePictures) -> No
     assert boxes_of(tmp_path / "out2")["sub/b.png"][1] == [("cat", 1, [0.375, 0.25, 0.625, 0.75])]
 
 
-def test_videos_of_cvat_stop(tmp_path: Path) -> None:
+def test_videos_of_cvat_stop(tmp_path):
     """Tracks are not images."""
     path = tmp_path / "annotations.xml"
     path.write_text("<annotations><meta></meta><track id='0' label='cat'></track></annotations>")
@@ -137,7 +130,7 @@ def test_videos_of_cvat_stop(tmp_path: Path) -> None:
         "<annotations><meta><label></meta><image name='a'/></annotations>",
     ],
 )
-def test_damaged_xml(text: str, tmp_path: Path) -> None:
+def test_damaged_xml(text, tmp_path):
     """A cut document, and one with a DOCTYPE, are errors with the path."""
     path = tmp_path / "annotations.xml"
     path.write_text(text)

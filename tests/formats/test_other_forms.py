@@ -1,9 +1,6 @@
 """Forms of rows that other tools write are refused by name, before a row is read wrongly."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -128,7 +125,7 @@ REFUSED = {
 }
 
 
-def refusal(folder: Path, name: str, header: str, line: str, **options: str) -> str:
+def refusal(folder, name, header, line, **options):
     lines = [header] if header else []
     lines += [line.format(i=number) for number in range(ROWS)]
     (folder / name).write_text("\n".join(lines) + "\n")
@@ -138,15 +135,13 @@ def refusal(folder: Path, name: str, header: str, line: str, **options: str) -> 
 
 
 @pytest.mark.parametrize(("name", "header", "line", "words"), REFUSED.values(), ids=REFUSED.keys())
-def test_other_forms_are_refused_by_name(
-    name: str, header: str, line: str, words: str, tmp_path: Path
-) -> None:
+def test_other_forms_are_refused_by_name(name, header, line, words, tmp_path):
     """No row of another form becomes an example with exit 0."""
     assert re.search(words, refusal(tmp_path, name, header, line))
 
 
 @pytest.mark.parametrize("name", ["MovieLens", "MovieLens' titles", "paths and ::", "ARFF"])
-def test_a_table_has_these_separators_neither(name: str, tmp_path: Path) -> None:
+def test_a_table_has_these_separators_neither(name, tmp_path):
     """The task that reads any columns does not read a whole line as one."""
     file, header, line, words = REFUSED[name]
     assert re.search(words, refusal(tmp_path, file, header, line, task="tabular"))
@@ -168,9 +163,7 @@ NUMBERED = [
 
 
 @pytest.mark.parametrize(("name", "header", "line", "column"), NUMBERED)
-def test_numbers_of_splits_are_neither_labels_nor_features(
-    name: str, header: str, line: str, column: str, tmp_path: Path
-) -> None:
+def test_numbers_of_splits_are_neither_labels_nor_features(name, header, line, column, tmp_path):
     """A split of the user's own is not lost without a word, nor does a model see it."""
     rows = [line.format(i=number, d=number % 3) for number in range(ROWS)]
     (tmp_path / name).write_text("\n".join([header, *rows]) + "\n")
@@ -182,7 +175,7 @@ def test_numbers_of_splits_are_neither_labels_nor_features(
         detect(files, ConvertOptions())
 
 
-def test_a_column_of_folds_may_be_ignored_or_group(tmp_path: Path) -> None:
+def test_a_column_of_folds_may_be_ignored_or_group(tmp_path):
     """The options that name the columns, or the group, say what the numbers mean."""
     rows = [f"{number}.jpg,{number % 3},cat" for number in range(ROWS)]
     (tmp_path / "a.csv").write_text("\n".join(["filename,fold,label", *rows]) + "\n")
@@ -191,7 +184,7 @@ def test_a_column_of_folds_may_be_ignored_or_group(tmp_path: Path) -> None:
         assert detect(files, ConvertOptions(**options)).options.task == "image_classification"
 
 
-def test_numbered_splits_of_a_frame_and_of_objects(tmp_path: Path) -> None:
+def test_numbered_splits_of_a_frame_and_of_objects(tmp_path):
     """DataFrames and JSON Lines are checked as CSV files are."""
     frame = pd.DataFrame({"text": ["Good, and cheap."] * 3, "label": [*"abb"], "fold": [0, 1, 2]})
     with pytest.raises(RecordgenError, match="column 'fold' names splits"):
@@ -216,9 +209,7 @@ def test_numbered_splits_of_a_frame_and_of_objects(tmp_path: Path) -> None:
         ("a.csv", "f,l", "{i}.jpg,cat|dog\nx{i}.jpg,dog|owl", "path=f,label=l", "joined by"),
     ],
 )
-def test_named_columns_are_checked_too(
-    name: str, header: str, line: str, columns: str, words: str, tmp_path: Path
-) -> None:
+def test_named_columns_are_checked_too(name, header, line, columns, words, tmp_path):
     """Naming the column of labels does not make flags and spans classes."""
     assert words in refusal(tmp_path, name, header, line, columns=columns)
 
@@ -242,9 +233,7 @@ LIKELY = [
 
 
 @pytest.mark.parametrize(("header", "line", "label"), LIKELY)
-def test_a_suggested_column_is_likely_to_hold_labels(
-    header: str, line: str, label: str, tmp_path: Path
-) -> None:
+def test_a_suggested_column_is_likely_to_hold_labels(header, line, label, tmp_path):
     """Who follows the message does not train on numbers of patients or on dates."""
     rows = [line.format(i=number + 10, d=number % 2) for number in range(ROWS)]
     (tmp_path / "a.csv").write_text("\n".join([header, *rows]) + "\n")
@@ -252,7 +241,7 @@ def test_a_suggested_column_is_likely_to_hold_labels(
         detect([ImportFile(str(tmp_path / "a.csv"))], ConvertOptions())
 
 
-def test_one_hot_lists_of_a_frame_are_refused() -> None:
+def test_one_hot_lists_of_a_frame_are_refused():
     """A list of 0 and 1 in a column of labels is not the labels 0 and 1."""
     frame = pd.DataFrame({"image_uri": ["a.jpg"] * 3, "label": [[1, 0], [0, 1], [1, 1]]})
     with pytest.raises(RecordgenError, match="label hold 0 and 1"):
@@ -283,7 +272,7 @@ def test_one_hot_lists_of_a_frame_are_refused() -> None:
         ("a.csv", "1.jpg,cat\n2.jpg,(other)\n3.jpg,dog\n4.jpg,owl\n"),
     ],
 )
-def test_usual_rows_are_read(name: str, text: str, tmp_path: Path) -> None:
+def test_usual_rows_are_read(name, text, tmp_path):
     """Rows that resemble these forms are read."""
     (tmp_path / name).write_text(text)
     file = ImportFile(str(tmp_path / name))
@@ -292,7 +281,7 @@ def test_usual_rows_are_read(name: str, text: str, tmp_path: Path) -> None:
     assert len(rows) == text.count("\n") - bool(found.header)
 
 
-def test_tabs_separate_a_file_of_that_name(tmp_path: Path) -> None:
+def test_tabs_separate_a_file_of_that_name(tmp_path):
     """A comma in each text of a .tsv does not divide it."""
     (tmp_path / "a.tsv").write_text("Good, and cheap.\tpraise\nBad, and dear.\tblame\n")
     assert detect([ImportFile(str(tmp_path / "a.tsv"))], ConvertOptions()).delimiter == "\t"

@@ -2,7 +2,6 @@
 
 import json
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from xml.dom import minidom
@@ -22,8 +21,6 @@ from recordgen.tasks.object_detection.annotation import Boxes
 WIDTH, HEIGHT = 64, 48
 NAMES = ["cat", "a dog", "owl & mouse", "été"]
 
-# Documents need no images: rows are read before any image is opened.
-Found = dict[str, list[tuple[str, list[float]]]]
 
 share = st.floats(0.01, 0.49).map(lambda value: round(value, 6))
 #: number of a class; center and half of the sides, in shares of the image
@@ -33,13 +30,13 @@ line_end = st.sampled_from(["\n", "\r\n"])
 fast = settings(max_examples=40, deadline=None)
 
 
-def corners(box: tuple[int, float, float, float, float]) -> tuple[float, float, float, float]:
+def corners(box):
     """Return corners within the image: the center is at least as far from the edge as 0.25."""
     _, x, y, width, height = box
     return x + 0.25 - width / 2, y + 0.25 - height / 2, x + 0.25 + width / 2, y + 0.25 + height / 2
 
 
-def read(root: Path) -> Found:
+def read(root):
     """Return the boxes of each image as Recordgen reads them."""
     found = detect([ImportFile(f"{root}/")], ConvertOptions())
     rows = RowReader(found.options).read_all(found.files)
@@ -52,7 +49,7 @@ def read(root: Path) -> Found:
     }
 
 
-def check(ours: Found, theirs: Found) -> None:
+def check(ours, theirs):
     """Check that two readers have the same boxes, up to repeated ones."""
     assert ours.keys() == theirs.keys()
     for name, found in ours.items():
@@ -61,7 +58,7 @@ def check(ours: Found, theirs: Found) -> None:
         assert all(any(each == other for other in found) for each in rest)
 
 
-def write(root: Path, files: Mapping[str, str]) -> None:
+def write(root, files):
     """Write text files."""
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -87,8 +84,8 @@ def test_yolo(content: dict[str, Any], end: str, has_bom: bool) -> None:
         check(read(root), _theirs_of_yolo(root))
 
 
-def _theirs_of_yolo(root: Path) -> Found:
-    found: Found = {}
+def _theirs_of_yolo(root):
+    found = {}
     for path in (root / "labels").iterdir():
         found[path.stem] = []
         for line in path.read_text("utf-8-sig").split("\n"):
@@ -128,14 +125,14 @@ def test_pascal_voc(content: dict[str, Any], is_challenge: bool) -> None:
         check(read(root), _theirs_of_voc(root, shift))
 
 
-def _theirs_of_voc(root: Path, shift: int) -> Found:
-    found: Found = {}
+def _theirs_of_voc(root, shift):
+    found = {}
     for path in (root / "Annotations").iterdir():
         found[path.stem] = []
         for item in minidom.parse(str(path)).getElementsByTagName("object"):
 
-            def text(tag: str, item: minidom.Element = item) -> str:
-                return item.getElementsByTagName(tag)[0].firstChild.data.strip()  # type: ignore[union-attr]
+            def text(tag, item=item):
+                return item.getElementsByTagName(tag)[0].firstChild.data.strip()
 
             left, top = float(text("xmin")) - shift, float(text("ymin")) - shift
             right, bottom = float(text("xmax")), float(text("ymax"))
@@ -163,7 +160,7 @@ def test_coco(content: dict[str, Any], keys: list[str], random: Any) -> None:
         if not annotations:
             return
         random.shuffle(annotations)
-        values: dict[str, Any] = {
+        values = {
             "images": [
                 {"id": own, "file_name": f"{name}.jpg", "width": WIDTH, "height": HEIGHT}
                 for name, own in of_image.items()
@@ -181,7 +178,7 @@ def test_coco(content: dict[str, Any], keys: list[str], random: Any) -> None:
         assert classes == tuple(name for _, name in sorted(zip(of_class, NAMES, strict=True)))
 
 
-def _theirs_of_coco(document: Path) -> Found:
+def _theirs_of_coco(document):
     theirs, found = COCO(str(document)), dict[str, Any]()
     for image in theirs.loadImgs(theirs.getImgIds()):
         name = found[Path(image["file_name"]).stem] = []

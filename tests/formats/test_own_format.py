@@ -1,9 +1,7 @@
 """A format that another package installs is a format like Recordgen's own."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ from tests.trainer import train
 pytestmark = pytest.mark.usefixtures("albums")
 
 
-def album(folder: Path, *pages: tuple[str, Sequence[str]], classes: str = "two, one") -> Path:
+def album(folder, *pages, classes="two, one"):
     """Write an album beside images, and return it."""
     (folder / "digits").mkdir(parents=True)
     rng = np.random.default_rng(0)
@@ -37,7 +35,7 @@ def album(folder: Path, *pages: tuple[str, Sequence[str]], classes: str = "two, 
     return path
 
 
-def images(start: int, end: int) -> list[str]:
+def images(start, end):
     """Return the names of some images."""
     return [f"digits/{number:04}.png" for number in range(start, end)]
 
@@ -50,16 +48,16 @@ PAGES = (
 )
 
 
-def labels(output: Path) -> dict[tuple[str, int], int]:
+def labels(output):
     """Return the number of examples by label and its number."""
-    found: dict[tuple[str, int], int] = {}
+    found = {}
     for _, example in stored_examples(output):
         key = example["image/class/text"][0].decode(), example["image/class/label"][0]
         found[key] = found.get(key, 0) + 1
     return found
 
 
-def test_recordgens_own_formats_are_plug_ins_too() -> None:
+def test_recordgens_own_formats_are_plug_ins_too():
     """They are in the same registry, and complete."""
     assert list(FORMATS) == [*OWN_FORMATS, "album"]
     assert "album" in FORMAT_CHOICES
@@ -68,7 +66,7 @@ def test_recordgens_own_formats_are_plug_ins_too() -> None:
 
 
 @pytest.mark.slow
-def test_a_folder_goes_all_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_goes_all_the_way(tmp_path, capsys):
     """Detected, previewed, converted, shown in the report, compared, read, and learnt."""
     path = album(tmp_path / "in", *PAGES)
     output = tmp_path / "out"
@@ -97,7 +95,7 @@ def test_a_folder_goes_all_the_way(tmp_path: Path, capsys: pytest.CaptureFixture
     assert Path(model).is_dir()
 
 
-def test_the_document_alone_is_enough(tmp_path: Path) -> None:
+def test_the_document_alone_is_enough(tmp_path):
     """Whether the file or its folder is given, rows and bytes are the same."""
     path = album(tmp_path / "in", *PAGES)
     digests = []
@@ -107,7 +105,7 @@ def test_the_document_alone_is_enough(tmp_path: Path) -> None:
     assert digests[0] == digests[1]
 
 
-def test_problems_are_rejects_with_file_and_line(tmp_path: Path) -> None:
+def test_problems_are_rejects_with_file_and_line(tmp_path):
     """An image that is missing, a class that is not declared, a split that does not exist."""
     path = album(
         tmp_path / "in",
@@ -125,7 +123,7 @@ def test_problems_are_rejects_with_file_and_line(tmp_path: Path) -> None:
     assert [json.loads(line)["line"] for line in lines] == [7, 9, 11]
 
 
-def test_a_document_in_a_folder_of_its_own_is_named(tmp_path: Path) -> None:
+def test_a_document_in_a_folder_of_its_own_is_named(tmp_path):
     """Rows are placed by the path from the root, and messages name the document."""
     path = album(tmp_path / "in", ("one, train", [*images(0, 4), "digits/none.png"]))
     (tmp_path / "in/albums").mkdir()
@@ -146,9 +144,7 @@ def test_a_document_in_a_folder_of_its_own_is_named(tmp_path: Path) -> None:
         ({"columns": "header=yes"}, UsageError),
     ],
 )
-def test_options_that_do_not_fit(
-    options: dict[str, Any], error: type[Exception], tmp_path: Path
-) -> None:
+def test_options_that_do_not_fit(options, error, tmp_path):
     """Another task, another format, columns and headers are refused before anything is written."""
     path = album(tmp_path / "in", *PAGES)
     with pytest.raises(error):
@@ -156,7 +152,7 @@ def test_options_that_do_not_fit(
     assert not (tmp_path / "out").exists()
 
 
-def test_two_formats_in_one_folder_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_formats_in_one_folder_stop(tmp_path, monkeypatch):
     """Nothing is guessed; the message lists both, and --format decides."""
     path = album(tmp_path / "in", *PAGES)
     twin = type("Twin", (FORMATS["album"],), {"name": "twin"})
@@ -166,7 +162,7 @@ def test_two_formats_in_one_folder_stop(tmp_path: Path, monkeypatch: pytest.Monk
         recordgen.plan(str(path.parent))
 
 
-def test_no_evidence_of_the_given_format(tmp_path: Path) -> None:
+def test_no_evidence_of_the_given_format(tmp_path):
     """The message says what the format expects."""
     (tmp_path / "a.csv").write_text("1.jpg,cat\n")
     with pytest.raises(SourceError, match="expected an album"):
@@ -182,7 +178,7 @@ def test_no_evidence_of_the_given_format(tmp_path: Path) -> None:
         (type("Part", (Format,), {"name": "mine"}), "does not define accepts, detect, rows"),
     ],
 )
-def test_incomplete_declarations(found: object, words: str) -> None:
+def test_incomplete_declarations(found, words):
     """What is no complete format names what is wrong."""
     with pytest.raises(TypeError, match=words):
         check_declaration("mine", found)

@@ -1,17 +1,14 @@
 """Pascal VOC: boxes in pixels from 0 or 1, lists of splits, and documents that cannot be used."""
 
-from pathlib import Path
-
 import pytest
 
 import recordgen
 from recordgen import cli
 from recordgen.errors import SourceError
 from tests.formats.boxes import boxes_of
-from tests.formats.conftest import MakePictures
 
 
-def document(name: str, *objects: tuple[str, str], folder: str = "x", size: str = "40 20") -> str:
+def document(name, *objects, folder="x", size="40 20"):
     """Return the XML of an image; an object is a class and four corners."""
     items = []
     for label, corners in objects:
@@ -27,7 +24,7 @@ def document(name: str, *objects: tuple[str, str], folder: str = "x", size: str 
     )
 
 
-def write(folder: Path, files: dict[str, str]) -> Path:
+def write(folder, files):
     """Write text files below ``in``, and return that folder."""
     for name, text in files.items():
         path = folder / "in" / name
@@ -36,9 +33,7 @@ def write(folder: Path, files: dict[str, str]) -> Path:
     return folder / "in"
 
 
-def test_the_challenge(
-    tmp_path: Path, make_pictures: MakePictures, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_challenge(tmp_path, make_pictures, capsys):
     """Pixels count from 1, ImageSets/Main has the splits, and parts of objects are no objects."""
     make_pictures(*(f"JPEGImages/{name}.jpg" for name in "abcd"))
     root = write(
@@ -65,7 +60,7 @@ def test_the_challenge(
     assert dataset.rows.adjusted["voc_one_based"] == 2
 
 
-def test_documents_beside_their_images(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_documents_beside_their_images(tmp_path, make_pictures):
     """Roboflow's folders are splits; pixels count from 0; a wrong filename does not matter."""
     make_pictures("train/a.jpg", "valid/b.jpg", "valid/c.jpg")
     root = write(
@@ -95,10 +90,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("text", "words"), BAD)
-def test_a_bad_document_rejects_its_image(
-    text: str, words: str, tmp_path: Path, make_pictures: MakePictures
-) -> None:
-    """The other images stay."""
+def test_a_bad_document_rejects_its_image(text, words, tmp_path, make_pictures):
     make_pictures("a.jpg", "b.jpg")
     root = write(tmp_path, {"a.xml": text, "b.xml": document("b.jpg", ("cat", "4 5 8 10"))})
     result = recordgen.convert(str(root), tmp_path / "out", max_reject_fraction=1)
@@ -108,7 +100,7 @@ def test_a_bad_document_rejects_its_image(
     assert list(boxes_of(tmp_path / "out")) == ["b.jpg"]
 
 
-def test_an_image_in_two_lists_stops(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_an_image_in_two_lists_stops(tmp_path, make_pictures):
     """Its split would be a guess."""
     make_pictures("JPEGImages/a.jpg")
     root = write(
@@ -123,7 +115,7 @@ def test_an_image_in_two_lists_stops(tmp_path: Path, make_pictures: MakePictures
         recordgen.convert(str(root), tmp_path / "out")
 
 
-def test_a_document_without_an_image(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_a_document_without_an_image(tmp_path, make_pictures):
     """It is a reject that names the document."""
     make_pictures("a.jpg")
     root = write(
@@ -135,7 +127,7 @@ def test_a_document_without_an_image(tmp_path: Path, make_pictures: MakePictures
     assert "z.xml" in reject.message
 
 
-def test_lists_of_several_challenges(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_lists_of_several_challenges(tmp_path, make_pictures):
     """VOCdevkit has a folder for each year, with lists of the same names."""
     files = {}
     for year in ("VOC2007", "VOC2012"):
@@ -153,7 +145,7 @@ def test_lists_of_several_challenges(tmp_path: Path, make_pictures: MakePictures
     }
 
 
-def test_an_image_beside_its_mask(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_an_image_beside_its_mask(tmp_path, make_pictures):
     """The suffix in <filename> decides between files of one stem."""
     make_pictures("a.bmp", "a.jpg")
     root = write(tmp_path, {"a.xml": document("a.jpg", ("cat", "4 5 8 10"))})
@@ -161,7 +153,7 @@ def test_an_image_beside_its_mask(tmp_path: Path, make_pictures: MakePictures) -
     assert list(boxes_of(tmp_path / "out")) == ["a.jpg"]
 
 
-def test_entities_in_another_encoding(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_entities_in_another_encoding(tmp_path, make_pictures):
     """UTF-16 must not hide a DOCTYPE."""
     make_pictures("a.jpg", "b.jpg")
     root = write(tmp_path, {"b.xml": document("b.jpg", ("cat", "4 5 8 10"))})
@@ -171,7 +163,7 @@ def test_entities_in_another_encoding(tmp_path: Path, make_pictures: MakePicture
     assert [item.uri for item in result.rejects] == ["a.jpg"]
 
 
-def test_other_xml_beside_the_documents(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_other_xml_beside_the_documents(tmp_path, make_pictures):
     """It neither hides the format nor costs an image."""
     make_pictures("z.jpg")
     files = dict.fromkeys(("a.xml", "b.xml", "c.xml"), "<settings/>")

@@ -1,7 +1,5 @@
 """Import files whose columns differ, such as a test set without labels: the remedy works."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -50,7 +48,7 @@ PAIRS = {
 }
 
 
-def written(folder: Path, files: dict[str, tuple[str, str]]) -> str:
+def written(folder, files):
     for number in range(ROWS):
         for name, blue in ((f"{number}.png", 0), (f"{number}t.png", 90)):
             Image.new("RGB", (9, 9), (number, 9, blue)).save(folder / name)
@@ -62,16 +60,14 @@ def written(folder: Path, files: dict[str, tuple[str, str]]) -> str:
     return f"{folder}/*.csv"
 
 
-def error(source: str) -> str:
+def error(source):
     with pytest.raises(RecordgenError) as caught:
         recordgen.check(source)
     return str(caught.value)
 
 
 @pytest.mark.parametrize("files", PAIRS.values(), ids=PAIRS.keys())
-def test_the_file_with_labels_can_be_converted_alone(
-    files: dict[str, tuple[str, str]], tmp_path: Path
-) -> None:
+def test_the_file_with_labels_can_be_converted_alone(files, tmp_path):
     """The message names the file with all columns, and that file gives an example per row."""
     [path] = re.findall(r"convert (\S+) alone", error(written(tmp_path, files)))
     assert Path(path).name.endswith("train.csv")
@@ -80,7 +76,7 @@ def test_the_file_with_labels_can_be_converted_alone(
 
 
 @pytest.mark.parametrize("name", ["texts", "images"])
-def test_rows_without_labels_can_be_read_beside_others(name: str, tmp_path: Path) -> None:
+def test_rows_without_labels_can_be_read_beside_others(name, tmp_path):
     """The option that the message names keeps the labels of one file, and reads the other."""
     source = written(tmp_path, PAIRS[name])
     [columns] = re.findall(r"columns='(\S+?)' if", error(source))
@@ -91,14 +87,14 @@ def test_rows_without_labels_can_be_read_beside_others(name: str, tmp_path: Path
     }
 
 
-def test_a_file_without_labels_can_be_read(tmp_path: Path) -> None:
+def test_a_file_without_labels_can_be_read(tmp_path):
     """The options that the message names read a file of texts to predict."""
     source = written(tmp_path, {"a.csv": PAIRS["texts"]["test.csv"]})
     [(columns, labels)] = re.findall(r"columns='(\S+?)' labels='(\S+)' if", error(source))
     assert recordgen.check(source, columns=columns, labels=labels).dataset.examples == ROWS
 
 
-def test_columns_in_another_order_stop(tmp_path: Path) -> None:
+def test_columns_in_another_order_stop(tmp_path):
     """Tables are joined by position, so their columns must have one order."""
     files = {"a_train.csv": ("age,area", "{n},1.5"), "b_test.csv": ("area,age", "1.5,{n}")}
     assert "order" in error(written(tmp_path, files))

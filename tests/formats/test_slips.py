@@ -1,11 +1,6 @@
 """Mistakes in labels and paths: the message names the cause, and nothing is changed."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -24,7 +19,6 @@ from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
-    Task,
     TextClassification,
     TextSentiment,
     VideoClassification,
@@ -33,14 +27,14 @@ from recordgen.tasks import (
 pytestmark = pytest.mark.once
 
 
-def read(line: str, task: Task) -> Row | Reject:
-    parse: Callable[..., Any] = LineParser.parse_lines
+def read(line, task):
+    parse = LineParser.parse_lines
     if line.startswith("{"):
         parse = automl_jsonl.parse_lines
     elif task.kind == "text":
         parse = TextParser.parse_lines
     [row] = parse([line.encode()], source="f", task=task, adjusted=Adjustments())
-    found: Row | Reject = row
+    found = row
     return found
 
 
@@ -61,7 +55,7 @@ MISSING = [
 
 
 @pytest.mark.parametrize(("task", "line"), MISSING)
-def test_a_missing_label_is_no_class(task: Task, line: str) -> None:
+def test_a_missing_label_is_no_class(task, line):
     """A label that pandas writes for a missing value is rejected, and the message names pandas."""
     row = read(line, task)
     assert isinstance(row, Reject)
@@ -71,12 +65,12 @@ def test_a_missing_label_is_no_class(task: Task, line: str) -> None:
 
 # labels that only look like missing values
 @pytest.mark.parametrize("label", ["none", "null", "N/A", "naan", "nan bread", "None"])
-def test_words_that_may_be_classes_are(label: str) -> None:
+def test_words_that_may_be_classes_are(label):
     """Other words for nothing are labels, because real datasets have such classes."""
     assert read(f"a.jpg,{label}", ImageClassification()) == Row("f", 1, None, "a.jpg", label)
 
 
-def test_missing_labels_of_frames_and_folders(tmp_path: Path) -> None:
+def test_missing_labels_of_frames_and_folders(tmp_path):
     """A missing value is no label; its text, and a folder with this name, are rejected."""
     frame = pd.DataFrame({"image_uri": ["a.jpg", "b.jpg"], "label": ["cat", None]})
     assert [
@@ -106,13 +100,13 @@ ALIKE = [
 
 
 @pytest.mark.parametrize(("labels", "groups"), ALIKE)
-def test_look_alikes(labels: list[str], groups: list[tuple[str, ...]]) -> None:
+def test_look_alikes(labels, groups):
     """Labels look alike if they differ only in capitals, blanks or Unicode forms."""
     assert look_alikes(labels) == groups
 
 
 @pytest.mark.parametrize("path", [r"clips\a.mp4", r"C:\clips\a.mp4"])
-def test_nobody_would_miss_a_video(path: str) -> None:
+def test_nobody_would_miss_a_video(path):
     """Videos are never opened, so a Windows path is refused when its row is read."""
     task = VideoClassification()
     for line in (f"TRAIN,{path},car,0,1", json.dumps({"videoGcsUri": path})):
@@ -123,9 +117,7 @@ def test_nobody_would_miss_a_video(path: str) -> None:
     assert isinstance(read(f"{url},car,0,1", task), Row)
 
 
-def test_slips_are_said_of_a_conversion(
-    make_images: Callable[[int], list[Path]], make_csv: Callable[..., str], tmp_path: Path
-) -> None:
+def test_slips_are_said_of_a_conversion(make_images, make_csv, tmp_path):
     """Labels that look alike are two classes with a warning; a backslash is part of a file name."""
     images = make_images(6)
     odd = images[0].parent / "odd\\name.jpg"

@@ -1,12 +1,8 @@
 """Sources other than CSV lines with one label: boxes, JSONL, folders; and their detection."""
 
-from __future__ import annotations
-
 import io
 import json
 from codecs import BOM_UTF8
-from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,19 +23,19 @@ from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 
 pytestmark = pytest.mark.once
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 
-def read_csv(lines: Iterable[str], task: Task) -> list[Row | Reject]:
+def read_csv(lines, task):
     raw = (line.encode() for line in lines)
     return list(LineParser.parse_lines(raw, source="f.csv", task=task, adjusted=Adjustments()))
 
 
-def read_jsonl(lines: Iterable[bytes], task: Task) -> list[Row | Reject]:
+def read_jsonl(lines, task):
     return list(
         automl_jsonl.parse_lines(lines, source="f.jsonl", task=task, adjusted=Adjustments())
     )
@@ -60,12 +56,12 @@ CSV_ROWS = [
 
 
 @pytest.mark.parametrize(("task", "line", "split", "annotation"), CSV_ROWS)
-def test_csv_rows(task: Task, line: str, split: str | None, annotation: str | None) -> None:
+def test_csv_rows(task, line, split, annotation):
     """Each published form of a line with several labels or a box gives its row."""
     assert read_csv([line], task) == [Row("f.csv", 1, split, "a.jpg", annotation)]
 
 
-def test_csv_headers() -> None:
+def test_csv_headers():
     """A header names the columns of labels and boxes, in any order, and other columns."""
     lines = ["label_1,image_uri,width,label_2,split", "x,a.jpg,9,y,TEST", ",b.jpg,9,y,"]
     assert read_csv(lines, ImageMultiLabel()) == [
@@ -88,17 +84,17 @@ def test_csv_headers() -> None:
     assert (reject.line, reject.code) == (3, "too_many_fields")
 
 
-def test_a_header_without_known_columns_is_no_row() -> None:
+def test_a_header_without_known_columns_is_no_row():
     """A first line of column names without a known column of labels or boxes is an error."""
     with pytest.raises(UsageError, match=r"f\.csv:1: .* \(filename,cat,dog\); name the columns"):
         read_csv(["filename,cat,dog", "a.jpg,0,1"], ImageMultiLabel())
 
 
-def record(**more: object) -> dict[str, object]:
+def record(**more):
     return {"imageGcsUri": "gs://b/1.jpg", **more}
 
 
-def ml_use(value: object) -> dict[str, object]:
+def ml_use(value):
     return record(dataItemResourceLabels={"aiplatform.googleapis.com/ml_use": value})
 
 
@@ -127,7 +123,7 @@ SPLITS = [
 
 
 @pytest.mark.parametrize(("said", "split"), SPLITS)
-def test_jsonl_rows(said: dict[str, object], split: str | None) -> None:
+def test_jsonl_rows(said, split):
     """Lines of a managed dataset's export give rows; only the uri is required."""
     line = json.dumps({**said, "classificationAnnotation": {"displayName": "größe"}}).encode()
     expected = Row("f.jsonl", 2, split, "gs://b/1.jpg", "größe")
@@ -185,8 +181,7 @@ JSONL_REJECTS = [
 
 
 @pytest.mark.parametrize(("line", "code", "words"), JSONL_REJECTS)
-def test_wrong_json_lines_are_rejects(line: bytes, code: str, words: str) -> None:
-    """A wrong line is one reject with a reason, and does not affect other lines."""
+def test_wrong_json_lines_are_rejects(line, code, words):
     good = json.dumps(record()).encode()
     first, wrong, last = read_jsonl([good, line, good], ImageClassification())
     assert isinstance(wrong, Reject)
@@ -199,7 +194,7 @@ def test_wrong_json_lines_are_rejects(line: bytes, code: str, words: str) -> Non
 @given(st.lists(st.binary(max_size=200).filter(lambda line: b"\n" not in line), max_size=5))
 @example([b"", BOM_UTF8])
 @example([BOM_UTF8 * 2, BOM_UTF8 * 2])
-def test_any_bytes_give_one_item_per_json_line(lines: list[bytes]) -> None:
+def test_any_bytes_give_one_item_per_json_line(lines):
     """Each non-blank line of arbitrary bytes gives one row or reject: nothing is lost.
 
     A byte order mark before a line is no part of it; the first line may have that of the file, too.
@@ -223,7 +218,7 @@ def test_any_bytes_give_one_item_per_json_line(lines: list[bytes]) -> None:
         ("\ufeff{}".encode("utf-16-le"), "is UTF-16"),
     ],
 )
-def test_files_that_are_no_jsonl(text: str | bytes, words: str, tmp_path: Path) -> None:
+def test_files_that_are_no_jsonl(text, words, tmp_path):
     """A JSON document or UTF-16 is one clear error."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
@@ -231,14 +226,14 @@ def test_files_that_are_no_jsonl(text: str | bytes, words: str, tmp_path: Path) 
         recordgen.check(str(path), task="image_classification")
 
 
-def folder(root: Path, *names: str) -> str:
+def folder(root, *names):
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"")
     return str(root)
 
 
-def read_folder(root: str) -> list[Row | Reject]:
+def read_folder(root):
     [file] = find_import_files(root)
     assert file == ImportFile(f"{root.rstrip('/')}/")
     finding = detect([file], ConvertOptions())
@@ -267,9 +262,7 @@ FOLDERS = [
 
 @pytest.mark.parametrize(("names", "rows"), FOLDERS)
 @pytest.mark.parametrize("slash", ["", "/"])
-def test_folders(
-    names: list[str], rows: list[tuple[str | None, str, str | None]], slash: str, tmp_path: Path
-) -> None:
+def test_folders(names, rows, slash, tmp_path):
     """Folders of splits and labels, or of labels, give a row for each file, in order."""
     root = folder(tmp_path, *names)
     assert read_folder(f"{root}{slash}") == [
@@ -278,7 +271,7 @@ def test_folders(
     ]
 
 
-def test_folders_that_cannot_be_meant(tmp_path: Path) -> None:
+def test_folders_that_cannot_be_meant(tmp_path):
     """Splits among labels, an empty folder and a dataset are errors; a deeper file is a reject."""
     with pytest.raises(SourceError, match="'train' is the name of a split and 'cat' is not"):
         read_folder(folder(tmp_path / "mixed", "train/cat/1.jpg", "cat/1.jpg"))
@@ -306,7 +299,7 @@ def test_folders_that_cannot_be_meant(tmp_path: Path) -> None:
     assert "cat/more/2.jpg, which is too deep)" in reject.message
 
 
-def test_a_folder_moves_with_its_splits(tmp_path: Path) -> None:
+def test_a_folder_moves_with_its_splits(tmp_path):
     """The location of a folder does not matter: its rows have relative paths."""
     names = [f"cat/{number}.jpg" for number in range(50)]
     plans = [
@@ -316,7 +309,7 @@ def test_a_folder_moves_with_its_splits(tmp_path: Path) -> None:
     assert plans[0] == plans[1]
 
 
-def test_a_comma_too_many_is_a_mistake_of_its_line(tmp_path: Path) -> None:
+def test_a_comma_too_many_is_a_mistake_of_its_line(tmp_path):
     """A few lines of another shape are rejected with a hint; they do not change the task."""
     lines = [f"TRAIN,{n}.jpg,cat" for n in range(30)]
     (tmp_path / "a.csv").write_text("\n".join(["TRAIN,x.jpg,cat,dog", *lines]))
@@ -326,7 +319,7 @@ def test_a_comma_too_many_is_a_mistake_of_its_line(tmp_path: Path) -> None:
     assert (reject.line, "--task image_multi_label" in reject.message) == (1, True)
 
 
-def test_ambiguous_files_show_both_readings(tmp_path: Path) -> None:
+def test_ambiguous_files_show_both_readings(tmp_path):
     """Lines of two tasks, or files of two formats, are an error with the lines and the remedy."""
     path = tmp_path / "a.csv"
     path.write_text("a.jpg,x,y\nb.jpg,x,.1,.2,,,.3,.4,,\n")
@@ -373,7 +366,7 @@ FRAMES = [
 
 
 @pytest.mark.parametrize(("columns", "task", "annotation"), FRAMES)
-def test_dataframes(columns: dict[str, list[object]], task: str, annotation: str | None) -> None:
+def test_dataframes(columns, task, annotation):
     """Columns, or lists in them, decide the task; the rows are the same as from a CSV."""
     frame = pd.DataFrame(columns)
     for named, decided in (("auto", task), ("image_multi_label", "image_multi_label")):
@@ -402,28 +395,28 @@ CONTENTS = [
 
 @pytest.mark.parametrize(("cell", "way"), CONTENTS)
 @pytest.mark.parametrize("task", ["auto", "image_classification", "tabular"])
-def test_contents_of_files_in_a_frame_name_the_way(cell: object, way: str, task: str) -> None:
+def test_contents_of_files_in_a_frame_name_the_way(cell, way, task):
     """Images in cells are neither paths nor texts: the run stops and says how to convert them."""
     frame = pd.DataFrame({"image": [cell] * 3, "label": ["x", "y", "z"]})
     with pytest.raises(UsageError, match=f"column 'image' holds .*{way}"):
         recordgen.check(frame, task=task)
 
 
-def test_the_ways_of_contents_work(tmp_path: Path) -> None:
+def test_the_ways_of_contents_work(tmp_path):
     """The expressions of the messages give columns of paths and texts."""
     frame = pd.DataFrame({"image": [{"bytes": None, "path": "a.png"}], "text": [b"a.png"]})
     assert [*frame["image"].str["path"], *frame["text"].str.decode("utf-8")] == ["a.png"] * 2
 
 
 @pytest.mark.parametrize("value", [["x"], {"x": 1}, np.ones(3)])
-def test_cells_that_are_no_text(value: object) -> None:
+def test_cells_that_are_no_text(value):
     """A cell with several values is an error that names its column and row, not a label."""
     frame = pd.DataFrame({"image_uri": ["a"], "label": [value]})
     with pytest.raises(UsageError, match="row 1 of the DataFrame: column 'label' must hold single"):
         list(dataframe_rows(frame, ImageClassification(), Adjustments()))
 
 
-def test_blank_lines_are_not_kept(tmp_path: Path) -> None:
+def test_blank_lines_are_not_kept(tmp_path):
     """Detection reads at most the first ten thousand lines, however many of them are blank."""
     path = tmp_path / "a.csv"
     path.write_text("\n" * 9_000 + "a.jpg,x,y\n")

@@ -1,10 +1,7 @@
 """Splits in the names of files and folders hold for rows that name none."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -51,7 +48,7 @@ TAGGED = "Anna flew\n"
         ("labels.csv", None),
     ],
 )
-def test_words_in_names(path: str, split: str | None) -> None:
+def test_words_in_names(path, split):
     """One word of ML_USE in the name decides, else the whole name of the folder."""
     assert split_in_path(path) == split
 
@@ -81,9 +78,7 @@ def test_words_in_names(path: str, split: str | None) -> None:
         ({"train/x/1.jpg": "", "test/x/2.jpg": ""}, {}),
     ],
 )
-def test_the_split_in_a_name_holds(
-    texts: dict[str, str], options: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_split_in_a_name_holds(texts, options, tmp_path):
     """Every format: rows get the split in the name, the preview says so, and an option ends it."""
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +86,7 @@ def test_the_split_in_a_name_holds(
     files = [tmp_path / name for name in texts if not name.endswith(("_labels.txt", ".jpg"))]
     files = files or [tmp_path / "train", tmp_path / "test"]
 
-    def splits_of(**more: str) -> Counter[str | None]:
+    def splits_of(**more):
         source, decided = open_source(files, ConvertOptions(**options, **more))
         rows = RowReader(decided).read_all(source.files)
         assert source.detection is not None
@@ -122,13 +117,13 @@ def test_the_split_in_a_name_holds(
         (["train.csv", "more.csv"], ["train", None]),
     ],
 )
-def test_names_count_beside_each_other(names: list[str], splits: list[str | None]) -> None:
+def test_names_count_beside_each_other(names, splits):
     """A single name counts only if it says little else."""
     assert splits_in_paths(names) == splits
 
 
 @pytest.mark.parametrize("name", ["test.csv", "val_labels.csv"])
-def test_a_name_must_not_empty_train(name: str, tmp_path: Path) -> None:
+def test_a_name_must_not_empty_train(name, tmp_path):
     """A single file of test rows stops the run, unless it is meant or its rows name splits."""
     path = tmp_path / name
     path.write_text(BARE)
@@ -141,7 +136,7 @@ def test_a_name_must_not_empty_train(name: str, tmp_path: Path) -> None:
     open_source(path, ConvertOptions())
 
 
-def test_what_rows_say_is_stronger(tmp_path: Path) -> None:
+def test_what_rows_say_is_stronger(tmp_path):
     """A row's own split stays, and a file whose rows ask for assigned splits gets them."""
     (tmp_path / "train.csv").write_text("TEST,a.jpg,x\n,b.jpg,y\n")
     (tmp_path / "test.csv").write_text("UNASSIGNED,a.jpg,x\n,b.jpg,y\n")
@@ -155,7 +150,7 @@ def test_what_rows_say_is_stronger(tmp_path: Path) -> None:
         assert [row.split for row in RowReader(options).read_all(source.files)] == splits
 
 
-def test_no_image_of_test_is_in_train(tmp_path: Path) -> None:
+def test_no_image_of_test_is_in_train(tmp_path):
     """The whole run keeps the splits, and records an option that ignores names."""
     for name in ("train", "test"):
         rows = [f"{name} sentence number {number}.,{'xy'[number % 2]}\n" for number in range(20)]
@@ -172,7 +167,7 @@ def test_no_image_of_test_is_in_train(tmp_path: Path) -> None:
     assert len(other.dataset.splits) == 3
 
 
-def test_frames_have_no_name() -> None:
+def test_frames_have_no_name():
     """A DataFrame has no file, so its rows are assigned."""
     frame = pd.DataFrame({"image_uri": ["train.jpg"], "label": ["x"]})
     source, _ = open_source(frame, ConvertOptions())

@@ -1,15 +1,10 @@
 """CSV files of texts: records over several lines, and the meaning of their fields."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
 import recordgen
 from recordgen.core.rows.row import Adjustments, Row, content_uri
-from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.field_kinds import is_file
@@ -21,7 +16,7 @@ from recordgen.tasks.texts.text_task import TextContent
 pytestmark = pytest.mark.once
 
 
-def rows(data: str | bytes, task: Task | None = None) -> list[Row | Reject]:
+def rows(data, task=None):
     raw = data.encode() if isinstance(data, str) else data
     return list(
         TextParser.parse_lines(
@@ -33,7 +28,7 @@ def rows(data: str | bytes, task: Task | None = None) -> list[Row | Reject]:
     )
 
 
-def said(item: Row | Reject) -> tuple[object, ...]:
+def said(item):
     """Return (line, split, text or file, labels) for a row, (line, code) for a reject."""
     if isinstance(item, Reject):
         return item.line, item.code
@@ -63,13 +58,13 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("line", "expected"), ROWS)
-def test_rows(line: str, expected: tuple[object, ...]) -> None:
+def test_rows(line, expected):
     """ML_USE and label are optional; the text is kept unchanged, or is the path of its file."""
     [item] = rows(line)
     assert said(item)[1:] == expected
 
 
-def test_labels_of_the_other_tasks() -> None:
+def test_labels_of_the_other_tasks():
     """Several labels are sorted without repeats; sentiments are numbers."""
     [item] = rows("TRAIN,x,b,a,,b", TextMultiLabel())
     assert said(item) == (1, "train", "x", ["a", "b"])
@@ -87,7 +82,7 @@ def test_labels_of_the_other_tasks() -> None:
     ]
 
 
-def test_headers() -> None:
+def test_headers():
     """Columns are recognised by name, in any order; a column of paths names files."""
     found = rows(
         '\ufeffid,Sentiment,review,split\r\n7,neg,"a\r\nb",test\r\n8,pos,"",\r\n9,pos,a,,x'
@@ -114,7 +109,7 @@ def test_headers() -> None:
     assert list(map(said, found)) == [(2, None, "a", ["x", "y"]), (3, None, "b", ["y"])]
 
 
-def test_names_of_images_are_no_texts() -> None:
+def test_names_of_images_are_no_texts():
     """In a file of texts, the name of an image is a reject unless a header makes it a text."""
     names = ["a.jpg", "TRAIN,gs://b/1.PNG,cat", ",my photos/1.webp,cat", "v/1.mp4,car"]
     found = rows("\n".join(names))
@@ -129,13 +124,13 @@ def test_names_of_images_are_no_texts() -> None:
 @pytest.mark.parametrize(
     "header", ["text,target", ",text,target", "id,keyword,location,text,target"]
 )
-def test_headers_without_a_known_column(header: str) -> None:
+def test_headers_without_a_known_column(header):
     """A header is no example: it must name a known column besides the column of texts."""
     with pytest.raises(UsageError, match=rf"a.csv:1: .* no known .* \({header}\); name the"):
         rows(f"{header}\nGood,1\n")
 
 
-def test_files_are_told_from_texts() -> None:
+def test_files_are_told_from_texts():
     """A file is a URL of a known storage or ends with .txt; a text with a URL in it is not one."""
     assert all(map(is_file, ["gs://b/a b.txt", "s3://b/x", "a.TXT", "/a/b.txt", "https://a.org/x"]))
     assert is_file("my texts/My first.txt")
@@ -155,7 +150,7 @@ def test_files_are_told_from_texts() -> None:
     )
 
 
-def test_dataframes() -> None:
+def test_dataframes():
     """DataFrames have the columns of a header; texts keep blanks, lists hold several labels."""
     frame = pd.DataFrame({"label": [1.0, None], "text": [" a ", "b"], "split": ["TEST", None]})
     found = dataframe_rows(frame, TextSentiment(), Adjustments())
@@ -176,13 +171,13 @@ def test_dataframes() -> None:
         list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Adjustments()))
 
 
-def test_a_target_tells_a_table(tmp_path: Path) -> None:
+def test_a_target_tells_a_table(tmp_path):
     """A given target column makes a table, even with a column of texts."""
     frame = pd.DataFrame({"text": ["a", "b"], "label": ["x", "y"]})
     for options, task in (({}, "text_classification"), ({"columns": "target=label"}, "tabular")):
         assert recordgen.convert(frame, tmp_path / task, **options).dataset.task == task
 
 
-def test_a_repeated_header_may_have_other_blanks() -> None:
+def test_a_repeated_header_may_have_other_blanks():
     """Texts keep their blanks, but a header with other blanks is not a text."""
     assert rows("text ,label\ntext,label\nGood,praise\n") == rows("\n\nGood,praise\n")

@@ -1,8 +1,6 @@
 """YOLO: data.yaml as people write it, labels of all shapes, and what stops a run."""
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -10,12 +8,11 @@ import recordgen
 from recordgen import cli
 from recordgen.errors import SourceError
 from tests.formats.boxes import boxes_of
-from tests.formats.conftest import MakePictures
 
 NAMES = "names: [cat, dog]\nnc: 2\n"
 
 
-def write(folder: Path, files: Mapping[str, str]) -> Path:
+def write(folder, files):
     """Write text files below ``in``, and return that folder."""
     for name, text in files.items():
         path = folder / "in" / name
@@ -24,9 +21,7 @@ def write(folder: Path, files: Mapping[str, str]) -> Path:
     return folder / "in"
 
 
-def test_ultralytics(
-    tmp_path: Path, make_pictures: MakePictures, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ultralytics(tmp_path, make_pictures, capsys):
     """Folders of images and labels; a polygon becomes its box; no labels are no objects."""
     make_pictures(
         "images/train/a.jpg", "images/train/b.jpg", "images/train/c.jpg", "images/val/d.jpg"
@@ -67,9 +62,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize(("splits", "name"), PATHS)
-def test_paths_as_people_write_them(
-    splits: str, name: str, tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_paths_as_people_write_them(splits, name, tmp_path, make_pictures):
     """Roboflow's, Windows' and another machine's paths, lists, and lists in files."""
     make_pictures("train/images/a.jpg", "valid/images/b.jpg")
     root = write(
@@ -96,9 +89,7 @@ def test_paths_as_people_write_them(
         ("obj.names", "obj_train_data/a.jpg", "obj_train_data/a.txt"),
     ],
 )
-def test_folders_without_yaml(
-    names: str, image: str, labels: str, tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_folders_without_yaml(names, image, labels, tmp_path, make_pictures):
     """Darknet's and Label Studio's folders."""
     make_pictures(image)
     root = write(tmp_path, {names: "cat\ndog\n", labels: "1 0.5 0.5 1 1\n"})
@@ -121,9 +112,7 @@ BAD_LINES = [
 
 
 @pytest.mark.parametrize(("line", "words"), BAD_LINES)
-def test_a_bad_line_rejects_its_image(
-    line: str, words: str, tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_a_bad_line_rejects_its_image(line, words, tmp_path, make_pictures):
     """Without the object, the image would teach a false background."""
     make_pictures("images/a.jpg", "images/b.jpg")
     root = write(
@@ -141,7 +130,7 @@ def test_a_bad_line_rejects_its_image(
     assert list(boxes_of(tmp_path / "out")) == ["images/b.jpg"]
 
 
-def test_keypoints_follow_the_box(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_keypoints_follow_the_box(tmp_path, make_pictures):
     """With kpt_shape, numbers behind the box are no polygon."""
     make_pictures("images/a.jpg")
     root = write(
@@ -173,9 +162,7 @@ STOPS = [
 
 
 @pytest.mark.parametrize(("text", "words"), STOPS)
-def test_what_stops_a_run(
-    text: str, words: str, tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_what_stops_a_run(text, words, tmp_path, make_pictures):
     """A lost split, one folder for two splits, and names that do not add up."""
     make_pictures("images/a.jpg")
     root = write(tmp_path, {"data.yaml": text, "labels/a.txt": "0 0.5 0.5 1 1\n"})
@@ -183,9 +170,7 @@ def test_what_stops_a_run(
         recordgen.convert(str(root), tmp_path / "out")
 
 
-def test_most_images_without_labels_stop_the_run(
-    tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_most_images_without_labels_stop_the_run(tmp_path, make_pictures):
     """Labels that lie elsewhere must not become images without objects."""
     make_pictures("images/a.jpg", "images/b.jpg", "images/c.jpg")
     root = write(
@@ -195,7 +180,7 @@ def test_most_images_without_labels_stop_the_run(
         recordgen.convert(str(root), tmp_path / "out")
 
 
-def test_labels_without_names_of_classes(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_labels_without_names_of_classes(tmp_path, make_pictures):
     """The folder is no folder of classes, and the message says what is missing."""
     make_pictures("images/a.jpg")
     root = write(tmp_path, {"labels/a.txt": "0 0.5 0.5 1 1\n"})
@@ -203,7 +188,7 @@ def test_labels_without_names_of_classes(tmp_path: Path, make_pictures: MakePict
         recordgen.plan(str(root))
 
 
-def test_labels_without_images_are_reported(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_labels_without_images_are_reported(tmp_path, make_pictures):
     """They are counted, and named."""
     make_pictures("images/a.jpg")
     root = write(
@@ -219,7 +204,7 @@ def test_labels_without_images_are_reported(tmp_path: Path, make_pictures: MakeP
     assert any(item["code"] == "SKIPPED" and "labels/lost.txt" in item["message"] for item in found)
 
 
-def test_aliases_are_refused(tmp_path: Path) -> None:
+def test_aliases_are_refused(tmp_path):
     """A small YAML file with aliases can stand for a huge one."""
     root = write(tmp_path, {"data.yaml": "a: &a [1]\nb: [*a, *a]\ntrain: x\nnames: [c]\n"})
     with pytest.raises(SourceError):
@@ -235,9 +220,7 @@ def test_aliases_are_refused(tmp_path: Path) -> None:
         ("['', dog]", ("0", "dog")),
     ],
 )
-def test_names_are_texts(
-    names: str, expected: tuple[str, ...], tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_names_are_texts(names, expected, tmp_path, make_pictures):
     """To YAML, they are truth values, octal and other numbers."""
     make_pictures("images/a.jpg")
     root = write(
@@ -248,7 +231,7 @@ def test_names_are_texts(
     assert recordgen.read_dataset(str(tmp_path / "out")).labels == expected
 
 
-def test_classes_of_one_name_are_reported(tmp_path: Path, make_pictures: MakePictures) -> None:
+def test_classes_of_one_name_are_reported(tmp_path, make_pictures):
     """The numbers of later classes differ from those in the labels."""
     make_pictures("images/a.jpg")
     root = write(
@@ -274,9 +257,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("text", "words"), UNREADABLE)
-def test_a_data_yaml_that_cannot_be_read(
-    text: str, words: str, tmp_path: Path, make_pictures: MakePictures
-) -> None:
+def test_a_data_yaml_that_cannot_be_read(text, words, tmp_path, make_pictures):
     """The message has the reason, instead of a missing data.yaml; and it comes at once."""
     make_pictures("images/a.jpg")
     root = write(tmp_path, {"data.yaml": text, "labels/a.txt": "1 0.5 0.5 1 1\n"})

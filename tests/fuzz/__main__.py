@@ -5,8 +5,6 @@ new lines of the package. An input that fails is written next to the folder `--f
 it to the corpus, and fix the reader.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -19,7 +17,7 @@ import atheris
 TARGETS = ("csv", "jsonl", "image", "decode", "tfrecord", "manifest", "url", "parquet")
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("--seconds", type=int, default=60)

@@ -14,14 +14,12 @@ import io
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from recordgen.core.rows.row import Row, is_content_uri
 from recordgen.errors import RecordgenError
-from recordgen.formats.detect import Detection
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
@@ -45,15 +43,15 @@ class Read(NamedTuple):
 # --- the independent reader ---------------------------------------------------------------------
 
 
-def read_independently(data: bytes, shown: Detection) -> dict[int, Read]:
+def read_independently(data, shown):
     """Return the rows of a CSV file by line, from the preview and with Python's csv module."""
     text = io.StringIO(data.decode("utf-8-sig"), newline="")
     reader = csv.reader(text, delimiter=shown.delimiter or ",", skipinitialspace=True)
-    rows: dict[int, Read] = {}
+    rows = {}
     roles = dict(shown.columns)
     given = shown.options.columns.by_role
     given_roles = {name: role for role, names in given for name in names}  # only numbers are given
-    header: list[str] | None = None
+    header = None
     line = 1
     for fields in reader:
         start, line = line, reader.line_num + 1
@@ -75,7 +73,7 @@ def read_independently(data: bytes, shown: Detection) -> dict[int, Read]:
         else:
             has_split = len(names) > 1 and names[0].lower() in WORDS
             role_of = (["split"] if has_split else []) + ["subject"] + ["label"] * len(fields)
-        found: dict[str, list[str]] = {"split": [], "subject": [], "label": []}
+        found = {"split": [], "subject": [], "label": []}
         for role, field in zip(role_of, fields, strict=False):
             if role is not None:
                 found["subject" if role in ("path", "text") else role].append(field)
@@ -87,12 +85,12 @@ def read_independently(data: bytes, shown: Detection) -> dict[int, Read]:
     return rows
 
 
-def fields_equal(names: list[str], header: list[str] | None) -> bool:
+def fields_equal(names, header):
     """Return whether a line repeats the header."""
     return header is not None and names == header
 
 
-def _normal(path: str) -> str:
+def _normal(path):
     """Return a path without ``.`` and empty folders, as source ids have it; texts change alike."""
     while "://" not in path and (shorter := path.replace("/./", "/").replace("//", "/")) != path:
         path = shorter
@@ -142,7 +140,7 @@ SPLIT_NAMES = ["split", "ml_use", "set", "subset", "fold"]
 OTHERS = ["id", "width", "height", "age", "xmin", "mask", "note", "", "x"]
 
 
-def random_file(rng: random.Random) -> tuple[str, bytes, dict[str, str]]:
+def random_file(rng):
     """Return a name, the bytes of an import file, and options."""
     is_text = rng.random() < 0.4
     subjects = rng.sample(TEXTS if is_text else PATHS, rng.randint(1, 3))
@@ -163,7 +161,7 @@ def random_file(rng: random.Random) -> tuple[str, bytes, dict[str, str]]:
         if has_split and not (per_row and rng.random() < 0.5):
             row.insert(0, rng.choice(splits))
         rows.append(row)
-    options: dict[str, str] = {}
+    options = {}
     if rng.random() < 0.5:
         _add_header(rng, rows, has_split=has_split, is_text=is_text)
     if rng.random() < 0.1:
@@ -178,9 +176,7 @@ def random_file(rng: random.Random) -> tuple[str, bytes, dict[str, str]]:
     return name, _written(rng, rows, name), options
 
 
-def _add_header(
-    rng: random.Random, rows: list[list[str]], *, has_split: bool, is_text: bool
-) -> None:
+def _add_header(rng, rows, *, has_split, is_text):
     width = max(map(len, rows), default=1)
     header = [rng.choice(SPLIT_NAMES)] if has_split else []
     header.append(rng.choice(TEXT_NAMES if is_text else PATH_NAMES))
@@ -201,7 +197,7 @@ def _add_header(
         rows.insert(rng.randint(1, len(rows)), list(header))
 
 
-def _written(rng: random.Random, rows: list[list[str]], name: str) -> bytes:
+def _written(rng, rows, name):
     text = io.StringIO(newline="")
     delimiter = "\t" if name.endswith("tsv") else rng.choice([",", ",", ",", ";", "\t"])
     end = rng.choice(["\n", "\n", "\r\n"])
@@ -227,7 +223,7 @@ def _written(rng: random.Random, rows: list[list[str]], name: str) -> bytes:
 # --- the comparison ------------------------------------------------------------------------------
 
 
-def check_file(folder: Path, name: str, data: bytes, options: dict[str, str]) -> str:
+def check_file(folder, name, data, options):
     """Read a file in both ways. Returns how it ended. Raises: AssertionError."""
     path = folder / name
     path.write_bytes(data)
@@ -254,7 +250,7 @@ def check_file(folder: Path, name: str, data: bytes, options: dict[str, str]) ->
     return "compared"
 
 
-def _is_comparable(data: bytes, task: str, delimiter: str) -> bool:
+def _is_comparable(data, task, delimiter):
     """Return whether Python's csv module reads the same records, and labels are all of a row."""
     if b"\0" in data or b"\r" in data.replace(b"\r\n", b"") or b"\xef\xbb\xbf" in data[1:]:
         return False
@@ -269,7 +265,7 @@ def _is_comparable(data: bytes, task: str, delimiter: str) -> bool:
     )
 
 
-def _read(row: Row, name: str) -> Read:
+def _read(row, name):
     task = TASKS[name]()
     labels = () if row.annotation is None else tuple(task.labels(row.annotation))
     if task.kind != "text":
@@ -279,7 +275,7 @@ def _read(row: Row, name: str) -> Read:
     return Read(row.split, _normal((subject or "").strip()), tuple(sorted(map(str, labels))))
 
 
-def run(files: int, seed: int) -> Iterator[str]:
+def run(files, seed):
     """Check so many files, and yield how each ended. Raises: AssertionError with the file."""
     with TemporaryDirectory(dir="/dev/shm") as folder:
         for number in range(files):
@@ -291,12 +287,12 @@ def run(files: int, seed: int) -> Iterator[str]:
                 raise AssertionError(shown) from exc
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    ended: Counter[str] = Counter()
+    ended = Counter()
     for how in run(given.files, given.seed):
         ended[how] += 1
     print(dict(ended), file=sys.stdout)

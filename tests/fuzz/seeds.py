@@ -1,16 +1,12 @@
 """Inputs from which the fuzzer starts, made by code: one image of each kind, small and whole."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-
 from benchmarks.mutants import encoded, images, picture
 from tests.payloads import hostile
 
 _PICTURE, _OTHER = picture(), picture(1)
 
 
-def decoded_images() -> Mapping[str, bytes]:
+def decoded_images():
     """Return images of every format and coding, and some that are refused, by name."""
     exif = hostile.exif_of_tags(3, 10)
     runs = b"\3\7\0\0\0\4\1\2\3\4\0\0\0\2\1\1\0\1"

@@ -1,17 +1,13 @@
 """The fuzzed functions: they take bytes and may only raise Recordgen's own errors."""
 
-from __future__ import annotations
-
 import io
 import os
 import tempfile
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -60,17 +56,17 @@ _TASKS = ("image_classification", "object_detection", "text_entities", "video_cl
 _FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 
 
-def fuzz_csv(data: bytes) -> None:
+def fuzz_csv(data):
     """Every line of a CSV gives rows or rejects, with its number."""
     _parse(LineParser.parse_lines, data)
 
 
-def fuzz_jsonl(data: bytes) -> None:
+def fuzz_jsonl(data):
     """Every line of a JSONL file gives a row or a reject, with its number."""
     _parse(automl_jsonl.parse_lines, data)
 
 
-def fuzz_image(data: bytes) -> None:
+def fuzz_image(data):
     """The header of an image is read, or the image is refused, before anything is decoded."""
     with suppress(PayloadError):
         prepared = prepare(data, _OPTIONS)
@@ -78,10 +74,10 @@ def fuzz_image(data: bytes) -> None:
         assert prepared.seconds >= 0
 
 
-def fuzz_decode(data: bytes) -> None:
+def fuzz_decode(data):
     """A whole image is checked, stored and shown, or refused; that takes little memory."""
     warnings.simplefilter("ignore")  # Pillow's, about metadata
-    calls: list[Callable[[], object]] = [partial(check_image, data, each) for each in _DECODING]
+    calls = [partial(check_image, data, each) for each in _DECODING]
     with suppress(PayloadError):
         if file_header(data).decoded_pixels <= _PIXELS:
             calls += [partial(to_thumbnail, data, 16), partial(draw_boxes, data, ())]
@@ -94,7 +90,7 @@ def fuzz_decode(data: bytes) -> None:
     assert RejectCode.OUT_OF_MEMORY not in codes
 
 
-def fuzz_tfrecord(data: bytes) -> None:
+def fuzz_tfrecord(data):
     """Records are read up to the first damage, and around it; none is counted twice."""
     path = os.path.join(_FOLDER.name, "a.rec")
     with open(path, "wb") as file:
@@ -112,7 +108,7 @@ def fuzz_tfrecord(data: bytes) -> None:
             parse_example(record)
 
 
-def fuzz_manifest(data: bytes) -> None:
+def fuzz_manifest(data):
     """A ``dataset.json`` is refused, or written again as it was read."""
     path = os.path.join(_FOLDER.name, DATASET_FILE)
     with open(path, "wb") as file:
@@ -122,7 +118,7 @@ def fuzz_manifest(data: bytes) -> None:
         assert repr(Dataset.from_json(dataset.to_json())) == repr(dataset)
 
 
-def fuzz_url(data: bytes) -> None:
+def fuzz_url(data):
     """Whatever surrounds them, a password and a token are in no name and in no message."""
     text = data.decode("utf-8", "replace")
     for public in (without_secrets(text, is_url=True), masked(text), masked_values(text)):
@@ -137,13 +133,13 @@ def fuzz_url(data: bytes) -> None:
     _ACCESS.refusal(text, "/data/rows.csv")
 
 
-def fuzz_parquet(data: bytes) -> None:
+def fuzz_parquet(data):
     """A Parquet file has the wanted columns, or is refused."""
     with suppress(ValueError):
         assert read_parquet(io.BytesIO(data), PARQUET).schema.names == PARQUET.names
 
 
-def _parse(parse: Callable[..., Any], data: bytes) -> None:
+def _parse(parse, data):
     task = TASKS[_TASKS[len(data) % len(_TASKS)]].of(_OPTIONS)
     with suppress(RecordgenError):
         lines = bounded_lines(io.BytesIO(data), "a")

@@ -1,7 +1,5 @@
 """The fuzzer's targets: their corpus, and a few seconds of fuzzing where atheris is installed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,12 +1,9 @@
 """Access rules: which files rows may reach."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv6Address
-from pathlib import Path
+from ipaddress import IPv6Address
 
 import pytest
 from hypothesis import example, given
@@ -74,7 +71,7 @@ SCHEMES = [
 
 
 @pytest.mark.parametrize(("source", "uri", "schemes", "allowed"), SCHEMES)
-def test_schemes(source: str, uri: str, schemes: tuple[str, ...], allowed: bool) -> None:
+def test_schemes(source, uri, schemes, allowed):
     """Rows of local import files reach local files and object stores, others their own storage."""
     reason = Access(schemes).refusal(resolve(uri, source), source)
     assert (reason is None) == allowed, reason
@@ -113,16 +110,14 @@ CONFINED = [
 
 
 @pytest.mark.parametrize(("source", "path", "schemes", "roots", "message"), CONFINED)
-def test_confined_rows(
-    source: str, path: str, schemes: tuple[str, ...], roots: tuple[str, ...], message: str | None
-) -> None:
+def test_confined_rows(source, path, schemes, roots, message):
     """In a pipeline step, rows reach only their import file's folder, bucket or server."""
     reason = Access(schemes, roots, confined=True).refusal(path, source)
     assert (reason or "").find(message or "") >= 0
     assert (reason is None) == (message is None), reason
 
 
-def test_confined_rows_of_a_folder_behind_a_link(tmp_path: Path) -> None:
+def test_confined_rows_of_a_folder_behind_a_link(tmp_path):
     """Symlinks are resolved, both in the import file's folder and in the payload's path."""
     (tmp_path / "real").mkdir()
     (tmp_path / "alias").symlink_to(tmp_path / "real")
@@ -182,9 +177,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("source", "path", "roots", "message"), REFUSALS)
-def test_refusals_name_the_remedy(
-    source: str, path: str, roots: tuple[str, ...], message: str | None
-) -> None:
+def test_refusals_name_the_remedy(source, path, roots, message):
     """The message contains the option to add, and the policy for requests returns the same."""
     access = Access((), roots)
     assert access.refusal(path, source) == message
@@ -204,13 +197,13 @@ RESOLVED = [
 
 
 @pytest.mark.parametrize(("source", "uri", "path"), RESOLVED)
-def test_resolve(source: str, uri: str, path: str) -> None:
+def test_resolve(source, uri, path):
     """Schemes are case-insensitive; a query is not part of an import file's folder."""
     assert resolve(uri, source) == path
 
 
 @pytest.mark.parametrize("scheme", ["file", "local", "file://", "HTTPS://", "a b://"])
-def test_invalid_schemes(scheme: str) -> None:
+def test_invalid_schemes(scheme):
     """The local scheme cannot be allowed for remote import files."""
     with pytest.raises(UsageError, match="must name schemes of URLs"):
         Access.of(("https", scheme))
@@ -219,7 +212,7 @@ def test_invalid_schemes(scheme: str) -> None:
 @pytest.mark.parametrize(
     "root", ["", "gs://bucket/../other", "https://host/a?b", "https:///a", "zip://a::b", "\0"]
 )
-def test_invalid_roots(root: str) -> None:
+def test_invalid_roots(root):
     """A root must be an unambiguous folder or prefix."""
     with pytest.raises(UsageError) as caught:
         Access.of(("/a", root))
@@ -227,7 +220,7 @@ def test_invalid_roots(root: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["images", "data2", "gopher"])
-def test_a_word_that_may_be_a_folder_or_a_scheme(word: str) -> None:
+def test_a_word_that_may_be_a_folder_or_a_scheme(word):
     """A folder that was meant to restrict rows is never taken for a scheme."""
     with pytest.raises(UsageError, match=rf"write \./{word} .* or {word}://"):
         make_options({"allow": word})
@@ -299,30 +292,30 @@ ROOTS = [
 
 
 @pytest.mark.parametrize(("root", "path", "inside"), ROOTS)
-def test_roots(root: str, path: str, inside: bool) -> None:
+def test_roots(root, path, inside):
     """Prefixes are compared name by name, after links and dots are resolved or refused."""
     access = Access(("http", "https"), ("/somewhere/else", root))
     assert (access.refusal(path, LOCAL) is None) == inside
 
 
 @pytest.mark.parametrize("value", ["", " , ", [""], ("", " ")])
-def test_given_but_empty(value: object) -> None:
+def test_given_but_empty(value):
     """An unset variable does not lift a restriction."""
     with pytest.raises(UsageError, match="must not be empty"):
         make_options({"allow": value})
 
 
 @pytest.mark.parametrize("value", ["none", ["none"], (), []])
-def test_no_restriction_can_be_said(value: object) -> None:
+def test_no_restriction_can_be_said(value):
     assert make_options({"allow": value}) == ConvertOptions()
 
 
-def test_given_but_empty_on_the_command_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_given_but_empty_on_the_command_line(caplog):
     assert main(["check", "labels.csv", "--allow", ""]) == UsageError.exit_code
     assert "must not be empty" in caplog.text
 
 
-def test_links_do_not_lead_out(tmp_path: Path) -> None:
+def test_links_do_not_lead_out(tmp_path):
     """A symlink under a root is resolved."""
     (tmp_path / "images").mkdir()
     (tmp_path / "secret").mkdir()
@@ -341,7 +334,7 @@ PATHS = st.lists(NAMES, max_size=6).map("/".join)
 
 @given(root=st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=2), path=PATHS)
 @example(root=["a"], path="a/../b")
-def test_nothing_escapes_a_local_root(root: list[str], path: str) -> None:
+def test_nothing_escapes_a_local_root(root, path):
     """Any allowed path is inside the root after normalisation."""
     folder = "/nowhere/" + "/".join(root)
     if Access((), (folder,)).refusal(f"/nowhere/{path}", LOCAL) is None:
@@ -353,7 +346,7 @@ def test_nothing_escapes_a_local_root(root: list[str], path: str) -> None:
     root=st.lists(st.sampled_from(["a", "b"]), max_size=2),
     path=PATHS,
 )
-def test_nothing_escapes_a_url_root(scheme: str, root: list[str], path: str) -> None:
+def test_nothing_escapes_a_url_root(scheme, root, path):
     """An allowed URL starts with the root, both literally and with dots resolved."""
     prefix = "/".join([f"{scheme}://host", *root])
     url = f"{scheme}://host/{path}"
@@ -366,7 +359,7 @@ def test_nothing_escapes_a_url_root(scheme: str, root: list[str], path: str) -> 
 
 
 @given(scheme=st.from_regex(r"[a-z][a-z0-9+.-]{0,8}", fullmatch=True), rest=st.text(max_size=12))
-def test_only_object_stores_are_open(scheme: str, rest: str) -> None:
+def test_only_object_stores_are_open(scheme, rest):
     """By default, rows of a local import file reach no schemes except object stores'."""
     url = f"{scheme}://{rest}"
     if Access().refusal(url, LOCAL) is None:
@@ -384,24 +377,24 @@ def test_only_object_stores_are_open(scheme: str, rest: str) -> None:
         "::127.0.0.1", "fec0::1", "64:ff9b:1::a9fe:a9fe",
     ],
 )  # fmt: skip
-def test_private_addresses(address: str) -> None:
+def test_private_addresses(address):
     """Loopback, private and link-local addresses are not public, nor are their embedded forms."""
     assert not is_public(address)
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8"])
-def test_public_addresses(address: str) -> None:
+def test_public_addresses(address):
     assert is_public(address)
 
 
 @given(st.ip_addresses(v=4))
-def test_an_address_in_another_form(address: IPv4Address) -> None:
+def test_an_address_in_another_form(address):
     """An IPv4 address is as public as its IPv6 forms."""
     mapped = IPv6Address((0xFFFF << 32) | int(address))
     assert is_public(str(address)) == is_public(str(mapped))
 
 
-def test_origins() -> None:
+def test_origins():
     assert origin_of("https://Host/a") == origin_of("https://host:443/b?c")
     assert origin_of("https://host/a") != origin_of("http://host/a")
 
@@ -418,9 +411,7 @@ PRIVATE = [
 
 
 @pytest.mark.parametrize(("source", "access", "url", "directly", "redirected"), PRIVATE)
-def test_private_servers(
-    source: str, access: Access, url: str, directly: bool, redirected: bool
-) -> None:
+def test_private_servers(source, access, url, directly, redirected):
     """Rows reach them if the user allowed the scheme; redirects only under a named prefix."""
     policy = RowUrlPolicy(access, source)
     assert policy.refusal(url) is None
@@ -441,14 +432,14 @@ CREDENTIALS = [
 
 
 @pytest.mark.parametrize(("source", "access", "url", "sent"), CREDENTIALS)
-def test_who_gets_credentials(source: str, access: Access, url: str, sent: bool) -> None:
+def test_who_gets_credentials(source, access, url, sent):
     """Only servers that the user named and the import file's own, never after a redirect."""
     policy = RowUrlPolicy(access, source)
     assert policy.may_get_credentials(url, redirected=False) == sent
     assert not policy.may_get_credentials(url, redirected=True)
 
 
-def test_a_relative_root_is_resolved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_root_is_resolved_once(tmp_path, monkeypatch):
     """A folder means the same in a worker that runs elsewhere, and in dataset.json."""
     monkeypatch.chdir(tmp_path)
     options = make_options({"allow": ["./images", "../x", "gs://bucket/a", "file:///data"]})
@@ -460,7 +451,7 @@ def test_a_relative_root_is_resolved_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert sent.access.refusal("/images/1.jpg", "/a.csv") is not None
 
 
-def test_a_linked_import_file(tmp_path: Path) -> None:
+def test_a_linked_import_file(tmp_path):
     """In a pipeline step, an import file may not be a link that leaves its folder."""
     for name in ("inside", "outside"):
         (tmp_path / name).mkdir()

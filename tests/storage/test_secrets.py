@@ -1,16 +1,11 @@
 """Planted secrets: no output or message contains one, and signatures do not change rows."""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging
 import traceback
-from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 from urllib.parse import urlsplit
 
 import fsspec
@@ -43,7 +38,7 @@ from tests.servers import serving
 # The apostrophe ends a quoted text, but not a password.
 USER, PASSWORD, SIGNED = "pl4nted-user", "pl4nted'pl4nted-password", "pl4nted-signature"
 NAMES = ("clientSecret", "apitoken", "token[]", "accessKey")
-OPTIONS: dict[str, Any] = {"allow": "http", "max_reject_fraction": 1, "fail_on": "none"}
+OPTIONS = {"allow": "http", "max_reject_fraction": 1, "fail_on": "none"}
 IMAGES = {f"/{number}.png": encoded(noise(seed=number), "PNG") for number in range(4)}
 SOUND = ("/0.png", "/2.png", "/3.png")  # the second one has two labels
 
@@ -96,7 +91,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("text", "name", "data", "message"), TEXTS, ids=range(len(TEXTS)))
-def test_what_is_secret(text: str, name: str, data: str, message: str) -> None:
+def test_what_is_secret(text, name, data, message):
     """Parameter names decide; parameters that accompany a signature are removed with it."""
     name = text if name == "=" else name
     data = text if data == "=" else data
@@ -119,7 +114,7 @@ PLAIN_NAMES = (
 )
 
 
-def test_names_of_secret_parameters() -> None:
+def test_names_of_secret_parameters():
     """The end of a name decides, in any case and with any words before it."""
     assert [name for name in SECRET_NAMES.split() if not is_secret(name)] == []
     assert [name for name in PLAIN_NAMES.split() if is_secret(name)] == []
@@ -131,7 +126,7 @@ _PARTS = st.text(st.sampled_from("ab0:/?#@;&=[]'\" .%\n"), max_size=12)
 
 @given(_PARTS, _PARTS, _PARTS)
 @example(":@@/:", "@", "")
-def test_users_are_where_the_standard_library_finds_them(user: str, host: str, rest: str) -> None:
+def test_users_are_where_the_standard_library_finds_them(user, host, rest):
     """A user and password that urlsplit finds are in no name of a payload and in no message."""
     url = f"https://{user}@{host}/{rest}"
     try:
@@ -149,17 +144,17 @@ def test_users_are_where_the_standard_library_finds_them(user: str, host: str, r
         assert whole not in masked_values(url).replace(rest, "")
 
 
-def test_a_password_may_hold_a_blank() -> None:
+def test_a_password_may_hold_a_blank():
     """It is in no message either."""
     assert masked_values("see https://me:pa ss@host/x, ok") == "see https://***@host/x, ok"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def server():
     """A server that requires the password and the signature for its files."""
     known = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request):
         if request.headers.get("Authorization") != known:
             return web.Response(status=401)
         if request.path == "/rows.csv":
@@ -182,7 +177,7 @@ def server() -> Iterator[str]:
     fsspec.get_filesystem_class("https").clear_instance_cache()
 
 
-def signed(server: str, path: str, signature: str = "") -> str:
+def signed(server, path, signature=""):
     """Return a URL with a password and a signature; ``signature`` makes it different."""
     place = server.replace("//", f"//{USER}:{PASSWORD}@")
     date = f"X-Amz-Date=pl4nted-{signature}"
@@ -190,7 +185,7 @@ def signed(server: str, path: str, signature: str = "") -> str:
     return f"{place}{path}?from=rows&{date}&X-Amz-Signature={SIGNED}-{signature}{more}"
 
 
-def rows_of(server: str, signature: str = "", *more: str) -> str:
+def rows_of(server, signature="", *more):
     """Return lines: four good ones, two equal ones, and several with faults."""
     good = [f"TRAIN,{signed(server, path, signature)},a" for path in IMAGES]
     wrong = [
@@ -207,7 +202,7 @@ def rows_of(server: str, signature: str = "", *more: str) -> str:
     return "\n".join([*good, *wrong, *more]) + "\n"
 
 
-def by_command(server: str, folder: Path) -> None:
+def by_command(server, folder):
     """The command: a conversion, a check, both as JSON, and the commands that show a dataset."""
     rows, flags = str(folder / "rows.csv"), ["--allow", "http", "--max-reject-fraction", "1"]
     (folder / "rows.csv").write_text(rows_of(server))
@@ -242,7 +237,7 @@ def by_command(server: str, folder: Path) -> None:
     assert main(["check", str(folder / "odd.csv"), *flags]) == 2
 
 
-def by_python(server: str, folder: Path) -> None:
+def by_python(server, folder):
     """Python: a DataFrame, errors with tracebacks, and records written and read."""
     lines = [line.split(",") for line in rows_of(server).splitlines()]
     frame = pd.DataFrame(
@@ -268,7 +263,7 @@ def by_python(server: str, folder: Path) -> None:
             print("".join(traceback.format_exception(caught.value)))
 
 
-def by_step(server: str, folder: Path) -> None:
+def by_step(server, folder):
     """The Kubeflow step: its parameters, and the metadata of its artifacts."""
     (folder / "rows.csv").write_text(rows_of(server))
     outputs = {
@@ -288,7 +283,7 @@ def by_step(server: str, folder: Path) -> None:
         assert run_step([name, "--executor-input", text]) == code
 
 
-def by_component(server: str, folder: Path) -> None:
+def by_component(server, folder):
     """The ExampleGen's executor, which describes its artifact."""
     from tfx.types import standard_artifacts
 
@@ -310,14 +305,7 @@ if find_spec("tfx"):
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
-def test_no_output_holds_a_secret(
-    door: Callable[[str, Path], None],
-    server: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_no_output_holds_a_secret(door, server, tmp_path, monkeypatch, caplog, capfd):
     """No secret is in files, stdout, logs, events, properties or errors; records name files."""
     events = tmp_path / "events.jsonl"
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "file")
@@ -342,7 +330,7 @@ def test_no_output_holds_a_secret(
     assert {f"{server}{path}?from=rows" for path in SOUND} <= named
 
 
-def test_names_of_hosts_and_causes() -> None:
+def test_names_of_hosts_and_causes():
     """The name of a host has no user; a library's error with a user is not shown as a cause."""
     assert host_of(f"ftp://{USER}:{PASSWORD}@host/1.png") == "ftp://host"
     assert dataset_id(f"ftp://{USER}:{PASSWORD}@host/out") == ("ftp://host", "out")
@@ -351,12 +339,12 @@ def test_names_of_hosts_and_causes() -> None:
     assert shown_cause(plain) is plain
 
 
-def source_ids(shard: Path) -> list[str]:
+def source_ids(shard):
     records = map(parse_example, RECORDS.read(str(shard)))
-    return [record["image/source_id"][0].decode() for record in records]  # type: ignore[union-attr]
+    return [record["image/source_id"][0].decode() for record in records]
 
 
-def test_a_row_stays_itself_however_it_is_signed(server: str, tmp_path: Path) -> None:
+def test_a_row_stays_itself_however_it_is_signed(server, tmp_path):
     """Another signature moves no row, adds none, and keeps the shards of a run."""
     source = tmp_path / "rows.csv"
     source.write_text(rows_of(server, "monday"))
@@ -371,7 +359,7 @@ def test_a_row_stays_itself_however_it_is_signed(server: str, tmp_path: Path) ->
     assert (added.dataset.examples, added.dataset.rows.existing) == (monday.dataset.examples, 1)
 
 
-def test_images_of_a_declared_table(server: str, tmp_path: Path) -> None:
+def test_images_of_a_declared_table(server, tmp_path):
     """In rows with several images, each image is requested with its own signature."""
     source = tmp_path / "pairs.csv"
     lines = ["day,night,note", f"{signed(server, '/0.png')},{signed(server, '/1.png')},x"]
@@ -384,10 +372,10 @@ def test_images_of_a_declared_table(server: str, tmp_path: Path) -> None:
     assert f"{server}/1.png?from=rows".encode() in shard.read_bytes()
 
 
-def test_a_shard_stays_itself_however_its_rows_are_signed() -> None:
+def test_a_shard_stays_itself_however_its_rows_are_signed():
     """A resumed run finds its shards again."""
 
-    def identity(signature: str) -> list[bytes]:
+    def identity(signature):
         addresses = f'["https://host/1.png?sig={signature}"]'
         row = PlannedRow(1, "a.csv", 1, "https://host/1.png", None, 9, "v1", False, addresses)
         names = Vocabulary("text", ())

@@ -1,7 +1,5 @@
 """Storage: test web servers, local files, and the meanings of libraries' errors."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import json
@@ -15,12 +13,10 @@ import ssl
 import time
 import zipfile
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import aiohttp
 import fsspec
@@ -66,7 +62,7 @@ QUICK_RETRIES = {"RECORDGEN_STORAGE_ATTEMPTS": "3", "RECORDGEN_STORAGE_FIRST_WAI
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], str]]:
+def serve(monkeypatch):
     """Return a function that starts a web server and returns its URL."""
     for name, value in QUICK_RETRIES.items():
         monkeypatch.setenv(name, value)
@@ -75,21 +71,21 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], str]]:
     fsspec.get_filesystem_class("https").clear_instance_cache()
 
 
-def image(_: web.Request) -> web.Response:
+def image(_):
     return web.Response(body=IMAGE, content_type="image/jpeg")
 
 
-def noting(asked: list[str], answer: Callable[[web.Request], web.Response] = image) -> Answer:
+def noting(asked, answer=image):
     """Record the path of each request, and answer it."""
 
-    async def note(request: web.Request) -> web.StreamResponse:
+    async def note(request):
         asked.append(request.path)
         return answer(request)
 
     return note
 
 
-def codes(lines: list[str], folder: Path, **options: object) -> list[str]:
+def codes(lines, folder, **options):
     """Check an import file with these URLs; return the reject code of each, or "ok"."""
     source = folder / "urls.csv"
     source.write_text("".join(f"TRAIN,{line},a\n" for line in lines))
@@ -102,7 +98,7 @@ def codes(lines: list[str], folder: Path, **options: object) -> list[str]:
 # --- responses of servers ---------------------------------------------------------------------
 
 
-async def chunked(request: web.Request) -> web.StreamResponse:
+async def chunked(request):
     answer = web.StreamResponse()
     answer.enable_chunked_encoding()
     await answer.prepare(request)
@@ -111,7 +107,7 @@ async def chunked(request: web.Request) -> web.StreamResponse:
     return answer
 
 
-async def until_closed(request: web.Request) -> web.StreamResponse:
+async def until_closed(request):
     answer = web.StreamResponse()
     answer.force_close()
     await answer.prepare(request)
@@ -119,66 +115,66 @@ async def until_closed(request: web.Request) -> web.StreamResponse:
     return answer
 
 
-async def compressed(request: web.Request) -> web.StreamResponse:
+async def compressed(request):
     answer = web.Response(body=IMAGE)
     answer.enable_compression(web.ContentCoding.gzip)
     return answer
 
 
-async def no_head(request: web.Request) -> web.StreamResponse:
+async def no_head(request):
     return image(request) if request.method == "GET" else web.Response(status=405)
 
 
-async def forbidden_head(request: web.Request) -> web.StreamResponse:
+async def forbidden_head(request):
     return image(request) if request.method == "GET" else web.Response(status=403)
 
 
-async def partial_head(request: web.Request) -> web.StreamResponse:
+async def partial_head(request):
     return image(request) if request.method == "GET" else await ranged("bytes 0-9/99")(request)
 
 
-async def empty_head(request: web.Request) -> web.StreamResponse:
+async def empty_head(request):
     if request.method == "GET":
         return image(request)
     return web.Response(headers={"Content-Length": "0"})
 
 
-async def nothing_left(_: web.Request) -> web.StreamResponse:
+async def nothing_left(_):
     return web.Response(body=b"")
 
 
-async def page(_: web.Request) -> web.StreamResponse:
+async def page(_):
     return web.Response(text="<html>Not an image</html>", content_type="text/html")
 
 
-async def endless(request: web.Request) -> web.StreamResponse:
+async def endless(request):
     raise web.HTTPFound(request.path + "x")
 
 
-def ranged(said: str) -> Answer:
+def ranged(said):
     """Answer any request with 206 and the image."""
 
-    async def answer(_: web.Request) -> web.StreamResponse:
+    async def answer(_):
         return web.Response(status=206, body=IMAGE, headers={"Content-Range": said})
 
     return answer
 
 
-async def bad_header(request: web.Request) -> web.StreamResponse:
+async def bad_header(request):
     assert request.transport is not None
     request.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n")
     return web.Response()
 
 
-def status(number: int) -> Answer:
-    async def answer(_: web.Request) -> web.StreamResponse:
+def status(number):
+    async def answer(_):
         return web.Response(status=number)
 
     return answer
 
 
 # server, expected code of its image
-ANSWERS: list[tuple[Answer, str]] = [
+ANSWERS = [
     (chunked, "ok"),
     (until_closed, "ok"),
     (compressed, "ok"),
@@ -203,13 +199,13 @@ ANSWERS: list[tuple[Answer, str]] = [
 ]
 
 
-def test_answers(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+def test_answers(serve, tmp_path):
     """Servers without sizes or HEAD work; missing and forbidden images have different codes."""
     urls = [f"{serve(answer)}/1.jpg" for answer, _ in ANSWERS]
     assert codes(urls, tmp_path) == [code for _, code in ANSWERS]
 
 
-def test_rejects_do_not_quote_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_do_not_quote_servers(tmp_path, monkeypatch):
     """What runs on a port is not told: neither the banner of another protocol nor a phrase."""
     monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
     answers = [b"SSH-2.0-banner_9\r\n", b"220 banner ESMTP\r\n", b"HTTP/1.1 418 banner\r\n\r\n"]
@@ -223,11 +219,11 @@ def test_rejects_do_not_quote_servers(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @contextmanager
-def raw_server(answer: bytes) -> Iterator[str]:
+def raw_server(answer):
     """Answer every connection with these bytes, whatever it asks; yield the URL."""
 
     class Handler(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
+        def handle(self):
             self.request.sendall(answer)
             self.request.recv(1 << 16)
 
@@ -240,7 +236,7 @@ def raw_server(answer: bytes) -> Iterator[str]:
 ODD = ["http://", "http://[bad/1.jpg", "http://a:99999/1.jpg", "http://a b/1.jpg", "http:///1.jpg"]
 
 
-def test_odd_urls_are_the_rows_fault(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+def test_odd_urls_are_the_rows_fault(serve, tmp_path):
     """Invalid URLs are rejects, also as targets of redirects."""
     url = serve(redirecting(*ODD))
     redirected = [f"{url}/to/{number}" for number in range(4)]  # "http:///a" joins to "/a"
@@ -251,11 +247,11 @@ def test_odd_urls_are_the_rows_fault(serve: Callable[[Answer], str], tmp_path: P
     assert set(found) <= {"missing_file", "not_allowed", "bad_line"}
 
 
-def flaky(times: int, fault: Answer) -> Answer:
+def flaky(times, fault):
     """Fail this many times for each path and method, then return the image."""
-    seen: dict[tuple[str, str], int] = {}
+    seen = {}
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def answer(request):
         key = (request.method, request.path)
         seen[key] = seen.get(key, 0) + 1
         return await fault(request) if seen[key] <= times else image(request)
@@ -263,43 +259,43 @@ def flaky(times: int, fault: Answer) -> Answer:
     return answer
 
 
-async def reset(request: web.Request) -> web.StreamResponse:
+async def reset(request):
     assert request.transport is not None
     request.transport.abort()
     return web.Response()
 
 
-async def hang(request: web.Request) -> web.StreamResponse:
+async def hang(request):
     while request.transport is not None:  # until the client hangs up
         await asyncio.sleep(0.01)
     return web.Response()
 
 
-async def cut_body(request: web.Request) -> web.StreamResponse:
+async def cut_body(request):
     return await cut(request, IMAGE) if request.method == "GET" else image(request)
 
 
-async def cut_without_length(request: web.Request) -> web.StreamResponse:
+async def cut_without_length(request):
     return await cut(request, IMAGE, length=False) if request.method == "GET" else image(request)
 
 
-def by_path(**answers: Answer) -> Answer:
+def by_path(**answers):
     """Answer by the first part of the path: ``/reset/1.jpg``."""
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def answer(request):
         return await answers[request.path.split("/")[1]](request)
 
     return answer
 
 
-def refusing() -> str:
+def refusing():
     """Return a URL at which no server listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
-FAULTS: dict[str, Answer] = {
+FAULTS = {
     **{str(number): status(number) for number in (500, 501, 503, 429, 408)},
     "reset": reset,
     "cut": cut_body,
@@ -307,7 +303,7 @@ FAULTS: dict[str, Answer] = {
 }
 
 
-def test_a_dead_url_costs_its_row_only(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+def test_a_dead_url_costs_its_row_only(serve, tmp_path):
     """URLs that fail twice are retried; URLs that always fail become rejects with a remedy."""
     url = serve(
         by_path(**FAULTS, **{f"{name}-twice": flaky(2, fault) for name, fault in FAULTS.items()})
@@ -334,15 +330,13 @@ def test_a_dead_url_costs_its_row_only(serve: Callable[[Answer], str], tmp_path:
     assert f"{nowhere} 1" in hosts
 
 
-def test_an_outage_of_one_url(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+def test_an_outage_of_one_url(serve, tmp_path):
     """A web server that does not answer rejects its row."""
     url = serve(lambda request: cut_body(request))
     assert codes([f"{url}/1.jpg"], tmp_path) == ["unreachable"]
 
 
-def test_slow_servers_do_not_hold_a_run(
-    serve: Callable[[Answer], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_servers_do_not_hold_a_run(serve, tmp_path, monkeypatch):
     """A silent request times out and is retried; all attempts for a file share one limit."""
     source = tmp_path / "slow.csv"
     options = {"allow": "http", "max_reject_fraction": 1}
@@ -363,18 +357,13 @@ def test_slow_servers_do_not_hold_a_run(
     assert time.monotonic() - started < 20
 
 
-def test_a_dead_host_gets_no_more_requests(
-    serve: Callable[[Answer], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_dead_host_gets_no_more_requests(serve, tmp_path, monkeypatch, caplog):
     """After some failures in a row only this host is paused; the next run tries it again."""
     monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
-    asked: list[str] = []
+    asked = []
     is_dead = True
 
-    def dying(request: web.Request) -> web.Response:
+    def dying(request):
         return web.Response(status=503) if is_dead else image(request)
 
     dead, other = serve(noting(asked, dying)), serve(redirecting())
@@ -386,12 +375,12 @@ def test_a_dead_host_gets_no_more_requests(
     assert codes(lines[::20], tmp_path) == ["ok"] * 20
 
 
-def test_when_a_host_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_a_host_counts_as_dead(monkeypatch):
     """Any response resets the count, also to a later request; a trial is sent without retries."""
     url, now = "https://host.example/1.jpg", 100.0
     monkeypatch.setattr(hosts.time, "monotonic", lambda: now)
 
-    def fails(meanwhile: Callable[[], object] = lambda: None) -> str:
+    def fails(meanwhile=lambda: None):
         try:
             with hosts.watched(url):
                 meanwhile()
@@ -399,7 +388,7 @@ def test_when_a_host_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
         except UnreachableError as exc:
             return str(exc).removeprefix(f"{url}: ")
 
-    def answers() -> None:
+    def answers():
         nonlocal now
         now += 1
         with suppress(FileNotFoundError), hosts.watched(url):
@@ -422,13 +411,11 @@ def test_when_a_host_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fails() == "retried"
 
 
-def test_unreachable_files_are_requested_again(
-    serve: Callable[[Answer], str], tmp_path: Path
-) -> None:
+def test_unreachable_files_are_requested_again(serve, tmp_path):
     """A resumed run requests them again when the server is back: their shards are not kept."""
     is_dead = True
 
-    async def half_dead(request: web.Request) -> web.StreamResponse:
+    async def half_dead(request):
         if is_dead and "0" in request.path and request.method == "GET":
             return web.Response(status=503)
         return web.Response(body=IMAGE, headers={"ETag": '"1"'})  # without it, no shard is kept
@@ -443,7 +430,7 @@ def test_unreachable_files_are_requested_again(
     assert recordgen.convert(*args, **options).dataset.examples == 12
 
 
-def test_an_import_file_that_cannot_be_reached(serve: Callable[[Answer], str]) -> None:
+def test_an_import_file_that_cannot_be_reached(serve):
     """An unreachable import file ends the run with any option; so does an invalid response."""
     url = serve(by_path(**FAULTS, bad=bad_header))
     for name, reason in (("503", "HTTP 503.*tried 3 times"), ("bad", "HTTP 400")):
@@ -451,17 +438,15 @@ def test_an_import_file_that_cannot_be_reached(serve: Callable[[Answer], str]) -
             recordgen.check(f"{url}/{name}/a.csv")
 
 
-def test_an_import_file_that_is_cut_is_read_again(
-    serve: Callable[[Answer], str], tmp_path: Path
-) -> None:
+def test_an_import_file_that_is_cut_is_read_again(serve, tmp_path):
     """No row is lost or read twice; payloads may be on the same server.
 
     There are three reads: to detect the format (truncated), its retry, and all rows.
     """
     text = "".join(f"TRAIN,images/{number}.jpg,a\n" for number in range(40)).encode()
-    attempts: list[str] = []
+    attempts = []
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def answer(request):
         if not request.path.endswith(".csv"):
             return image(request)
         attempts.append(request.method)
@@ -476,11 +461,11 @@ def test_an_import_file_that_is_cut_is_read_again(
 # --- limits on reading --------------------------------------------------------------------------
 
 
-def test_large_bodies_are_not_read(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+def test_large_bodies_are_not_read(serve, tmp_path):
     """An announced size is enough for a refusal; without it, reading ends at the limit."""
     sent = 0
 
-    async def huge(request: web.Request) -> web.StreamResponse:
+    async def huge(request):
         nonlocal sent
         answer = web.StreamResponse()
         if request.path == "/announced.jpg":
@@ -500,12 +485,12 @@ def test_large_bodies_are_not_read(serve: Callable[[Answer], str], tmp_path: Pat
         storage.read_bytes(f"{url}/endless.jpg", 1_000_000)
 
 
-def test_compressed_bodies_do_not_burst(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+def test_compressed_bodies_do_not_burst(serve, tmp_path):
     """The unpacked size is checked during unpacking."""
     packer = zlib.compressobj(1, wbits=31)  # gzip
     bomb = b"".join(packer.compress(bytes(1_000_000)) for _ in range(600)) + packer.flush()
 
-    async def answer(_: web.Request) -> web.StreamResponse:
+    async def answer(_):
         return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
 
     url = serve(answer)
@@ -514,10 +499,10 @@ def test_compressed_bodies_do_not_burst(serve: Callable[[Answer], str], tmp_path
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
 
 
-def test_a_server_that_lies_about_sizes(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+def test_a_server_that_lies_about_sizes(serve, tmp_path):
     """HEAD announces fewer bytes than the body has: the row is rejected."""
 
-    async def liar(request: web.Request) -> web.StreamResponse:
+    async def liar(request):
         if request.method == "GET":
             return await chunked(request)
         return web.Response(headers={"Content-Length": "10"})
@@ -525,11 +510,11 @@ def test_a_server_that_lies_about_sizes(serve: Callable[[Answer], str], tmp_path
     assert codes([f"{serve(liar)}/1.jpg"], tmp_path) == ["changed"]
 
 
-def test_bytes_in_flight_are_bounded(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+def test_bytes_in_flight_are_bounded(serve, tmp_path):
     """Fewer large payloads are fetched concurrently: 64 MB in total, here 8 with 8 MB each."""
     body, under_way, most, started = b"x" * 8_000_000, 0, 0, 0
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def answer(request):
         nonlocal under_way, most, started
         if request.method == "HEAD":
             return web.Response(body=body)
@@ -556,8 +541,8 @@ def test_bytes_in_flight_are_bounded(serve: Callable[[Answer], str], tmp_path: P
 # --- redirects ----------------------------------------------------------------------------------
 
 
-def redirecting(*targets: str) -> Answer:
-    async def answer(request: web.Request) -> web.StreamResponse:
+def redirecting(*targets):
+    async def answer(request):
         if request.path.startswith("/to/"):
             target = targets[int(request.path.removeprefix("/to/"))]
             return web.Response(status=302, headers={"Location": target})
@@ -566,11 +551,9 @@ def redirecting(*targets: str) -> Answer:
     return answer
 
 
-def test_redirects_to_private_addresses_are_refused(
-    serve: Callable[[Answer], str], tmp_path: Path
-) -> None:
+def test_redirects_to_private_addresses_are_refused(serve, tmp_path):
     """Any spelling of a private address is refused, except the same server and --allow."""
-    asked: list[str] = []
+    asked = []
 
     inner = serve(noting(asked))
     port = inner.rsplit(":", 1)[1]
@@ -598,18 +581,16 @@ def test_redirects_to_private_addresses_are_refused(
     assert asked
 
 
-def test_a_name_that_changes_its_meaning(
-    serve: Callable[[Answer], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_changes_its_meaning(serve, tmp_path, monkeypatch):
     """Connections go to the checked address; a name with any private address is refused."""
-    reached: list[str] = []
+    reached = []
 
-    async def look(request: web.Request) -> web.StreamResponse:
+    async def look(request):
         assert request.transport is not None
         reached.append(request.transport.get_extra_info("sockname")[0])
         return image(request)
 
-    def meanings(host: str, port: int, *_: object, **__: object) -> list[tuple[Any, ...]]:
+    def meanings(host, port, *_, **__):
         found = answers[host].pop(0) if len(answers[host]) > 1 else answers[host][0]
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in found]
 
@@ -627,7 +608,7 @@ def test_a_name_that_changes_its_meaning(
     assert not reached
 
 
-def test_the_message_of_a_refused_redirect(serve: Callable[[Answer], str]) -> None:
+def test_the_message_of_a_refused_redirect(serve):
     """The message contains the address of the name and the option that allows it."""
     url = serve(redirecting("http://localhost:9/secret.jpg"))
     context = RequestContext(RowUrlPolicy(Access(("http",)), "labels.csv"))
@@ -636,13 +617,11 @@ def test_the_message_of_a_refused_redirect(serve: Callable[[Answer], str]) -> No
             read(f"{url}/to/0", context=context)
 
 
-def test_headers_stay_with_their_server(
-    serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_headers_stay_with_their_server(serve, monkeypatch, tmp_path):
     """Headers configured for fsspec are sent, but not after a redirect to another server."""
-    tokens: dict[str, str | None] = {}
+    tokens = {}
 
-    async def look(request: web.Request) -> web.StreamResponse:
+    async def look(request):
         tokens[request.path] = request.headers.get("X-Token")
         if request.path == "/here":
             raise web.HTTPFound("/there")
@@ -657,13 +636,11 @@ def test_headers_stay_with_their_server(
     assert tokens == {"/here": "secret", "/there": "secret", "/away": None}
 
 
-def test_headers_go_only_to_servers_that_the_user_named(
-    serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_headers_go_only_to_servers_that_the_user_named(serve, monkeypatch, tmp_path):
     """Only the import file's own server and servers under an --allow get headers."""
-    tokens: dict[str, str | None] = {}
+    tokens = {}
 
-    async def look(request: web.Request) -> web.StreamResponse:
+    async def look(request):
         tokens[request.path] = request.headers.get("X-Token")
         if request.path.endswith(".csv"):
             return web.Response(text=f"TRAIN,own.jpg,a\nTRAIN,{other}/others.jpg,a\n")
@@ -687,9 +664,9 @@ def test_headers_go_only_to_servers_that_the_user_named(
     "host",
     ["\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021", "2130706433", "[::ffff:7f00:1]"],
 )
-def test_private_addresses_in_disguise(serve: Callable[[Answer], str], host: str) -> None:
+def test_private_addresses_in_disguise(serve, host):
     """The check applies to the parsed host, not to the text of the row."""
-    asked: list[str] = []
+    asked = []
 
     port = serve(noting(asked)).rsplit(":", 1)[1]
     context = RequestContext(RowUrlPolicy(Access(), "http://web.example/labels.csv"))
@@ -698,13 +675,13 @@ def test_private_addresses_in_disguise(serve: Callable[[Answer], str], host: str
     assert not asked
 
 
-def test_rows_of_import_files_from_the_web(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+def test_rows_of_import_files_from_the_web(serve, tmp_path):
     """They reach their own and public servers, but no private servers and no other storages."""
     inner = serve(redirecting())
     lines = ["1.jpg", f"{inner}/1.jpg", "/etc/passwd", "gs://bucket/1.jpg"]
     text = "".join(f"TRAIN,{line},a\n" for line in lines)
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def answer(request):
         return web.Response(text=text) if request.path.endswith(".csv") else image(request)
 
     source = f"{serve(answer)}/labels.csv"
@@ -718,9 +695,9 @@ def test_rows_of_import_files_from_the_web(serve: Callable[[Answer], str], tmp_p
     assert [item.line for item in allowed.rejects] == [3, 4]
 
 
-def test_no_request_without_permission(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+def test_no_request_without_permission(serve, tmp_path):
     """Without --allow, no request is sent."""
-    asked: list[str] = []
+    asked = []
 
     url = serve(noting(asked))
     assert codes([f"{url}/1.jpg"], tmp_path, allow=()) == ["not_allowed"]
@@ -733,7 +710,7 @@ def test_no_request_without_permission(serve: Callable[[Answer], str], tmp_path:
 # --- local files --------------------------------------------------------------------------------
 
 
-def test_pipes_and_devices(tmp_path: Path) -> None:
+def test_pipes_and_devices(tmp_path):
     """Pipes, devices and folders are refused without waiting for them."""
     os.mkfifo(tmp_path / "pipe")
     for path in (str(tmp_path / "pipe"), "/dev/zero", str(tmp_path)):
@@ -743,7 +720,7 @@ def test_pipes_and_devices(tmp_path: Path) -> None:
             storage.read_bytes(path)
 
 
-def test_local_limits(tmp_path: Path) -> None:
+def test_local_limits(tmp_path):
     """A file with too many bytes is not read."""
     path = tmp_path / "file"
     path.write_bytes(b"12345")
@@ -754,7 +731,7 @@ def test_local_limits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 4, 6, 200])
-def test_a_local_file_that_changed(size: int, tmp_path: Path) -> None:
+def test_a_local_file_that_changed(size, tmp_path):
     """A file whose size differs from the planned size is a reject, also above the limit."""
     path = tmp_path / "1.jpg"
     path.write_bytes(b"x" * size)
@@ -768,10 +745,10 @@ def test_a_local_file_that_changed(size: int, tmp_path: Path) -> None:
         assert fetcher.start(row)() == b"12345"
 
 
-def test_a_disk_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_disk_that_fails(monkeypatch, tmp_path):
     """A disk error ends the run, as the data may be fine."""
 
-    def fail(*_: object) -> None:
+    def fail(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     (tmp_path / "1.jpg").write_bytes(IMAGE)
@@ -785,7 +762,7 @@ def test_a_disk_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
             fetcher.start(row)()
 
 
-def test_parts_of_local_files(tmp_path: Path) -> None:
+def test_parts_of_local_files(tmp_path):
     """A range is read exactly, or it is an error."""
     path = tmp_path / "file"
     path.write_bytes(b"12345")
@@ -796,7 +773,7 @@ def test_parts_of_local_files(tmp_path: Path) -> None:
         storage.read_range(str(tmp_path / "none"), 0, 1)
 
 
-def test_a_glob_in_an_archive_names_the_archive(tmp_path: Path) -> None:
+def test_a_glob_in_an_archive_names_the_archive(tmp_path):
     archive = tmp_path / "a.zip"
     with zipfile.ZipFile(archive, "w") as file:
         for name in ("a/1.csv", "a/2.csv", "a/3.jpg"):
@@ -807,7 +784,7 @@ def test_a_glob_in_an_archive_names_the_archive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("room", "size"), [(0, 5), (3, 5), (70_000, 200_000)])
-def test_a_full_disk_is_an_error(tmp_path: Path, room: int, size: int) -> None:
+def test_a_full_disk_is_an_error(tmp_path, room, size):
     """The system writes what fits and reports the error at the next write; the old file stays."""
     path = tmp_path / "dataset.json"
     path.write_text("old")
@@ -826,7 +803,7 @@ def test_a_full_disk_is_an_error(tmp_path: Path, room: int, size: int) -> None:
     assert [item.read_text() for item in tmp_path.iterdir()] == ["old"]
 
 
-def test_roots_of_local_files(tmp_path: Path) -> None:
+def test_roots_of_local_files(tmp_path):
     """--allow keeps rows inside a folder, with any links and dots."""
     for name in ("images", "secret"):
         (tmp_path / name).mkdir()
@@ -837,7 +814,7 @@ def test_roots_of_local_files(tmp_path: Path) -> None:
     assert found == ["ok", "not_allowed", "not_allowed", "not_allowed"]
 
 
-def test_options_are_recorded(tmp_path: Path) -> None:
+def test_options_are_recorded(tmp_path):
     """Access options decide which rows a dataset has, so dataset.json records them."""
     (tmp_path / "1.jpg").write_bytes(IMAGE)
     (tmp_path / "labels.csv").write_text("TRAIN,1.jpg,a\n")
@@ -846,18 +823,18 @@ def test_options_are_recorded(tmp_path: Path) -> None:
     assert recordgen.read_dataset(str(tmp_path / "out")) == result.dataset
 
 
-def test_each_host_has_a_file_system_of_its_own() -> None:
+def test_each_host_has_a_file_system_of_its_own():
     """Host, user and account are part of the URL; files on one host share a login."""
 
     class Hosted(MemoryFileSystem):
         protocol = "hosted"
 
-        def __init__(self, host: str = "", **options: object) -> None:
+        def __init__(self, host="", **options):
             super().__init__(**options)
             self.host = host
 
         @staticmethod
-        def _get_kwargs_from_urls(path: str) -> dict[str, str]:
+        def _get_kwargs_from_urls(path):
             return {"host": path.split("/")[2]}
 
     fsspec.register_implementation("hosted", Hosted, clobber=True)
@@ -870,17 +847,17 @@ def test_each_host_has_a_file_system_of_its_own() -> None:
 # --- meanings of errors -------------------------------------------------------------------------
 
 
-def from_boto(code: str, number: int) -> Exception:
+def from_boto(code, number):
     """Return the exception of s3fs for a response."""
     from botocore.exceptions import ClientError
     from s3fs.errors import translate_boto_error
 
     answer = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": number}}
-    error: Exception = translate_boto_error(ClientError(answer, "HeadObject"))
+    error = translate_boto_error(ClientError(answer, "HeadObject"))
     return error
 
 
-def from_gcs(number: int, text: str) -> Exception:
+def from_gcs(number, text):
     """Return the exception of gcsfs for a response."""
     from gcsfs.retry import HttpError, validate_response
 
@@ -891,12 +868,12 @@ def from_gcs(number: int, text: str) -> Exception:
     raise AssertionError(number)
 
 
-def connection(error: OSError) -> aiohttp.ClientConnectorError:
+def connection(error):
     key = aiohttp.client_reqrep.ConnectionKey("host", 443, True, True, None, None, None)
     return aiohttp.ClientConnectorError(key, error)
 
 
-def errors() -> list[tuple[str, Exception, Meaning]]:
+def errors():
     import botocore.exceptions
     import google.auth.exceptions
     import requests
@@ -957,7 +934,7 @@ def errors() -> list[tuple[str, Exception, Meaning]]:
 @pytest.mark.parametrize(
     ("scheme", "error", "expected"), errors(), ids=[f"{s} {e!r:.40}" for s, e, _ in errors()]
 )
-def test_meanings(scheme: str, error: Exception, expected: Meaning) -> None:
+def test_meanings(scheme, error, expected):
     """Outages are never classified as bad data, nor bad data as outages."""
     path = f"{scheme}://bucket/1.jpg"
     assert meaning(error, path) is expected
@@ -965,7 +942,7 @@ def test_meanings(scheme: str, error: Exception, expected: Meaning) -> None:
     assert isinstance(to_error(error, path, ""), UnreachableError) is may_be_dead
 
 
-def test_a_wrong_setting_is_not_bad_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_wrong_setting_is_not_bad_data(monkeypatch, tmp_path):
     """A wrong setting ends the run; it does not reject every row as missing."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "who")
@@ -974,16 +951,14 @@ def test_a_wrong_setting_is_not_bad_data(monkeypatch: pytest.MonkeyPatch, tmp_pa
         codes(["s3://bucket/1.jpg"], tmp_path)
 
 
-def test_a_page_in_place_of_an_answer_is_not_bad_data(
-    serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_page_in_place_of_an_answer_is_not_bad_data(serve, monkeypatch, tmp_path):
     """A proxy's page with status 200 is not a response about an object."""
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", serve(page))
     with pytest.raises(StorageError, match=r"JSONDecodeError.*tried 3 times"):
         codes(["gs://bucket/1.jpg"], tmp_path)
 
 
-def test_import_files_that_may_not_be_read(serve: Callable[[Answer], str]) -> None:
+def test_import_files_that_may_not_be_read(serve):
     """A forbidden import file is a SourceError, both when expanded and when read."""
     url = serve(status(403))
     for ask in (storage.expand, lambda path: Source.of_files([ImportFile(path)])):
@@ -991,10 +966,10 @@ def test_import_files_that_may_not_be_read(serve: Callable[[Answer], str]) -> No
             ask(f"{url}/labels.csv")
 
 
-def test_folders_without_permission(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_folders_without_permission(monkeypatch, tmp_path):
     """Forbidden folders are errors, not empty or missing."""
 
-    def refuse(path: str) -> None:
+    def refuse(path):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
     path = str(tmp_path / "hidden/labels.csv")
@@ -1009,7 +984,7 @@ def test_folders_without_permission(monkeypatch: pytest.MonkeyPatch, tmp_path: P
             storage.expand(path)
 
 
-def test_retries_are_set_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retries_are_set_by_the_environment(monkeypatch):
     """Environment variables set the policy; a value that is not a number is an error."""
     monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "2")
     monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "0.5")
@@ -1022,7 +997,7 @@ def test_retries_are_set_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 # --- listings ---------------------------------------------------------------------------------
 
 
-def test_listings_agree_with_look_ups(tmp_path: Path) -> None:
+def test_listings_agree_with_look_ups(tmp_path):
     """Listings return the files directly in a folder, with the same versions as look-ups."""
     folder = f"memory://{tmp_path.name}/a b"
     paths = [f"{folder}/{number}.jpg" for number in range(20)]
@@ -1040,6 +1015,6 @@ def test_listings_agree_with_look_ups(tmp_path: Path) -> None:
     ("wanted", "pages", "worth"),
     [(19, 1, False), (20, 1, True), (39, 2, False), (40, 2, True), (0, 0, True)],
 )
-def test_worth_listing(wanted: int, pages: int, worth: bool) -> None:
+def test_worth_listing(wanted, pages, worth):
     """A page of a listing must save twenty look-ups."""
     assert worth_listing(wanted, pages) is worth

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -13,7 +12,6 @@ from types import SimpleNamespace
 
 import fsspec
 import pytest
-from aiohttp import web
 
 import recordgen
 from recordgen import storage
@@ -28,7 +26,7 @@ from recordgen.payloads.sizes import listed_infos
 from recordgen.storage import listing
 from tests.conftest import encoded, examples_of, noise, tree_bytes
 from tests.preloaded import WITH_BEAM
-from tests.servers import Fault, Proxy, emulated_gcs, emulated_s3, listed_bucket, proxying
+from tests.servers import Proxy, emulated_gcs, emulated_s3, listed_bucket, proxying
 
 pytestmark = pytest.mark.outside
 
@@ -47,19 +45,19 @@ class Store:
     url: str
     proxy: Proxy
 
-    def put(self, name: str, data: bytes) -> str:
+    def put(self, name, data):
         url = f"{self.url}/{name}"
         with storage.replacing(url) as file:
             file.write(data)
         return url
 
-    def put_all(self, files: dict[str, bytes]) -> None:
+    def put_all(self, files):
         """Put objects by name, a few concurrently: emulators cannot take many."""
         scheme, _, bucket = self.url.partition("://")
         fs = fsspec.filesystem(scheme, skip_instance_cache=True)
         fs.pipe({f"{bucket}/{name}": data for name, data in files.items()}, batch_size=8)
 
-    def tree(self, folder: str) -> dict[str, bytes]:
+    def tree(self, folder):
         """Return every object below a folder with its content."""
         root = f"{self.url}/{folder}/"
         files = storage.list_files(f"{root}**")
@@ -67,7 +65,7 @@ class Store:
 
 
 @pytest.fixture(scope="module")
-def proxies() -> Iterator[dict[str, Proxy]]:
+def proxies():
     with (
         emulated_gcs() as gcs,
         emulated_s3() as s3,
@@ -78,9 +76,7 @@ def proxies() -> Iterator[dict[str, Proxy]]:
 
 
 @pytest.fixture
-def new_store(
-    proxies: dict[str, Proxy], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str], Store]]:
+def new_store(proxies, monkeypatch):
     """Return a function that creates an empty bucket of a scheme."""
     environment = {
         "STORAGE_EMULATOR_HOST": proxies["gs"].url,
@@ -95,7 +91,7 @@ def new_store(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
-    def make(scheme: str) -> Store:
+    def make(scheme):
         store = Store(f"{scheme}://bucket-{next(_buckets)}", proxies[scheme])
         fs = fsspec.filesystem(scheme, skip_instance_cache=True)
         fs.mkdir(store.url.removeprefix(f"{scheme}://"))
@@ -107,11 +103,11 @@ def new_store(
 
 
 @pytest.fixture(params=["gs", "s3"])
-def store(request: pytest.FixtureRequest, new_store: Callable[[str], Store]) -> Store:
+def store(request, new_store):
     return new_store(request.param)
 
 
-def fill(store: Store | None, folder: Path, images: int) -> str:
+def fill(store, folder, images):
     """Put an import file with relative paths and its images into a folder and a store."""
     (folder / "images").mkdir(parents=True)
     uses = ("TRAIN", "TRAIN", "VALIDATION", "TEST")
@@ -126,9 +122,9 @@ def fill(store: Store | None, folder: Path, images: int) -> str:
     return str(folder / "labels.csv")
 
 
-def comparable(tree: dict[str, bytes]) -> dict[str, object]:
+def comparable(tree):
     """Return an output without the parts that name the import file."""
-    files: dict[str, object] = dict(tree)
+    files = dict(tree)
     files["report.html"] = re.sub(rb"<dt>source</dt><dd>.*?</dd>", b"", tree["report.html"])
     files["dataset.json"] = {**json.loads(tree["dataset.json"]), "source": None}
     files["examples.parquet"] = examples_of(tree)
@@ -138,9 +134,7 @@ def comparable(tree: dict[str, bytes]) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(("source", "target"), [("gs", "s3"), ("s3", "gs")])
-def test_the_command_gives_what_a_local_run_gives(
-    source: str, target: str, new_store: Callable[[str], Store], tmp_path: Path
-) -> None:
+def test_the_command_gives_what_a_local_run_gives(source, target, new_store, tmp_path):
     """`recordgen convert gs://… s3://…` in a process: the same bytes, and no other files."""
     there, back = new_store(source), new_store(target)
     local = fill(there, tmp_path / "data", 12)
@@ -154,7 +148,7 @@ def test_the_command_gives_what_a_local_run_gives(
     assert storage.list_dir(f"{back.url}/sets") == [("out", True)]
 
 
-def test_spoilt_answers_lose_nothing(store: Store, tmp_path: Path) -> None:
+def test_spoilt_answers_lose_nothing(store, tmp_path):
     """Requests fail at first, in one of five ways each: the same bytes and exact counts."""
     local = fill(store, tmp_path / "data", 32)
     expected = recordgen.convert(local, tmp_path / "out", shard_mb=0.01)
@@ -165,7 +159,7 @@ def test_spoilt_answers_lose_nothing(store: Store, tmp_path: Path) -> None:
     assert comparable(tree_bytes(tmp_path / "spoilt")) == comparable(tree_bytes(tmp_path / "out"))
 
 
-def test_a_folder_of_images_in_a_bucket(store: Store, tmp_path: Path) -> None:
+def test_a_folder_of_images_in_a_bucket(store, tmp_path):
     """`<split>/<label>/<file>` in a bucket is read as on disk, with the same assigned splits."""
     names = ["train/cat/1.jpg", "val/dog/a b.jpg", "unassigned/cat/3.jpg", "test/4.jpg"]
     for number, name in enumerate(names):
@@ -180,9 +174,7 @@ def test_a_folder_of_images_in_a_bucket(store: Store, tmp_path: Path) -> None:
     assert there.examples == 4
 
 
-def test_spoilt_uploads_lose_nothing(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spoilt_uploads_lose_nothing(store, tmp_path, monkeypatch):
     """Every request of a run fails once, also for parts, commits, copies, listings and deletions.
 
     Some fail with an error status, others with a reset connection.
@@ -200,7 +192,7 @@ def test_spoilt_uploads_lose_nothing(
     assert comparable(store.tree("out")) == comparable(tree_bytes(tmp_path / "out"))
 
 
-def test_large_files_are_written_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_written_in_parts(store, monkeypatch):
     """A file of several parts, each sent twice, is complete; a discarded file does not appear."""
     monkeypatch.setattr("recordgen.storage.remote.PART_BYTES", 5 << 20)
     store.proxy.spoil_first(1, 503, "reset", method="PUT" if store.url[:2] == "s3" else "GET")
@@ -219,7 +211,7 @@ def test_large_files_are_written_in_parts(store: Store, monkeypatch: pytest.Monk
         file.seek(-(1 << 20), os.SEEK_END)
         assert file.read() == block
 
-    def give_up() -> None:
+    def give_up():
         with storage.replacing(f"{store.url}/given-up") as file:
             for _ in range(12):
                 file.write(block)
@@ -230,7 +222,7 @@ def test_large_files_are_written_in_parts(store: Store, monkeypatch: pytest.Monk
     assert storage.list_files(f"{store.url}/*") == [f"{store.url}/large"]
 
 
-def test_files_that_a_glob_matches_have_its_scheme(store: Store) -> None:
+def test_files_that_a_glob_matches_have_its_scheme(store):
     """gcs:// stays gcs://, s3a:// stays s3a://: the paths begin as the glob does."""
     store.put_all({f"a/{name}.csv": b"x" for name in "12"})
     alias = store.url.replace("gs://", "gcs://").replace("s3://", "s3a://")
@@ -239,10 +231,10 @@ def test_files_that_a_glob_matches_have_its_scheme(store: Store) -> None:
     assert storage.list_files(f"{alias}/**") == files
 
 
-def always(fault: Fault, *, name: str, method: str = "") -> Callable[[web.Request], Fault | None]:
+def always(fault, *, name, method=""):
     """Inject a fault into all requests for an object."""
 
-    def spoil(request: web.Request) -> Fault | None:
+    def spoil(request):
         asked = request.path_qs.replace("%2F", "/")
         return fault if name in asked and method in ("", request.method) else None
 
@@ -250,7 +242,7 @@ def always(fault: Fault, *, name: str, method: str = "") -> Callable[[web.Reques
 
 
 @pytest.mark.parametrize("fault", [503, 429, "reset", "cut"])
-def test_a_lasting_outage_fails_the_run(store: Store, fault: Fault, tmp_path: Path) -> None:
+def test_a_lasting_outage_fails_the_run(store, fault, tmp_path):
     """The error names the object and the attempts; there is no reject and no dataset."""
     fill(store, tmp_path / "data", 8)
     store.proxy.fault = always(fault, name="images/5.jpg", method="GET")
@@ -260,9 +252,7 @@ def test_a_lasting_outage_fails_the_run(store: Store, fault: Fault, tmp_path: Pa
     assert not (tmp_path / "out" / "rejects.jsonl").exists()
 
 
-def test_an_image_that_drips_fails_the_run(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_that_drips_fails_the_run(store, tmp_path, monkeypatch):
     """All attempts for an object share one limit: a connection that drips fails."""
     monkeypatch.setenv("RECORDGEN_STORAGE_TOTAL_SECONDS", "0.6")
     fill(store, tmp_path / "data", 4)
@@ -271,9 +261,7 @@ def test_an_image_that_drips_fails_the_run(
         recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out", max_reject_fraction=1)
 
 
-def test_an_outage_while_writing_fails_the_run(
-    new_store: Callable[[str], Store], tmp_path: Path
-) -> None:
+def test_an_outage_while_writing_fails_the_run(new_store, tmp_path):
     """The output contains nothing that looks complete."""
     store = new_store("s3")
     local = fill(None, tmp_path / "data", 8)
@@ -285,7 +273,7 @@ def test_an_outage_while_writing_fails_the_run(
     assert not [file for file in storage.list_files(f"{store.url}/**") if "-eval/" in file]
 
 
-def test_an_outage_does_not_look_like_nothing(store: Store, tmp_path: Path) -> None:
+def test_an_outage_does_not_look_like_nothing(store, tmp_path):
     """An outage during a listing or look-up is an error, not an empty or missing folder."""
     fill(store, tmp_path / "data", 1)
     store.proxy.fault = lambda request: 503
@@ -303,7 +291,7 @@ def test_an_outage_does_not_look_like_nothing(store: Store, tmp_path: Path) -> N
         recordgen.check(f"{store.url}/none/*.csv")
 
 
-def test_missing_and_forbidden_are_told_apart(store: Store, tmp_path: Path) -> None:
+def test_missing_and_forbidden_are_told_apart(store, tmp_path):
     """404 and 403 are rejects with different codes, both when planned and when fetched."""
     fill(store, tmp_path / "data", 8)
     lines = [*(f"TRAIN,images/{n}.jpg,a\n" for n in (0, 5)), "TRAIN,images/none.jpg,a\n"]
@@ -316,9 +304,7 @@ def test_missing_and_forbidden_are_told_apart(store: Store, tmp_path: Path) -> N
     ]
 
 
-def test_wrong_credentials_are_no_rejects(
-    new_store: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_wrong_credentials_are_no_rejects(new_store, monkeypatch, tmp_path):
     """If storage rejects our credentials, it is an error, not a dataset without images."""
     store = new_store("s3")
     fill(store, tmp_path / "data", 2)
@@ -332,7 +318,7 @@ def test_wrong_credentials_are_no_rejects(
         recordgen.convert(str(local), tmp_path / "out", max_reject_fraction=1)
 
 
-def test_many_are_fetched_at_once(store: Store, tmp_path: Path) -> None:
+def test_many_are_fetched_at_once(store, tmp_path):
     """20 to 64 requests are concurrent: the first images wait for 20 requests."""
     fill(store, tmp_path / "data", 80)
     store.proxy.gathered = 20
@@ -341,7 +327,7 @@ def test_many_are_fetched_at_once(store: Store, tmp_path: Path) -> None:
     assert 20 <= store.proxy.busiest <= 64
 
 
-def test_several_processes(new_store: Callable[[str], Store], tmp_path: Path) -> None:
+def test_several_processes(new_store, tmp_path):
     """Each worker has its own connections, as connections do not survive a fork."""
     there, back = new_store("gs"), new_store("s3")
     local = fill(there, tmp_path / "data", 24)
@@ -355,7 +341,7 @@ def test_several_processes(new_store: Callable[[str], Store], tmp_path: Path) ->
     assert comparable(back.tree("out")) == comparable(tree_bytes(tmp_path / "local"))
 
 
-def test_splits_by_content(store: Store, tmp_path: Path) -> None:
+def test_splits_by_content(store, tmp_path):
     """Contents are read before planning, many concurrently."""
     local = fill(store, tmp_path / "data", 16)
     Path(local).write_text("".join(f"images/{number}.jpg,a\n" for number in range(16)))
@@ -367,7 +353,7 @@ def test_splits_by_content(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("difference", [-10, 10])
-def test_a_replaced_object_is_rejected(store: Store, difference: int) -> None:
+def test_a_replaced_object_is_rejected(store, difference):
     """An object whose size differs from the planned size is a reject, never a part of an image."""
     url = store.put("1.jpg", b"x" * 1000)
     row = PlannedRow(0, "labels.csv", 1, url, None, 1000 + difference, "", assigned=False)
@@ -378,7 +364,7 @@ def test_a_replaced_object_is_rejected(store: Store, difference: int) -> None:
         assert fetcher.start(row._replace(bytes=1000))() == b"x" * 1000
 
 
-def test_overwriting_leaves_nothing_old(store: Store, tmp_path: Path) -> None:
+def test_overwriting_leaves_nothing_old(store, tmp_path):
     """A second run replaces the first, even if it has fewer shards."""
     local = fill(store, tmp_path / "data", 6)
     recordgen.convert(f"{store.url}/labels.csv", f"{store.url}/out", shard_mb=0.001)
@@ -393,7 +379,7 @@ def test_overwriting_leaves_nothing_old(store: Store, tmp_path: Path) -> None:
 ODD = ["", "/", "/1.jpg", "bucket", "bucket/", "UPPER/1.jpg", "a b!/1.jpg", "../1.jpg", "b/../../1"]
 
 
-def test_odd_names_are_the_rows_fault(store: Store, tmp_path: Path) -> None:
+def test_odd_names_are_the_rows_fault(store, tmp_path):
     """Any text in a row becomes a reject, never an outage."""
     uris = [store.url.split("//")[0] + f"//{name}" for name in ODD]
     uris += [f"{store.url}/{'x' * 2000}.jpg", f"{store.url}/a\0b.jpg", f"{store.url}/\x7f\x01.jpg"]
@@ -404,14 +390,14 @@ def test_odd_names_are_the_rows_fault(store: Store, tmp_path: Path) -> None:
     assert {item.code for item in rejects} <= {"missing_file", "not_a_file", "bad_line"}
 
 
-def test_a_missing_bucket_is_not_made(store: Store, tmp_path: Path) -> None:
+def test_a_missing_bucket_is_not_made(store, tmp_path):
     """A misspelt output is an error before anything is read."""
     local = fill(None, tmp_path / "data", 1)
     with pytest.raises(StorageError, match=r"cannot write: no such bucket or folder"):
         recordgen.convert(local, f"{store.url}-misspelt/out")
 
 
-def test_names_are_taken_as_they_are(store: Store) -> None:
+def test_names_are_taken_as_they_are(store):
     """Object names may contain characters that are special in shells, URLs and fsspec."""
     for name in ("a::b", "ä ö/%41.jpg", "[1].jpg", "a#1?x=2", "a+b&c"):
         url = store.put(name, name.encode())
@@ -420,7 +406,7 @@ def test_names_are_taken_as_they_are(store: Store) -> None:
     assert storage.read_bytes(storage.resolve("../[1].jpg", f"{store.url}/csv/a.csv")) == b"[1].jpg"
 
 
-def test_a_report_costs_a_few_requests(store: Store, tmp_path: Path) -> None:
+def test_a_report_costs_a_few_requests(store, tmp_path):
     """The report of a remote dataset needs dataset.json, rejects and the start of a few shards."""
     source = fill(None, tmp_path / "data", 40)
     recordgen.convert(source, f"{store.url}/out", shard_mb=0.002)
@@ -436,7 +422,7 @@ def test_a_report_costs_a_few_requests(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", [503, 429, "cut"])
-def test_requests_are_repeated_in_one_place(store: Store, fault: Fault) -> None:
+def test_requests_are_repeated_in_one_place(store, fault):
     """Requests for a hint are not retried; requests for a result are, as often as set."""
     store.put("folder/file", b"x")
     store.proxy.fault = lambda request: fault
@@ -448,7 +434,7 @@ def test_requests_are_repeated_in_one_place(store: Store, fault: Fault) -> None:
     assert store.proxy.faults == 5
 
 
-def test_a_file_is_looked_up_by_one_request(store: Store) -> None:
+def test_a_file_is_looked_up_by_one_request(store):
     """Folders of the same name are not looked up, as listings take longer and cost more."""
     url = store.put("folder/file", b"xyz")
     store.proxy.reset()
@@ -456,7 +442,7 @@ def test_a_file_is_looked_up_by_one_request(store: Store) -> None:
     assert store.proxy.seen.total() == 1
 
 
-def test_a_listing_replaces_many_look_ups(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_replaces_many_look_ups(store, monkeypatch):
     """Pages agree with look-ups; a few files, or files missing in pages, are looked up singly."""
     monkeypatch.setattr(listing, "PAGE_OBJECTS", 12)
     monkeypatch.setattr(sizes, "SAVED_BY_PAGE", 10)
@@ -476,7 +462,7 @@ def test_a_listing_replaces_many_look_ups(store: Store, monkeypatch: pytest.Monk
     assert store.proxy.seen.total() == 0
 
 
-def test_pages_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_of_google(monkeypatch):
     """Each page names the next one; names that look like a version are skipped."""
     names = [*(f"a b/{n:04}.jpg" for n in range(2100)), "a b/x.jpg#12"]
     with listed_bucket(names, monkeypatch) as asked:
@@ -488,7 +474,7 @@ def test_pages_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
-def test_ranges_of_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranges_of_a_folder(monkeypatch):
     """Pages run from the first to the last needed name; many names are split into ranges."""
     monkeypatch.setattr(sizes, "RANGE_NAMES", 1000)
     names = [f"a/{n:05}.jpg" for n in range(9000)]
@@ -499,7 +485,7 @@ def test_ranges_of_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(starts) == ["a/04000.jpg", "a/05000.jpg"]
 
 
-def test_a_listing_with_few_matches_stops(store: Store) -> None:
+def test_a_listing_with_few_matches_stops(store):
     """If a page contains few needed names, there is no second request; its infos are used."""
     store.put_all({f"{n:04}.jpg": b"x" for n in range(120)})
     paths = [f"{store.url}/{n:04}.jpg" for n in range(20, 220)]
@@ -508,7 +494,7 @@ def test_a_listing_with_few_matches_stops(store: Store) -> None:
     assert store.proxy.seen.total() == 1
 
 
-def test_a_listing_fails_as_look_ups_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_fails_as_look_ups_do(store, monkeypatch):
     """An outage is an error, a transient fault is not; without permission or folder, look up."""
     store.put_all({f"images/{n:03}.jpg": b"x" for n in range(100)})
     paths = [f"{store.url}/images/{n:03}.jpg" for n in range(100)]
@@ -525,7 +511,7 @@ def test_a_listing_fails_as_look_ups_do(store: Store, monkeypatch: pytest.Monkey
     assert store.proxy.seen.total() == 2
 
 
-def test_one_version_of_an_object(new_store: Callable[[str], Store]) -> None:
+def test_one_version_of_an_object(new_store):
     """A URL may name a version; without a version it is the newest."""
     store = new_store("s3")
     fs = fsspec.filesystem("s3", skip_instance_cache=True, version_aware=True)

@@ -1,13 +1,10 @@
 """The registry of tasks: declarations of our own, and tasks that other packages install."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +29,7 @@ PAIRS = str(ROOT / "examples/own_task/pairs.csv")
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_a_task_is_declared_in_one_place(name: str) -> None:
+def test_a_task_is_declared_in_one_place(name):
     """Each path that a class declares can be imported, and has the right type."""
     task = TASKS[name]
     assert task.name == name
@@ -46,14 +43,14 @@ def test_a_task_is_declared_in_one_place(name: str) -> None:
     assert (ROOT / task.page).is_file()
 
 
-def test_the_page_of_formats_lists_all_tasks() -> None:
+def test_the_page_of_formats_lists_all_tasks():
     """Each task links to the page that it declares."""
     text = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
     for name, task in TASKS.items():
         assert f"[`{name}`]({Path(task.page).relative_to('docs')})" in text
 
 
-def test_names_are_known_without_loading_a_task() -> None:
+def test_names_are_known_without_loading_a_task():
     """Neither the choices of an option nor the check of its value imports a task's modules."""
     code = (
         "import sys; from recordgen.options import ConvertOptions\n"
@@ -65,10 +62,10 @@ def test_names_are_known_without_loading_a_task() -> None:
     assert run_python("-c", code).stdout == "[]\n"
 
 
-def test_what_a_task_has_not() -> None:
+def test_what_a_task_has_not():
     """A missing or broken declaration is an error that names the task."""
 
-    class NoSample(TASKS["image_classification"]):  # type: ignore[misc]
+    class NoSample(TASKS["image_classification"]):
         name = "plain"
         sample = None
         trainer = "nowhere.model:Trainer"
@@ -93,7 +90,7 @@ class Mine(TextClassification):
 Install = Callable[..., None]
 
 
-def tasks_found() -> Registry[Any]:
+def tasks_found():
     """Return a registry of tasks that has not searched yet."""
     return Registry(
         "recordgen.tasks", OWN, "task", check="recordgen.core.task.task:check_declaration"
@@ -101,11 +98,11 @@ def tasks_found() -> Registry[Any]:
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+def install(tmp_path, monkeypatch):
     """Return a function that installs a package: its metadata and a module."""
     monkeypatch.syspath_prepend(tmp_path)
 
-    def install(package: str, entry_point: str, module: str = "", code: str = "") -> None:
+    def install(package, entry_point, module="", code=""):
         info = tmp_path / f"{package.replace('-', '_')}-2.1.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 2.1\n")
@@ -118,7 +115,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return install
 
 
-def test_an_installed_task_has_a_name_at_once(install: Install) -> None:
+def test_an_installed_task_has_a_name_at_once(install):
     """It is listed after our own, and imported when it is used."""
     install("my-task", "mine = my_task_module:Mine", "my_task_module", WHOLE)
     found = tasks_found()
@@ -130,7 +127,7 @@ def test_an_installed_task_has_a_name_at_once(install: Install) -> None:
     assert found["mine"] is found["mine"]
 
 
-def test_tasks_that_are_installed_later(install: Install) -> None:
+def test_tasks_that_are_installed_later(install):
     """They are found after a refresh, and not before."""
     found = tasks_found()
     assert "mine" not in found
@@ -156,7 +153,7 @@ def test_tasks_that_are_installed_later(install: Install) -> None:
         ),
     ],
 )
-def test_a_broken_task_names_its_package(install: Install, code: str, message: str) -> None:
+def test_a_broken_task_names_its_package(install, code, message):
     """Other tasks stay usable."""
     install("bad-task", "mine = bad_task_module:Mine", "bad_task_module", code)
     found = tasks_found()
@@ -175,7 +172,7 @@ def test_a_broken_task_names_its_package(install: Install, code: str, message: s
         ("tabular", "recordgen and one-task 2.1 and two-task 2.1"),
     ],
 )
-def test_two_packages_with_one_name(install: Install, name: str, packages: str) -> None:
+def test_two_packages_with_one_name(install, name, packages):
     """Neither is used, and the message names both."""
     install("one-task", f"{name} = one_task_module:Mine", "one_task_module", WHOLE)
     install("two-task", f"{name} = two_task_module:Mine", "two_task_module", WHOLE)
@@ -185,7 +182,7 @@ def test_two_packages_with_one_name(install: Install, name: str, packages: str) 
     assert list(found).count(name) == 1
 
 
-def test_no_such_task(tmp_path: Path) -> None:
+def test_no_such_task(tmp_path):
     """The message lists all names; a dataset of an unknown task is not read as images."""
     with pytest.raises(UsageError, match=r"task must be one of image_class.* \(got 'mine'\)"):
         _ = TASKS["mine"]
@@ -199,9 +196,7 @@ def test_no_such_task(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_installed_task_goes_all_the_way(
-    text_pairs: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_installed_task_goes_all_the_way(text_pairs, tmp_path, capsys):
     """Pairs of texts with a score: converted by the command, read, learnt, measured."""
     assert "text_similarity" in TASK_CHOICES
     output = str(tmp_path / "out")
@@ -226,7 +221,7 @@ def test_an_installed_task_goes_all_the_way(
     assert found.score > 0.3
 
 
-def test_lines_that_are_no_pairs(text_pairs: None, tmp_path: Path) -> None:
+def test_lines_that_are_no_pairs(text_pairs, tmp_path):
     """Its reader rejects them with their line; each other line is an example."""
     # Other readers would take the first line for a header; this task's reader decides.
     (tmp_path / "a.csv").write_text("path,track,0.5\nA dog.,0.5\nTRAIN,A cat.,A cat.,1\n")

@@ -1,13 +1,10 @@
 """Keys of AutoML's JSON objects that are nearly right are errors, not missing values."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 
-from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.rows.row import Adjustments
 from recordgen.formats import automl_jsonl
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
@@ -24,27 +21,27 @@ SHOWN = {"displayName": "x"}
 BOX = {**SHOWN, "xMin": 0.1, "yMin": 0.1, "xMax": 0.2, "yMax": 0.2}
 
 
-def parsed(task: str, record: dict[str, Any]) -> Row | Reject:
+def parsed(task, record):
     raw = json.dumps(record).encode()
     [found] = automl_jsonl.parse_line(raw, "a.jsonl", 1, TASKS[task](), Adjustments())
     return found
 
 
-def span(**more: Any) -> dict[str, Any]:
+def span(**more):
     return {**TEXT, "textSegmentAnnotations": [{**SHOWN, **more}]}
 
 
-def segment(**more: Any) -> dict[str, Any]:
+def segment(**more):
     return {**VIDEO, "timeSegmentAnnotations": [{**SHOWN, **more}]}
 
 
-def older(**more: Any) -> dict[str, Any]:
+def older(**more):
     item = {"text_extraction": {"text_segment": more}, "display_name": "x"}
     return {"text_snippet": {"content": "Anna flew"}, "annotations": [item]}
 
 
 # task, record, the key that was meant; None if the record is right
-RECORDS: list[tuple[str, dict[str, Any], str | None]] = [
+RECORDS = [
     ("text_entities", span(start_offset=5, endOffset=9), "startOffset"),
     ("text_entities", span(startoffset=5, endOffset=9), "startOffset"),
     ("text_entities", span(startOfset=5, endOffset=9), "startOffset"),
@@ -103,7 +100,7 @@ RECORDS: list[tuple[str, dict[str, Any], str | None]] = [
 
 
 @pytest.mark.parametrize(("task", "record", "meant"), RECORDS)
-def test_nearly_right_keys(task: str, record: dict[str, Any], meant: str | None) -> None:
+def test_nearly_right_keys(task, record, meant):
     """A key that differs in case, separators or a letter is rejected, and the right one named."""
     found = parsed(task, record)
     assert isinstance(found, Reject) == (meant is not None)

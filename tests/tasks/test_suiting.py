@@ -1,17 +1,14 @@
 """Options that cannot act in a task are refused, and no message names one as a remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import recordgen
 from recordgen.errors import DataError, UsageError
-from recordgen.options import OPTIONS, ConvertOptions, make_options
+from recordgen.options import OPTIONS, make_options
 from recordgen.registry import CHECKS, OWN
 from recordgen.tables.columns import Column, Table
 from recordgen.tasks import task_for
@@ -23,18 +20,18 @@ MakeCsv = Callable[..., str]
 pytestmark = pytest.mark.once
 
 # A value of each option other than its default.
-VALUES: dict[str, Any] = {
+VALUES = {
     **{"group_by=content": "content", "group_by=near": "near", "duplicates": "drop"},
     **{"check": "header", "image_size": "8max", "resize": "fit"},
     **{"encode": "jpeg:50", "bad_boxes": "drop"},
     "box_orientation": "upright",
 }
-NEEDS: dict[str, dict[str, Any]] = {
+NEEDS = {
     "resize": {"image_size": "8x8"},
 }
 
 
-def options_of(task: str, **more: Any) -> ConvertOptions:
+def options_of(task, **more):
     """Return options with all that the task itself needs."""
     table = Table((Column.of("a", "bytes"), Column.of("y", "bytes")))
     own = {"declared": {"schema": '{"note": "text", "age": "int"}'}}
@@ -44,7 +41,7 @@ def options_of(task: str, **more: Any) -> ConvertOptions:
 
 @pytest.mark.parametrize("task", OWN)
 @pytest.mark.parametrize("key", SUITS)
-def test_each_option_acts_or_is_refused(key: str, task: str) -> None:
+def test_each_option_acts_or_is_refused(key, task):
     """The table decides for every task; without the option, each task can be made."""
     name = key.partition("=")[0]
     options = options_of(task, **{name: VALUES[key]}, **NEEDS.get(key, {}))
@@ -57,7 +54,7 @@ def test_each_option_acts_or_is_refused(key: str, task: str) -> None:
     assert task_for(options_of(task)).name == task
 
 
-def test_columns_of_images_decide_about_declared_tables() -> None:
+def test_columns_of_images_decide_about_declared_tables():
     one, two = '{"photo": "image"}', '{"day": "image", "night": "image"}'
     for schema, refused in ((one, {"bad_boxes"}), (two, {"bad_boxes", "group_by", "duplicates"})):
         for key, value in VALUES.items():
@@ -72,14 +69,14 @@ def test_columns_of_images_decide_about_declared_tables() -> None:
 
 @pytest.mark.parametrize("duplicates", ["drop", "fail"])
 @pytest.mark.parametrize("are_files", [False, True])
-def test_copies_of_texts(duplicates: str, are_files: bool, tmp_path: Path) -> None:
+def test_copies_of_texts(duplicates, are_files, tmp_path):
     """Equal texts are copies, in rows as in files."""
     texts = [f"Good and cheap {number % 4}." for number in range(8)]
     for number, text in enumerate(texts):
         (tmp_path / f"{number}.txt").write_text(text)
     subjects = [f"{tmp_path}/{number}.txt" for number in range(8)] if are_files else texts
     (tmp_path / "a.csv").write_text("".join(f"{subject},a\n" for subject in subjects))
-    options: dict[str, Any] = {"task": "text_classification", "duplicates": duplicates}
+    options = {"task": "text_classification", "duplicates": duplicates}
     if duplicates == "drop":
         assert recordgen.check(tmp_path / "a.csv", **options).dataset.examples == 4
     else:
@@ -90,9 +87,7 @@ def test_copies_of_texts(duplicates: str, are_files: bool, tmp_path: Path) -> No
 # --- remedies -----------------------------------------------------------------------------------
 
 
-def sources(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> dict[str, dict[str, Any]]:
+def sources(make_images, make_csv, tmp_path):
     """Return arguments of ``check`` for a small source of each kind of task."""
     images = [str(path) for path in make_images(6)]
     boxes = [f"{path},cat,0.1,0.1,,,0.5,0.5,," for path in images]
@@ -112,11 +107,9 @@ def sources(
     }
 
 
-def test_each_remedy_can_be_tried(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_each_remedy_can_be_tried(make_images, make_csv, tmp_path):
     """Options in the remedies for a task's findings run for this task."""
-    tried: dict[str, set[str]] = {}
+    tried = {}
     for kind, given in sources(make_images, make_csv, tmp_path).items():
         dataset = recordgen.check(**given).dataset
         for code in CHECKS:
@@ -132,13 +125,13 @@ def test_each_remedy_can_be_tried(
     }
 
 
-def test_options_in_messages_about_splits_can_be_tried(tmp_path: Path) -> None:
+def test_options_in_messages_about_splits_can_be_tried(tmp_path):
     """``eval_from=train:10`` and ``split=100`` settle the findings that name them."""
     lines = [f"{'TEST' if n % 3 else ''},n{n},{'ab'[n % 2]}" for n in range(40)]
     (tmp_path / "a.csv").write_text("split,a,y\n" + "\n".join(lines))
-    given: dict[str, Any] = {"task": "tabular", "columns": "target=y"}
+    given = {"task": "tabular", "columns": "target=y"}
 
-    def codes(**more: Any) -> set[str]:
+    def codes(**more):
         result = recordgen.check(tmp_path / "a.csv", **given, **more)
         return set(result.lint.counts) & {"NO_EVAL", "MIXED_SPLITS"}
 

@@ -1,12 +1,7 @@
 """The rows of each task: annotations, and the features that they become."""
 
-from __future__ import annotations
-
 import io
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +17,6 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.core.task.task import Task
 from recordgen.errors import NothingToConvertError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.registry import TASK_CHOICES
@@ -41,7 +35,7 @@ from tests.conftest import encoded, exif_of
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 
-def test_options_name_all_tasks() -> None:
+def test_options_name_all_tasks():
     """The option ``task`` allows exactly the existing tasks, and each declares all it must."""
     assert (options.AUTO, *TASKS) == tuple(TASK_CHOICES)
     for name, kind in TASKS.items():
@@ -52,7 +46,7 @@ def test_options_name_all_tasks() -> None:
 
 
 @pytest.mark.parametrize("name", ["image_multi_label", "object_detection"])
-def test_shards_by_label_need_one_label(name: str) -> None:
+def test_shards_by_label_need_one_label(name):
     """An example with several labels cannot be put into the shard of its label."""
     with pytest.raises(UsageError, match=f"which {name} does not have; use shard_by=hash"):
         task_for(ConvertOptions(task=name, shard_by="label"))
@@ -79,18 +73,18 @@ ROW = Row("a.csv", 7, None, "1.jpg", None)
 
 
 @pytest.mark.parametrize(("task", "fields", "annotation"), FIELDS)
-def test_fields(task: Task, fields: Sequence[str], annotation: str | None) -> None:
+def test_fields(task, fields, annotation):
     """The fields after the path give the annotation in the formats' documentation."""
     adjusted = Adjustments()
     assert task.from_fields(fields, adjusted) == annotation
     assert not adjusted.taken_for(ROW)
 
 
-def boxes(*found: Any) -> dict[str, Any]:
+def boxes(*found):
     return {"boundingBoxAnnotations": list(found)}
 
 
-def box(**corners: Any) -> dict[str, Any]:
+def box(**corners):
     return {"displayName": "cat", "xMin": 0.1, "yMin": 0.2, "xMax": 0.5, "yMax": 0.6, **corners}
 
 
@@ -111,7 +105,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("task", "record", "annotation"), LINES)
-def test_json(task: Task, record: dict[str, Any], annotation: str | None) -> None:
+def test_json(task, record, annotation):
     """A JSON line gives the same annotation as a CSV line."""
     assert task.from_json(record, Adjustments()) == annotation
 
@@ -148,9 +142,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("task", "said", "words"), WRONG)
-def test_wrong_annotations(task: Task, said: Any, words: str) -> None:
+def test_wrong_annotations(task, said, words):
     """An invalid annotation is refused, and the message says what was expected."""
-    read: Callable[..., Any] = task.from_json if isinstance(said, dict) else task.from_fields
+    read = task.from_json if isinstance(said, dict) else task.from_fields
     with pytest.raises(AnnotationError) as caught:
         read(said, Adjustments())
     assert words in caught.value.message
@@ -167,7 +161,7 @@ BAD_BOXES = [
 ]
 
 
-def test_a_box_that_a_line_repeats() -> None:
+def test_a_box_that_a_line_repeats():
     """It is stored once, and counted, which explains the number of boxes."""
     again = box(xMin="0.10000000001")  # the same as float32
     adjusted = Adjustments()
@@ -179,12 +173,7 @@ def test_a_box_that_a_line_repeats() -> None:
 
 
 @pytest.mark.parametrize(("corners", "clipped", "words", "counted"), BAD_BOXES)
-def test_bad_boxes(
-    corners: tuple[float, ...],
-    clipped: tuple[float, ...] | None,
-    words: str,
-    counted: dict[str, int] | None,
-) -> None:
+def test_bad_boxes(corners, clipped, words, counted):
     """Boxes outside, empty or inverted are clipped, dropped or rejected, and always counted."""
     good = box(displayName="good")
     record = boxes(dict(zip(("xMin", "yMin", "xMax", "yMax"), corners, strict=True)), good)
@@ -221,19 +210,19 @@ _share = st.floats(0, 1)
 
 
 @st.composite
-def _boxes(draw: st.DrawFn) -> Box:
+def _boxes(draw):
     sides = st.lists(_share, min_size=2, max_size=2).map(sorted)
     xs, ys = (draw(sides.filter(lambda side: side[1] - side[0] > 1e-6)) for _ in "xy")
     return Box(draw(_labels.filter(bool)), xs[0], ys[0], xs[1], ys[1])
 
 
-def as_stored(found: Box) -> Box:
+def as_stored(found):
     return Box(found.label, *np.float32(found[1:]).tolist())
 
 
 @given(st.lists(_boxes(), min_size=1, max_size=5))
 @example([Box("a", 0.029918516954645757, 0.30689956139328145, 0.5, 0.6)])
-def test_boxes_come_back_from_a_record(found: list[Box]) -> None:
+def test_boxes_come_back_from_a_record(found):
     """JSON line → annotation → features → record → annotation: float32 loses nothing."""
     task = ObjectDetection()
     keys = ("displayName", "xMin", "yMin", "xMax", "yMax")
@@ -261,7 +250,7 @@ def test_boxes_come_back_from_a_record(found: list[Box]) -> None:
 
 
 @given(st.sets(_labels.filter(bool), min_size=1, max_size=5))
-def test_labels_come_back_from_a_record(found: set[str]) -> None:
+def test_labels_come_back_from_a_record(found):
     """Fields → annotation → features → record → annotation, in the order of the vocabulary."""
     task = ImageMultiLabel()
     said = task.from_fields(sorted(found, reverse=True), Adjustments())
@@ -273,7 +262,7 @@ def test_labels_come_back_from_a_record(found: set[str]) -> None:
     assert task.from_features(stored) == said
 
 
-def painted(orientation: int, kind: str = "PNG", **settings: object) -> bytes:
+def painted(orientation, kind="PNG", **settings):
     """Return a gray image of 160×80 pixels with a red box, and an Exif orientation."""
     image = Image.new("RGB", (160, 80), "gray")
     image.paste((255, 0, 0), (16, 8, 64, 24))
@@ -293,9 +282,7 @@ def painted(orientation: int, kind: str = "PNG", **settings: object) -> bytes:
     ],
     ids=["as they are", "max_side", "fit", "center_crop", "max_side webp", "fit webp"],
 )
-def test_boxes_turn_with_their_image(
-    options: Mapping[str, Any], sides: tuple[int, int] | None, tmp_path: Path
-) -> None:
+def test_boxes_turn_with_their_image(options, sides, tmp_path):
     """With any Exif orientation, the stored box encloses the same pixels as in the file.
 
     This includes images that are downscaled (JPEGs by other code than PNGs), cropped or padded.
@@ -332,11 +319,9 @@ def test_boxes_turn_with_their_image(
 
 @pytest.mark.parametrize("resize", [None, "fit", "center_crop"])
 @pytest.mark.parametrize("orientation", [1, 6])
-def test_rows_of_turned_images_are_known(
-    orientation: int, resize: str | None, tmp_path: Path
-) -> None:
+def test_rows_of_turned_images_are_known(orientation, resize, tmp_path):
     """A row matches its example after boxes were turned or moved; another box does not match."""
-    options: dict[str, Any] = {} if resize is None else {"image_size": "60", "resize": resize}
+    options = {} if resize is None else {"image_size": "60", "resize": resize}
     (tmp_path / "a.png").write_bytes(painted(orientation))
     source = tmp_path / "a.csv"
     source.write_text("TRAIN,a.png,red,.323456789012,.3,,,.6,.7,,\n")
@@ -350,7 +335,7 @@ def test_rows_of_turned_images_are_known(
     assert [item.code for item in caught.value.rejects] == ["conflicting_labels"]
 
 
-def test_boxes_outside_of_a_crop(tmp_path: Path) -> None:
+def test_boxes_outside_of_a_crop(tmp_path):
     """A box outside the stored image is dropped, and counted; its row can be appended again."""
     (tmp_path / "a.png").write_bytes(painted(1))
     source = tmp_path / "a.csv"
@@ -367,13 +352,13 @@ def test_boxes_outside_of_a_crop(tmp_path: Path) -> None:
     assert (again.dataset.rows.existing, again.rejects) == (2, ())
 
 
-def test_unread_images_are_not_upright() -> None:
+def test_unread_images_are_not_upright():
     """check=none turns no image, so boxes of the upright image would be wrong."""
     with pytest.raises(UsageError, match="check=none passes images through"):
         ConvertOptions(box_orientation="upright", check="none")
 
 
-def test_boxes_of_the_upright_picture_stay(tmp_path: Path) -> None:
+def test_boxes_of_the_upright_picture_stay(tmp_path):
     """With box_orientation=upright, boxes refer to the image as people saw it, and stay."""
     (tmp_path / "a.png").write_bytes(painted(6))
     (tmp_path / "a.csv").write_text("TRAIN,a.png,red,.1,.1,,,.4,.3,,\n")
@@ -384,9 +369,7 @@ def test_boxes_of_the_upright_picture_stay(tmp_path: Path) -> None:
     assert found == pytest.approx(Box("red", 0.1, 0.1, 0.4, 0.3))
 
 
-def test_the_object_detection_api_reads_the_label_map(
-    make_images: Callable[[int], list[Path]], make_csv: Callable[..., str], tmp_path: Path
-) -> None:
+def test_the_object_detection_api_reads_the_label_map(make_images, make_csv, tmp_path):
     """Only detection has a label_map.pbtxt, which counts from 1, in addition to labels.txt."""
     [image] = make_images(1)
     csv = make_csv([f'TRAIN,{image},"a ""b""",0,0,,,1,1,,', f"TRAIN,{image},a,0,0,,,1,1,,"])

@@ -1,12 +1,8 @@
 """Entities in texts: spans, tokens and tags agree, from the import file to the record."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -19,12 +15,12 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments, Row, content_uri
-from recordgen.core.task.annotation import AnnotationError, RowContent
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
-from recordgen.rejects import Finding, Reject
+from recordgen.rejects import Finding
 from recordgen.tasks import TextEntities
 from recordgen.tasks.text_entities.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
 from recordgen.tasks.text_entities.task import said_of_tokens
@@ -36,7 +32,7 @@ pytestmark = pytest.mark.outside
 TASK = {"task": "text_entities"}
 
 # text, its tokens
-TOKENS: list[tuple[str, list[str]]] = [
+TOKENS = [
     ("Anna flew to New York.", ["Anna", "flew", "to", "New", "York", "."]),
     ("  U.S.\t5€ a_b\n", ["U", ".", "S", ".", "5", "€", "a_b"]),
     ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),  # vowel signs are marks
@@ -52,12 +48,12 @@ TOKENS: list[tuple[str, list[str]]] = [
 
 
 @pytest.mark.parametrize(("text", "tokens"), TOKENS)
-def test_tokens(text: str, tokens: list[str]) -> None:
+def test_tokens(text, tokens):
     """Tokens are words, and other characters except blanks; marks stay with their character."""
     assert [text[start:end] for start, end in tokenize(text)] == tokens
 
 
-def test_a_span_begins_and_ends_anywhere_in_a_sentence_without_blanks() -> None:
+def test_a_span_begins_and_ends_anywhere_in_a_sentence_without_blanks():
     """In Chinese, Japanese and Thai, tags do not extend an entity beyond its span."""
     for text, name in (
         ("我住在北京市中心", "北京市"),
@@ -71,7 +67,7 @@ def test_a_span_begins_and_ends_anywhere_in_a_sentence_without_blanks() -> None:
 
 @given(st.text(max_size=40))
 @settings(max_examples=50)
-def test_no_character_is_lost(text: str) -> None:
+def test_no_character_is_lost(text):
     """Tokens are in order, do not overlap, and include every character that is not blank."""
     tokens = tokenize(text)
     assert all(start < end for start, end in tokens)
@@ -81,7 +77,7 @@ def test_no_character_is_lost(text: str) -> None:
 
 
 @st.composite
-def tagged(draw: st.DrawFn) -> tuple[str, list[Span]]:
+def tagged(draw):
     """Generate a text and spans of whole tokens that do not overlap."""
     words = draw(st.lists(st.sampled_from(["Zoë", "in", "東京", "U.S.", "-", "9"]), min_size=1))
     text = draw(st.sampled_from(["", " ", "\t"])) + " ".join(words)
@@ -98,14 +94,13 @@ def tagged(draw: st.DrawFn) -> tuple[str, list[Span]]:
 
 @given(tagged())
 @settings(max_examples=50)
-def test_tags_and_spans_say_the_same(case: tuple[str, list[Span]]) -> None:
-    """Spans of whole tokens → tags → the same spans."""
+def test_tags_and_spans_say_the_same(case):
     text, spans = case
     tokens = tokenize(text)
     assert spans_of(tokens, tags_of(tokens, spans)) == (spans, [])
 
 
-def test_a_span_within_a_word_takes_the_whole_word() -> None:
+def test_a_span_within_a_word_takes_the_whole_word():
     """The whole token is tagged; blanks at a span's ends change nothing."""
     tokens = tokenize("in Kölns Mitte")
     assert tags_of(tokens, [Span(3, 7, "city")]) == ["O", "B-city", "O"]
@@ -113,7 +108,7 @@ def test_a_span_within_a_word_takes_the_whole_word() -> None:
 
 
 # tags, the spans of tokens a b c, number of spans that begin with I-
-SCHEMES: list[tuple[str, list[Span], int]] = [
+SCHEMES = [
     ("B-x I-x O", [Span(0, 3, "x")], 0),
     ("B-x B-x I-y", [Span(0, 1, "x"), Span(2, 3, "x"), Span(4, 5, "y")], 1),
     ("I-x I-x O", [Span(0, 3, "x")], 1),
@@ -123,20 +118,20 @@ SCHEMES: list[tuple[str, list[Span], int]] = [
 
 
 @pytest.mark.parametrize(("tags", "spans", "begun"), SCHEMES)
-def test_schemes(tags: str, spans: list[Span], begun: int) -> None:
+def test_schemes(tags, spans, begun):
     """IOB1 and IOB2 both mark where entities begin."""
     found, begun_inside = spans_of(split_at_blanks("a b c"), tags.split())
     assert (found, len(begun_inside)) == (spans, begun)
     assert set(begun_inside) <= set(spans)
 
 
-def vertex(text: str, *spans: tuple[Any, Any, Any], **more: Any) -> str:
+def vertex(text, *spans, **more):
     names = ("startOffset", "endOffset", "displayName")
     segments = [dict(zip(names, span, strict=True)) for span in spans]
     return json.dumps({"textContent": text, "textSegmentAnnotations": segments, **more})
 
 
-def read(path: Path, *lines: str) -> tuple[list[Row | Reject], list[str]]:
+def read(path, *lines):
     """Return rows, and the changes made to them."""
     path.write_text("".join(f"{line}\n" for line in lines))
     reader = RowReader(ConvertOptions(task="text_entities", format="jsonl"))
@@ -145,13 +140,13 @@ def read(path: Path, *lines: str) -> tuple[list[Row | Reject], list[str]]:
     return [item for item in found if not isinstance(item, Finding)], findings
 
 
-def said(row: Row | Reject) -> Any:
+def said(row):
     assert isinstance(row, Row), row
     assert row.annotation is not None
     return json.loads(row.annotation)
 
 
-def test_shapes_of_json(tmp_path: Path) -> None:
+def test_shapes_of_json(tmp_path):
     """Vertex AI's line and the older one are equivalent; numbers may be texts, 0 may be missing."""
     text = "Zoë in Köln"
     old = {
@@ -176,14 +171,14 @@ def test_shapes_of_json(tmp_path: Path) -> None:
     assert (row.split, adjusted) == ("test", ["spans_within_words"])
 
 
-def written(out: Path) -> dict[bytes, dict[str, Any]]:
+def written(out):
     return {
         values["text"][0]: {**values, "split": f"Split-{name}"}
         for name, values in stored_examples(out)
     }
 
 
-def test_records(tmp_path: Path) -> None:
+def test_records(tmp_path):
     """Tokens, tags and spans of a record agree; rows of one text merge unless they conflict."""
     (tmp_path / "file.txt").write_text("Zoë met Mr. York", encoding="utf-8-sig")
     lines = [
@@ -237,7 +232,7 @@ def test_records(tmp_path: Path) -> None:
 
 @given(tagged(), st.booleans())
 @settings(max_examples=50)
-def test_a_record_says_its_row(case: tuple[str, list[Span]], is_given: bool) -> None:
+def test_a_record_says_its_row(case, is_given):
     """A record gives back the exact uri and annotation from which it was made."""
     task, (text, spans) = TextEntities(), case
     said = _of_iob(text) if is_given else _of_json(text, spans)
@@ -248,19 +243,19 @@ def test_a_record_says_its_row(case: tuple[str, list[Span]], is_given: bool) -> 
     assert task.digested(b"".join(made.record)) == made.digested
 
 
-def _of_json(text: str, spans: list[Span]) -> RowContent:
+def _of_json(text, spans):
     [found] = TextEntities().from_record(json.loads(vertex(text, *spans)), Adjustments())
     return found
 
 
-def _of_iob(text: str) -> RowContent:
+def _of_iob(text):
     tokens = text.split()
     tags = ["O" if number % 3 else "B-city" for number in range(len(tokens))]
     return said_of_tokens(tokens, spans_of(split_at_blanks(" ".join(tokens)), tags)[0])
 
 
 @pytest.fixture
-def iob(tmp_path: Path) -> Path:
+def iob(tmp_path):
     """A folder of sentences and tags, in two splits and one file without."""
     files = {
         "train/sentences.txt": "Anna is in the U.S. now\r\n\r\nKöln\tis  old\n",
@@ -277,7 +272,7 @@ def iob(tmp_path: Path) -> Path:
     return folder
 
 
-def test_sentences_and_tags(iob: Path, tmp_path: Path) -> None:
+def test_sentences_and_tags(iob, tmp_path):
     """A folder, or a glob of its sentences: tokens stay as given, names give the splits."""
     result = recordgen.convert(str(iob), tmp_path / "out", **TASK, split="0,0,1")
     found = written(tmp_path / "out")
@@ -304,7 +299,7 @@ def test_sentences_and_tags(iob: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "tags"), [("Sentences.txt", "Labels.txt"), ("SENTENCES.TXT", "LABELS.TXT")]
 )
-def test_capitals_in_names(name: str, tags: str, tmp_path: Path) -> None:
+def test_capitals_in_names(name, tags, tmp_path):
     """Files are recognised by any spelling of their names."""
     (tmp_path / name).write_text("Ben left\n")
     (tmp_path / tags).write_text("B-person O\n")
@@ -313,7 +308,7 @@ def test_capitals_in_names(name: str, tags: str, tmp_path: Path) -> None:
 
 
 # file, its text, error, part of the message
-BROKEN: list[tuple[str, str, type[Exception], str]] = [
+BROKEN = [
     ("train/labels.txt", "O O\n", SourceError, "sentences.txt has 3 lines and .*labels.txt 1;"),
     ("train/sentences.txt", "a\n", SourceError, "sentences.txt has 1 lines and .*labels.txt 3;"),
     ("labels.txt", "O O\n", DataError, "bad_annotation 1"),
@@ -322,16 +317,14 @@ BROKEN: list[tuple[str, str, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("name", "text", "error", "message"), BROKEN)
-def test_files_that_do_not_go_together(
-    iob: Path, tmp_path: Path, name: str, text: str, error: type[Exception], message: str
-) -> None:
+def test_files_that_do_not_go_together(iob, tmp_path, name, text, error, message):
     """A different number of lines is an error; a different number of tags rejects the line."""
     (iob / name).write_text(text)
     with pytest.raises(error, match=message):
         recordgen.convert(str(iob), tmp_path / "out", **TASK)
 
 
-def test_what_is_no_source_of_entities(iob: Path, tmp_path: Path) -> None:
+def test_what_is_no_source_of_entities(iob, tmp_path):
     """A file of tags, a list of files, a file without tags, columns, and shards by label fail."""
     with pytest.raises(SourceError, match="expected a file of sentences"):
         recordgen.convert(str(iob / "labels.txt"), tmp_path / "out", **TASK, format="iob")
@@ -348,7 +341,7 @@ def test_what_is_no_source_of_entities(iob: Path, tmp_path: Path) -> None:
         recordgen.convert(str(iob), tmp_path / "out", **TASK, shard_by="label")
 
 
-def test_append_and_resume(iob: Path, tmp_path: Path) -> None:
+def test_append_and_resume(iob, tmp_path):
     """Known rows are skipped, also as JSON; more spans are rejected; tags keep their numbers."""
     out = tmp_path / "out"
     recordgen.convert(str(iob), out, **TASK)
@@ -372,7 +365,7 @@ def test_append_and_resume(iob: Path, tmp_path: Path) -> None:
     assert read_dataset(str(out)).examples == 5
 
 
-def test_an_annotation_is_refused_where_rows_meet() -> None:
+def test_an_annotation_is_refused_where_rows_meet():
     """The message shows overlapping spans of two rows."""
     one = _of_json("New York", [Span(0, 8, "city")])
     other = _of_json("New York", [Span(4, 8, "person")])
@@ -380,7 +373,7 @@ def test_an_annotation_is_refused_where_rows_meet() -> None:
         TextEntities().merge([one.annotation, other.annotation])
 
 
-def test_rows_whose_spans_share_a_word_are_all_refused() -> None:
+def test_rows_whose_spans_share_a_word_are_all_refused():
     """Two rows of one text, each with a part of one word, contradict each other."""
     one = _of_json("Newark", [Span(0, 3, "city")])
     other = _of_json("Newark", [Span(3, 6, "boat")])

@@ -1,11 +1,7 @@
 """Labelled texts: the parsing of their lines, and datasets of them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +21,6 @@ from recordgen.formats.automl_jsonl import parse_line
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment, task_for
-from recordgen.tasks.texts.labelled_text import LabelledText
 from recordgen.tasks.texts.text_task import TextContent, inline, stored
 from tests.conftest import stored_examples
 from tests.settings import payload_settings
@@ -36,12 +31,12 @@ ONE, MANY, SENTIMENT = TextClassification(), TextMultiLabel(), TextSentiment()
 SNIPPET = {"text_snippet": {"content": "x"}}
 
 
-def older(*found: Any) -> dict[str, Any]:
+def older(*found):
     return {**SNIPPET, "annotations": list(found)}
 
 
 # task, line of JSONL without its text, labels
-LINES: list[tuple[LabelledText, dict[str, Any], list[str] | None]] = [
+LINES = [
     (ONE, {}, None),
     (ONE, {"classificationAnnotation": {"displayName": "a"}}, ["a"]),
     (ONE, older({"display_name": "a", "classification": {"score": 1}}), ["a"]),
@@ -58,7 +53,7 @@ LINES: list[tuple[LabelledText, dict[str, Any], list[str] | None]] = [
 
 
 @pytest.mark.parametrize(("task", "line", "labels"), LINES)
-def test_lines(task: LabelledText, line: dict[str, Any], labels: list[str] | None) -> None:
+def test_lines(task, line, labels):
     """Both shapes of a line of JSONL give text and labels."""
     line = line if "text_snippet" in line else {"textContent": "x", **line}
     [row] = parse_line(json.dumps(line).encode(), "a.jsonl", 1, task, Counter())
@@ -67,7 +62,7 @@ def test_lines(task: LabelledText, line: dict[str, Any], labels: list[str] | Non
 
 
 # task, line of JSONL, part of the message
-WRONG: list[tuple[LabelledText, dict[str, Any], str]] = [
+WRONG = [
     (ONE, older({"display_name": "a"}, {"display_name": "b"}), "one label per text"),
     (ONE, older({"classification": {}}), "object with a display_name"),
     (ONE, {**SNIPPET, "annotations": "a"}, "must be a list of objects"),
@@ -82,7 +77,7 @@ WRONG: list[tuple[LabelledText, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("task", "line", "message"), WRONG)
-def test_wrong_lines(task: LabelledText, line: dict[str, Any], message: str) -> None:
+def test_wrong_lines(task, line, message):
     """An ambiguous line is rejected, and the message says what was found."""
     [item] = parse_line(json.dumps(line).encode(), "a.jsonl", 1, task, Counter())
     assert isinstance(item, Reject)
@@ -90,7 +85,7 @@ def test_wrong_lines(task: LabelledText, line: dict[str, Any], message: str) -> 
     assert message in item.message
 
 
-def test_rows_of_one_text() -> None:
+def test_rows_of_one_text():
     """Labels of one text are merged, or contradict each other; a row without labels adds none."""
     bare, first, second = (inline("x", said).annotation for said in (None, ["a"], ["b"]))
     assert ONE.merge([bare, first, first]) == (first, 2)
@@ -111,7 +106,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str
 
 @settings(max_examples=50)
 @given(st.booleans(), TEXTS, LABELS)
-def test_an_example_says_what_its_row_said(is_inline: bool, text: str, labels: list[str]) -> None:
+def test_an_example_says_what_its_row_said(is_inline, text, labels):
     """An example gives back the exact row from which it was made, also for the digest."""
     vocabulary = build_vocabulary(["a", "b", "ä,b"])
     for task, some in ((MANY, labels), (ONE, labels[:1])):
@@ -130,7 +125,7 @@ def test_an_example_says_what_its_row_said(is_inline: bool, text: str, labels: l
         assert [vocabulary.names[number] for number in numbers] == sorted(some)
 
 
-def test_sentiments_are_their_own_numbers() -> None:
+def test_sentiments_are_their_own_numbers():
     """The label of a sentiment is the number itself, even if other numbers are missing."""
     row = PlannedRow(0, "a.csv", 1, *inline("x", ["3"]), 1, "", True)
     vocabulary = build_vocabulary(["3", "1"])
@@ -154,8 +149,7 @@ def test_sentiments_are_their_own_numbers() -> None:
         ("video_classification", "a.csv", "TRAIN,URI,a,0,1"),
     ],
 )
-def test_rows_cannot_name_a_text_of_others(task: str, name: str, line: str, tmp_path: Path) -> None:
-    """A row cannot name a file by the uri of a text in a row."""
+def test_rows_cannot_name_a_text_of_others(task, name, line, tmp_path):
     (tmp_path / name).write_text(line.replace("URI", content_uri("x")) + "\n")
     [reject] = recordgen.check(str(tmp_path / name), task=task).rejects
     assert (reject.line, reject.code) == (1, "unknown_scheme")
@@ -165,7 +159,7 @@ def test_rows_cannot_name_a_text_of_others(task: str, name: str, line: str, tmp_
 @pytest.mark.parametrize(
     ("payload", "code"), [(b"\xff\xfeT\0", RejectCode.BAD_ENCODING), (b" \n", "empty_text")]
 )
-def test_files_that_are_no_text(payload: bytes, code: str, tmp_path: Path) -> None:
+def test_files_that_are_no_text(payload, code, tmp_path):
     """A file in another encoding, or of blanks, rejects its row."""
     (tmp_path / "1.txt").write_bytes(payload)
     (tmp_path / "2.txt").write_bytes(b"x" * 2_000_000)
@@ -179,7 +173,7 @@ def test_files_that_are_no_text(payload: bytes, code: str, tmp_path: Path) -> No
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> str:
+def source(tmp_path):
     """Forty texts with two labels, every fourth in a file; two files and three texts are twice."""
     lines = []
     for number in range(40):
@@ -194,12 +188,7 @@ def source(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_dataset_of_texts(
-    source: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_dataset_of_texts(source, tmp_path, capsys, caplog):
     """Rows become examples and are counted; messages and the report say "texts"."""
     out = tmp_path / "out"
     assert main(["convert", source, str(out), "--task", "text_classification"]) == 0
@@ -219,7 +208,7 @@ def test_a_dataset_of_texts(
 
 
 # task, lines, options, the lines of the examples
-EQUAL_TEXTS: list[tuple[str, list[str], dict[str, Any], list[int]]] = [
+EQUAL_TEXTS = [
     ("text_classification", ["hello,a", "hello,a", "bye,b", "hello,a"], {}, [1, 2, 3, 4]),
     ("text_multi_label", ["hello,a,b", "hello,b,a"], {}, [1, 2]),
     ("text_classification", ["hello,a", "hello,a", "bye,b"], {"duplicates": "drop"}, [1, 3]),
@@ -231,9 +220,7 @@ EQUAL_TEXTS: list[tuple[str, list[str], dict[str, Any], list[int]]] = [
 
 
 @pytest.mark.parametrize(("task", "lines", "options", "kept"), EQUAL_TEXTS)
-def test_equal_texts_are_examples_of_their_own(
-    task: str, lines: list[str], options: dict[str, Any], kept: list[int], tmp_path: Path
-) -> None:
+def test_equal_texts_are_examples_of_their_own(task, lines, options, kept, tmp_path):
     """Equal rows with a text count as often as they occur, unless copies are dropped."""
     path, out = tmp_path / "a.csv", tmp_path / "out"
     path.write_text("".join(f"{line}\n" for line in lines))
@@ -246,7 +233,7 @@ def test_equal_texts_are_examples_of_their_own(
     assert recordgen.convert(path, out, resume=True, **options).unchanged
 
 
-def test_equal_texts_share_a_split(tmp_path: Path) -> None:
+def test_equal_texts_share_a_split(tmp_path):
     """A copy of a text without a split joins the split that another copy names."""
     path = tmp_path / "a.csv"
     path.write_text("hello,a\nTEST,hello,a\nTRAIN,hello,a\nbye,b\n")
@@ -261,7 +248,7 @@ def test_equal_texts_share_a_split(tmp_path: Path) -> None:
         recordgen.plan(path, task="text_classification", duplicates="fail")
 
 
-def test_runs_that_go_on(source: str, tmp_path: Path) -> None:
+def test_runs_that_go_on(source, tmp_path):
     """A finished dataset is confirmed; new rows are appended, conflicts are rejected."""
     out = tmp_path / "out"
     options = {"task": "text_classification", "max_reject_fraction": 1.0}
@@ -278,7 +265,7 @@ def test_runs_that_go_on(source: str, tmp_path: Path) -> None:
     assert "with label 'bad', and append never changes" in messages[3]
 
 
-def test_shards_of_one_label_and_draws_by_content(source: str, tmp_path: Path) -> None:
+def test_shards_of_one_label_and_draws_by_content(source, tmp_path):
     """Each label has its own shards; a text and a file with this text share a split."""
     out = tmp_path / "out"
     dataset = recordgen.convert(source, out, task="text_classification", shard_by="label").dataset
@@ -296,7 +283,7 @@ def test_shards_of_one_label_and_draws_by_content(source: str, tmp_path: Path) -
         str(tmp_path / "b.csv"), both, task="text_classification", group_by="content"
     ).dataset
     assert len(found.splits) == 3
-    splits: dict[bytes, set[str]] = {}
+    splits = {}
     for name, values in stored_examples(both):
         splits.setdefault(values["text"][0], set()).add(name)
     assert len(splits) == 30

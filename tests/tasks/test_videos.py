@@ -1,14 +1,11 @@
 """Segments of videos: lists, rows, splits, records and batches, as on the task's page."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
 import runpy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -47,7 +44,7 @@ CSV = ConvertOptions(task=TASK, format="csv")
 MakeCsv = Callable[..., str]
 
 
-def segments(output: Path) -> list[tuple[str, ...]]:
+def segments(output):
     """Return (split, source_id, label, start, end) of all records, sorted."""
     found = []
     for name, values in stored_examples(output):
@@ -58,7 +55,7 @@ def segments(output: Path) -> list[tuple[str, ...]]:
     return sorted(found)
 
 
-def read(path: str, options: ConvertOptions = CSV) -> list[Row | Reject]:
+def read(path, options=CSV):
     return list(RowReader(options).read_all(RowReader(options).with_lists([ImportFile(path)])))
 
 
@@ -79,7 +76,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("line", "split", "annotation"), LINES)
-def test_lines(line: str, split: str | None, annotation: str | None, make_csv: MakeCsv) -> None:
+def test_lines(line, split, annotation, make_csv):
     """Each published form of a line is a row; equivalent forms have equal annotations."""
     source = make_csv([line])
     [row] = read(source)
@@ -96,7 +93,7 @@ def test_lines(line: str, split: str | None, annotation: str | None, make_csv: M
     start=st.floats(0, 1e6),
     length=st.floats(0.001, 1e6) | st.just(math.inf),
 )
-def test_a_record_says_what_its_row_said(label: str | None, start: float, length: float) -> None:
+def test_a_record_says_what_its_row_said(label, start, length):
     """Annotation → record → annotation, for any times; appending relies on it."""
     task = VideoClassification()
     try:
@@ -111,7 +108,7 @@ def test_a_record_says_what_its_row_said(label: str | None, start: float, length
     assert values["video/uri"] == [b"1.mp4"]
 
 
-def test_lists(tmp_path: Path) -> None:
+def test_lists(tmp_path):
     """Rows of a list have its path and lines, and the split of the line that names the list."""
     (tmp_path / "lists").mkdir()
     (tmp_path / "lists/a.csv").write_text("uri,label,start,end\n1.mp4,x,0,1\n2.mp4,y,2,1\n")
@@ -140,7 +137,7 @@ def test_lists(tmp_path: Path) -> None:
     assert "lists/1.mp4" in [item["video/uri"].numpy().decode() for item in records]
 
 
-def test_a_list_that_is_missing(make_csv: MakeCsv) -> None:
+def test_a_list_that_is_missing(make_csv):
     """The error has the line that names the list, and the list's path."""
     source = make_csv(["1.mp4,x", "TRAIN,gone.csv"])
     folder = source.rpartition("/")[0]
@@ -150,12 +147,12 @@ def test_a_list_that_is_missing(make_csv: MakeCsv) -> None:
         recordgen.plan(source, task=TASK)
 
 
-def test_lists_are_gated_as_rows_are(tmp_path: Path) -> None:
+def test_lists_are_gated_as_rows_are(tmp_path):
     """A remote import file cannot request a local list, or a list outside --allow."""
     (tmp_path / "secret.csv").write_text("1.mp4,x\n")
     asked = []
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request):
         asked.append(request.path)
         lines = {
             "/top.csv": f"TRAIN,{tmp_path}/secret.csv\n",
@@ -180,10 +177,10 @@ def test_lists_are_gated_as_rows_are(tmp_path: Path) -> None:
         assert asked == []
 
 
-def test_videos_are_gated_as_payloads_are(tmp_path: Path, make_csv: MakeCsv) -> None:
+def test_videos_are_gated_as_payloads_are(tmp_path, make_csv):
     """A payload that a row must not access does not become an example, even if never opened."""
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request):
         return web.Response(text="/etc/passwd.mp4,x\n1.mp4,x\ngs://b/1.mp4,x\n")
 
     with serving(answer) as url:
@@ -207,7 +204,7 @@ def test_videos_are_gated_as_payloads_are(tmp_path: Path, make_csv: MakeCsv) -> 
     ]
 
 
-def test_a_video_is_in_one_split(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_a_video_is_in_one_split(make_csv, tmp_path):
     """A split that one line names applies to all segments; a contradicting line is rejected."""
     lines = [f"{number % 30}.mp4,x,{number},{number + 1}" for number in range(120)]
     lines += ["TEST,0.mp4,x,500,501", "TRAIN,0.mp4,x,600,601", "0.mp4,x,500,501"]
@@ -216,7 +213,7 @@ def test_a_video_is_in_one_split(make_csv: MakeCsv, tmp_path: Path) -> None:
         make_csv(lines), tmp_path / "out", task=TASK, max_reject_fraction=0.1
     )
     found = segments(tmp_path / "out")
-    splits: dict[str, set[str]] = {}
+    splits = {}
     for split, uri, *_ in found:
         splits.setdefault(Path(uri).name, set()).add(split)
     assert {len(names) for names in splits.values()} == {1}
@@ -225,9 +222,9 @@ def test_a_video_is_in_one_split(make_csv: MakeCsv, tmp_path: Path) -> None:
     assert (result.dataset.rows.duplicates, len(found)) == (2, 122)
 
 
-def test_a_video_is_in_one_split_however_it_is_spelled(tmp_path: Path) -> None:
+def test_a_video_is_in_one_split_however_it_is_spelled(tmp_path):
     """Different paths of one video are one video; a copy elsewhere gets the same splits."""
-    splits: list[dict[str, str]] = []
+    splits = []
     for folder in (tmp_path / "a", tmp_path / "far/off/b"):
         (folder / "lists").mkdir(parents=True)
         spellings = ("v/{}.mp4", "./v/{}.mp4", "v//x/../{}.mp4", f"{folder}/v/{{}}.mp4")
@@ -268,12 +265,11 @@ SHARED = [
 
 
 @pytest.mark.parametrize(("address", "folder", "below"), SHARED)
-def test_common_parent_does_not_place(address: str, folder: str, below: str) -> None:
-    """The common parent folder does not count."""
+def test_common_parent_does_not_place(address, folder, below):
     assert placing_name(Row("a", 1, None, address, None), VideoClassification(), folder) == below
 
 
-def test_appending(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_appending(make_csv, tmp_path):
     """Known segments are skipped; new segments of a video get the split of its others."""
     output = tmp_path / "out"
     old = ["TEST,1.mp4,x,0,1", "TEST,1.mp4,,,", "TRAIN,2.mp4,x", "TRAIN,1.mp4,x,0.1,0.3"]
@@ -297,10 +293,10 @@ def test_appending(make_csv: MakeCsv, tmp_path: Path) -> None:
     ]
 
 
-def test_all_ways_in_agree(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_all_ways_in_agree(make_csv, tmp_path):
     """CSV, JSONL and a DataFrame of the same segments give the same records; twice: unchanged."""
     lines = ["TRAIN,/v/1.mp4,x,1.5,3", "TRAIN,/v/1.mp4,y,0,inf", "TEST,/v/2.mp4,y,0,2"]
-    objects: list[dict[str, Any]] = [
+    objects = [
         {
             "videoGcsUri": "/v/1.mp4",
             "timeSegmentAnnotations": [
@@ -337,7 +333,7 @@ def test_all_ways_in_agree(make_csv: MakeCsv, tmp_path: Path) -> None:
     assert [shard.label for shard in by_label.splits["train"].shards] == ["x", "y"]
 
 
-def test_one_wrong_segment_does_not_spoil_its_line(make_csv: MakeCsv) -> None:
+def test_one_wrong_segment_does_not_spoil_its_line(make_csv):
     """Good segments become rows, and each bad one is a reject of the line."""
     segments = [
         {"displayName": "x", "startTime": "1s", "endTime": "2s"},
@@ -365,16 +361,13 @@ def test_one_wrong_segment_does_not_spoil_its_line(make_csv: MakeCsv) -> None:
     ]
 
 
-def test_split_by_content_is_refused(make_csv: MakeCsv) -> None:
+def test_split_by_content_is_refused(make_csv):
     """Videos are not read, so their content cannot decide splits."""
     with pytest.raises(UsageError, match=r"group_by=content compares files"):
         recordgen.plan(make_csv(["1.mp4,x"]), task=TASK, group_by="content")
 
 
-def test_the_sample_is_what_its_script_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The script writes the same lists and frames."""
+def test_the_sample_is_what_its_script_writes(tmp_path, monkeypatch):
     folder = Path(__file__).parents[2] / "examples/video_classification"
     script = runpy.run_path(str(folder / "make_videos.py"))
     monkeypatch.setitem(script["main"].__globals__, "FOLDER", tmp_path)
@@ -394,7 +387,7 @@ def test_the_sample_is_what_its_script_writes(
 
 
 @pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def output(tmp_path_factory):
     """Ten animated GIFs of four frames a second: one second black, then another white."""
     folder = tmp_path_factory.mktemp("videos")
     lines = []
@@ -413,7 +406,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
-def test_shards_are_about_as_large_as_asked(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_shards_are_about_as_large_as_asked(make_csv, tmp_path):
     """Sizes are estimated for the whole record, not only for its line."""
     lines = [f"TRAIN,gs://bucket/{number}.mp4,x,{number},inf" for number in range(3000)]
     split = recordgen.convert(
@@ -424,7 +417,7 @@ def test_shards_are_about_as_large_as_asked(make_csv: MakeCsv, tmp_path: Path) -
         assert shard.bytes == pytest.approx(100_000, rel=0.3)
 
 
-def test_batches(output: Path) -> None:
+def test_batches(output):
     """Labelled segments are (uri, start, end) and the number; all are read without labels."""
     for labels, shape in (("int", (20,)), ("categorical", (20, 2)), ("binary", (20, 1))):
         data = recordgen.input_fn(output, batch_size=20, label_mode=labels, seed=1)
@@ -451,7 +444,7 @@ def test_batches(output: Path) -> None:
         recordgen.input_fn(output, label_mode="multi_hot")
 
 
-def test_records_without_a_dataset(output: Path, tmp_path: Path) -> None:
+def test_records_without_a_dataset(output, tmp_path):
     """Files without a dataset.json are read as segments if the task is given."""
     [shard] = (output / "Split-train").iterdir()
     (tmp_path / "a.tfrecord").write_bytes(shard.read_bytes())
@@ -467,7 +460,7 @@ _REJECT = re.compile(r"\| `(.+)` \| (\w+) \| (.+) \|")
 @pytest.mark.parametrize(
     ("line", "code", "message"), _REJECT.findall(PAGE[PAGE.index("## Wrong rows") :])
 )
-def test_each_wrong_row_says_that(line: str, code: str, message: str, tmp_path: Path) -> None:
+def test_each_wrong_row_says_that(line, code, message, tmp_path):
     """The table of wrong lines has the code and message of each line."""
     kind = "jsonl" if line.startswith("{") else "csv"
     path = tmp_path / f"a.{kind}"
@@ -478,11 +471,11 @@ def test_each_wrong_row_says_that(line: str, code: str, message: str, tmp_path: 
     assert item.message.startswith(message)
 
 
-def code_blocks(section: str) -> Sequence[str]:
+def code_blocks(section):
     return re.findall(r"^```\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
 
 
-def test_the_page_converts(tmp_path: Path) -> None:
+def test_the_page_converts(tmp_path):
     """The lists and lines on the page give the record on the page."""
     top, train, lines, *_ = code_blocks(PAGE)
     top = top.replace("gs://bucket/lists/", "")
@@ -499,5 +492,5 @@ def test_the_page_converts(tmp_path: Path) -> None:
     assert (dataset.examples, dataset.rows.rejects, dataset.labels) == (3, 0, ("bike", "car"))
 
 
-def _text(value: Any) -> str:
+def _text(value):
     return value.decode() if isinstance(value, bytes) else str(value)

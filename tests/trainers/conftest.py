@@ -1,7 +1,5 @@
 """Tests with PyTorch, Grain, JAX, Keras and datasets, which scripts/trainers runs."""
 
-from __future__ import annotations
-
 import os
 from importlib.util import find_spec
 
@@ -18,7 +16,7 @@ collect_ignore_glob = [] if find_spec("torch") and find_spec("grain") else ["tes
 
 
 @pytest.fixture(scope="session")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> str:
+def photos(tmp_path_factory):
     """Return an output of 600 drawn flowers of two kinds."""
     folder = tmp_path_factory.mktemp("photos")
     write_photos(folder / "photos", 600)
@@ -27,7 +25,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def numbers(tmp_path_factory: pytest.TempPathFactory) -> str:
+def numbers(tmp_path_factory):
     """Return an output of 1,000 examples in four shards, each with its number."""
     out = tmp_path_factory.mktemp("numbers") / "out"
     recordgen.write(({"number": n} for n in range(1000)), out, shards=4)

@@ -1,7 +1,5 @@
 """Copies as their own libraries read them: Hugging Face's datasets, webdataset, array_record."""
 
-from __future__ import annotations
-
 import io
 import json
 

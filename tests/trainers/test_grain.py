@@ -1,9 +1,6 @@
 """A source is a random-access data source of Grain, with exact checkpoints."""
 
-from __future__ import annotations
-
 from itertools import chain
-from typing import Any
 
 import grain
 import numpy as np
@@ -12,29 +9,29 @@ import pytest
 import recordgen
 
 
-def seen(batches: Any) -> list[int]:
+def seen(batches):
     return list(chain.from_iterable(batch["number"].tolist() for batch in batches))
 
 
-def shuffled(numbers: str) -> Any:
+def shuffled(numbers):
     return grain.MapDataset.source(recordgen.source(numbers)).seed(1).shuffle()
 
 
 @pytest.mark.parametrize("threads", [0, 1, 4])
-def test_each_example_once(numbers: str, threads: int) -> None:
+def test_each_example_once(numbers, threads):
     options = grain.ReadOptions(num_threads=threads)
     found = seen(shuffled(numbers).batch(32).to_iter_dataset(options))
     assert sorted(found) == list(range(1000))
     assert found == seen(shuffled(numbers).batch(32).to_iter_dataset(options))
 
 
-def test_two_processes_share_an_epoch(numbers: str) -> None:
+def test_two_processes_share_an_epoch(numbers):
     shares = [seen(shuffled(numbers)[index::2].batch(50).to_iter_dataset()) for index in range(2)]
     assert [len(share) for share in shares] == [500, 500]
     assert sorted(chain.from_iterable(shares)) == list(range(1000))
 
 
-def test_an_epoch_goes_on_where_it_stopped(numbers: str) -> None:
+def test_an_epoch_goes_on_where_it_stopped(numbers):
     """A state of some bytes is enough for another process."""
     iterator = iter(shuffled(numbers).batch(32).to_iter_dataset(grain.ReadOptions(num_threads=4)))
     for _ in range(7):
@@ -48,10 +45,10 @@ def test_an_epoch_goes_on_where_it_stopped(numbers: str) -> None:
     assert len(repr(state)) < 1000
 
 
-def test_grains_loader(numbers: str) -> None:
+def test_grains_loader(numbers):
     """DataLoader with IndexSampler: shards, checkpoints and worker processes."""
 
-    def loader(shard: int, workers: int = 0) -> Any:
+    def loader(shard, workers=0):
         sampler = grain.samplers.IndexSampler(
             1000, grain.sharding.ShardOptions(shard, 2), shuffle=True, num_epochs=1, seed=2
         )
@@ -68,7 +65,7 @@ def test_grains_loader(numbers: str) -> None:
     assert first + [int(each["number"]) for each in again] == shares[0]
 
 
-def test_batches_of_images(photos: str) -> None:
+def test_batches_of_images(photos):
     images = recordgen.source(photos).images(32)
     pixels, labels = grain.MapDataset.source(images).batch(16)[0]
     expected, numbers = images.batch(range(16))

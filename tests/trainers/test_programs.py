@@ -1,12 +1,9 @@
 """Whole trainings: the examples, Keras with two backends, and the documentation's page."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -36,7 +33,7 @@ print(f"accuracy {np.concatenate(right).mean():.4f}")
 """
 
 
-def accuracy(*command: str, **variables: str) -> float:
+def accuracy(*command, **variables):
     done = subprocess.run(
         [sys.executable, *command],
         env={**os.environ, **variables},
@@ -49,18 +46,18 @@ def accuracy(*command: str, **variables: str) -> float:
 
 
 @pytest.mark.parametrize("example", ["torch_source.py", "grain_source.py"])
-def test_examples(photos: str, example: str) -> None:
+def test_examples(photos, example):
     """The program learns to distinguish the flowers."""
     assert accuracy(str(ROOT / "examples" / example), photos) > 0.85
 
 
 @pytest.mark.parametrize("backend", ["torch", "jax"])
-def test_keras(photos: str, backend: str) -> None:
+def test_keras(photos, backend):
     """``model.fit`` takes a DataLoader, or batches of NumPy arrays."""
     assert accuracy("-c", KERAS, photos, KERAS_BACKEND=backend) > 0.85
 
 
-def test_the_page(photos: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page(photos, tmp_path, monkeypatch):
     """Every block runs, also those for which the project's own environments lack a package."""
     (tmp_path / "out").symlink_to(photos)
     monkeypatch.chdir(tmp_path)

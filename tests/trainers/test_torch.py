@@ -1,9 +1,6 @@
 """A source is a map-style dataset of PyTorch."""
 
-from __future__ import annotations
-
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +11,12 @@ from torch.utils.data.distributed import DistributedSampler
 import recordgen
 
 
-def seen(loader: Any) -> list[int]:
+def seen(loader):
     return list(chain.from_iterable(batch["number"].tolist() for batch in loader))
 
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_workers_read_each_example_once(numbers: str, context: str) -> None:
+def test_workers_read_each_example_once(numbers, context):
     source = recordgen.source(numbers)
     source[0]  # its files are open before the fork
     loader = DataLoader(source, 32, shuffle=True, num_workers=2, multiprocessing_context=context)
@@ -28,18 +25,18 @@ def test_workers_read_each_example_once(numbers: str, context: str) -> None:
     assert found != sorted(found)
 
 
-def test_processes_share_an_epoch(numbers: str) -> None:
+def test_processes_share_an_epoch(numbers):
     """With DistributedSampler, two processes together read each example once."""
     source = recordgen.source(numbers)
     shares = []
     for rank in range(2):
-        sampler: Any = DistributedSampler(source, num_replicas=2, rank=rank, seed=3)
+        sampler = DistributedSampler(source, num_replicas=2, rank=rank, seed=3)
         shares.append(seen(DataLoader(source, 50, sampler=sampler, num_workers=2)))
     assert [len(share) for share in shares] == [500, 500]
     assert sorted(chain.from_iterable(shares)) == list(range(1000))
 
 
-def test_an_epoch_goes_on_where_it_stopped(numbers: str) -> None:
+def test_an_epoch_goes_on_where_it_stopped(numbers):
     """The order is PyTorch's own: the rest of a permutation is the rest of the epoch."""
     source = recordgen.source(numbers)
     order = torch.randperm(len(source), generator=torch.Generator().manual_seed(5)).tolist()
@@ -47,7 +44,7 @@ def test_an_epoch_goes_on_where_it_stopped(numbers: str) -> None:
     assert seen(DataLoader(source, 32, sampler=order[7 * 32 :], num_workers=2)) == whole[7 * 32 :]
 
 
-def test_batches_of_images(photos: str) -> None:
+def test_batches_of_images(photos):
     """The default collation gives tensors of pixels and of classes."""
     images = recordgen.source(photos).images(32)
     loader = DataLoader(images, 16, num_workers=2)
@@ -59,7 +56,7 @@ def test_batches_of_images(photos: str) -> None:
     np.testing.assert_array_equal(labels.numpy(), numbers)
 
 
-def test_torch_interpolates_as_pillow(photos: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_interpolates_as_pillow(photos, monkeypatch):
     """With PyTorch loaded, pixels differ by at most one level from Pillow's."""
     images = recordgen.source(photos).images((20, 45))
     by_torch = images.batch(range(20))[0].astype(int)
@@ -68,7 +65,7 @@ def test_torch_interpolates_as_pillow(photos: str, monkeypatch: pytest.MonkeyPat
     assert 0 < np.abs(by_torch - by_pillow).max() <= 1
 
 
-def test_dtypes_of_columns(tmp_path: Any) -> None:
+def test_dtypes_of_columns(tmp_path):
     """Numbers keep their precision in batches: float32 does not become float64."""
     recordgen.write([{"x": 0.5, "n": 3, "v": [1.0, 2.0]}] * 4, tmp_path / "out")
     [batch] = DataLoader(recordgen.source(tmp_path / "out"), 4)

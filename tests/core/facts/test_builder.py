@@ -1,9 +1,5 @@
 """The facts about rows: the same columns however rows are divided into batches."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
@@ -16,7 +12,7 @@ from recordgen.core.facts.text_samples import SeenText
 
 GRAY = np.random.default_rng(0).integers(0, 256, (32, 40), np.uint8)
 
-NOTES: Sequence[ExampleNote | None] = (
+NOTES = (
     None,  # a refused row
     ExampleNote(1),
     ExampleNote(2, ImageNote("png", 32, 40, gray=True)),
@@ -26,7 +22,7 @@ NOTES: Sequence[ExampleNote | None] = (
 )
 
 
-def built(notes: Sequence[ExampleNote | None]) -> FactsBuilder:
+def built(notes):
     builder = FactsBuilder()
     for note in notes:
         builder.add(note)
@@ -42,9 +38,7 @@ def built(notes: Sequence[ExampleNote | None]) -> FactsBuilder:
         max_size=8,
     )
 )
-def test_batches_give_the_columns_of_their_rows(
-    parts: Sequence[Sequence[int] | tuple[int, bool]],
-) -> None:
+def test_batches_give_the_columns_of_their_rows(parts):
     """Batches of notes and of table rows, in any order, are one table in the order of rows."""
     builder, alone = FactsBuilder(), []
     for part in parts:
@@ -62,7 +56,7 @@ def test_batches_give_the_columns_of_their_rows(
     assert found == expected
 
 
-def test_hundreds_of_rows_are_measured_as_one() -> None:
+def test_hundreds_of_rows_are_measured_as_one():
     """Rows are measured in chunks, and words of one column stay one dictionary."""
     notes = [NOTES[number % len(NOTES)] for number in range(1000)]
     columns = built(notes).columns()
@@ -71,7 +65,7 @@ def test_hundreds_of_rows_are_measured_as_one() -> None:
     assert columns.slice(996, 4).to_pylist() == built(notes[996:]).columns().to_pylist()
 
 
-def test_empty_columns_return() -> None:
+def test_empty_columns_return():
     """A shard's file has no empty columns; read again, they are there."""
     table = pa.Table.from_pylist([{"line": 1, "uri": "a.png"}], schema=WITH_ROWS)
     small = without_empty(table)

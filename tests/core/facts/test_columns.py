@@ -1,7 +1,5 @@
 """The columns of facts, and ``examples.parquet``."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,7 +10,7 @@ from recordgen.checks.facts import ExampleFacts
 from recordgen.core.facts import columns
 
 
-def facts_of(*uris: str) -> columns.Columns:
+def facts_of(*uris):
     """Return the facts of one shard."""
     count = len(uris)
     found = {field.name: pa.nulls(count, field.type) for field in columns.WITH_ROWS}

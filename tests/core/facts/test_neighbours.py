@@ -1,7 +1,5 @@
 """Near-duplicates among hashes: the same groups as from all pairs, with fewer comparisons."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np
@@ -14,21 +12,21 @@ from recordgen.core.facts.neighbours import MAX_DISTANCE, count_bits, find_neigh
 ROWS = 1 << 17
 
 
-def hashes(*values: int) -> np.ndarray:
+def hashes(*values):
     return np.array(values, np.uint64)
 
 
-def flipped(value: int, bits: set[int]) -> int:
+def flipped(value, bits):
     for bit in bits:
         value ^= 1 << bit
     return value
 
 
-def random_hashes(count: int) -> np.ndarray:
+def random_hashes(count):
     return np.random.default_rng(0).integers(0, 2**64, count, dtype=np.uint64)
 
 
-def groups_of_all_pairs(values: np.ndarray) -> np.ndarray:
+def groups_of_all_pairs(values):
     close = count_bits(values[:, None] ^ values[None]) <= MAX_DISTANCE
     groups = np.arange(len(values))
     while True:
@@ -39,7 +37,7 @@ def groups_of_all_pairs(values: np.ndarray) -> np.ndarray:
 
 
 @st.composite
-def families(draw: st.DrawFn) -> np.ndarray:
+def families(draw):
     """Return random hashes that differ by a few bits from a few others."""
     parents = draw(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=4))
     bits = st.sets(st.integers(0, 63), max_size=4)
@@ -48,27 +46,27 @@ def families(draw: st.DrawFn) -> np.ndarray:
 
 
 @given(families())
-def test_groups_are_those_of_all_pairs(values: np.ndarray) -> None:
+def test_groups_are_those_of_all_pairs(values):
     assert find_neighbours(values).tolist() == groups_of_all_pairs(values).tolist()
 
 
 @pytest.mark.parametrize(
     "bits", [(), (0, 1, 2), (15, 16, 63), (3, 20, 40), (17, 33, 49), (0, 16, 32), (0, 1, 2, 3)]
 )
-def test_three_bits_are_found_wherever_they_lie(bits: tuple[int, ...]) -> None:
+def test_three_bits_are_found_wherever_they_lie(bits):
     """Three bits in any bands are close; four are too many."""
     one = 0x0123456789ABCDEF
     found = find_neighbours(hashes(one, flipped(one, set(bits)))).tolist()
     assert found == [0, int(len(bits) > MAX_DISTANCE)]
 
 
-def test_hashes_without_information_stay_alone() -> None:
+def test_hashes_without_information_stay_alone():
     usable = np.array([False, True, False, True])
     found = find_neighbours(hashes(7, 7, 7, 7), usable=usable)
     assert found.tolist() == [0, 1, 2, 1]
 
 
-def test_pairs_that_do_not_look_alike_are_dropped() -> None:
+def test_pairs_that_do_not_look_alike_are_dropped():
     """Pictures with equal or close hashes may be of two kinds, two of each."""
     kinds = np.array([0, 1, 0, 1, 0, 1])
     found = find_neighbours(
@@ -77,11 +75,11 @@ def test_pairs_that_do_not_look_alike_are_dropped() -> None:
     assert found.tolist() == [0, 1, 0, 1, 0, 1]
 
 
-def test_things_may_have_several_hashes() -> None:
+def test_things_may_have_several_hashes():
     """0 and 1 meet in the second hash of 0; ``alike`` gets indices of hashes, not of things."""
     asked = list[tuple[int, int]]()
 
-    def alike(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def alike(first, second):
         asked.extend(zip(first.tolist(), second.tolist(), strict=True))
         return np.ones(len(first), bool)
 
@@ -100,7 +98,7 @@ def test_things_may_have_several_hashes() -> None:
         pytest.param(np.arange(2**12, dtype=np.uint64), 1, id="dense"),
     ],
 )
-def test_memory_is_bounded(values: np.ndarray, groups: int) -> None:
+def test_memory_is_bounded(values, groups):
     """Many hashes take less than 64 bytes each, also if they are equal or close."""
     tracemalloc.start()
     found = find_neighbours(values)
@@ -110,11 +108,11 @@ def test_memory_is_bounded(values: np.ndarray, groups: int) -> None:
     assert peak < 64 * len(values) + 4_000_000
 
 
-def test_close_hashes_are_not_compared_all_with_all() -> None:
+def test_close_hashes_are_not_compared_all_with_all():
     """Each of 4,096 hashes that share most bands is compared with at most 16 times 32."""
     values, asked = np.arange(2**12, dtype=np.uint64), 0
 
-    def alike(first: np.ndarray, _: np.ndarray) -> np.ndarray:
+    def alike(first, _):
         nonlocal asked
         asked += len(first)
         return np.zeros(len(first), bool)
@@ -123,20 +121,20 @@ def test_close_hashes_are_not_compared_all_with_all() -> None:
     assert asked < 16 * 32 * len(values)
 
 
-def test_keys_find_pairs_in_crowded_buckets() -> None:
+def test_keys_find_pairs_in_crowded_buckets():
     """Of 2,000 equal hashes of 1,000 kinds, those of things that share a key are compared."""
     count = 2000
     values = np.zeros(count, np.uint64)
     kinds = np.random.default_rng(0).permutation(np.arange(count) % (count // 2))
     asked = 0
 
-    def alike(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def alike(first, second):
         nonlocal asked
         asked += len(first)
-        found: np.ndarray = kinds[first] == kinds[second]
+        found = kinds[first] == kinds[second]
         return found
 
-    def keys_of(things: np.ndarray) -> list[np.ndarray]:
+    def keys_of(things):
         return [kinds[things].astype(np.uint32) // 4]
 
     without = find_neighbours(values, alike=alike)
@@ -148,5 +146,5 @@ def test_keys_find_pairs_in_crowded_buckets() -> None:
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=20))
-def test_bits_are_counted(values: list[int]) -> None:
+def test_bits_are_counted(values):
     assert count_bits(np.array(values, np.uint64)).tolist() == [v.bit_count() for v in values]

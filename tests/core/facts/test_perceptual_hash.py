@@ -1,7 +1,5 @@
 """Looks of a picture: the same for one scene in any size and format, cheap for any shape."""
 
-from __future__ import annotations
-
 import io
 import math
 import tracemalloc
@@ -24,11 +22,11 @@ from tests.checks.photos import scene, small_jpeg
 from tests.conftest import encoded
 
 
-def gray(pixels: np.ndarray) -> SmallPicture:
+def gray(pixels):
     return bounded(SmallPicture(pixels.astype(np.uint8), *pixels.shape, 1))
 
 
-def look_of(picture: SmallPicture) -> Looks:
+def look_of(picture):
     """Return the looks of one picture."""
     return Looks(*(values[0] for values in look_at([picture])))
 
@@ -37,7 +35,7 @@ def look_of(picture: SmallPicture) -> Looks:
     ("height", "width", "factor"),
     [(1, 1, 1), (62, 900, 1), (63, 900, 2), (125, 125, 4), (248, 4000, 4), (249, 300, 8)],
 )
-def test_jpeg_factor_keeps_enough_pixels(height: int, width: int, factor: int) -> None:
+def test_jpeg_factor_keeps_enough_pixels(height, width, factor):
     """The decoder returns exactly the number of pixels that the factor implies."""
     assert jpeg_factor(height, width) == factor
     data = encoded(Image.new("L", (width, height), 9), "JPEG")
@@ -46,8 +44,7 @@ def test_jpeg_factor_keeps_enough_pixels(height: int, width: int, factor: int) -
     assert min(pixels.shape[:2]) >= min(SIDE, height, width)
 
 
-def test_thumbnail_averages_what_each_pixel_covers() -> None:
-    """It averages also if pixels do not fit: each of 32 rows covers one and a half of 48."""
+def test_thumbnail_averages_what_each_pixel_covers():
     rows = np.arange(48) * 4
     look = look_of(gray(np.repeat(rows[:, None], 32, axis=1)))
     expected = [
@@ -61,7 +58,7 @@ def test_thumbnail_averages_what_each_pixel_covers() -> None:
 
 
 @pytest.mark.parametrize("size", [(500, 375), (250, 188), (333, 250), (1000, 750)])
-def test_one_scene_looks_the_same_in_every_size(size: tuple[int, int]) -> None:
+def test_one_scene_looks_the_same_in_every_size(size):
     """A grid of 8×8 that ends outside the picture does not shift the thumbnail."""
     whole = look_of(small_picture(scene()))
     data = encoded(scene().resize(size, Image.Resampling.BOX), "JPEG", quality=92)
@@ -72,14 +69,14 @@ def test_one_scene_looks_the_same_in_every_size(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "GIF", "JPEG"])
-def test_one_scene_looks_the_same_in_every_format(kind: str) -> None:
+def test_one_scene_looks_the_same_in_every_format(kind):
     image = Image.open(io.BytesIO(encoded(scene(), kind))).convert("RGB")
     look, whole = look_of(small_picture(image)), look_of(small_picture(scene()))
     assert np.abs(look.thumbnail.astype(int) - whole.thumbnail).mean() < 3
     assert look.sharpness == pytest.approx(whole.sharpness, abs=0.1)
 
 
-def test_gray_and_colour_of_one_jpeg_agree() -> None:
+def test_gray_and_colour_of_one_jpeg_agree():
     data = encoded(scene(), "JPEG", quality=92)
     one, other = look_of(small_jpeg(data)), look_of(small_jpeg(data, "RGB"))
     assert np.abs(one.thumbnail.astype(int) - other.thumbnail).max() <= 3
@@ -87,7 +84,7 @@ def test_gray_and_colour_of_one_jpeg_agree() -> None:
     assert other.colourfulness > 20
 
 
-def test_colours_are_weighted_as_eyes_do() -> None:
+def test_colours_are_weighted_as_eyes_do():
     """ITU-R BT.601: green looks brighter than red, and red brighter than blue."""
     levels = [
         int(look_of(small_picture(Image.new("RGB", (40, 40), colour))).thumbnail[0, 0])
@@ -100,12 +97,12 @@ def test_colours_are_weighted_as_eyes_do() -> None:
     ("pixels", "colourfulness"),
     [((9, 9, 9), 0), ((255, 0, 0), 255), ((0, 0, 255), 255), ((200, 150, 100), 100)],
 )
-def test_colourfulness(pixels: tuple[int, int, int], colourfulness: float) -> None:
+def test_colourfulness(pixels, colourfulness):
     assert look_of(small_picture(Image.new("RGB", (40, 50), pixels))).colourfulness == colourfulness
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (2, 2), (3, 3), (4, 4), (32, 32), (33, 31)])
-def test_tiny_pictures_have_a_look(shape: tuple[int, int]) -> None:
+def test_tiny_pictures_have_a_look(shape):
     pixels = np.full(shape, 77)
     look = look_of(gray(pixels))
     assert look.thumbnail.shape == (SIDE, SIDE)
@@ -115,7 +112,7 @@ def test_tiny_pictures_have_a_look(shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 100_000), (3, 100_001), (40, 20_000), (70, 50_000)])
 @pytest.mark.parametrize("turns", [0, 1])
-def test_strips_are_looked_at_as_others(shape: tuple[int, int], turns: int) -> None:
+def test_strips_are_looked_at_as_others(shape, turns):
     """One half is black, the other white; the memory does not grow with the longer side."""
     pixels = np.zeros(shape, np.uint8)
     pixels[:, shape[1] // 2 :] = 255
@@ -128,7 +125,7 @@ def test_strips_are_looked_at_as_others(shape: tuple[int, int], turns: int) -> N
     assert peak < 2 * pixels.size + 2_000_000
 
 
-def test_the_decoded_scale_does_not_matter() -> None:
+def test_the_decoded_scale_does_not_matter():
     """A JPEG has the same looks decoded at 1/4 as at 1/8."""
     data = encoded(scene(1000, 752), "JPEG", quality=92)
     pixels = simplejpeg.decode_jpeg(data, colorspace="GRAY", min_height=188, min_width=250)
@@ -146,14 +143,14 @@ def test_the_decoded_scale_does_not_matter() -> None:
         pytest.param(np.repeat([[0, 0, 30, 60, 90, 90]], 6, axis=0), 1 / 3, id="soft edge"),
     ],
 )
-def test_sharpness(pixels: np.ndarray, sharpness: float) -> None:
+def test_sharpness(pixels, sharpness):
     """Sharpness is the largest second difference by the range; contrast does not matter."""
     assert look_of(gray(pixels)).sharpness == pytest.approx(sharpness)
     assert look_of(gray(pixels * 2)).sharpness == pytest.approx(sharpness)
     assert look_of(gray(pixels.T)).sharpness == pytest.approx(sharpness)
 
 
-def test_blur_takes_sharpness() -> None:
+def test_blur_takes_sharpness():
     """A blur of 2 % of the shorter side lowers sharpness; 0.3 % is not seen at this scale."""
     sharp, soft, blurred = (
         look_of(
@@ -165,7 +162,7 @@ def test_blur_takes_sharpness() -> None:
     assert blurred < sharp / 2
 
 
-def test_many_at_once_look_as_one_by_one() -> None:
+def test_many_at_once_look_as_one_by_one():
     """A batch may have several shapes, gray and in colour, in any order."""
     sizes = [(500, 375), (375, 500), (500, 375), (499, 375), (40, 32), (2, 3)]
     jpegs = [encoded(scene(*size, seed=seed), "JPEG") for seed, size in enumerate(sizes)]

@@ -264,7 +264,6 @@ def test_an_append_prints_plan_added_and_kept_examples(tmp_path, lines, capsys):
 
 
 def test_relative_paths_of_another_folder_are_other_images(tmp_path):
-    """Equal relative paths name the same image only below the same folder."""
     for day, count in (("mon", 3), ("tue", 3), ("wed", 1)):
         (tmp_path / day).mkdir()
         for number in range(count):

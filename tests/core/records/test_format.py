@@ -136,7 +136,6 @@ def test_arrays_in_another_format(lines, tmp_path):
 
 
 def test_damage_in_another_format(lines, tmp_path):
-    """The format finds the damage of its own files."""
     path = tmp_path / "cut"
     path.write_bytes(b"5:hello\n5:hel")
     with pytest.raises(RecordError, match="a record is cut"):

@@ -132,7 +132,6 @@ def test_lengths_at_the_limits_of_their_bytes(limit):
 
 
 def test_arrays_and_features_without_values():
-    """An array without numbers is a list of its kind; a feature without kind has no values."""
     empty = {"a": np.zeros(0, np.int64), "b": np.zeros((0, 2), np.float32), "c": 7}
     data = b"".join(serialize_example(empty))
     found = tf.train.Example.FromString(data)

@@ -128,7 +128,6 @@ def test_partial_writes():
 
 
 def test_gzip_header_has_no_name_and_no_time(tmp_path):
-    """The header never changes with time or name (RFC 1952: ID, CM, FLG, MTIME)."""
     path = tmp_path / "r.gz"
     write(path, [b"one"], "gzip")
     assert path.read_bytes()[:8] == b"\x1f\x8b\x08" + bytes(5)

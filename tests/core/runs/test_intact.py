@@ -1,10 +1,7 @@
 """``recordgen check OUT`` compares the files of a finished output with its ``dataset.json``."""
 
-from __future__ import annotations
-
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,13 +24,13 @@ def output(tmp_path):
     return tmp_path / "out"
 
 
-def flip(path: Path) -> None:
+def flip(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
 
 
-def change_an_image(path: Path) -> None:
+def change_an_image(path):
     """Write the records again with another image in the first: all checksums are right."""
     records = [dict(parse_example(record)) for record in RECORDS.read(str(path))]
     [image] = records[0]["image/encoded"]

@@ -1,7 +1,5 @@
 """Histograms, top values and heat maps of the report."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ pytestmark = pytest.mark.once
 NAN = float("nan")
 
 # numbers of train → the texts of the ticks, whether the scale is logarithmic
-SCALES: list[tuple[list[float], list[str], bool]] = [
+SCALES = [
     ([3], ["3"], False),
     ([0, 1, 1, 3], ["0", "1", "2", "3"], False),
     ([0.5, 0.5], ["0.5"], False),
@@ -24,9 +22,7 @@ SCALES: list[tuple[list[float], list[str], bool]] = [
 
 
 @pytest.mark.parametrize(("numbers", "ticks", "is_log"), SCALES, ids=range(len(SCALES)))
-def test_the_scale_follows_the_numbers(
-    numbers: list[float], ticks: list[str], is_log: bool
-) -> None:
+def test_the_scale_follows_the_numbers(numbers, ticks, is_log):
     """Few whole numbers have a bar each, wide ranges are logarithmic, outliers are clipped."""
     found = histogram("n", {"train": np.array(numbers, float)})
     assert found is not None
@@ -36,7 +32,7 @@ def test_the_scale_follows_the_numbers(
     assert max(found.series[0].heights) == 1
 
 
-def test_splits_are_shares_of_themselves() -> None:
+def test_splits_are_shares_of_themselves():
     """Bars are shares of their split; unknown numbers are counted separately."""
     found = histogram(
         "n", {"train": np.array([1.0, 2, 2, 2] * 50), "eval": np.array([2.0, NAN]), "test": _none()}
@@ -51,19 +47,18 @@ def test_splits_are_shares_of_themselves() -> None:
     assert found.has_missing
 
 
-def _none() -> np.ndarray:
+def _none():
     return np.zeros(0)
 
 
-def test_nothing_known_is_nothing_drawn() -> None:
+def test_nothing_known_is_nothing_drawn():
     """Without known numbers, values or boxes there is no chart."""
     assert histogram("n", {"train": np.array([NAN]), "eval": _none()}) is None
     assert top_values("v", {"train": []}) is None
     assert heat_map(np.zeros((0, 4))) is None
 
 
-def test_frequent_values_come_first() -> None:
-    """The most frequent values of all splits come first, with their share of each split."""
+def test_frequent_values_come_first():
     values = {"train": ["b", "a", "b", "c"], "eval": [*"bcdefghij"]}
     found = top_values("v", values)
     assert found is not None
@@ -75,7 +70,7 @@ def test_frequent_values_come_first() -> None:
     assert (len(found.values), found.others, found.most) == (8, 2, 0.5)
 
 
-def test_heat_is_where_boxes_are() -> None:
+def test_heat_is_where_boxes_are():
     """Each cell counts the boxes that touch it; the smallest box touches one cell."""
     half, dot = (0, 0, 0.5, 1), (0.999, 0.999, 0.9995, 0.9995)
     found = heat_map(np.array([half, half, dot]))

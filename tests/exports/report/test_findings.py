@@ -1,15 +1,11 @@
 """report.html: findings with their examples, pages of all tasks, behaviour in a browser."""
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +31,7 @@ pytestmark = pytest.mark.once
 
 
 @pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def output(tmp_path_factory):
     """Boxes on nine images: 3 copies 0 but is in test, 4 copies 1 with another label, 5 is dark."""
     folder = tmp_path_factory.mktemp("boxes")
     for number in range(9):
@@ -58,18 +54,18 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(output: Path) -> Page:
+def page(output):
     """The page about these images."""
     return self_contained((output / REPORT_FILE).read_text(encoding="utf-8"))
 
 
-def findings_of(page: Page, code: str) -> list[Page]:
+def findings_of(page, code):
     """Return the findings with this code on a page."""
     group = page.html.partition(f'data-code="{code}"')[2].partition("</details>")[0]
     return [Page(f"<li {item.partition('</li>')[0]}</li>") for item in group.split("<li ")[1:]]
 
 
-def test_pairs_are_side_by_side(page: Page) -> None:
+def test_pairs_are_side_by_side(page):
     """A finding shows both examples: picture and boxes, file and line, split and labels."""
     [leak] = findings_of(page, "LEAK")
     assert leak.values("img", "alt") == ["example of cat"] * 2
@@ -87,7 +83,7 @@ def test_pairs_are_side_by_side(page: Page) -> None:
     assert len(plain.images) == 1
 
 
-def test_findings_can_be_filtered(page: Page) -> None:
+def test_findings_can_be_filtered(page):
     """Each finding has its splits and classes as data for the script."""
     assert page.values("option", "value") == ["", "", "0", "1", "2", "", "0", "1"]
     lists = [
@@ -100,7 +96,7 @@ def test_findings_can_be_filtered(page: Page) -> None:
     assert [name for tag, name, _ in page.attributes if tag == "form"] == ["id", "hidden"]
 
 
-def test_what_is_drawn(page: Page) -> None:
+def test_what_is_drawn(page):
     """The page has charts of sizes, brightness and positions of boxes, by split."""
     assert drawn(page) == OF_IMAGES | {"Boxes in an image", "Area of a box, % of the image"}
     assert page.table("median")[1:] == [[name, "96", "96", "96"] for name in SPLITS]
@@ -116,14 +112,14 @@ OF_IMAGES = {
 }
 
 
-def drawn(page: Page) -> set[str]:
+def drawn(page):
     """Return the titles of the charts."""
     charts = page.html.split('<figure class="chart">')[1:]
     return {chart.partition("<bdi>")[2].partition("</bdi>")[0] for chart in charts}
 
 
 # task, file, lines, parts of its examples, titles of its charts
-TASKS: list[tuple[str, str, list[str], set[str], set[str]]] = [
+TASKS = [
     (
         "text_classification",
         "a.csv",
@@ -160,7 +156,7 @@ TASKS: list[tuple[str, str, list[str], set[str], set[str]]] = [
 
 
 # Options for tasks of the table above.
-OPTIONS: dict[str, Any] = {
+OPTIONS = {
     "declared": {"schema": {"photo": "image", "size": "float", "use": "label"}},
     "tabular": {"columns": "target=job"},
 }
@@ -169,9 +165,7 @@ OPTIONS: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("task", "name", "lines", "words", "titles"), TASKS, ids=[item[0] for item in TASKS]
 )
-def test_every_task_shows_examples(
-    task: str, name: str, lines: list[str], words: set[str], titles: set[str], tmp_path: Path
-) -> None:
+def test_every_task_shows_examples(task, name, lines, words, titles, tmp_path):
     """Texts, entities, rows and segments are shown as such, and their values have charts."""
     (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     (tmp_path / "a.png").write_bytes(encoded(noise(), "PNG"))
@@ -180,7 +174,7 @@ def test_every_task_shows_examples(
     assert drawn(page) - OF_IMAGES == titles
 
 
-def test_texts_of_a_finding_are_side_by_side(tmp_path: Path) -> None:
+def test_texts_of_a_finding_are_side_by_side(tmp_path):
     """A finding about two equal texts shows the beginnings of both."""
     long = "word-" * 100
     (tmp_path / "a.csv").write_text(f"TRAIN,{long},x\nTEST,0.txt,x\n")
@@ -190,7 +184,7 @@ def test_texts_of_a_finding_are_side_by_side(tmp_path: Path) -> None:
     assert [text for text in leak.texts if text.startswith("word")] == [f"{long[:280]}…"] * 2
 
 
-def test_a_page_of_a_million_examples(tmp_path: Path) -> None:
+def test_a_page_of_a_million_examples(tmp_path):
     """The page stays below 5 MB, whatever the number of findings and examples."""
     count = 1_000_000
     numbers = np.arange(count)
@@ -221,7 +215,7 @@ def test_a_page_of_a_million_examples(tmp_path: Path) -> None:
     assert "1,000,000, the first 12 are shown" in page.texts
 
 
-def test_pictures_have_an_end() -> None:
+def test_pictures_have_an_end():
     """Findings have pictures up to 2 MB in total; later ones are shown without."""
     thumbnail = Thumbnail(b"x" * 700_000, "png", 8, 8)
     findings = [LintFinding("DARK", "warning", "a.csv", line, "u", "", "m") for line in range(4)]
@@ -233,7 +227,7 @@ def test_pictures_have_an_end() -> None:
     assert (group.count, group.items[0].splits) == (9, ["train"])
 
 
-def test_each_code_has_its_turn() -> None:
+def test_each_code_has_its_turn():
     """Many findings of one code do not take all records from the other codes."""
     lines = {"LEAK": range(300), "DARK": range(300, 303)}
     findings = [
@@ -252,7 +246,7 @@ def test_each_code_has_its_turn() -> None:
     assert len(found) == 240
 
 
-def test_records_far_behind_are_not_looked_for(output: Path, tmp_path: Path) -> None:
+def test_records_far_behind_are_not_looked_for(output, tmp_path):
     """A finding about a record that takes long to reach is shown without its picture."""
     dataset = read_dataset(str(output))
     [shard] = dataset.splits["test"].shards
@@ -271,7 +265,7 @@ def test_records_far_behind_are_not_looked_for(output: Path, tmp_path: Path) -> 
     assert (len(first.images), len(second.images)) == (0, 1)
 
 
-def test_a_damaged_index_is_an_error(output: Path, tmp_path: Path) -> None:
+def test_a_damaged_index_is_an_error(output, tmp_path):
     """A damaged Parquet file is an error; without the file, findings have no pictures."""
     shutil.copytree(output, tmp_path / "out")
     index = tmp_path / "out" / "examples.parquet"
@@ -291,7 +285,7 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt
 needs_axe = pytest.mark.skipif(AXE is None, reason="needs axe-core: pip install axe-core-python")
 
 
-def browse(html: str, folder: Path, *, dark: bool = False) -> str:
+def browse(html, folder, *, dark=False):
     """Return a page's elements after its scripts have run."""
     (folder / "page.html").write_text(html, encoding="utf-8")
     command = [
@@ -303,7 +297,7 @@ def browse(html: str, folder: Path, *, dark: bool = False) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
-def run_script(page: Page, script: str, folder: Path, *, dark: bool = False) -> Any:
+def run_script(page, script, folder, *, dark=False):
     """Return the result of a script on a page whose policy would forbid it."""
     html = page.html.replace("Content-Security-Policy", "none")
     added = f"""<script>window.addEventListener("load", async () => {{
@@ -339,7 +333,7 @@ return found;
 
 
 @needs_browser
-def test_the_script_filters(page: Page, tmp_path: Path) -> None:
+def test_the_script_filters(page, tmp_path):
     """The policy allows our script, which shows the form; a choice hides all other findings."""
     assert '<form id="filter">' in browse(page.html, tmp_path)
     found = run_script(page, FILTER, tmp_path)
@@ -357,14 +351,14 @@ def test_the_script_filters(page: Page, tmp_path: Path) -> None:
 @needs_browser
 @needs_axe
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing_serious(page: Page, dark: bool, tmp_path: Path) -> None:
+def test_axe_finds_nothing_serious(page, dark, tmp_path):
     """axe finds no serious or critical obstacle, in light and in dark mode."""
     assert AXE is not None
     assert AXE.origin is not None
     axe = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
     opened = Page(page.html.replace("<details", "<details open"))
     script = f"{axe}; return await axe.run()"
-    found: Mapping[str, Any] = run_script(opened, script, tmp_path, dark=dark)
+    found = run_script(opened, script, tmp_path, dark=dark)
     serious = [
         (item["id"], [node["html"] for node in item["nodes"]])
         for item in found["violations"]

@@ -1,7 +1,5 @@
 """report.html: correct, self-contained, safe, and reproducible."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io
@@ -9,11 +7,10 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -55,7 +52,7 @@ HOSTILE = [
 ]
 
 
-def seen(text: str) -> str:
+def seen(text):
     """Return a hostile text as the page shows it, with visible direction marks."""
     return text.replace("\u202e", "⟨202E⟩")
 
@@ -73,19 +70,19 @@ EMPTY = {"meta", "br", "img", "path"}
 class Page(HTMLParser):
     """The page as a browser would parse it."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, html):
         super().__init__()
         self.html = html
-        self.elements: Counter[str] = Counter()
-        self.attributes: list[tuple[str, str, str]] = []
-        self.tables: list[list[list[str]]] = []
-        self.texts: list[str] = []
-        self._open: list[str] = []
+        self.elements = Counter()
+        self.attributes = []
+        self.tables = []
+        self.texts = []
+        self._open = []
         self.feed(html)
         self.close()
         assert self._open == []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.elements[tag] += 1
         self.attributes += [(tag, name, value or "") for name, value in attrs]
         if tag not in EMPTY:
@@ -97,11 +94,11 @@ class Page(HTMLParser):
         elif tag in ("th", "td"):
             self.tables[-1][-1].append("")
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         if tag not in EMPTY:
             assert self._open.pop() == tag
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if {"style", "script"} & set(self._open):
             return
         if text := data.strip():
@@ -109,20 +106,20 @@ class Page(HTMLParser):
         if {"th", "td"} & set(self._open):
             self.tables[-1][-1][-1] += data
 
-    def table(self, column: str) -> list[list[str]]:
+    def table(self, column):
         """Return the rows of the first table that has a column or a first cell with this name."""
         return next(table for table in self.tables if column in table[0])
 
-    def part(self, name: str) -> Page:
+    def part(self, name):
         """Return one section of the page."""
         return Page(self.html.partition(f'<section id="{name}">')[2].partition("</section>")[0])
 
-    def values(self, tag: str, name: str) -> list[str]:
+    def values(self, tag, name):
         """Return an attribute of all elements with this tag that have it."""
         return [value for kind, found, value in self.attributes if (kind, found) == (tag, name)]
 
     @property
-    def images(self) -> list[Image.Image]:
+    def images(self):
         sources = self.values("img", "src")
         return [
             Image.open(io.BytesIO(base64.b64decode(source.partition("base64,")[2])))
@@ -130,7 +127,7 @@ class Page(HTMLParser):
         ]
 
 
-def self_contained(html: str) -> Page:
+def self_contained(html):
     """Parse a page and check that it loads nothing from outside and runs only our script."""
     page = Page(html)
     assert set(page.elements) <= ELEMENTS
@@ -160,15 +157,13 @@ def self_contained(html: str) -> Page:
     return page
 
 
-def converted_page(source: Path | str, output: Path, **options: Any) -> Page:
+def converted_page(source, output, **options):
     """Convert an import file; return the dataset's page."""
     recordgen.convert(source, output, **options)
     return self_contained((output / REPORT_FILE).read_text(encoding="utf-8"))
 
 
-def dataset_of(
-    counts: Mapping[str, Mapping[str, int]], *, unlabelled: int = 0, **more: Any
-) -> Dataset:
+def dataset_of(counts, *, unlabelled=0, **more):
     """Return an image dataset with these numbers of examples by split and label, without files."""
     names = tuple(dict.fromkeys(label for split in counts.values() for label in split))
     splits = {
@@ -200,16 +195,16 @@ def dataset_of(
 
 
 @pytest.fixture
-def source(make_images: Callable[[int], list[Path]], make_csv: Callable[..., str]) -> str:
+def source(make_images, make_csv):
     """Forty images: cats, dogs and unlabelled ones; one row is bad."""
     rows = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(make_images(40))]
     return make_csv([*rows, "TRAIN,<b>nowhere</b>.jpg,cat"])
 
 
-SOME_REJECTS: Mapping[str, Any] = {"max_reject_fraction": 1.0}
+SOME_REJECTS = {"max_reject_fraction": 1.0}
 
 
-def test_it_says_what_dataset_json_says(source: str, tmp_path: Path) -> None:
+def test_it_says_what_dataset_json_says(source, tmp_path):
     """Counts by split and class, rows, reasons, options and digest agree with dataset.json."""
     output = tmp_path / "out"
     dataset = recordgen.convert(source, output, seed=7, shard_mb=0.01, **SOME_REJECTS).dataset
@@ -248,12 +243,12 @@ def test_it_says_what_dataset_json_says(source: str, tmp_path: Path) -> None:
     assert {image.size for image in images} == {(16, 12)}
 
 
-def _column(page: Page, name: str) -> list[str]:
+def _column(page, name):
     header, *rows = page.table(name)
     return [row[header.index(name)] for row in rows]
 
 
-def test_the_same_data_give_the_same_page(source: str, tmp_path: Path) -> None:
+def test_the_same_data_give_the_same_page(source, tmp_path):
     """The page does not depend on the folder, the workers or the command that writes it."""
     pages = set()
     for name, more in {"a": {}, "b/c": {"threads": 3}, "d": {"resume": True}}.items():
@@ -270,9 +265,7 @@ def test_the_same_data_give_the_same_page(source: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_data_is_text(
-    hostile: str, make_images: Callable[[int], list[Path]], tmp_path: Path
-) -> None:
+def test_data_is_text(hostile, make_images, tmp_path):
     """Labels, names and messages are escaped, whatever they contain."""
     [path] = make_images(1)
     name = f"{hostile.replace('/', ':')}.jpg"
@@ -291,7 +284,7 @@ def test_data_is_text(
     assert ("img", "alt", f"example of {shown}") in page.attributes
 
 
-def test_all_of_a_dataset_is_escaped() -> None:
+def test_all_of_a_dataset_is_escaped():
     """All texts of another tool's dataset.json are escaped."""
     text = "<script>alert(1)</script>\x01\u2066\xad\u2028"
     html = to_html(
@@ -314,7 +307,7 @@ def test_all_of_a_dataset_is_escaped() -> None:
     assert page.texts.count("<script>alert(1)</script>⟨0001⟩⟨2066⟩⟨00AD⟩⟨2028⟩") > 12
 
 
-def test_no_examples() -> None:
+def test_no_examples():
     """A dataset without examples has a page."""
     page = self_contained(to_html(dataset_of({}, labels=("cat",)), []))
     assert "No examples." in page.texts
@@ -324,7 +317,7 @@ SIZES = [1, 2, 24, 25, 300, 1000]
 
 
 @pytest.mark.parametrize("classes", SIZES)
-def test_many_classes_are_folded(classes: int) -> None:
+def test_many_classes_are_folded(classes):
     """Up to 24 classes have one table; above, the largest and smallest have, the rest is folded."""
     counts = {f"label-{number:04d}": number + 1 for number in range(classes)}
     html = to_html(dataset_of({"train": counts, "eval": {"label-0000": 1}}), [])
@@ -343,7 +336,7 @@ def test_many_classes_are_folded(classes: int) -> None:
     assert len(html) < 300_000
 
 
-def test_a_page_has_an_end() -> None:
+def test_a_page_has_an_end():
     """The page does not grow without limit with the vocabulary."""
     counts = {str(number): 1 for number in range(100_000)}
     html = to_html(dataset_of({"train": counts}), [])
@@ -351,7 +344,7 @@ def test_a_page_has_an_end() -> None:
     assert "The first 1,000 of all 100,000 classes, by number" in html
 
 
-def test_balance_counts_everything() -> None:
+def test_balance_counts_everything():
     """Unlabelled examples and labels without examples are counted separately from classes."""
     balance = class_balance(
         dataset_of(
@@ -366,7 +359,7 @@ def test_balance_counts_everything() -> None:
     assert (balance.most, balance.median, balance.least) == (7, 4, 1)
 
 
-def test_pictures_show_many_labels(make_csv: Callable[..., str], tmp_path: Path) -> None:
+def test_pictures_show_many_labels(make_csv, tmp_path):
     """Each split shows as many labels as possible, whatever its shards contain."""
     for number in range(120):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
@@ -378,7 +371,7 @@ def test_pictures_show_many_labels(make_csv: Callable[..., str], tmp_path: Path)
         assert len(alts) == len(set(alts)) == 5
 
 
-def detection_page(make_csv: MakeCsv, folder: Path, lines: Iterable[str]) -> Page:
+def detection_page(make_csv, folder, lines):
     """Convert lines about images, such as 0.png of 200 by 100 pixels, and return the page."""
     for number in range(4):
         image = Image.new("RGB", (200, 100), (90, 90, 90 + number))
@@ -386,7 +379,7 @@ def detection_page(make_csv: MakeCsv, folder: Path, lines: Iterable[str]) -> Pag
     return converted_page(make_csv(lines), folder / "out", task="object_detection")
 
 
-def test_boxes_are_over_the_pictures(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_boxes_are_over_the_pictures(make_csv, tmp_path):
     """Boxes are at their places on the picture, grouped by label; the caption counts them."""
     page = detection_page(
         make_csv,
@@ -415,7 +408,7 @@ def test_boxes_are_over_the_pictures(make_csv: MakeCsv, tmp_path: Path) -> None:
     assert "no object" in page.texts
 
 
-def test_a_crowd_has_an_end(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_a_crowd_has_an_end(make_csv, tmp_path):
     """Of many boxes the first are drawn and all are counted; of many labels the first are named."""
     page = detection_page(
         make_csv,
@@ -431,7 +424,7 @@ def test_a_crowd_has_an_end(make_csv: MakeCsv, tmp_path: Path) -> None:
     assert "and 10 more" in page.texts
 
 
-def test_all_labels_are_beside_the_pictures(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_all_labels_are_beside_the_pictures(make_csv, tmp_path):
     """An image with several labels names them all, and counts for each."""
     for number in range(3):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
@@ -452,7 +445,7 @@ def test_all_labels_are_beside_the_pictures(make_csv: MakeCsv, tmp_path: Path) -
     assert "instead of auto" not in page.texts
 
 
-def test_pictures_of_several_labels_show_many(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_pictures_of_several_labels_show_many(make_csv, tmp_path):
     """Images with labels that no other image has come first."""
     for number in range(30):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
@@ -467,9 +460,7 @@ def test_pictures_of_several_labels_show_many(make_csv: MakeCsv, tmp_path: Path)
 
 @pytest.mark.parametrize("task", ["image_multi_label", "object_detection"])
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_labels_of_other_tasks_are_text(
-    hostile: str, task: str, make_csv: MakeCsv, tmp_path: Path
-) -> None:
+def test_labels_of_other_tasks_are_text(hostile, task, make_csv, tmp_path):
     """Labels of boxes and of images with several labels are escaped."""
     (tmp_path / "0.png").write_bytes(encoded(noise(), "PNG"))
     label = hostile.replace('"', '""')
@@ -482,7 +473,7 @@ def test_labels_of_other_tasks_are_text(
     assert seen(hostile) in page.values("span", "title")
 
 
-def test_rows_that_were_merged_and_adjusted(make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_rows_that_were_merged_and_adjusted(make_csv, tmp_path):
     """The page explains merged and adjusted rows in words; unknown kinds appear unchanged."""
     page = detection_page(
         make_csv,
@@ -503,9 +494,7 @@ def test_rows_that_were_merged_and_adjusted(make_csv: MakeCsv, tmp_path: Path) -
     assert "add labels or boxes to an example" not in page.texts
 
 
-def test_appended_rows_are_on_the_page(
-    make_images: Callable[[int], list[Path]], make_csv: Callable[..., str], tmp_path: Path
-) -> None:
+def test_appended_rows_are_on_the_page(make_images, make_csv, tmp_path):
     """After an append, the page covers all runs, including new labels and pictures."""
     images = make_images(20)
     output = tmp_path / "out"
@@ -519,7 +508,7 @@ def test_appended_rows_are_on_the_page(
     assert {"first.csv, second.csv", first, second} <= set(page.texts)
 
 
-def test_rejects_are_bounded(tmp_path: Path) -> None:
+def test_rejects_are_bounded(tmp_path):
     """The page reads and lists only the first rejects, but counts all."""
     dataset = dataset_of({"train": {"cat": 1}}, rows=RowCounts(rejected={"missing_file": 10_000}))
     dataset = replace(dataset, splits={})
@@ -537,7 +526,7 @@ def test_rejects_are_bounded(tmp_path: Path) -> None:
     assert len(html) < 60_000
 
 
-def test_written_examples(tmp_path: Path) -> None:
+def test_written_examples(tmp_path):
     """A dataset from Python shows its features; writing another split removes the outdated page."""
     output = tmp_path / "out"
     write([{"text": "<b>", "x": [1, 2]}], output)
@@ -562,7 +551,7 @@ SOURCES = [
 
 
 @pytest.mark.parametrize(("sources", "name"), SOURCES)
-def test_the_page_has_the_name_of_its_source(sources: tuple[str, ...], name: str) -> None:
+def test_the_page_has_the_name_of_its_source(sources, name):
     """Title and heading name folders, files, a DataFrame; also beside the lines of rejects."""
     rejects = [Reject(source, 3, "a.jpg", "missing_file", "no file") for source in sources]
     page = self_contained(to_html(dataset_of({"train": {"cat": 1}}, source=sources), rejects))
@@ -587,9 +576,7 @@ ODD_RECORDS = [
 
 
 @pytest.mark.parametrize(("example", "shown"), ODD_RECORDS)
-def test_records_that_only_look_like_images(
-    example: dict[str, Any], shown: str | None, tmp_path: Path
-) -> None:
+def test_records_that_only_look_like_images(example, shown, tmp_path):
     """Examples from Python may use our feature names for any type."""
     write([example], tmp_path / "out")
     page = self_contained(render_report(tmp_path / "out"))
@@ -597,9 +584,7 @@ def test_records_that_only_look_like_images(
     assert shown is None or shown in page.texts
 
 
-def test_a_page_without_pictures_is_no_failure(
-    source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_page_without_pictures_is_no_failure(source, tmp_path, caplog):
     """If a shard cannot be read, the page has no pictures, and a warning is logged."""
     output = tmp_path / "out"
     recordgen.convert(source, output, **SOME_REJECTS)
@@ -621,9 +606,7 @@ def test_a_page_without_pictures_is_no_failure(
         assert page.table("class")[1][1] == "cat"
 
 
-def test_an_image_that_does_not_decode_has_no_picture(
-    make_csv: Callable[..., str], tmp_path: Path
-) -> None:
+def test_an_image_that_does_not_decode_has_no_picture(make_csv, tmp_path):
     """With check=none anything may be stored; the page says so in place of the picture."""
     (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8\xff no image")
     page = converted_page(make_csv(["TRAIN,bad.jpg,cat"]), tmp_path / "out", check="none")
@@ -645,13 +628,11 @@ THUMBNAILS = [
 
 
 @pytest.mark.parametrize(("mode", "kind", "size", "small", "small_kind"), THUMBNAILS)
-def test_thumbnails(
-    mode: str, kind: str, size: tuple[int, int], small: tuple[int, int], small_kind: str
-) -> None:
+def test_thumbnails(mode, kind, size, small, small_kind):
     """A thumbnail fits 128 pixels, keeps the aspect ratio, and has no metadata."""
     exif = Image.Exif()
     exif[0x0112], exif[0x010E] = 6, "secret place"
-    more: dict[str, Any] = {} if kind == "GIF" else {"exif": exif.tobytes()}
+    more = {} if kind == "GIF" else {"exif": exif.tobytes()}
     data = encoded(Image.new(mode, size), kind, **more)
     thumbnail = to_thumbnail(data, 128)
     shown = Image.open(io.BytesIO(thumbnail.data))
@@ -661,34 +642,33 @@ def test_thumbnails(
     assert not shown.getexif()
 
 
-def test_small_images_keep_their_pixels() -> None:
-    """An image smaller than a thumbnail keeps its pixels."""
+def test_small_images_keep_their_pixels():
     image = noise(28, 28)
     shown = Image.open(io.BytesIO(to_thumbnail(encoded(image, "PNG"), 128).data))
     assert shown.tobytes() == image.tobytes()
 
 
-def test_huge_images_are_not_decoded() -> None:
+def test_huge_images_are_not_decoded():
     """An image with many pixels in few bytes has no thumbnail."""
     with pytest.raises(PayloadError, match="too large for a thumbnail: 4000×4000"):
         to_thumbnail(encoded(Image.new("1", (4000, 4000)), "PNG"), 128)
 
 
-def test_reading_is_bounded(tmp_path: Path) -> None:
+def test_reading_is_bounded(tmp_path):
     """Only a few large records are read, and only some of many shards are opened."""
-    opened: list[str] = []
+    opened = []
 
-    def path_of(file: str) -> str:
+    def path_of(file):
         opened.append(file)
         return str(tmp_path / "nowhere")
 
-    def shards(sizes: Iterable[int], label: bool = False) -> tuple[Shard, ...]:
+    def shards(sizes, label=False):
         return tuple(
             Shard(f"{number}", 10, size, "", f"c{number}" if label else None)
             for number, size in enumerate(sizes)
         )
 
-    def read(found: tuple[Shard, ...]) -> list[str]:
+    def read(found):
         opened.clear()
         size = sum(shard.bytes for shard in found)
         split = Split(10 * len(found), size, {}, found)
@@ -715,10 +695,10 @@ print(len(compiled))
 """
 
 
-def test_templates_are_compiled_once(tmp_path: Path) -> None:
+def test_templates_are_compiled_once(tmp_path):
     """A process takes compiled templates from another one, unless Python is to write none."""
 
-    def count_compiled(folder: Path, *, writes: bool = True) -> int:
+    def count_compiled(folder, *, writes=True):
         done = run_python("-c", RENDERING, repr((not writes, str(folder))))
         assert done.returncode == 0, done.stderr
         return int(done.stdout)
@@ -733,13 +713,12 @@ def test_templates_are_compiled_once(tmp_path: Path) -> None:
     assert count_compiled(tmp_path / "missing") == 1
 
 
-def test_a_dry_run_writes_no_page(source: str, tmp_path: Path) -> None:
-    """A dry run writes nothing."""
+def test_a_dry_run_writes_no_page(source, tmp_path):
     assert main(["convert", source, str(tmp_path / "out"), "--dry-run", "-q"]) == 1
     assert not (tmp_path / "out").exists()
 
 
-def test_the_command(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(source, tmp_path, capsys):
     """`recordgen report` prints the path of the page, as `recordgen export report` does."""
     output = str(tmp_path / "out")
     recordgen.convert(source, output, **SOME_REJECTS)
