@@ -5,7 +5,6 @@ import os
 import tempfile
 import warnings
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,13 +20,14 @@ from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.lines import bounded_lines
 from recordgen.masking import masked, masked_values, without_secrets
+from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.image import check_image, prepare
 from recordgen.payloads.opening import file_header
 from recordgen.payloads.thumbnail import to_thumbnail
 from recordgen.rejects import Reject, RejectCode
 from recordgen.storage.access import Access
-from recordgen.tasks import TASKS
+from recordgen.tasks import task_for
 from tests.settings import payload_settings
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -40,13 +40,14 @@ PARQUET = pa.schema({"name": pa.string(), "size": pa.int64(), "parts": pa.list_(
 
 # Decoded in this process, however slow: a decoder that crashes must end the fuzzer.
 _PIXELS = 100_000
-_WHOLE = payload_settings(limit=f"pixels={_PIXELS},seconds=1000000")
+_LIMIT = {"limit": f"pixels={_PIXELS},seconds=1000000"}
+_WHOLE = payload_settings(**_LIMIT)
 _DECODING = (
     _WHOLE,
     _WHOLE.to_look(),
-    replace(_WHOLE, check="header", image_size="8max"),
-    replace(_WHOLE, check="none"),
-    replace(_WHOLE, encode="webp"),
+    payload_settings(**_LIMIT, check="header", image_size="8max"),
+    payload_settings(**_LIMIT, check="none"),
+    payload_settings(**_LIMIT, encode="webp"),
 )
 
 # Tasks that read lines in the most different ways.
@@ -140,7 +141,7 @@ def fuzz_parquet(data):
 
 
 def _parse(parse, data):
-    task = TASKS[_TASKS[len(data) % len(_TASKS)]].of(_OPTIONS)
+    task = task_for(ConvertOptions(task=_TASKS[len(data) % len(_TASKS)]))
     with suppress(RecordgenError):
         lines = bounded_lines(io.BytesIO(data), "a")
         for item in parse(lines, source="a", task=task, adjusted=Adjustments()):
