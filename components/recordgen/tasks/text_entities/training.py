@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -143,17 +143,6 @@ class TokenEmbedding(keras.layers.Layer):
         self.endings = keras.layers.Embedding(_HASHED, _WIDTH // 2)
         # Drop whole words, so that the model learns to use shapes and neighbours for new words.
         self.dropout = keras.layers.Dropout(dropout, noise_shape=(None, None, 1), seed=seed)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments for :meth:`from_config`: the Keras model is saved, too."""
-        lookup = keras.saving.serialize_keras_object(self.lookup)
-        return {"lookup": lookup, "dropout": self.dropout.rate, "seed": self.dropout.seed}
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> TokenEmbedding:
-        """Return a layer of saved arguments, the inverse of :meth:`get_config`."""
-        lookup = keras.saving.deserialize_keras_object(config["lookup"])
-        return cls(**{**config, "lookup": lookup})
 
     def call(self, tokens: tf.Tensor, training: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
         """Look tokens up."""
