@@ -1,6 +1,5 @@
 """Images for documents of other tools."""
 
-
 import numpy as np
 import pytest
 from PIL import Image

@@ -223,8 +223,6 @@ def of_file(head: bytes) -> ForeignFormat | None:
 
 
 def _is_tfrecord(head: bytes) -> bool:
-    if b"\0" not in head[:8]:  # nor is its length, so most files need no reader of records
-        return False
     from recordgen.core.records import RECORDS
 
     return RECORDS.is_mine(head)

@@ -202,8 +202,8 @@ class TaskTrainer(ABC):
 
         return serve
 
-    def further_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
-        """Return signatures for other inputs than requests and records, by name."""
+    def portable_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
+        """Return signatures without files and records; if any, layers must be Keras's own."""
         return {}
 
     @abstractmethod

@@ -15,7 +15,7 @@ texts: ``unknown`` (string [batch, k], padded with "") holds the labels that the
 know, and ``known`` (string [batch]) some that it knows.
 
 Models of images have a fourth one, ``pixels``: RGB from 0 to 1 (float32 [batch, height, width, 3])
-→ ``scores``. ``assets.extra/model.keras`` is the Keras model itself, without decoding, for
+→ ``scores``, and ``assets.extra/model.keras``, the Keras model itself: without decoding, for
 ``keras.Model.export`` to LiteRT and ONNX, and for further training.
 """
 
@@ -58,7 +58,7 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
         "serving_default": trainer.serving(model),
         EVALUATE: evaluate,
         TRUTH: truth,
-        **trainer.further_signatures(model),
+        **(portable := trainer.portable_signatures(model)),
     }
     # Do not save the Keras model itself: the C++ loader does not find the variables that Keras 3
     # wraps. Variables of the optimizer, which no signature uses, are not saved.
@@ -73,10 +73,11 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
     if trainer.dataset.labels:
         saved.label_table = trainer.label_table
     tf.saved_model.save(saved, path, signatures=signatures)
-    with tempfile.TemporaryDirectory() as folder:
-        local = Path(folder, "model.keras")
-        model.save(local)
-        storage.write_bytes(storage.join(path, KERAS_FILE), local.read_bytes())
+    if portable:
+        with tempfile.TemporaryDirectory() as folder:
+            local = Path(folder, "model.keras")
+            model.save(local)
+            storage.write_bytes(storage.join(path, KERAS_FILE), local.read_bytes())
     write_model_labels(path, trainer.dataset.labels)
     write_inputs(path, trainer.known_inputs(model))
     dataset = DatasetLineage.of(trainer.root, trainer.dataset)

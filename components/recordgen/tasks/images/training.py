@@ -56,7 +56,7 @@ class ImageLabels(LabelTrainer):
         images = decode_images(request[0], self.config.image_size)
         return self.best(model(images, training=False))
 
-    def further_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
+    def portable_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
         """``pixels``: decoded images → ``scores``, for explanations and for other runtimes."""
         height, width = self.config.image_size
         # As training sees them: RGB from 0 to 1.
