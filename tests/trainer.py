@@ -60,7 +60,7 @@ def records_of(output: str, split: str = "eval") -> list[bytes]:
 def train_and_listen(output: str, root: Path, **config: Any) -> tuple[str, str]:
     """Train as :func:`train` does; return the model's folder and the log."""
     log = io.StringIO()
-    handler, logger = logging.StreamHandler(log), logging.getLogger("absl")
+    handler, logger = logging.StreamHandler(log), logging.getLogger("recordgen.training")
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel("INFO")

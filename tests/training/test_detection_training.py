@@ -63,7 +63,11 @@ def trained(dataset, tmp_path_factory):
     """The folder of a model that finds the colours, and the losses by epoch."""
     root = tmp_path_factory.mktemp("trained")
     model, log = trainer.train_and_listen(dataset, root, **FAST)
-    losses = [[float(n) for n in re.findall(r"loss (\d+\.\d+)", line)] for line in log.splitlines()]
+    losses = [
+        [float(n) for n in re.findall(r"loss (\d+\.\d+)", line)]
+        for line in log.splitlines()
+        if "epoch " in line
+    ]
     return model, losses
 
 

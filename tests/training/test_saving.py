@@ -1,5 +1,6 @@
 """What a saved model holds besides signatures for requests, and models of other programs."""
 
+import logging
 from pathlib import Path
 
 import keras
@@ -11,6 +12,7 @@ from recordgen import train_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.exports.lineage import find_lineage
 from recordgen.training import SearchConfig, TrainingConfig, save
+from recordgen.training.replicas import Replicas
 from tests import trainer
 
 VERTEX = {
@@ -75,9 +77,21 @@ def test_keys_of_tfx_for_vertex_are_no_settings():
 
 
 @pytest.mark.slow
-def test_absl_logs_the_device_and_each_epoch(examples, tmp_path):
-    """At the level INFO, which TFX's containers set, and not at Python's default level."""
-    log = trainer.train_and_listen(examples, tmp_path, image_size=[8, 8], epochs=2)[1]
-    has_gpu = bool(tf.config.list_logical_devices("GPU"))
-    assert ("no GPU is visible" in log) != has_gpu
-    assert [f"epoch {n}/2" in log for n in (1, 2)] == [True, True]
+def test_absl_gets_the_epochs_that_nobody_else_listens_to(examples, tmp_path, caplog):
+    """TFX's containers show what absl logs at INFO."""
+    logging.getLogger("recordgen.training").setLevel(logging.NOTSET)
+    with caplog.at_level(logging.INFO, "absl"):
+        trainer.train(examples, tmp_path, image_size=[8, 8], epochs=2)
+    logged = [item.getMessage() for item in caplog.records if item.name == "absl"]
+    assert [any(f"epoch {n}/2" in line for line in logged) for n in (1, 2)] == [True, True]
+
+
+def test_a_gpu_without_cuda_is_a_warning(monkeypatch, caplog):
+    """The container's runtime gives a GPU, but TensorFlow sees none."""
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [])
+    replicas = Replicas(strategy=tf.distribute.get_strategy(), worker=0, workers=1)
+    for given, expected in (("all", 1), ("void", 0)):
+        caplog.clear()
+        monkeypatch.setenv("NVIDIA_VISIBLE_DEVICES", given)
+        replicas.log_devices()
+        assert len([item for item in caplog.records if item.levelname == "WARNING"]) == expected

@@ -65,7 +65,7 @@ def test_a_killed_search_resumes_and_its_best_model_is_trained_again(
     kept = tmp_path / "kept"
     settings = {"search": {"learning_rate": rates}, "trials": 9, "checkpoint_dir": str(kept)}
     args = tuner_args({**settings, "epochs": 3}, **of(root))
-    with caplog.at_level(logging.INFO, "absl"):
+    with caplog.at_level(logging.INFO, "recordgen.training"):
         killed, kwargs = tuner_fn(args)
         monkeypatch.setattr(killed, "on_trial_begin", dying_in_the_second())
         with pytest.raises(KeyboardInterrupt):
@@ -77,7 +77,7 @@ def test_a_killed_search_resumes_and_its_best_model_is_trained_again(
         best, other = found.oracle.get_best_trials(2)
         assert best.score > 0.5 > other.score
         assert [best.hyperparameters["learning_rate"], len(found.oracle.trials)] == [rates[1], 2]
-        done = [item.getMessage() for item in caplog.records if item.module == "tuner"]
+        done = [item.getMessage() for item in caplog.records if "trial" in item.getMessage()]
         assert [line.partition(":")[0] for line in done] == [
             *("trial 0", "trial 1", f"best trial {best.trial_id}")
         ]

@@ -33,6 +33,9 @@ RESIZES = ("stretch", "fit", "center_crop")
 METHODS = ("bilinear", "area")
 DTYPES = ("uint8", "float32")
 
+#: Larger images are damaged or hostile; Pillow refuses the same number.
+MAX_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+
 _JPEG = b"\xff\xd8\xff"
 
 # The scales of libjpeg's decoder that TensorFlow uses: 1 / ratio. Others are slower, too.
@@ -96,10 +99,12 @@ class Decoder:
 
     def _jpeg(self, encoded: Pixels) -> tuple[Pixels, tuple[int, int], int]:
         """Return the pixels of a JPEG, the size of the whole, and the ratio of their scale."""
+        height, width, *_ = simplejpeg.decode_jpeg_header(encoded)
+        if height * width > MAX_PIXELS:
+            raise ValueError(f"its header promises {height:,}×{width:,} pixels")
         if self.size is None or self.method != "area":
             pixels = simplejpeg.decode_jpeg(encoded, "RGB", fastdct=True)
             return pixels, pixels.shape[:2], 1
-        height, width, *_ = simplejpeg.decode_jpeg_header(encoded)
         ratio = self._ratio(height, width)
         least = (-(-height // ratio), -(-width // ratio)) if ratio > 1 else (0, 0)
         pixels = simplejpeg.decode_jpeg(

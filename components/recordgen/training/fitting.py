@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
-from absl import logging
 
 from recordgen import storage
 from recordgen.training.checkpoints import (
@@ -25,6 +24,7 @@ from recordgen.training.checkpoints import (
 from recordgen.training.config import TrainingConfig
 from recordgen.training.learner import Models, TaskTrainer
 from recordgen.training.model import train_backbone
+from recordgen.training.progress_log import log_info
 from recordgen.training.replicas import Replicas
 
 _EVAL_LOSS = "val_loss"
@@ -122,7 +122,7 @@ class Fitting:
                 folder, config.checkpoint_minutes, model, batches, progress, replicas
             )
             if checkpoints.restore():
-                logging.info(
+                log_info(
                     "resumed after epoch %d/%d and step %d/%d, from %s",
                     *(int(progress.epoch), self.epochs, int(progress.step), self.steps, folder),
                 )
@@ -142,7 +142,7 @@ class Fitting:
         patience = self.trainer.config.patience
         is_over = 0 < patience <= int(progress.waited)
         if is_over:
-            logging.info(
+            log_info(
                 "stopped after epoch %d/%d: the loss on split eval was not lower for %d epochs",
                 *(int(progress.epoch), self.epochs, patience),
             )

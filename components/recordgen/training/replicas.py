@@ -7,6 +7,8 @@ machine's batch.
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,10 +17,10 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from absl import logging
 
 from recordgen.errors import UsageError
 from recordgen.training.config import TrainingConfig
+from recordgen.training.progress_log import log_info
 
 # The tasks of TF_CONFIG that train, in the order of tf.distribute: the first is the chief.
 _TRAINING_TASKS = ("chief", "worker")
@@ -84,12 +86,14 @@ class Replicas:
                 variable.assign(value)
 
     def log_devices(self) -> None:
-        """Log the devices of this process; warn if no GPU is visible."""
+        """Log the devices of this process; warn if it has a GPU that TensorFlow does not see."""
         gpus = tf.config.list_logical_devices("GPU")
-        if gpus:
-            logging.info("training on %s", ", ".join(gpu.name for gpu in gpus))
-        else:
-            logging.warning("no GPU is visible: training on the CPU")
+        log_info("training on %s", ", ".join(gpu.name for gpu in gpus) or "the CPU")
+        if not gpus and _has_gpu():
+            logging.getLogger("recordgen.training").warning(
+                "no GPU is visible to TensorFlow, which trains on the CPU, although this machine "
+                "has one: use an image with CUDA (--build-arg ACCELERATOR=gpu)"
+            )
 
     def broadcast_number(self, number: float) -> float:
         """Return the chief's number in all processes; waits until all have called this."""
@@ -125,6 +129,12 @@ def _summed(strategy: tf.distribute.Strategy, values: Sequence[tf.Tensor]) -> An
         return tf.distribute.get_replica_context().all_reduce("SUM", placed)
 
     return strategy.run(summed, args=(values,))
+
+
+def _has_gpu() -> bool:
+    """Return whether NVIDIA's driver, or its runtime for containers, gives this process a GPU."""
+    is_given = os.environ.get("NVIDIA_VISIBLE_DEVICES", "void") not in ("", "void", "none")
+    return is_given or os.path.exists("/dev/nvidiactl")
 
 
 def find_replicas() -> Replicas:

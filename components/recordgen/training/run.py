@@ -13,7 +13,6 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from absl import logging
 
 from recordgen import storage
 from recordgen.core.dataset.joining import join_datasets
@@ -32,6 +31,7 @@ from recordgen.training.confusion import Confusion
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.fitting import Fitting
 from recordgen.training.learner import Root, TaskTrainer
+from recordgen.training.progress_log import log_info
 from recordgen.training.replicas import Replicas, find_replicas
 from recordgen.training.saving import save_for_serving
 from recordgen.training.search import tuned_settings
@@ -102,7 +102,7 @@ def run(fn_args: Any) -> None:
     tuned = tuned_settings(getattr(fn_args, "hyperparameters", None))
     config = TrainingConfig.from_custom_config({**(fn_args.custom_config or {}), **tuned})
     if tuned:
-        logging.info("the Tuner's hyperparameters: %s", tuned)
+        log_info("the Tuner's hyperparameters: %s", tuned)
     fitting = fit(fn_args, config)
     trainer, models, replicas = fitting.trainer, fitting.models, fitting.replicas
     if replicas.is_chief:
@@ -200,7 +200,7 @@ def _precision(policy: str) -> Iterator[None]:
 def _log_epoch(epochs: int, epoch: int, logs: dict[str, float]) -> None:
     """Log ``epoch 3/12: accuracy 0.9543, loss 0.1501, …``."""
     numbers = ", ".join(f"{name} {value:.4f}" for name, value in sorted(logs.items()))
-    logging.info("epoch %d/%d: %s", epoch + 1, epochs, numbers)
+    log_info("epoch %d/%d: %s", epoch + 1, epochs, numbers)
 
 
 def checkpoint_folder(

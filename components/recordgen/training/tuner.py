@@ -13,11 +13,11 @@ import random
 from typing import Any, NamedTuple
 
 import keras_tuner
-from absl import logging
 
 from recordgen.errors import DataError, UsageError
 from recordgen.training.checkpoints import remove_checkpoints
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig, check_keys
+from recordgen.training.progress_log import log_info
 from recordgen.training.replicas import find_replicas
 from recordgen.training.run import (
     checkpoint_folder,
@@ -118,7 +118,7 @@ class _Trainings:
         score = found.score()
         if math.isnan(score):
             raise DataError(f"split eval determines no {found.measure} of its model")
-        logging.info("trial %s: %s %.4f with %s", trial.trial_id, found.measure, score, values)
+        log_info("trial %s: %s %.4f with %s", trial.trial_id, found.measure, score, values)
         return {found.measure: score}
 
     def on_search_end(self) -> None:
@@ -127,7 +127,7 @@ class _Trainings:
         if not best or best[0].score is None:
             why = best[0].message if best else "there is none"
             raise DataError(f"no trial of the search has a score: {why}")
-        logging.info("best trial %s: %s", best[0].trial_id, best[0].hyperparameters.values)
+        log_info("best trial %s: %s", best[0].trial_id, best[0].hyperparameters.values)
         remove_checkpoints(self.project_dir)
 
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import keras
 import tensorflow as tf
-from absl import logging
 
 from recordgen.errors import UsageError
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.learner import TaskTrainer
+from recordgen.training.progress_log import log_info
 from recordgen.training.words import WordVectors, word_vectors
 
 # Layers that number words differently for each dataset.
@@ -70,9 +70,7 @@ def warm_start(model: keras.Model, trainer: TaskTrainer, earlier: EarlierModel) 
             raise _refused(earlier, f"{weight.path} has shape {values.shape}, not {before.shape}")
         weight.assign(values)
     both = set(labels) & set(earlier.labels)
-    logging.info(
-        "begins with %s, which knows %d of %d labels", earlier.path, len(both), len(labels)
-    )
+    log_info("begins with %s, which knows %d of %d labels", earlier.path, len(both), len(labels))
 
 
 def _refused(earlier: EarlierModel, why: str) -> UsageError:
