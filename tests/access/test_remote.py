@@ -51,7 +51,7 @@ def test_batches_are_requested_together(bucket, proxy, out):
     proxy.reset()
     chosen = list(range(0, COUNT, 7))
     assert numbers(source.__getitems__(chosen)) == numbers(local[chosen])
-    assert proxy.busiest >= 8
+    assert proxy.busiest > 2  # one at a time would be 1
     assert sum(proxy.seen.values()) == len(chosen)
 
 
