@@ -231,13 +231,15 @@ def main() -> None:
     name, folder, records, *numbers = sys.argv[1:]
     height, width, batch_size = map(int, numbers)
     photos = Photos(folder, records, (height, width), batch_size)
+    results = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # libraries print, too
     if find_spec("torch"):
         import torch  # resizes for all pipelines, if it is here
 
         torch.set_num_threads(1)
     start = PIPELINES[name][0](photos)
     for _ in sys.stdin:
-        print(json.dumps(measure(start, len(photos.images))), flush=True)
+        print(json.dumps(measure(start, len(photos.images))), file=results, flush=True)
 
 
 if __name__ == "__main__":
