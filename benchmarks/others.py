@@ -14,6 +14,7 @@ All decode and resize with :class:`recordgen.access.decode.Decoder`, except ``im
     source_batches     recordgen.source(…).images(…).batches(…): a thread per core
     source_torch       the same images in a DataLoader, a worker process per core
     source_grain       the same images in Grain, a thread per core
+    source_grain_batches  their numbers shuffled and batched in Grain, each read as a whole
     arrayrecord_grain  ArrayRecord files of the JPEGs and labels, in Grain
     webdataset         tar files, in a WebLoader: shuffled in a buffer only
     hf_arrow           a folder of Hugging Face's datasets, in a DataLoader
@@ -104,6 +105,14 @@ def source_grain(photos: Photos) -> Pass:
     return _grain(photos.images, photos)
 
 
+def source_grain_batches(photos: Photos) -> Pass:
+    import grain
+
+    images = photos.images
+    numbers = grain.MapDataset.range(len(images)).seed(0).shuffle().batch(photos.batch_size)
+    return lambda: numbers.map(images.batch).to_iter_dataset(_options())
+
+
 def arrayrecord_grain(photos: Photos) -> Pass:
     import grain
     from array_record.python.array_record_module import ArrayRecordWriter
@@ -190,8 +199,13 @@ def _grain(items: Any, photos: Photos, decoded: Callable[[Any], Any] | None = No
 
     data = grain.MapDataset.source(items).seed(0).shuffle()
     data = (data if decoded is None else data.map(decoded)).batch(photos.batch_size)
-    options = grain.ReadOptions(num_threads=CORES, prefetch_buffer_size=2 * CORES)
-    return lambda: data.to_iter_dataset(options)
+    return lambda: data.to_iter_dataset(_options())
+
+
+def _options() -> Any:
+    import grain
+
+    return grain.ReadOptions(num_threads=CORES, prefetch_buffer_size=2 * CORES)
 
 
 #: The pipelines by name, each with the packages that it needs.
@@ -200,6 +214,7 @@ PIPELINES: Mapping[str, tuple[Callable[[Photos], Pass], tuple[str, ...]]] = {
     "source_batches": (source_batches, ()),
     "source_torch": (source_torch, ("torch",)),
     "source_grain": (source_grain, ("grain",)),
+    "source_grain_batches": (source_grain_batches, ("grain",)),
     "arrayrecord_grain": (arrayrecord_grain, ("grain", "array_record")),
     "webdataset": (webdataset, ("torch", "webdataset")),
     "hf_arrow": (hf_arrow, ("torch", "datasets")),

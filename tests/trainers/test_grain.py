@@ -25,6 +25,14 @@ def test_each_example_once(numbers, threads):
     assert found == seen(shuffled(numbers).batch(32).to_iter_dataset(options))
 
 
+def test_whole_batches_of_shuffled_numbers_are_the_same_examples(numbers):
+    source = recordgen.source(numbers)
+    indexes = grain.MapDataset.range(len(source)).seed(1).shuffle().batch(32)
+    options = grain.ReadOptions(num_threads=4)
+    found = seen(indexes.map(source.batch).to_iter_dataset(options))
+    assert sorted(found) == list(range(1000))
+
+
 def test_two_processes_share_an_epoch(numbers):
     shares = [seen(shuffled(numbers)[index::2].batch(50).to_iter_dataset()) for index in range(2)]
     assert [len(share) for share in shares] == [500, 500]
