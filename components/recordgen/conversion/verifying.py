@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES, Dataset, read_dataset
 from recordgen.core.runs.intact import Difference, Digested, find_differences
 from recordgen.core.task.examples import Examples
+from recordgen.errors import StorageError
 from recordgen.options import OPTIONS, make_options, recorded_there
 from recordgen.tasks import TASKS, task_for
 from recordgen.tasks.label_files import label_files
@@ -41,8 +43,14 @@ class Verified(NamedTuple):
 
 
 def is_finished(place: str) -> bool:
-    """Return whether a place is a finished output. Raises: StorageError."""
-    return storage.exists(storage.join(place, DATASET_FILE))
+    """Return whether a place is a finished output.
+
+    Stores refuse to tell whoever may not list that a file is missing. A real failure of the
+    storage is reported by the reader of the import file.
+    """
+    with suppress(StorageError, OSError):
+        return storage.exists(storage.join(place, DATASET_FILE))
+    return False
 
 
 def verify(root: str, say: Callable[[str], None] | None = None) -> Verified:

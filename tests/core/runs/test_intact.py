@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from aiohttp import web
 
 import recordgen
 from pipelines.samples.digits import write_digits
@@ -12,6 +13,7 @@ from recordgen.cli import main
 from recordgen.conversion.verifying import verify
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
+from tests.servers import serving
 
 SHARD = "Split-train/data_tfrecord-00000-of-00001"
 
@@ -75,6 +77,18 @@ def test_examples_from_python_are_compared(tmp_path):
     assert not verify(str(out)).differences
     flip(out / SHARD)
     assert [each.file for each in verify(str(out)).differences] == [SHARD]
+
+
+def test_a_store_that_hides_what_is_missing_has_no_finished_output():
+    """It answers 403 to whoever asks for a file that is not there."""
+
+    async def answer(request):
+        if request.path == "/rows.csv":
+            return web.Response(text="TRAIN,a good text,good\nTEST,a bad text,bad\n")
+        return web.Response(status=403)
+
+    with serving(answer) as url:
+        assert main(["check", f"{url}/rows.csv", "-q"]) == 0
 
 
 def test_options_of_import_files_are_refused(output):
