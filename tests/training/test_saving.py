@@ -86,12 +86,12 @@ def test_absl_gets_the_epochs_that_nobody_else_listens_to(examples, tmp_path, ca
     assert [any(f"epoch {n}/2" in line for line in logged) for n in (1, 2)] == [True, True]
 
 
-def test_a_gpu_without_cuda_is_a_warning(monkeypatch, caplog):
+def test_a_gpu_without_cuda_is_a_warning(monkeypatch, caplog, tmp_path):
     """The container's runtime gives a GPU, but TensorFlow sees none."""
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [])
     replicas = Replicas(strategy=tf.distribute.get_strategy(), worker=0, workers=1)
-    for given, expected in (("all", 1), ("void", 0)):
+    for driver, expected in ((tmp_path, 1), (tmp_path / "missing", 0)):
         caplog.clear()
-        monkeypatch.setenv("NVIDIA_VISIBLE_DEVICES", given)
+        monkeypatch.setattr("recordgen.training.replicas._DRIVER", str(driver))
         replicas.log_devices()
         assert len([item for item in caplog.records if item.levelname == "WARNING"]) == expected

@@ -22,6 +22,9 @@ from recordgen.errors import UsageError
 from recordgen.training.config import TrainingConfig
 from recordgen.training.progress_log import log_info
 
+# The device, not NVIDIA_VISIBLE_DEVICES: CUDA's images set that on machines without a GPU, too.
+_DRIVER = "/dev/nvidiactl"
+
 # The tasks of TF_CONFIG that train, in the order of tf.distribute: the first is the chief.
 _TRAINING_TASKS = ("chief", "worker")
 
@@ -133,8 +136,7 @@ def _summed(strategy: tf.distribute.Strategy, values: Sequence[tf.Tensor]) -> An
 
 def _has_gpu() -> bool:
     """Return whether NVIDIA's driver, or its runtime for containers, gives this process a GPU."""
-    is_given = os.environ.get("NVIDIA_VISIBLE_DEVICES", "void") not in ("", "void", "none")
-    return is_given or os.path.exists("/dev/nvidiactl")
+    return os.path.exists(_DRIVER)
 
 
 def find_replicas() -> Replicas:
