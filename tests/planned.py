@@ -14,7 +14,7 @@ from recordgen.core.dataset.manifest import RowCounts
 from recordgen.core.dataset.splits import SplitFractions
 from recordgen.core.planning.plan import Base, BucketSummary, Plan, make_plan
 from recordgen.core.planning.resolve import plan_bucket, settle_bucket
-from recordgen.core.rows.columns import Columns, columns_of, rows_of, shares_of
+from recordgen.core.rows.columns import Columns, PlannedBatch, columns_of, rows_of, shares_of
 from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.core.settings import Labels
 from recordgen.core.shards.rows import PlannedRows
@@ -86,3 +86,16 @@ def chosen(fractions: SplitFractions, split_hash: int) -> str:
 def bucket_of(sort_key: int, buckets: int) -> int:
     """Return the bucket of a sort key: equal ranges of 64 bits."""
     return sort_key * buckets >> 64
+
+
+def made_of(task, row, payloads, vocabulary, settings):
+    """Make the example of one planned row; return the batch that holds it, or its reject."""
+    batch = PlannedBatch(columns_of(PlannedRow, [row]))
+    return task.make(batch, [lambda: payloads], vocabulary, settings)
+
+
+def record_of(*given):
+    """Make the example of one planned row as :func:`made_of`; return its record and digest."""
+    made = made_of(*given)
+    [record], [digested] = made.records, made.digested
+    return b"".join(record), digested

@@ -14,7 +14,6 @@ from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments, Row, with_findings
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.errors import PayloadError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.options import ConvertOptions
@@ -23,6 +22,7 @@ from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.box_geometry import turned
 from tests.conftest import encoded, exif_of
+from tests.planned import made_of, record_of
 
 pytestmark = pytest.mark.once
 
@@ -155,17 +155,18 @@ def test_a_row_that_is_wrong_about_its_image(orientation, size, option, words):
     planned = PlannedRow(0, "a.csv", 2, row.uri, row.annotation, 1, "", False)
     options = ConvertOptions(task=task.name, box_orientation=option)
     vocabulary = build_vocabulary(["red"])
+    given = task, planned, [picture(orientation)], vocabulary, payloads_of(options)
     if words:
-        with pytest.raises(PayloadError, match=words) as caught:
-            task.make(planned, [picture(orientation)], vocabulary, payloads_of(options))
-        assert caught.value.code == "bad_annotation"
+        [reject] = made_of(*given).rejects
+        assert reject.code == "bad_annotation"
+        assert words in reject.message
         return
-    made = task.make(planned, [picture(orientation)], vocabulary, payloads_of(options))
-    record = parse_example(b"".join(made.record))
+    data, digested = record_of(*given)
+    record = parse_example(data)
     [found] = Boxes.from_json(task.from_features(record)).boxes
     way = orientation if option == "stored" else 1
     assert found == pytest.approx(turned(Box("red", 0.1, 0.1, 0.4, 0.3), way))
-    assert made.digested == task.digested(b"".join(made.record))
+    assert digested == task.digested(data)
     assert not task.contradicts(row.annotation or "", task.from_features(record))
 
 

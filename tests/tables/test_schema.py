@@ -22,6 +22,7 @@ from recordgen.options import ConvertOptions
 from recordgen.tasks import Declared
 from recordgen.types import ColumnType
 from tests.conftest import encoded, noise, stored_examples
+from tests.planned import record_of
 from tests.servers import serving
 from tests.settings import payload_settings
 
@@ -141,8 +142,9 @@ def test_an_example_says_what_its_row_said(values):
     assert task.from_record(as_text, Counter()) == [said]
     row = PlannedRow(0, "a.csv", 1, said.uri, said.annotation, 0, "v", False)
     image = encoded(noise(), "PNG")
-    made = task.make(row, [image], build_vocabulary(["cat", "dog"]), payload_settings())
-    assert task.row_of(parse_example(b"".join(made.record))) == said
+    vocabulary = build_vocabulary(["cat", "dog"])
+    record, _ = record_of(task, row, [image], vocabulary, payload_settings())
+    assert task.row_of(parse_example(record)) == said
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from recordgen.tasks import TextEntities
 from recordgen.tasks.text_entities.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
 from recordgen.tasks.text_entities.task import said_of_tokens
 from tests.conftest import stored_examples
+from tests.planned import record_of
 from tests.settings import payload_settings
 
 pytestmark = pytest.mark.outside
@@ -238,9 +239,9 @@ def test_a_record_says_its_row(case, is_given):
     said = _of_iob(text) if is_given else _of_json(text, spans)
     vocabulary = Vocabulary("text", ("city", "person"))
     row = PlannedRow(0, "a", 1, said.uri, said.annotation, 1, "row", True)
-    made = task.make(row, [], vocabulary, payload_settings())
-    assert task.row_of(parse_example(b"".join(made.record))) == said
-    assert task.digested(b"".join(made.record)) == made.digested
+    record, digested = record_of(task, row, [], vocabulary, payload_settings())
+    assert task.row_of(parse_example(record)) == said
+    assert task.digested(record) == digested
 
 
 def _of_json(text, spans):

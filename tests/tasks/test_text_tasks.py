@@ -23,6 +23,7 @@ from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment, task_for
 from recordgen.tasks.texts.text_task import TextContent, inline, stored
 from tests.conftest import stored_examples
+from tests.planned import record_of
 from tests.settings import payload_settings
 
 pytestmark = pytest.mark.outside
@@ -115,11 +116,10 @@ def test_an_example_says_what_its_row_said(is_inline, text, labels):
         )
         row = PlannedRow(0, "a.csv", 1, uri, annotation, 1, "", True)
         payloads = [] if is_inline else [b"\xef\xbb\xbf" + text.encode()]
-        made = task.make(row, payloads, vocabulary, payload_settings())
-        record = b"".join(made.record)
+        record, digested = record_of(task, row, payloads, vocabulary, payload_settings())
         values = parse_example(record)
         assert task.row_of(values) == (uri, annotation)
-        assert task.digested(record) == made.digested
+        assert task.digested(record) == digested
         assert values["text"] == [text.encode()]
         numbers = values.get("class/label", [])
         assert [vocabulary.names[number] for number in numbers] == sorted(some)
@@ -130,8 +130,8 @@ def test_sentiments_are_their_own_numbers():
     row = PlannedRow(0, "a.csv", 1, *inline("x", ["3"]), 1, "", True)
     vocabulary = build_vocabulary(["3", "1"])
     assert vocabulary == Vocabulary("integer", ("0", "1", "2", "3"))
-    made = SENTIMENT.make(row, [], vocabulary, payload_settings())
-    assert parse_example(b"".join(made.record))["class/label"] == [3]
+    record, _ = record_of(SENTIMENT, row, [], vocabulary, payload_settings())
+    assert parse_example(record)["class/label"] == [3]
     with pytest.raises(UsageError, match="labels=text does not apply to text_sentiment"):
         task_for(ConvertOptions(task="text_sentiment", labels="text"))
     with pytest.raises(UsageError, match="use shard_by=hash"):

@@ -30,6 +30,7 @@ from recordgen.rejects import Reject
 from recordgen.tasks import VideoClassification
 from recordgen.tasks.video_classification.task import Segment
 from tests.conftest import stored_examples
+from tests.planned import record_of
 from tests.servers import serving
 
 pytestmark = pytest.mark.outside
@@ -102,8 +103,9 @@ def test_a_record_says_what_its_row_said(label, start, length):
         assert np.float32(start) == np.float32(start + length)
         return
     row = PlannedRow(0, "/f/a.csv", 1, "1.mp4", annotation, 0, "row", False)
-    made = task.make(row, [], build_vocabulary([label] if label else []), payloads_of(CSV))
-    values = parse_example(b"".join(made.record))
+    vocabulary = build_vocabulary([label] if label else [])
+    record, _ = record_of(task, row, [], vocabulary, payloads_of(CSV))
+    values = parse_example(record)
     assert task.row_of(values) == ("1.mp4", annotation)
     assert values["video/uri"] == [b"1.mp4"]
 

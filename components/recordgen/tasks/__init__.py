@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recordgen.core.task.annotation import AnnotationError as AnnotationError
     from recordgen.core.task.annotation import RowContent as RowContent
     from recordgen.core.task.built import BuiltExample as BuiltExample
+    from recordgen.core.task.examples import each_row as each_row
     from recordgen.core.task.task import Task as Task
     from recordgen.options import ConvertOptions
     from recordgen.tasks.images.image_classification import (
@@ -44,6 +45,7 @@ _EXPORTS = {
         "recordgen.core.task.annotation:AnnotationError",
         "recordgen.core.task.annotation:RowContent",
         "recordgen.core.task.built:BuiltExample",
+        "recordgen.core.task.examples:each_row",
     )
 }
 

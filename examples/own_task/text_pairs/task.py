@@ -15,7 +15,7 @@ from recordgen.core.rows.row import Row
 from recordgen.features import FeatureSpec
 from recordgen.formats.format import CsvParser
 from recordgen.rejects import Reject
-from recordgen.tasks import BuiltExample, Task
+from recordgen.tasks import BuiltExample, Task, each_row
 
 
 class TextSimilarity(Task):
@@ -43,6 +43,7 @@ class TextSimilarity(Task):
     def stored_uris(self, uris, annotations):
         return [()] * len(uris)  # both texts are in the row
 
+    @each_row
     def make(self, row, payloads, vocabulary, settings):
         first, second, score = json.loads(row.annotation)
         values = {"first": first.encode(), "second": second.encode(), "score": score}

@@ -134,7 +134,7 @@ class PlannedRows:
             return batch, [fetcher.start_all(requested(mine)) for mine in payload_rows(batch, task)]
 
         def make(started: tuple[PlannedBatch, Sequence[FetchPayloads]]) -> _Result:
-            return then(task.make_batch(*started, vocabulary, conversion.payloads))
+            return then(task.make(*started, vocabulary, conversion.payloads))
 
         with conversion.store.fetcher(paths) as fetcher:
             yield from map_in_order(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen.core.dataset.vocabulary import Vocabulary
@@ -20,6 +21,44 @@ if TYPE_CHECKING:
 
 #: Returns a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
 FetchPayloads = Callable[[], Sequence[bytes]]
+
+#: (task, row, the bytes of each of its ``stored_uris``, vocabulary, settings) → the row's example.
+#: Raises PayloadError if a payload is refused.
+MakeExample = Callable[
+    [Any, PlannedRow, Sequence[bytes], Vocabulary, PayloadSettings], BuiltExample
+]
+
+
+def each_row(make_example: MakeExample) -> Callable[..., BuiltBatch]:
+    """Make :meth:`Examples.make` of a method that makes the example of one row."""
+
+    @wraps(make_example)
+    def make(
+        self: Any,
+        rows: PlannedBatch,
+        payloads: Sequence[FetchPayloads],
+        vocabulary: Vocabulary,
+        settings: PayloadSettings,
+    ) -> BuiltBatch:
+        from recordgen.core.facts.builder import ExampleNote, FactsBuilder, ImageNote, content_of
+
+        facts = FactsBuilder()
+        built = BuiltBatch(payload_bytes=rows.payload_bytes, facts=facts)
+        for number, row in enumerate(rows.rows):
+            try:
+                fetched = payloads[number]() if payloads else ()
+                made = make_example(self, row, fetched, vocabulary, settings)
+            except PayloadError as exc:
+                built.rejects.append(Reject(row.source, row.line, row.uri, exc.code, exc.message))
+                facts.add(None)
+                continue
+            built.add(made, assigned=row.assigned)
+            content = row.sort_key if made.content is None else content_of(made.content)
+            image = made.image and ImageNote(*made.image, made.is_gray, made.colours, made.frames)
+            facts.add(ExampleNote(content, image, made.picture, made.text))
+        return built
+
+    return make
 
 
 class Examples(Declaration):
@@ -39,32 +78,12 @@ class Examples(Declaration):
 
     def make(
         self,
-        row: PlannedRow,
-        payloads: Sequence[bytes],
-        vocabulary: Vocabulary,
-        settings: PayloadSettings,
-    ) -> BuiltExample:
-        """Make an example of a row; not needed if :meth:`make_batch` is defined.
-
-        Args:
-            row: the planned row.
-            payloads: the bytes of each of its ``stored_uris``, in their order.
-            vocabulary: numbers the labels.
-            settings: how to check and change the payload.
-
-        Raises:
-            PayloadError: the payload is refused.
-        """
-        raise NotImplementedError
-
-    def make_batch(
-        self,
         rows: PlannedBatch,
         payloads: Sequence[FetchPayloads],
         vocabulary: Vocabulary,
         settings: PayloadSettings,
     ) -> BuiltBatch:
-        """Make examples of several rows.
+        """Make examples of several rows; :func:`each_row` makes them one by one.
 
         Args:
             rows: the planned rows.
@@ -75,26 +94,7 @@ class Examples(Declaration):
         Raises:
             StorageError: storage failed.
         """
-        from recordgen.core.facts.builder import ExampleNote, FactsBuilder, ImageNote, content_of
-
-        built = BuiltBatch(payload_bytes=rows.payload_bytes)
-        facts = FactsBuilder()
-        for number, row in enumerate(rows.rows):
-            try:
-                fetched = payloads[number]() if payloads else ()
-                made = self.make(row, fetched, vocabulary, settings)
-            except PayloadError as exc:
-                built.rejects.append(Reject(row.source, row.line, row.uri, exc.code, exc.message))
-                facts.add(None)
-            else:
-                built.add(made, assigned=row.assigned)
-                content = row.sort_key if made.content is None else content_of(made.content)
-                image = made.image and ImageNote(
-                    *made.image, made.is_gray, made.colours, made.frames
-                )
-                facts.add(ExampleNote(content, image, made.picture, made.text))
-        built.facts = facts
-        return built
+        raise NotImplementedError
 
     def digested(self, record: bytes) -> bytes:
         """Return the bytes that a serialised example adds to its shard's digest.

@@ -39,7 +39,7 @@ def check_declaration(name: str, task: Any) -> None:
             f"the entry point is named {name!r}, and the task {getattr(task, 'name', None)!r}"
         )
     missing = [item for item in (*_NEEDED, "reading") if not hasattr(task, item)]
-    if task.make is Task.make and task.make_batch is Task.make_batch:
+    if task.make is Task.make:
         missing.append("make")
     if task.names_payloads and task.row_of is Task.row_of:
         missing.append("row_of")

@@ -18,6 +18,7 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import RowContent
 from recordgen.core.task.built import BuiltExample, psnr_changes
+from recordgen.core.task.examples import each_row
 from recordgen.core.task.task import Task
 from recordgen.tasks.lines import stored_uri, uri_in
 
@@ -72,6 +73,7 @@ class ImageTask(Task):
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         """Return the exact annotation from which features were made, or None."""
 
+    @each_row
     def make(
         self,
         row: PlannedRow,

@@ -38,6 +38,7 @@ from recordgen.core.task.annotation import (
 )
 from recordgen.core.task.annotations import ONE, Texts
 from recordgen.core.task.built import GAP, INEXACT, BuiltExample, psnr_changes
+from recordgen.core.task.examples import each_row
 from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
@@ -156,6 +157,7 @@ class Declared(TableTask):
         values |= {name: uris[values[name]] for name in self.table.images}
         return json.dumps(list(values.values()), ensure_ascii=False)
 
+    @each_row
     def make(
         self,
         row: PlannedRow,

@@ -119,7 +119,7 @@ class Tabular(TableTask):
 
         return column_values(annotations, self.table)
 
-    def make_batch(
+    def make(
         self,
         rows: PlannedBatch,
         payloads: Sequence[FetchPayloads],

@@ -29,6 +29,7 @@ from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
 from recordgen.core.task.annotations import PARTS
 from recordgen.core.task.built import BuiltExample
+from recordgen.core.task.examples import each_row
 from recordgen.core.task.task import Task, need_mixed_shards
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
@@ -148,6 +149,7 @@ class TextEntities(TextTask):
     def shown(self, annotation: str) -> str:
         return f"{', '.join(map(str, _spans(annotation))) or 'none'!s:.80}"
 
+    @each_row
     def make(
         self,
         row: PlannedRow,

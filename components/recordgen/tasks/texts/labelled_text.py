@@ -26,6 +26,7 @@ from recordgen.core.task.annotation import (
     check_label,
 )
 from recordgen.core.task.built import BuiltExample
+from recordgen.core.task.examples import each_row
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -77,6 +78,7 @@ class LabelledText(TextTask):
     def shown(self, annotation: str) -> str:
         return listed(_labels(annotation))
 
+    @each_row
     def make(
         self,
         row: PlannedRow,

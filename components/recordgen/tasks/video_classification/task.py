@@ -35,6 +35,7 @@ from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import AnnotationError, RowContent, bad_annotation, check_label
 from recordgen.core.task.annotations import ONE, Texts
 from recordgen.core.task.built import BuiltExample
+from recordgen.core.task.examples import each_row
 from recordgen.core.task.payloads import Sizes
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
@@ -193,6 +194,7 @@ class VideoClassification(Task):
         names = pc.add(pc.multiply(pc.utf8_length(uris).cast("int64"), 2), _NAMES_BYTES)
         return pc.add(names, super().own_sizes(uris, annotations))
 
+    @each_row
     def make(
         self,
         row: PlannedRow,
