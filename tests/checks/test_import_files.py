@@ -4,10 +4,10 @@ import pytest
 
 from recordgen.core.rows.row import Row
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import make_options
 from recordgen.rejects import OddLine, Reject
+from tests.rows import read_rows
 
 HEADER, MARK = "REPEATED_HEADER", "BYTE_ORDER_MARK"
 BOM = "\ufeff"
@@ -85,7 +85,7 @@ def test_odd_lines(task, name, options, lines, rows, rejects, odd, tmp_path):
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (tmp_path / "labels.txt").write_text("B-person O\n" * len(lines))
     _, decided = open_source(str(path), make_options({"task": task, **options}))
-    found = list(RowReader(decided).read(ImportFile(str(path))))
+    found = read_rows(decided, ImportFile(str(path)))
     assert [item.line for item in found if isinstance(item, Row)] == rows
     assert [item.line for item in found if isinstance(item, Reject)] == rejects
     assert [(item.code, item.line) for item in found if isinstance(item, OddLine)] == odd

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recordgen.core.rows.row import Adjustments, Row, one_by_one
+from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import check_uri
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.automl_csv import LineParser
@@ -18,15 +18,16 @@ from recordgen.formats.lines import UTF16_MARKS, bounded_lines
 from recordgen.rejects import Reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from tests.rows import row_by_row
 
 
 def parse(text):
     data = text.encode() if isinstance(text, str) else text
-    return list(parse_all(bounded_lines(io.BytesIO(data), "f.csv")))
+    return parse_all(bounded_lines(io.BytesIO(data), "f.csv"))
 
 
 def parse_all(lines, task=None):
-    return one_by_one(
+    return row_by_row(
         LineParser.parse_lines(
             lines, source="f.csv", task=task or ImageClassification(), adjusted=Adjustments()
         )
@@ -100,7 +101,7 @@ def test_lines_are_cut_wherever_chunks_end(monkeypatch):
     whole = parse(data)
     for size in (1000, 65_537):
         monkeypatch.setattr("recordgen.formats.lines.CHUNK_BYTES", size)
-        assert list(parse_all(bounded_lines(OnlyRead(), "f.csv"))) == whole
+        assert parse_all(bounded_lines(OnlyRead(), "f.csv")) == whole
     assert [item.line for item in whole[-2:]] == [51, 52]
 
 
@@ -140,7 +141,7 @@ def test_header_names_columns_in_any_order(header, line):
 def test_a_header_without_paths(header):
     """A line of known names is a header, and must name a column of paths."""
     with pytest.raises(UsageError, match=rf"column of paths \({header}\); name the columns"):
-        list(parse_all([header.encode(), b"1,2,3,4,5"], ObjectDetection()))
+        parse_all([header.encode(), b"1,2,3,4,5"], ObjectDetection())
 
 
 # line under a header of two names, whether it is a row
@@ -246,7 +247,7 @@ def test_lines_that_look_alike_say_what_each_says(header, task):
 
     def read(lines):
         encoded = [line.encode() for line in lines]
-        return list(parse_all(encoded, task))
+        return parse_all(encoded, task)
 
     @settings(deadline=None, max_examples=60)
     @given(st.one_of(*(st.lists(form, min_size=1, max_size=5) for form in FORMS)))
@@ -270,4 +271,4 @@ def in_blocks(first, lines, task):
         Plain(len(first) + 1, rest),
     ]
     parser = LineParser(task, Adjustments())
-    return list(one_by_one(parser.parse_records(items, "f.csv", Given())))
+    return row_by_row(parser.parse_records(items, "f.csv", Given()))

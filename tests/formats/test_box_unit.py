@@ -12,7 +12,7 @@ from recordgen.conversion.settings import payloads_of
 from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
-from recordgen.core.rows.row import Adjustments, Row, with_findings
+from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
@@ -23,6 +23,7 @@ from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.box_geometry import turned
 from tests.conftest import encoded, exif_of
 from tests.planned import made_of, record_of
+from tests.rows import row_by_row
 
 pytestmark = pytest.mark.once
 
@@ -106,7 +107,7 @@ def test_boxes_in_pixels(lines, expected, counted):
     raw = [line.encode() for line in (HEADER, *lines)]
     task = ObjectDetection()
     rows = LineParser.parse_lines(raw, source="a.csv", task=task, adjusted=adjusted)
-    read = list(with_findings(rows, adjusted))
+    read = row_by_row(rows, adjusted)
     found = [item for item in read if not isinstance(item, Finding)]
     for item, wanted in zip(found, expected, strict=True):
         if isinstance(wanted, str):

@@ -30,6 +30,7 @@ from recordgen.tables.arrow import parse
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import DELIMITERS, MAX_RECORD_BYTES, csv_line, read_fields
 from recordgen.tasks import TASKS, Declared, ImageClassification, TextClassification
+from tests.rows import read_rows
 
 HEADER = ["split", "text", "label"]
 
@@ -332,7 +333,7 @@ def rows_of(path, task):
     schema = json.dumps({"n": "int", "s": "text"}) if task == "declared" else ""
     file = ImportFile(str(path))
     found = detect([file], ConvertOptions(task=task, schema=schema))
-    return [item._replace(source="") for item in RowReader(found.options).read(file)]
+    return [item._replace(source="") for item in read_rows(found.options, file)]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -401,7 +402,7 @@ def test_blanks_before_the_fields_of_a_table(tmp_path):
         ("job", "bytes"),
         ("kind", "bytes"),
     ]
-    lines, header = RowReader(found.options).read_batches(ImportFile(str(path)))
+    header, lines = RowReader(found.options).read(ImportFile(str(path)))
     assert isinstance(lines, RowBatch)
     assert isinstance(header, OddLine)
     assert list(lines.lines) == [2, 4, 5]
@@ -443,7 +444,7 @@ def test_quotes_in_tabs_do_not_join_rows(tmp_path):
     rows = [f"A good film, number {number}.\tpos" for number in range(9)]
     path.write_text("\n".join([*rows, '"He said\tpos', "so\tneg", 'then he left"\tneg', *rows]))
     source, options = open_source(path, ConvertOptions())
-    found = list(RowReader(options).read_all(source.files))
+    found = read_rows(options, *source.files)
     assert sum(isinstance(item, Row) for item in found) == 18
     assert {item.line for item in found if isinstance(item, Reject)} == {10, 11, 12}
 
@@ -455,6 +456,6 @@ def test_padded_lines_of_a_table(tmp_path):
         source, options = open_source(tmp_path / "a.csv", ConvertOptions(task="tabular"))
         assert source.detection is not None
         assert dict(source.detection.columns) == {"a": "int", "b": "text"}
-        rows = [row for row in RowReader(options).read_all(source.files) if isinstance(row, Row)]
+        rows = [row for row in read_rows(options, *source.files) if isinstance(row, Row)]
         assert [row.annotation for row in rows] == [row.annotation for row in rows[:1]] * 3
         assert str(rows[0].annotation).count(",") == 1

@@ -13,10 +13,10 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.preview import preview_files
-from recordgen.formats.row_reader import RowReader
 from recordgen.formats.samples import Samples
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.once
 
@@ -892,10 +892,10 @@ def test_the_reader_obeys_the_header_that_was_detected(text, columns, task, tmp_
     source, decided = open_source(path, ConvertOptions(**options))
     assert source.detection is not None
     assert source.detection.header is True
-    rows = list(RowReader(decided).read_all(source.files))
+    rows = read_rows(decided, *source.files)
     assert [row.line for row in rows] == list(range(2, 14))
     # A reader of a file that detection has not opened decides alike.
-    assert list(RowReader(decided).read(ImportFile(str(path)))) == rows
+    assert read_rows(decided, ImportFile(str(path))) == rows
 
 
 def test_a_label_may_be_a_known_name(tmp_path):
@@ -942,4 +942,4 @@ def test_the_reader_obeys_the_decision_about_the_first_line(tmp_path):
     source, decided = open_source(path, ConvertOptions())
     assert source.detection is not None
     assert source.detection.header is False
-    assert [item.line for item in RowReader(decided).read_all(source.files)] == [1]
+    assert [item.line for item in read_rows(decided, *source.files)] == [1]

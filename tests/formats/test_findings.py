@@ -16,9 +16,9 @@ from recordgen.core.flow.steps import ReadRows
 from recordgen.core.rows.row import Row
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
+from tests.rows import read_rows
 from tests.settings import conversion
 
 pytestmark = pytest.mark.once
@@ -229,6 +229,6 @@ def test_a_reject_has_no_findings(tmp_path):
         )
     )
     options = ConvertOptions(task="object_detection", format="jsonl")
-    found = list(RowReader(options).read(ImportFile(str(source))))
+    found = read_rows(options, ImportFile(str(source)))
     assert [type(item) for item in found] == [Reject, Row]
     assert not any(isinstance(item, Finding) for item in found)

@@ -17,9 +17,9 @@ from recordgen.formats.detect import detect
 from recordgen.formats.foreign_formats import of_file
 from recordgen.formats.import_file import find_import_files
 from recordgen.formats.json_items import key_paths
-from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.once
 
@@ -195,7 +195,7 @@ FILES = [
 
 
 def read(files):
-    return list(RowReader(detect(files, ConvertOptions()).options).read_all(files))
+    return read_rows(detect(files, ConvertOptions()).options, *files)
 
 
 def refusal(source):

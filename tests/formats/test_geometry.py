@@ -6,9 +6,9 @@ from recordgen.errors import UsageError
 from recordgen.formats.detect import detect
 from recordgen.formats.geometry import is_list_of_numbers
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.tasks.object_detection.annotation import Boxes
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.once
 
@@ -94,7 +94,7 @@ def test_corners_of_other_tools_are_read(header, tmp_path):
     """CVAT's and Azure's names of corners are boxes."""
     options = options_of(tmp_path, header, "{i}.jpg,cat,.1,.2,.5,.6")
     assert options.task == "object_detection"
-    row = next(iter(RowReader(options).read(ImportFile(str(tmp_path / "a.csv")))))
+    row = read_rows(options, ImportFile(str(tmp_path / "a.csv")))[0]
     assert [tuple(box) for box in Boxes.from_json(row.annotation).boxes] == [
         ("cat", 0.1, 0.2, 0.5, 0.6)
     ]

@@ -8,8 +8,8 @@ import pytest
 from recordgen.errors import RecordgenError
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.once
 
@@ -277,7 +277,7 @@ def test_usual_rows_are_read(name, text, tmp_path):
     (tmp_path / name).write_text(text)
     file = ImportFile(str(tmp_path / name))
     found = detect([file], ConvertOptions())
-    rows = list(RowReader(found.options).read(found.files[0]))
+    rows = read_rows(found.options, found.files[0])
     assert len(rows) == text.count("\n") - bool(found.header)
 
 

@@ -14,9 +14,9 @@ from pycocotools.coco import COCO
 from recordgen.core.rows.row import Row
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.tasks.object_detection.annotation import Boxes
+from tests.rows import read_rows
 
 WIDTH, HEIGHT = 64, 48
 NAMES = ["cat", "a dog", "owl & mouse", "été"]
@@ -39,7 +39,7 @@ def corners(box):
 def read(root):
     """Return the boxes of each image as Recordgen reads them."""
     found = detect([ImportFile(f"{root}/")], ConvertOptions())
-    rows = RowReader(found.options).read_all(found.files)
+    rows = read_rows(found.options, *found.files)
     return {
         Path(row.uri).stem: sorted(
             (box.label, [*box[1:]]) for box in Boxes.from_json(row.annotation or "[]").boxes

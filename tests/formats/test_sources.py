@@ -19,11 +19,11 @@ from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile, find_import_files
-from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.once
 
@@ -241,7 +241,7 @@ def read_folder(root):
         "folder",
         "image_classification",
     )
-    return list(RowReader(finding.options).read(file))
+    return read_rows(finding.options, file)
 
 
 # files, rows as (split, uri, label)

@@ -10,10 +10,10 @@ import recordgen
 from recordgen.console.summaries import detection_lines
 from recordgen.core.rows.row import Row
 from recordgen.errors import UsageError
-from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.formats.split_names import split_in_path, splits_in_paths
 from recordgen.options import ConvertOptions
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.once
 
@@ -88,7 +88,7 @@ def test_the_split_in_a_name_holds(texts, options, tmp_path):
 
     def splits_of(**more):
         source, decided = open_source(files, ConvertOptions(**options, **more))
-        rows = RowReader(decided).read_all(source.files)
+        rows = read_rows(decided, *source.files)
         assert source.detection is not None
         shown = {row.split for row in source.detection.rows}
         found = Counter(row.split for row in rows if isinstance(row, Row))
@@ -147,7 +147,7 @@ def test_what_rows_say_is_stronger(tmp_path):
         ("val.csv", ["train", "eval"]),
     ):
         source, options = open_source(tmp_path / name, ConvertOptions())
-        assert [row.split for row in RowReader(options).read_all(source.files)] == splits
+        assert [row.split for row in read_rows(options, *source.files)] == splits
 
 
 def test_no_image_of_test_is_in_train(tmp_path):

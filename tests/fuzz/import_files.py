@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from recordgen.core.rows.row import Row, is_content_uri
 from recordgen.errors import RecordgenError
-from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import TASKS
 from recordgen.tasks.texts.text_task import TextContent
+from tests.rows import read_rows
 
 WORDS = {"train": "train", "training": "train", "validation": "eval", "validate": "eval"}
 WORDS |= dict.fromkeys(("val", "valid", "dev", "eval", "evaluation"), "eval")
@@ -229,7 +229,7 @@ def check_file(folder, name, data, options):
     path.write_bytes(data)
     try:
         source, decided = open_source(path, ConvertOptions(**options))
-        items = list(RowReader(decided).read_all(source.files))
+        items = read_rows(decided, *source.files)
     except RecordgenError as exc:
         return type(exc).__name__
     shown = source.detection

@@ -11,13 +11,13 @@ from pipelines.component import STEPS
 from recordgen import cli
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.row_reader import RowReader
 from recordgen.old_options import OLD_NAMES
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks.text_entities.task import TextEntities
 from tests.conftest import run_python
 from tests.pages import ROOT, blocks
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.once
 
@@ -67,7 +67,7 @@ def read(folder, task, line):
     (folder / name).write_text(f"{line}\n")
     (folder / "labels.txt").write_text(f"{tags}\n")
     file = ImportFile(str(folder / name))
-    [item] = RowReader(detect([file], ConvertOptions(task=task)).options).read(file)
+    [item] = read_rows(detect([file], ConvertOptions(task=task)).options, file)
     return item
 
 

@@ -18,7 +18,6 @@ from recordgen.core.rows.row import Adjustments, Row, content_uri
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding
 from recordgen.tasks import TextEntities
@@ -26,6 +25,7 @@ from recordgen.tasks.text_entities.tags import Span, spans_of, split_at_blanks, 
 from recordgen.tasks.text_entities.task import said_of_tokens
 from tests.conftest import stored_examples
 from tests.planned import record_of
+from tests.rows import read_rows
 from tests.settings import payload_settings
 
 pytestmark = pytest.mark.outside
@@ -135,8 +135,8 @@ def vertex(text, *spans, **more):
 def read(path, *lines):
     """Return rows, and the changes made to them."""
     path.write_text("".join(f"{line}\n" for line in lines))
-    reader = RowReader(ConvertOptions(task="text_entities", format="jsonl"))
-    found = list(reader.read(ImportFile(str(path))))
+    options = ConvertOptions(task="text_entities", format="jsonl")
+    found = read_rows(options, ImportFile(str(path)))
     findings = [item.code for item in found if isinstance(item, Finding)]
     return [item for item in found if not isinstance(item, Finding)], findings
 

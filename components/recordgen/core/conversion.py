@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from recordgen.core.facts.perceptual_hash import SmallPicture
-from recordgen.core.rows.row import RowBatch
+from recordgen.core.rows.row import ReadItem
 from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
 from recordgen.errors import PayloadError
-from recordgen.rejects import Finding, Named, OddLine, Reject
+from recordgen.rejects import Named
 from recordgen.storage import FileInfo
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 #: Most bytes of payloads held at the same time, unless a single payload has more.
 IN_FLIGHT_BYTES = 64_000_000
-
-#: What reading an import file yields.
-ReadItem: TypeAlias = "RowBatch | Reject | Finding | OddLine"
 
 
 class RowReader(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from recordgen import storage
 from recordgen.conversion.settings import store_of
@@ -16,7 +16,7 @@ from recordgen.core.conversion import PayloadStore
 from recordgen.core.dataset.manifest import read_vocabulary
 from recordgen.core.dataset.vocabulary import labels_digest
 from recordgen.core.rows.planned import requested_uris
-from recordgen.core.rows.row import Row
+from recordgen.core.rows.row import Row, RowBatch
 from recordgen.errors import NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
@@ -133,7 +133,8 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _DE
         return f"images:0,sha256:{digest.hexdigest()}"
     # Of a folder, only the documents have a version so far, and not the files of labels.
     is_all_given = FORMATS[options.format].has_columns
-    rows = (item for item in reader.read_all(present) if isinstance(item, Row))
+    items = reader.read_all(present)
+    rows = chain.from_iterable(item.rows for item in items if isinstance(item, RowBatch))
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         for row, versions in zip(some, _versions(some, store, task), strict=True):
             images += len(versions)

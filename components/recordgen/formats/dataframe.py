@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from recordgen.core.rows.row import Adjustments, Row, with_findings
+from recordgen.core.rows.row import Adjustments, Row, batched
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
@@ -74,7 +74,7 @@ def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
     """Return the rows of a frame. Raises: as :func:`dataframe_rows`."""
     task, adjusted = task_for(options), Adjustments()
     found = dataframe_rows(frame, task, adjusted, Given.of(options))
-    return OpenFrame(options, without_url_secrets(with_findings(found, adjusted), task))
+    return OpenFrame(options, without_url_secrets(batched(found, adjusted), task))
 
 
 def dataframe_rows(

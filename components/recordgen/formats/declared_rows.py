@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.rows.row import Adjustments, Row, batched
 from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
@@ -118,7 +118,7 @@ def declared_layout(files: Sequence[ImportFile], options: ConvertOptions) -> Lay
 def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
     """Return the rows of a frame. Raises: as :func:`frame_rows`."""
     task = declared(task_for(options))
-    rows = without_url_secrets(frame_rows(frame, task, Given.of(options)), task)
+    rows = without_url_secrets(batched(frame_rows(frame, task, Given.of(options))), task)
     return OpenFrame(options, rows, columns_of_table(task.table))
 
 

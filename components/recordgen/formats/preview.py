@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
 
-from recordgen.core.rows.row import Row
+from recordgen.core.rows.row import ReadItem, Row, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.samples import Samples
 from recordgen.options import ConvertOptions
-from recordgen.rejects import Finding, Reject, place_of
+from recordgen.rejects import place_of
 from recordgen.tasks import task_for
 
 ROWS_SHOWN = 3
@@ -65,13 +64,16 @@ def preview_files(
         UsageError: an option does not fit the files.
         StorageError: storage failed.
     """
-    items = RowReader(options, samples).read_all(files)
-    return preview_rows(islice(items, _ROWS_READ), task_for(options))
+    return preview_rows(RowReader(options, samples).read_all(files), task_for(options))
 
 
-def preview_rows(items: Iterable[Row | Reject | Finding], task: Task) -> tuple[PreviewRow, ...]:
-    """Return some of the rows among items as previews."""
-    rows = [item for item in items if isinstance(item, Row)]
+def preview_rows(items: Iterable[ReadItem], task: Task) -> tuple[PreviewRow, ...]:
+    """Return some of the first thousand rows among items as previews."""
+    rows: list[Row] = []
+    for others, item in enumerate(items):
+        rows += item.rows if isinstance(item, RowBatch) else ()
+        if len(rows) + others >= _ROWS_READ:
+            break
     if len(rows) > ROWS_SHOWN:
         rows = [rows[0], rows[len(rows) // 2], rows[-1]]
     return tuple(_of_row(row, task) for row in rows)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 
-from recordgen.core.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
+from recordgen.core.rows.row import Adjustments, ReadItem, RowBatch, batched
 from recordgen.formats.format import Format
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
@@ -14,7 +14,6 @@ from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.options import ConvertOptions
 from recordgen.registry import FORMATS
-from recordgen.rejects import Finding, Reject
 from recordgen.tasks import task_for
 
 
@@ -54,44 +53,31 @@ class RowReader:
             found.update(dict.fromkeys(lists))
         return list(found)
 
-    def read_part(
-        self, part: ImportFile | Sequence[RowBatch | Reject | Finding]
-    ) -> Iterator[RowBatch | Reject | Finding]:
+    def read_part(self, part: ImportFile | Sequence[ReadItem]) -> Iterator[ReadItem]:
         """Yield the rows of a part of :meth:`recordgen.formats.source.Source.parts`."""
-        return self.read_batches(part) if isinstance(part, ImportFile) else iter(part)
+        return self.read(part) if isinstance(part, ImportFile) else iter(part)
 
-    def read_batches(self, file: ImportFile) -> Iterator[RowBatch | Reject | Finding]:
-        """Read one import file like :meth:`read`, but yield its usable lines in batches."""
-        return batched(self._items(file))
-
-    def read(self, file: ImportFile) -> Iterator[Row | Reject | Finding]:
-        """Read one import file line by line; memory does not grow with the file.
+    def read(self, file: ImportFile) -> Iterator[ReadItem]:
+        """Read one import file; memory does not grow with the file.
 
         Yields:
-            A Row for each usable line, followed by a Finding for each change in it; a Reject for
-            each other line. Blank lines and headers are skipped.
+            The usable lines in batches, a Finding for each change in one, and a Reject for each
+            other line. Blank lines and headers are skipped.
 
         Raises:
             SourceError: the file is missing, unreadable, or not UTF-8.
             StorageError: storage failed.
         """
-        return one_by_one(self._items(file))
-
-    def _items(self, file: ImportFile) -> Iterator[Row | RowBatch | Reject | Finding]:
         adjusted = Adjustments()
         if file.named_by is not None:
             read_list = self._task.declared("csv_parser").read_list
-            read = read_list(file, self._task, adjusted, self._given, self._access)
+            rows = read_list(file, self._task, adjusted, self._given, self._access)
         else:
             known = self._samples.begun(file) if self._samples is not None else file
-            read = self._format.rows(known, self._task, adjusted, self._given)
-        rows = without_url_secrets(with_findings(read, adjusted), self._task)
-        if file.split is None:
-            yield from rows
-            return
-        for item in rows:
-            yield item.with_split(file.split) if isinstance(item, Row | RowBatch) else item
+            rows = self._format.rows(known, self._task, adjusted, self._given)
+        for item in without_url_secrets(batched(rows, adjusted), self._task):
+            yield item.with_split(file.split) if isinstance(item, RowBatch) else item
 
-    def read_all(self, files: Iterable[ImportFile]) -> Iterator[Row | Reject | Finding]:
+    def read_all(self, files: Iterable[ImportFile]) -> Iterator[ReadItem]:
         """Read several import files in turn, like :meth:`read`."""
         return chain.from_iterable(map(self.read, files))

@@ -12,26 +12,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
 
 from recordgen import storage
-from recordgen.core.rows.row import Row, RowBatch
+from recordgen.core.rows.row import ReadItem, Row, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.masking import masked, may_hold_secrets, without_secrets
 from recordgen.rejects import Finding, Reject
 
-_Item = TypeVar("_Item", bound="Row | RowBatch | Reject | Finding")
 
-
-def without_url_secrets(items: Iterable[_Item], task: Task) -> Iterator[_Item]:
+def without_url_secrets(items: Iterable[ReadItem], task: Task) -> Iterator[ReadItem]:
     """Yield a reader's items with secrets removed from sources, uris and messages."""
     for item in items:
-        if isinstance(item, Row):
-            yield _public_row(item, task)  # type: ignore[misc]  # a Row for a Row
-        elif isinstance(item, RowBatch):
-            yield _public_batch(item, task)  # type: ignore[misc]
-        else:
-            yield _public_note(item)  # type: ignore[misc]
+        yield _public_batch(item, task) if isinstance(item, RowBatch) else _public_note(item)
 
 
 def _public_row(row: Row, task: Task) -> Row:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Union
 
 from recordgen import storage
-from recordgen.core.rows.row import ROW_BYTES, Row, RowBatch, batched, one_by_one
+from recordgen.core.rows.row import ROW_BYTES, ReadItem, RowBatch
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import Detection, detect, detect_frame
 from recordgen.formats.import_file import ImportFile, find_import_files
@@ -20,7 +20,6 @@ from recordgen.formats.row_reader import RowReader
 from recordgen.formats.samples import Samples
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
-from recordgen.rejects import Finding, Reject
 from recordgen.tasks import TASKS, task_for
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
     columns = detection.columns if opened.columns is None else tuple(opened.columns)
     detection = replace(detection, options=options, columns=columns)
     source = Source.of_rows(opened.rows)
-    rows = preview_rows(one_by_one(chain.from_iterable(source.rows)), task_for(options))
+    rows = preview_rows(chain.from_iterable(source.rows), task_for(options))
     return replace(source, detection=replace(detection, rows=rows)), options
 
 
@@ -101,7 +100,7 @@ class Source:
     """
 
     files: tuple[ImportFile, ...] = ()
-    rows: tuple[tuple[RowBatch | Reject | Finding, ...], ...] = ()
+    rows: tuple[tuple[ReadItem, ...], ...] = ()
     bytes: int = 0
     detection: Detection | None = None
 
@@ -112,11 +111,11 @@ class Source:
         return cls(files=found, bytes=sum(map(_size, found)))
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Row | RowBatch | Reject | Finding]) -> Source:
+    def of_rows(cls, rows: Iterable[ReadItem]) -> Source:
         """Return rows as a source."""
-        parts: list[list[RowBatch | Reject | Finding]] = [[]]
+        parts: list[list[ReadItem]] = [[]]
         size = 0
-        for item in batched(rows):
+        for item in rows:
             parts[-1].append(item)
             if isinstance(item, RowBatch):
                 texts = sum(len(text or "") for text in item.annotations)
@@ -128,9 +127,9 @@ class Source:
     def paths(self) -> Iterator[str]:
         """The locations of the import files, or of the payloads of rows in memory."""
         yield from (file.path for file in self.files)
-        for row in one_by_one(chain.from_iterable(self.rows)):
-            if isinstance(row, Row) and row.uri:
-                yield storage.resolve(row.uri, row.source)
+        for batch in chain.from_iterable(self.rows):
+            if isinstance(batch, RowBatch):
+                yield from (storage.resolve(uri, batch.source) for uri in batch.uris if uri)
 
     @property
     def classes(self) -> tuple[str, ...]:

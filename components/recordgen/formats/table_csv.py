@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from recordgen.core.dataset.splits import parse_ml_use
-from recordgen.core.rows.row import Adjustments, Row, RowBatch, batched
+from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.core.task.task import Task
 from recordgen.formats.csv_records import (
@@ -21,7 +21,7 @@ from recordgen.formats.csv_records import (
     read_blocks,
     records_of,
 )
-from recordgen.formats.format import CsvParser
+from recordgen.formats.format import CsvParser, Rows
 from recordgen.formats.header import Given
 from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
 from recordgen.tables.columns import Table
@@ -35,7 +35,7 @@ class TableParser(CsvParser):
     @classmethod
     def parse_lines(
         cls, lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
-    ) -> Iterator[RowBatch | Reject]:
+    ) -> Rows:
         """Yield the lines that have a field for every column of the task, and rejects of others."""
         if not isinstance(task, Tabular):
             raise TypeError(f"{task.name} has no table")
@@ -92,9 +92,9 @@ def without_headers(
         is_top = False
 
 
-def lines_of(items: Iterable[Item], source: str, table: Table) -> Iterator[RowBatch | Reject]:
+def lines_of(items: Iterable[Item], source: str, table: Table) -> Rows:
     """Yield the records that have a field for every column, and a reject for each other one."""
-    return batched(_Parser(source, table).parse(items))
+    return _Parser(source, table).parse(items)
 
 
 class _Parser:
@@ -107,7 +107,7 @@ class _Parser:
         self._split_at = None if table.split is None else names.index(table.split)
         self._group_at = None if table.group is None else names.index(table.group)
 
-    def parse(self, items: Iterable[Item]) -> Iterator[Row | RowBatch | Reject]:
+    def parse(self, items: Iterable[Item]) -> Rows:
         for item in items:
             if isinstance(item, Plain) and (batch := self._batch(item)) is not None:
                 yield batch

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordgen.core.records.number_texts import is_marker
-from recordgen.core.rows.row import RowBatch
+from recordgen.core.rows.row import batched
 from recordgen.errors import UsageError
 from recordgen.formats.column_stats import MAX_CLASSES, column_stats
 from recordgen.formats.csv_records import TOO_LONG, Record
 from recordgen.formats.dataframe import SOURCE, as_before_gaps, frame_cells, single_text
+from recordgen.formats.format import Rows
 from recordgen.formats.table_columns import schema_types, table_layout
 from recordgen.formats.table_csv import lines_of
 from recordgen.formats.table_header import check_header
@@ -56,7 +57,7 @@ def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
     """Return the rows of a frame, and its columns. Raises: as :func:`frame_table`."""
     table = frame_table(frame, options)
     decided = replace(options, table=table.to_json())
-    return OpenFrame(decided, frame_lines(frame, table), columns_of_table(table))
+    return OpenFrame(decided, batched(frame_lines(frame, table)), columns_of_table(table))
 
 
 def wrong_role(roles: Iterable[str]) -> str:
@@ -73,7 +74,7 @@ def wrong_role(roles: Iterable[str]) -> str:
 OWN_COLUMNS = OwnColumns(table_layout, open_frame, wrong_role)
 
 
-def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[RowBatch | Reject]:
+def frame_lines(frame: pd.DataFrame, table: Table) -> Rows:
     """Yield the rows of a frame as lines of CSV, and a reject for each row that cannot be one."""
     return lines_of(_records(frame, table.target if table.has_labels else None), SOURCE, table)
 

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from recordgen.core.rows.row import Row, RowBatch
+from recordgen.core.rows.row import ReadItem
 from recordgen.options import ConvertOptions
-from recordgen.rejects import Finding, Reject
 from recordgen.tables.columns import Column, Table
 
 
@@ -39,7 +38,7 @@ class OpenFrame(NamedTuple):
     """
 
     options: ConvertOptions
-    rows: Iterable[Row | RowBatch | Reject | Finding]
+    rows: Iterable[ReadItem]
     columns: Sequence[tuple[str, str]] | None = None
 
 

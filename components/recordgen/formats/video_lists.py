@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from recordgen import storage
-from recordgen.core.rows.row import Adjustments, Row, one_by_one
+from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.errors import (
     FileTooLargeError,
@@ -27,6 +27,7 @@ from recordgen.errors import (
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.field_kinds import LIST_SUFFIX, is_list
+from recordgen.formats.format import Rows
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import bounded_lines, open_lines
@@ -57,7 +58,7 @@ class VideoParser(LineParser):
         parsed = super().parse_lines(
             lines, source=source, task=task, adjusted=adjusted, given=given
         )
-        for item in one_by_one(parsed):
+        for item in _rows(parsed):
             if isinstance(item, Reject) or not is_list(item.uri):
                 yield item
             elif item.annotation is not None:
@@ -99,7 +100,7 @@ class VideoParser(LineParser):
             parsed = super().parse_lines(
                 lines, source=path, task=task, adjusted=adjusted, given=given
             )
-            for item in one_by_one(parsed):
+            for item in _rows(parsed):
                 if isinstance(item, Row) and is_list(item.uri):
                     message = (
                         f"expected {task.expected}, but the path names another list; name it in "
@@ -130,6 +131,11 @@ def _first_and_lists(records: Iterable[Record | Reject]) -> Iterator[Record]:
         if isinstance(record, Record) and (is_first or LIST_SUFFIX in record.text.lower()):
             is_first = False
             yield record
+
+
+def _rows(items: Rows) -> Iterator[Row | Reject]:
+    for item in items:
+        yield from item.rows if isinstance(item, RowBatch) else [item]
 
 
 def _list_bytes(path: str, row: Row, access: Access) -> int:

@@ -8,11 +8,11 @@ from recordgen.core.rows.planned import Group, PlacedRow
 from recordgen.core.rows.row import Row
 from recordgen.errors import UsageError
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions, make_options
 from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification
 from tests.planned import chosen, resolved
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.outside
 
@@ -99,7 +99,7 @@ def test_a_label_is_no_split(tmp_path):
     image.touch()
     options = ConvertOptions(task="image_classification", format="folder")
     for root, split in ((tmp_path, "eval"), (tmp_path / "DEV", None)):
-        [row] = RowReader(options).read(ImportFile(f"{root}/"))
+        [row] = read_rows(options, ImportFile(f"{root}/"))
         assert isinstance(row, Row)
         assert (row.split, row.annotation) == (split, "cat")
 

@@ -13,11 +13,11 @@ from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.row_reader import RowReader
 from recordgen.formats.text_csv import TextParser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification, task_for
+from tests.rows import read_rows
 
 IMAGE, TEXT = ImageClassification(), TextClassification()
 OPTIONS = {"adjusted": Adjustments(), "source": "f"}
@@ -63,7 +63,7 @@ def of_table(word, folder):
     path.write_text(f"fold,n\ntrain,1\n{word},2\n")
     options = ConvertOptions(task="tabular", columns="split=fold")
     file = ImportFile(str(path))
-    rows = list(RowReader(detect([file], options).options).read(file))
+    rows = read_rows(detect([file], options).options, file)
     [row] = [row for row in rows if row.line == 3]
     return row
 
@@ -72,7 +72,7 @@ def of_folder(word, folder):
     (folder / word / "cat").mkdir(parents=True)
     (folder / word / "cat/a.jpg").touch()
     options = ConvertOptions(task="image_classification", format="folder")
-    [row] = RowReader(options).read(ImportFile(f"{folder}/"))
+    [row] = read_rows(options, ImportFile(f"{folder}/"))
     return row
 
 

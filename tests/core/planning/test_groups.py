@@ -135,7 +135,7 @@ def groups_read(source, **options):
         items = [item for part in found.rows for item in part if isinstance(item, RowBatch)]
     else:
         reader = RowReader(decided)
-        items = [i for f in found.files for i in reader.read_batches(f) if isinstance(i, RowBatch)]
+        items = [i for f in found.files for i in reader.read(f) if isinstance(i, RowBatch)]
     return [group for _, group in sorted((r.line, r.group) for item in items for r in item.rows)]
 
 

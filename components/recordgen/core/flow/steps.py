@@ -9,7 +9,7 @@ from itertools import chain, count, islice
 from typing import Any, TypeAlias
 
 from recordgen import storage
-from recordgen.core.conversion import Conversion, PayloadStore, ReadItem, RowReader
+from recordgen.core.conversion import Conversion, PayloadStore, RowReader
 from recordgen.core.dataset.manifest import RowCounts
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.flow.runner import Count, Step
@@ -38,7 +38,7 @@ from recordgen.core.rows.columns import (
     unpacked,
 )
 from recordgen.core.rows.planned import KnownRow, PlacedRow
-from recordgen.core.rows.row import BATCH_ROWS, Row, RowBatch, batched
+from recordgen.core.rows.row import BATCH_ROWS, ReadItem, Row, RowBatch, batched
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
 from recordgen.core.settings import Splits

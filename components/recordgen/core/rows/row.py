@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from recordgen.rejects import Finding, OddLine, Reject
 
 _Other = TypeVar("_Other", bound="Reject | Finding")
 
 #: Most rows in a batch.
-BATCH_ROWS = 2000
+BATCH_ROWS = 1000
 
 #: Assumed size of a row that is not read from an import file.
 ROW_BYTES = 100
@@ -40,10 +40,6 @@ class Row(NamedTuple):
     annotation: str | None
     group: str | None = None
     addresses: str | None = None
-
-    def with_split(self, split: str) -> Row:
-        """Return the row with a split if it names none."""
-        return self._replace(split=self.split or split)
 
 
 class RowBatch(NamedTuple):
@@ -74,33 +70,15 @@ class RowBatch(NamedTuple):
         more = (repeat(None) if column is None else column for column in (groups, addresses))
         return map(Row._make, zip(repeat(source), *columns, *more))
 
-    def with_split(self, split: str) -> RowBatch:
+    def with_split(self, split: str | None) -> RowBatch:
         """Return the rows with a split for those that name none."""
+        if split is None:
+            return self
         return self._replace(splits=[named or split for named in self.splits])
 
 
-def batched(items: Iterable[Row | RowBatch | _Other]) -> Iterator[RowBatch | _Other]:
-    """Yield consecutive rows in batches of up to :data:`BATCH_ROWS`, and other items unchanged."""
-    rows: list[Row] = []
-    for item in items:
-        if not isinstance(item, Row):
-            yield item
-            continue
-        if rows and (len(rows) == BATCH_ROWS or rows[0].source != item.source):
-            yield RowBatch.of(rows)
-            rows = []
-        rows.append(item)
-    if rows:
-        yield RowBatch.of(rows)
-
-
-def one_by_one(items: Iterable[Row | RowBatch | _Other]) -> Iterator[Row | _Other]:
-    """Yield the rows of batches one by one, and other items unchanged."""
-    for item in items:
-        if isinstance(item, RowBatch):
-            yield from item.rows
-        else:
-            yield item
+#: What reading an import file yields.
+ReadItem: TypeAlias = "RowBatch | Reject | Finding"
 
 
 class Adjustments:
@@ -125,26 +103,43 @@ class Adjustments:
         found, self._odd_lines = self._odd_lines, []
         return found
 
-    def taken_for(self, row: Row | RowBatch | Reject) -> list[Finding]:
-        """Return the changes since the last row as findings about this row; none for a reject."""
+    def taken_for(self, row: Row) -> list[Finding]:
+        """Return the changes since the last row as findings about this row."""
         notes, self._notes = self._notes, []
-        if not isinstance(row, Row):  # the rows of a batch were not changed
-            return []
         return [Finding(row.source, row.line, row.uri, code, message) for code, message in notes]
 
+    def forget(self) -> None:
+        """Forget the changes since the last row: the line became a reject."""
+        self._notes = []
 
-def with_findings(
-    rows: Iterable[Row | RowBatch | Reject], adjusted: Adjustments
-) -> Iterator[Row | RowBatch | Reject | Finding]:
-    """Yield rows, each followed by the findings about its changes, and odd lines.
 
-    ``rows`` must be lazy: making a row adds its changes to ``adjusted``.
+def batched(
+    items: Iterable[Row | RowBatch | _Other], adjusted: Adjustments | None = None
+) -> Iterator[RowBatch | _Other | Finding]:
+    """Yield consecutive rows in batches of up to :data:`BATCH_ROWS`, and other items unchanged.
+
+    Findings about changes in rows, and odd lines, come before the batch of their row.
+
+    Args:
+        items: lazy: making an item adds its changes to ``adjusted``.
+        adjusted: the changes of single rows; the rows of a batch were not changed.
     """
-    for row in rows:
-        yield row
-        yield from adjusted.taken_for(row)
+    rows: list[Row] = []
+    adjusted = adjusted or Adjustments()
+    for item in items:
+        if not isinstance(item, Row):
+            adjusted.forget()
+            yield item
+        else:
+            if rows and (len(rows) == BATCH_ROWS or rows[0].source != item.source):
+                yield RowBatch.of(rows)
+                rows = []
+            rows.append(item)
+            yield from adjusted.taken_for(item)
         yield from adjusted.taken_lines()
     yield from adjusted.taken_lines()
+    if rows:
+        yield RowBatch.of(rows)
 
 
 _CONTENT = "sha256://"
