@@ -56,26 +56,6 @@ def in_tar(file, mode):
 COCO_RESULTS = [{"image_id": 42, "category_id": 18, "bbox": [10, 20, 30, 40], "score": 0.9}]
 # In some datasets, thousands of categories precede the images, on one line of many megabytes.
 RECTANGLE = {"x": 1.5, "y": 2.5, "width": 30, "height": 40, "rotation": 0}
-LABEL_STUDIO = [
-    {
-        "id": 1,
-        "annotations": [
-            {
-                "id": 7,
-                "completed_by": 1,
-                "result": [
-                    {
-                        "type": "rectanglelabels",
-                        "value": {**RECTANGLE, "rectanglelabels": ["cat"]},
-                        "from_name": "label",
-                        "to_name": "image",
-                    }
-                ],
-            }
-        ],
-        "data": {"image": "/data/upload/1/a.jpg"},
-    }
-]
 LABEL_STUDIO_MIN = [
     {
         "image": "/data/upload/1/a.jpg",
@@ -121,27 +101,6 @@ VOTT_PROJECT = {
     "videoSettings": {"frameExtractionRate": 15},
     "assets": {"0af": {k: VOTT_ASSET[k] for k in ("asset", "regions")}},
 }
-VIA_FILE = {
-    "a.jpg1024": {
-        "filename": "a.jpg",
-        "size": 1024,
-        "regions": [{"shape_attributes": {"name": "rect", "x": 1, "y": 2}}],
-        "file_attributes": {},
-    }
-}
-VIA_CSV = (
-    b"#filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,"
-    b'region_attributes\na.jpg,1024,"{}",1,0,"{""name"":""rect"",""x"":1}","{}"\n'
-)
-OPEN_IMAGES = (
-    b"ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsTruncated,IsGroupOf,"
-    b"IsDepiction,IsInside\n000002b66c9c498e,xclick,/m/01g317,1,0.0125,0.1953,0.1484,0.5875,0,1,0,"
-    b"0,0\n"
-)
-OPEN_IMAGES_LABELS = (
-    b"ImageID,Source,LabelName,Confidence\n000026e7ee790996,verification,/m/04hgtk,0\n"
-    b"000026e7ee790996,verification,/m/07j7r,1\n"
-)
 TFRECORDS = b"".join(b"".join(RECORDS.frame([b"an example"])) for _ in range(3))
 
 # file, content, name of the format, words of the remedy
@@ -154,17 +113,12 @@ FILES = [
         "results of a model in COCO's format",
         "pass the document",
     ),
-    ("a.json", as_json(LABEL_STUDIO), "a Label Studio export", "percent"),
-    ("a.json", as_json(LABEL_STUDIO_MIN, indent=1), "a Label Studio export", "percent"),
-    ("a.csv", LABEL_STUDIO_CSV, "a Label Studio export", "image_uri,label"),
+    ("a.json", as_json(LABEL_STUDIO_MIN, indent=1), "a Label Studio export", "export it as JSON"),
+    ("a.csv", LABEL_STUDIO_CSV, "a Label Studio export", "export it as JSON"),
     ("a.ndjson", as_json(LABELBOX) + b"\n", "a Labelbox export", "xmax left + width"),
     ("a.json", as_json(LABELBOX_V1), "a Labelbox export", "xmax left + width"),
     ("0af-asset.json", as_json(VOTT_ASSET), "a VoTT export", "boundingBox"),
     ("pets-export.json", as_json(VOTT_PROJECT, indent=4), "a VoTT export", "boundingBox"),
-    ("via.json", as_json(VIA_FILE), "a VGG Image Annotator project", BOXES),
-    ("via.csv", VIA_CSV, "a VGG Image Annotator project", BOXES),
-    ("boxes.csv", OPEN_IMAGES, "Open Images annotations", "ImageID and .jpg"),
-    ("labels.csv", OPEN_IMAGES_LABELS, "Open Images annotations", "class-descriptions"),
     ("a-00000-of-00001", TFRECORDS, "a TFRecord file", "recordgen.train_dataset"),
     ("a.tfrecord.gz", gzip.compress(TFRECORDS), "a TFRecord file", "recordgen.read"),
     ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip", "unpack it"),

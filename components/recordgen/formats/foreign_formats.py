@@ -1,7 +1,7 @@
 """Formats of other tools that Recordgen does not read: how to make an import file from them.
 
     JPEGImages/1.jpg                   →  Pascal VOC without its XML: pass all of it
-    ImageID,Source,LabelName,XMin,…    →  Open Images: write a CSV of boxes …
+    {"data_row": {"id": "ck1"}, …}     →  Labelbox: write a CSV …
     @relation iris                     →  ARFF: …
 
 A file is recognised by its first bytes, a folder by its listing, a CSV by its header. This module
@@ -93,10 +93,9 @@ EXCEL = ForeignFormat(
 # The first match wins.
 _FORMATS: Sequence[ForeignFormat] = (
     ForeignFormat(
-        "a Label Studio export",
-        f"write a CSV with the header image_uri,label and a line for each choice; for rectangles, "
-        f"{_SHARES}: x, y, width and height are percent of the image, so xmax is (x + width) / 100",
-        keys=["annotations.result", "completions.result", "annotation_id&annotator"],
+        "a Label Studio export as JSON-MIN or CSV",
+        "export it as JSON",
+        keys=["annotation_id&annotator"],
         columns=["annotation_id", "annotator"],
     ),
     ForeignFormat(
@@ -132,19 +131,6 @@ _FORMATS: Sequence[ForeignFormat] = (
         "write the tokens of a sentence on one line of a file sentences.txt, and their tags on the "
         "same line of labels.txt",
         begins=[b"# sent_id =", b"# text =", b"# newdoc", b"# global.columns ="],
-    ),
-    ForeignFormat(
-        "a VGG Image Annotator project",
-        f"{_BOXES} and a line for each region, in pixels: xmin is x of its shape attributes, xmax "
-        f"x + width; the project does not contain the width and height of images",
-        keys=["_via_settings", "_via_img_metadata", "*.file_attributes&*.regions"],
-        columns=["region_shape_attributes"],
-    ),
-    ForeignFormat(
-        "Open Images annotations",
-        f"{_SHARES}: the path is the folder, ImageID and .jpg, the label is the name that "
-        f"class-descriptions has for LabelName; XMin to YMax are already shares",
-        columns=["imageid", "labelname"],
     ),
     ForeignFormat("a Parquet file", _FRAME, begins=[b"PAR1\x15"], files=r"\.parquet$"),
     ForeignFormat(

@@ -167,6 +167,11 @@ class Listing:
             self._heads[name] = head
         return self._heads[name]
 
+    def known(self, name: str) -> bytes | None:
+        """Return the whole content of a file if its head was read and is all of it, or None."""
+        head = self._heads.get(name)
+        return head if head is not None and len(head) < HEAD_BYTES else None
+
     def parsed(self, name: str, parse: Callable[[Listing, str], Any]) -> Any:
         """Return what ``parse`` makes of a file; the first one is kept for the preview."""
         if name in self._parsed:

@@ -5,11 +5,13 @@ Each file is opened once, and each folder listed once, before the conversion rea
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 
 from recordgen.formats.import_file import ImportFile, Lines
-from recordgen.formats.lines import open_lines
+from recordgen.formats.lines import bounded_lines, open_lines
 from recordgen.formats.listing import Listing
 from recordgen.storage.access import Access
 
@@ -30,11 +32,22 @@ class Samples:
     def lines(self, path: str) -> Lines:
         """Return the first lines of a file. Raises: as :func:`open_lines`."""
         if path not in self._lines:
-            with open_lines(path) as lines:
+            with self._open(path) as lines:
                 self._lines[path] = tuple(_first(lines))
                 if next(lines, None) is None:
                     self._whole.add(path)
         return self._lines[path]
+
+    @contextmanager
+    def _open(self, path: str) -> Iterator[Iterator[bytes]]:
+        """Open a file as :func:`open_lines`, unless a format has read all of it."""
+        listing = self._listings.get(Listing.of(path).root)
+        known = None if listing is None else listing.known(path.removeprefix(listing.root))
+        if known is None:
+            with open_lines(path) as lines:
+                yield lines
+        else:
+            yield bounded_lines(io.BytesIO(known), path)
 
     def listing(self, path: str, access: Access | None = None) -> Listing:
         """Return the listing of a folder, or of a file and its folder; see :class:`Listing`."""

@@ -1,0 +1,206 @@
+"""Open Images: CSV files of boxes, or of labels of whole images.
+
+    train-annotations-bbox.csv  ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,…,IsGroupOf
+                                0001,xclick,/m/0bt9lr,1,0.1,0.4,0.2,0.6,…,0
+    class-descriptions-boxable.csv  /m/0bt9lr,Dog
+    train/0001.jpg
+
+becomes the picture ``train/0001.jpg`` of split train with a dog from (0.1, 0.2) to (0.4, 0.6), in
+shares of the image. Rules: "Open Images V7 description", data formats. An image is used if it is
+there: few have all 1.9 million.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import ClassVar, NamedTuple
+
+from recordgen.core.rows.picture import Marked, Picture
+from recordgen.errors import SourceError
+from recordgen.formats.coco_document import BOXES_CROWD
+from recordgen.formats.format import Evidence
+from recordgen.formats.listing import Listing
+from recordgen.formats.pictures import Note, PictureFormat, Problem
+from recordgen.formats.split_names import split_in_path
+from recordgen.rejects import RejectCode
+from recordgen.tasks import ImageMultiLabel, ObjectDetection
+
+_IMAGE, _LABEL, _CONFIDENCE, _GROUP = "imageid", "labelname", "confidence", "isgroupof"
+_SIDES = ("xmin", "ymin", "xmax", "ymax")
+_OF_LABELS = frozenset({_IMAGE, _LABEL, _CONFIDENCE})
+_OF_BOXES = frozenset({_IMAGE, _LABEL, *_SIDES})
+_DESCRIPTIONS = "class-descriptions"
+# Codes of classes; other names need no description.
+_CODES = ("/m/", "/g/", "/t/")
+_MAX_DESCRIPTIONS = 16 << 20
+
+
+class OpenImages(PictureFormat):
+    """Open Images' ``…-annotations-bbox.csv`` or ``…-imagelabels.csv``."""
+
+    name = "open_images"
+    tasks: ClassVar = (ObjectDetection.name, ImageMultiLabel.name)
+    has_lines = True
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        headers = {name: _header(listing, name) for name in listing.candidates(".csv")}
+        boxes = [name for name, header in headers.items() if _OF_BOXES.issubset(header)]
+        # Labels often lie beside the boxes.
+        labels = [name for name, header in headers.items() if _OF_LABELS.issubset(header)]
+        found = boxes or labels
+        if not found:
+            return None
+        what = "boxes" if boxes else "labels"
+        return Evidence(f"{found[0]} has Open Images' {what}", self.tasks[0 if boxes else 1], found)
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        where = f"{listing.root}{document}"
+        names = _names(listing, document)
+        folders = _folders(document)
+        split = split_in_path(where)
+        used = missing = 0
+        unnamed: dict[str, None] = {}
+        for image, group in groupby(_lines(listing, document), key=lambda line: line.image):
+            lines = list(group)
+            found = _image(listing, image, folders)
+            if found is None:
+                missing += 1
+                continue
+            used += 1
+            if isinstance(found, Problem):
+                yield found._replace(line=lines[0].number)
+                continue
+            unnamed.update((line.label, None) for line in lines if _is_unnamed(line.label, names))
+            yield _picture(found, split, lines, names)
+        if not used:
+            raise SourceError(
+                f"{where}: none of its {missing:,} images is in {listing.root}; expected files "
+                f"such as IMAGEID.jpg beside it or in a folder of the split"
+            )
+        if missing:
+            yield Note(0, f"{missing:,} images are not in this folder, and were skipped")
+        if unnamed:
+            yield Note(
+                0,
+                f"{len(unnamed):,} classes have no name, such as {next(iter(unnamed))}; add "
+                f"{_DESCRIPTIONS}.csv to the folder",
+            )
+
+
+class _Line(NamedTuple):
+    number: int
+    image: str
+    label: str
+    confidence: str
+    corners: Sequence[str]
+    is_group: bool
+
+
+def _header(listing: Listing, name: str) -> Sequence[str]:
+    first = listing.head(name).partition(b"\n")[0].decode("utf-8-sig", "replace")
+    return [field.strip().lower() for field in first.split(",")]
+
+
+def _lines(listing: Listing, name: str) -> Iterator[_Line]:
+    """Yield the lines below the header. Raises: SourceError: one is no CSV."""
+    header = _header(listing, name)
+    at = {column: header.index(column) for column in header}
+    corners = [at[side] for side in _SIDES] if _OF_BOXES.issubset(at) else []
+    image, label = at[_IMAGE], at[_LABEL]
+    confidence, group = at.get(_CONFIDENCE), at.get(_GROUP)
+    with listing.open(name) as file:
+        reader = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""))
+        try:
+            next(reader, None)
+            for fields in reader:
+                if not any(fields):
+                    continue
+                if len(fields) != len(header):
+                    raise SourceError(
+                        f"{listing.root}{name}:{reader.line_num}: expected {len(header)} fields "
+                        f"(got {len(fields)})"
+                    )
+                yield _Line(
+                    reader.line_num,
+                    fields[image].strip(),
+                    fields[label].strip(),
+                    "1" if confidence is None else fields[confidence],
+                    [fields[side] for side in corners],
+                    group is not None and fields[group].strip() == "1",
+                )
+        except csv.Error as exc:
+            raise SourceError(f"{listing.root}{name}:{reader.line_num}: {exc}") from exc
+
+
+def _names(listing: Listing, document: str) -> Mapping[str, str]:
+    """Return the names of classes by their codes, from the descriptions beside a document."""
+    found: dict[str, str] = {}
+    folder = posixpath.dirname(document)
+    files = [name for name in listing.others if _DESCRIPTIONS in posixpath.basename(name)]
+    # The nearest file wins, then the one of boxes.
+    for name in sorted(files, key=lambda name: (posixpath.dirname(name) != folder, name)):
+        with listing.open(name) as file:
+            text = file.read(_MAX_DESCRIPTIONS).decode("utf-8-sig", "replace")
+        for fields in csv.reader(io.StringIO(text, newline="")):
+            if len(fields) >= 2:
+                found.setdefault(fields[0].strip(), fields[1].strip())
+    return found
+
+
+def _is_unnamed(label: str, names: Mapping[str, str]) -> bool:
+    return label.startswith(_CODES) and label not in names
+
+
+def _folders(document: str) -> Sequence[str]:
+    """Return the folders in which the images of a document may be, the likeliest first."""
+    folder, name = posixpath.split(document)
+    above = posixpath.dirname(folder)
+    split = next((word for word in ("train", "validation", "test") if word in name), "")
+    beside = (split, f"{split}/data", f"images/{split}", f"data/{split}", "", "images", "data")
+    return [
+        posixpath.normpath(posixpath.join(place, each))
+        for place in dict.fromkeys((folder, above))
+        for each in beside
+    ]
+
+
+def _image(listing: Listing, image: str, folders: Sequence[str]) -> str | Problem | None:
+    """Return the file of an image; None if there is none, or the problem of several."""
+    name = image if image in listing.by_base else f"{image}.jpg"
+    found = listing.image_at(name, *folders)
+    if not found:
+        return None
+    if isinstance(found, str):
+        return found
+    message = f"{name} may be {' and '.join(found[:2])}; leave one of them"
+    return Problem(0, message, name, RejectCode.AMBIGUOUS_PATH)
+
+
+def _picture(
+    image: str, split: str | None, lines: Sequence[_Line], names: Mapping[str, str]
+) -> Picture | Problem:
+    number = lines[0].number
+    labels, objects, groups = [], [], 0
+    for line in lines:
+        label = names.get(line.label, line.label)
+        try:
+            if float(line.confidence) == 0:
+                continue  # verified: the image does not show this class
+            corners = [float(text) for text in line.corners]
+        except ValueError:
+            shown = ",".join((line.confidence, *line.corners))
+            return Problem(line.number, f"expected numbers (got {shown:.80})", image)
+        if line.is_group:
+            groups += 1
+        elif corners:
+            xmin, ymin, xmax, ymax = corners
+            objects.append(Marked(label, (xmin, ymin, xmax, ymax)))
+        else:
+            labels.append(label)
+    message = f"{groups} boxes around groups of objects (IsGroupOf) were dropped"
+    notes = [(BOXES_CROWD, message)] if groups else []
+    return Picture(number, image, split, None, objects, labels, notes)

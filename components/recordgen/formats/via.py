@@ -1,0 +1,199 @@
+"""VGG Image Annotator: a project or its export as JSON or CSV, with regions in pixels.
+
+    {"a.jpg1024": {"filename": "a.jpg", "size": 1024, "file_attributes": {}, "regions": [
+       {"shape_attributes": {"name": "rect", "x": 10, "y": 20, "width": 30, "height": 40},
+        "region_attributes": {"class": "dog"}}]}}
+
+becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog. The class is the only
+attribute of regions, or the one named like a label. Rules: VIA's "File formats", versions 1 and 2.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, ClassVar, NamedTuple
+
+from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
+from recordgen.errors import SourceError
+from recordgen.formats.format import Evidence
+from recordgen.formats.json_items import key_paths, top_items
+from recordgen.formats.listing import Listing
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
+from recordgen.formats.shapes import around, around_ellipse, shape_notes
+from recordgen.formats.split_names import split_in_path
+from recordgen.tables.roles import LABEL_COLUMNS
+from recordgen.tasks import ObjectDetection
+
+_PROJECT = "_via_img_metadata"
+_SHAPE, _ATTRIBUTES = "region_shape_attributes", "region_attributes"
+_OTHERS = ("point", "polyline")
+
+
+class Via(PictureFormat):
+    """VGG Image Annotator's regions."""
+
+    name = "via"
+    tasks: ClassVar = (ObjectDetection.name,)
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        found = [
+            name
+            for name in listing.candidates(".json", ".csv")
+            if (_is_csv if name.lower().endswith(".csv") else _is_json)(listing.head(name))
+        ]
+        if not found:
+            return None
+        return Evidence(f"{found[0]} has the regions of VGG Image Annotator", self.tasks[0], found)
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        where = f"{listing.root}{document}"
+        read = _csv_images if document.lower().endswith(".csv") else _json_images
+        try:
+            images = list(read(listing, document))
+        except (ValueError, csv.Error) as exc:
+            raise SourceError(
+                f"{where}: this is no whole export of VGG Image Annotator: {exc}"
+            ) from exc
+        attribute = _attribute(where, images)
+        split = split_in_path(where)
+        for number, image in enumerate(images, start=1):
+            yield _picture(listing, posixpath.dirname(document), number, image, attribute, split)
+
+
+class _Image(NamedTuple):
+    name: str
+    #: pairs of a shape and of the attributes of its region
+    regions: Sequence[tuple[Any, Any]]
+
+
+def _is_json(head: bytes) -> bool:
+    if b'"regions"' not in head and b'"_via_settings"' not in head:
+        return False
+    keys = key_paths(head.decode("utf-8", "replace"))
+    are_images = (
+        {f"{key.removesuffix('.regions')}.filename"} <= keys
+        for key in keys
+        if key.endswith(".regions")
+    )
+    return "_via_settings" in keys or any(are_images)
+
+
+def _is_csv(head: bytes) -> bool:
+    return _SHAPE.encode() in head.partition(b"\n")[0]
+
+
+def _json_images(listing: Listing, name: str) -> Iterator[_Image]:
+    """Yield the images of a project, or of an export. Raises: ValueError."""
+    with listing.open(name) as file:
+        for key, value in top_items(file):
+            found = value if isinstance(value, dict) else {}
+            items = found.values() if key == _PROJECT else [found]
+            yield from (_image(item) for item in items if "filename" in item)
+
+
+def _image(item: Mapping[str, Any]) -> _Image:
+    regions = item.get("regions") or ()
+    regions = regions.values() if isinstance(regions, dict) else regions  # version 1
+    found = [region if isinstance(region, dict) else {} for region in regions]
+    pairs = [(each.get("shape_attributes"), each.get(_ATTRIBUTES)) for each in found]
+    return _Image(str(item["filename"]), pairs)
+
+
+def _csv_images(listing: Listing, name: str) -> Iterator[_Image]:
+    """Yield the images of a CSV, whose lines are regions. Raises: ValueError, csv.Error."""
+    with listing.open(name) as file:
+        text = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
+        lines = csv.DictReader(text)
+        lines.fieldnames = [field.lstrip("#") for field in lines.fieldnames or ()]
+        for image, group in groupby(lines, key=lambda line: line["filename"]):
+            pairs = [(json.loads(line[_SHAPE]), json.loads(line[_ATTRIBUTES])) for line in group]
+            yield _Image(image, [pair for pair in pairs if pair[0]])  # {}: no region
+
+
+def _attribute(where: str, images: Sequence[_Image]) -> str:
+    """Return the attribute that names the class of regions. Raises: SourceError."""
+    regions = [attributes for image in images for _, attributes in image.regions]
+    found = dict.fromkeys(name for each in regions if isinstance(each, dict) for name in each)
+    named = [name for name in found if name.strip().lower() in LABEL_COLUMNS]
+    likely = named if len(found) > 1 else list(found)
+    if len(likely) == 1 or not regions:
+        return likely[0] if likely else ""
+    have = f"regions have the attributes {', '.join(found)}" if found else "no region has any"
+    raise SourceError(
+        f"{where}: {have}, and one must name the class of each region; name it class in VGG Image "
+        f"Annotator, and export again"
+    )
+
+
+def _picture(
+    listing: Listing, folder: str, number: int, image: _Image, attribute: str, split: str | None
+) -> Picture | Problem:
+    found = image_or_problem(listing, image.name, folder, "images", line=number)
+    if isinstance(found, Problem):
+        return found
+    kinds = [shape.get("name") if isinstance(shape, dict) else "" for shape, _ in image.regions]
+    dropped = [str(kind) for kind in kinds if kind in _OTHERS]
+    rotated = 0
+    objects = []
+    try:
+        for (shape, attributes), kind in zip(image.regions, kinds, strict=True):
+            if kind not in _OTHERS:
+                objects.append(Marked(_label(attributes, attribute), _box(shape)))
+                rotated += bool(shape.get("theta"))
+    except ValueError as exc:
+        return Problem(number, str(exc), found)
+    size = size_in_file(listing, found)
+    if size is None and objects:
+        message = "the size of the image cannot be read, and boxes are in pixels"
+        return Problem(number, message, found)
+    return Picture(number, found, split, size, objects, notes=shape_notes(dropped, rotated))
+
+
+def _label(attributes: Any, name: str) -> str:
+    """Return the class of a region. Raises: ValueError: it has none, or several.
+
+    ``{"class": "dog"}``, or of check boxes ``{"class": {"dog": true}}`` → dog
+    """
+    value = attributes.get(name) if isinstance(attributes, dict) else None
+    if isinstance(value, dict):
+        chosen = [key for key, is_chosen in value.items() if is_chosen]
+        value = chosen[0] if len(chosen) == 1 else None
+    text = "" if value is None else str(value).strip()
+    if not text:
+        raise ValueError(f"a region needs one {name} (got {attributes!r:.80})")
+    return text
+
+
+def _box(shape: Any) -> Corners:
+    """Return the box of a shape. Raises: ValueError: it has no numbers, or is unknown."""
+    found = shape if isinstance(shape, dict) else {}
+
+    def numbers(*names: str) -> Sequence[float]:
+        values = [found.get(name) for name in names]
+        if not all(map(is_number, values)):
+            raise ValueError(f"a {kind} needs {', '.join(names)} (got {shape!r:.80})")
+        return values  # type: ignore[return-value]
+
+    kind = found.get("name")
+    if kind == "rect":
+        x, y, width, height = numbers("x", "y", "width", "height")
+        return x, y, x + width, y + height
+    if kind == "circle":
+        x, y, radius = numbers("cx", "cy", "r")
+        return around_ellipse(x, y, radius, radius)
+    if kind == "ellipse":
+        x, y, across, down = numbers("cx", "cy", "rx", "ry")
+        [radians] = numbers("theta") if found.get("theta") else [0.0]
+        return around_ellipse(x, y, across, down, math.degrees(radians))
+    xs: Any = found.get("all_points_x")
+    ys: Any = found.get("all_points_y")
+    are_lists = isinstance(xs, list) and isinstance(ys, list) and len(xs) == len(ys) > 0
+    if kind == "polygon" and are_lists and all(map(is_number, [*xs, *ys])):
+        return around(zip(xs, ys, strict=True))
+    raise ValueError(f"a region is no rect, circle, ellipse or polygon (got {shape!r:.80})")

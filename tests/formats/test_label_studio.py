@@ -1,0 +1,216 @@
+"""Label Studio's JSON: percent, rotation, several annotators, addresses, and what has no box."""
+
+import json
+
+import pytest
+
+import recordgen
+from recordgen.errors import SourceError
+from tests.formats.boxes import Outcome
+
+SIZE = {"original_width": 40, "original_height": 20}
+
+
+def region(kind="rectanglelabels", labels=("cat",), *, more=None, **value):
+    """Return one result; a rectangle of (4, 5, 8, 10) in 40 × 20 pixels unless it is given."""
+    value = value or {"x": 10, "y": 25, "width": 10, "height": 25, "rotation": 0}
+    return {"type": kind, "value": {**value, kind: list(labels)}, **SIZE, **(more or {})}
+
+
+def choices(*names, question="kind", **value):
+    """Return the answer to a question."""
+    found = {**value, "choices": list(names)}
+    return {"type": "choices", "from_name": question, "value": found}
+
+
+def task(*annotations, image="a.png", **more):
+    """Return a task; an annotation is a list of results, or a whole one."""
+    whole = [each if isinstance(each, dict) else {"result": each} for each in annotations]
+    return {"data": {"image": image}, "annotations": whole, **more}
+
+
+def outcome(folder, *tasks):
+    """Convert a document of tasks beside b.png, whose box is that of :func:`region`."""
+    tasks = [*tasks, task([region()], image="b.png")]
+    (folder / "in/project.json").write_text(json.dumps(tasks))
+    return Outcome(folder / "in", folder / "out")
+
+
+BOX = [0.1, 0.25, 0.2, 0.5]
+PREDICTION = {"result": [region(labels=["owl"])], "score": 0.9}
+HALF = {"id": "r1", "value": {"x": 10, "y": 25, "width": 10, "height": 25}, **SIZE}
+HALVES = [
+    {"type": "rectangle", **HALF},
+    {"type": "labels", **HALF, "value": {**HALF["value"], "labels": ["dog"]}},
+]
+POLYGON = {"points": [[10, 25], [20, 25], [15, 50]]}
+ELLIPSE = {"x": 15, "y": 37.5, "radiusX": 5, "radiusY": 12.5, "rotation": 0}
+TURNED = {"x": 10, "y": 25, "width": 10, "height": 25, "rotation": 90}
+
+# the task, its boxes, the changes that are counted
+READ = [
+    ("percent", task([region()]), [("cat", BOX)], {}),
+    ("no size", task([region(more=dict.fromkeys(SIZE))]), [("cat", BOX)], {}),
+    ("polygon", task([region("polygonlabels", **POLYGON)]), [("cat", BOX)], {}),
+    ("ellipse", task([region("ellipselabels", **ELLIPSE)]), [("cat", BOX)], {}),
+    # 4 × 5 pixels, turned to the left around their upper left corner
+    (
+        "rotation",
+        task([region(**TURNED)]),
+        [("cat", [0.0, 0.25, 0.1, 0.45])],
+        {"boxes_rotated": 1, "boxes_clipped": 1},
+    ),
+    ("region and label", task(HALVES), [("dog", BOX)], {}),
+    ("two labels", task([region(labels=["cat", "dog"])]), [("cat", BOX), ("dog", BOX)], {}),
+    ("nothing in it", task([]), [], {}),
+    ("same", task([region()], [region()]), [("cat", BOX)], {}),
+    (
+        "differ",
+        task([region()], [region(labels=["dog"])]),
+        [("cat", BOX)],
+        {"annotators_differ": 1},
+    ),
+    (
+        "ground truth",
+        task([region()], {"result": [region(labels=["dog"])], "ground_truth": True}),
+        [("dog", BOX)],
+        {"annotators_differ": 1},
+    ),
+    (
+        "was_cancelled",
+        task({"result": [region(labels=["dog"])], "was_cancelled": True}, [region()]),
+        [("cat", BOX)],
+        {},
+    ),
+    ("predictions", task([region()], predictions=[PREDICTION]), [("cat", BOX)], {}),
+    (
+        "keypoints",
+        task([region(), region("keypointlabels", x=1, y=2)]),
+        [("cat", BOX)],
+        {"shapes_dropped": 1},
+    ),
+    ("choice of a region", task([region(), choices("small", x=10)]), [("cat", BOX)], {}),
+    ("text of a region", task([region(), {"type": "textarea", "value": {}}]), [("cat", BOX)], {}),
+    (
+        "old key",
+        {"data": {"img": "a.png"}, "completions": [{"result": [region()]}]},
+        [("cat", BOX)],
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("document", "boxes", "adjusted"), [each[1:] for each in READ], ids=[each[0] for each in READ]
+)
+def test_boxes(document, boxes, adjusted, tmp_path, make_pictures):
+    make_pictures("a.png", "b.png")
+    found = outcome(tmp_path, document)
+    assert (found.task, found.rejects) == ("object_detection", {})
+    assert found.images == {"a.png": boxes, "b.png": [("cat", BOX)]}
+    assert found.adjusted == adjusted
+
+
+# the address of an image, where it is
+ADDRESSES = [
+    ("/data/upload/1/ab12cd34-a.png", "a.png"),
+    ("/data/upload/1/ab12cd34-a.png", "upload/1/ab12cd34-a.png"),
+    ("/data/upload/1/ab12cd34-a%20b.png", "images/a b.png"),
+    ("/data/local-files/?d=photos/x/a%20b.png", "x/a b.png"),
+    ("http://localhost:8080/data/upload/1/ab12cd34-a.png", "a.png"),
+    ("photos\\a.png", "photos/a.png"),
+]
+
+
+@pytest.mark.parametrize(("address", "place"), ADDRESSES)
+def test_addresses(address, place, tmp_path, make_pictures):
+    make_pictures(place, "b.png")
+    found = outcome(tmp_path, task([region()], image=address))
+    assert found.images == {name: [("cat", BOX)] for name in sorted((place, "b.png"))}
+
+
+def test_an_address_in_a_bucket_stays():
+    """It is fetched from there."""
+    from recordgen.formats.label_studio import _image
+
+    assert _image(None, "gs://bucket/a b.png", "", 1) == "gs://bucket/a b.png"
+
+
+# the task, code of the reject
+REJECTED = [
+    (task([region(labels=[])]), "bad_annotation"),
+    (task([region(x=1, y=2, width=None, height=3)]), "bad_annotation"),
+    (task([region("polygonlabels", points=[[1, 2], [3, "x"]])]), "bad_annotation"),
+    (task([region(**TURNED, more=dict.fromkeys(SIZE))]), "bad_annotation"),
+    (task([region(more={"image_rotation": 90})]), "bad_annotation"),
+    (task([region(), region("brushlabels", format="rle", rle=[0, 1])]), "bad_annotation"),
+    (task([region()], image="/data/upload/1/ab12cd34-x.png"), "missing_file"),
+    (task([region()], image="data:image/png;base64,AAAA"), "bad_annotation"),
+    ({"data": {"one": "a.png", "two": "b.png"}, "annotations": [{"result": []}]}, "bad_annotation"),
+    ({"data": None, "annotations": [{"result": []}]}, "bad_annotation"),
+]
+
+
+@pytest.mark.parametrize(("document", "code"), REJECTED)
+def test_what_cannot_be_used_rejects_its_image(document, code, tmp_path, make_pictures):
+    make_pictures("a.png", "b.png")
+    found = outcome(tmp_path, document)
+    assert list(found.rejects.values()) == [code]
+    assert list(found.images) == ["b.png"]
+
+
+def test_tasks_without_annotations_are_skipped(tmp_path, make_pictures):
+    """Nobody has looked at them: they are no images without objects."""
+    make_pictures("a.png", "b.png")
+    found = outcome(tmp_path, task(), task({"result": [], "was_cancelled": True}), 7)
+    assert list(found.images) == ["b.png"]
+    assert len(found.skipped) == 1
+    assert "3 tasks" in found.skipped[0]
+
+
+# the answers for a.png and b.png, the task
+CHOICES = [
+    ((["cat"], ["dog"]), "image_classification"),
+    ((["cat", "dog"], ["dog"]), "image_multi_label"),
+]
+
+
+@pytest.mark.parametrize(("answers", "name"), CHOICES)
+def test_choices_are_labels(answers, name, tmp_path, make_pictures):
+    make_pictures("train/a.png", "train/b.png")
+    tasks = [
+        task([choices(*labels)], image=f"{image}.png")
+        for image, labels in zip("ab", answers, strict=True)
+    ]
+    (tmp_path / "in/train/p.json").write_text(json.dumps(tasks))
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.task == name
+    assert found.images == {"train/a.png": answers[0], "train/b.png": answers[1]}
+    assert set(found.splits.values()) == {"train"}
+
+
+def test_choices_of_two_questions_are_unclear(tmp_path, make_pictures):
+    make_pictures("a.png", "b.png")
+    tasks = [
+        task([choices("cat"), choices("sharp", question="quality")]),
+        task([choices("cat")], image="b.png"),
+    ]
+    (tmp_path / "in/p.json").write_text(json.dumps(tasks))
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.rejects == {"a.png": "bad_annotation"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps([task([{"type": "rating", "value": {"rating": 4}}])]),
+        json.dumps([task([region()])])[:-5],
+        '[{"annotations": [{"result": [{"type": "rectanglelabels"}',
+    ],
+)
+def test_documents_that_stop(text, tmp_path, make_pictures):
+    """Without labels of images, and cut off."""
+    make_pictures("a.png")
+    (tmp_path / "in/p.json").write_text(text)
+    with pytest.raises(SourceError, match=r"p\.json"):
+        recordgen.plan(str(tmp_path / "in/p.json"))

@@ -1,0 +1,164 @@
+"""VGG Image Annotator: projects, exports of two versions, CSV, shapes, and attributes."""
+
+import json
+import math
+
+import pytest
+
+import recordgen
+from recordgen.errors import SourceError
+from tests.formats.boxes import Outcome
+
+BOX = [0.1, 0.25, 0.2, 0.5]
+RECT = {"name": "rect", "x": 4, "y": 5, "width": 4, "height": 5}
+HUGE = 10**400
+
+
+def region(shape=RECT, **attributes):
+    """Return a region; it is a cat unless attributes are given."""
+    return {"shape_attributes": shape, "region_attributes": attributes or {"class": "cat"}}
+
+
+def image(name, *regions):
+    """Return an item of an export."""
+    return {"filename": name, "size": 9, "regions": list(regions), "file_attributes": {}}
+
+
+def as_export(images):
+    return json.dumps({f"{item['filename']}{item['size']}": item for item in images})
+
+
+def as_project(images):
+    settings = {"ui": {}, "project": {"name": "x"}}
+    return json.dumps(
+        {"_via_settings": settings, "_via_img_metadata": json.loads(as_export(images))}
+    )
+
+
+def as_version_1(images):
+    numbered = [
+        {**item, "regions": {str(at): each for at, each in enumerate(item["regions"])}}
+        for item in images
+    ]
+    return as_export(numbered)
+
+
+def as_csv(images, begin="#"):
+    """Return the CSV of an export, which has a line for each region, and one for no region."""
+    header = f"{begin}filename,file_size,file_attributes,region_count,region_id"
+    lines = [f"{header},region_shape_attributes,region_attributes"]
+    for item in images:
+        regions = item["regions"]
+        for at, each in enumerate(regions or [{"shape_attributes": {}, "region_attributes": {}}]):
+            texts = [json.dumps(each[key]) for key in ("shape_attributes", "region_attributes")]
+            quoted = ['"' + text.replace('"', '""') + '"' for text in texts]
+            lines.append(f'{item["filename"]},9,"{{}}",{len(regions)},{at},{",".join(quoted)}')
+    return "\n".join(lines) + "\n"
+
+
+FORMS = [
+    (as_export, "via.json"),
+    (as_project, "project.json"),
+    (as_version_1, "via.json"),
+    (as_csv, "via.csv"),
+    (lambda images: as_csv(images, ""), "via.csv"),
+]
+
+
+@pytest.mark.parametrize(("form", "name"), FORMS)
+def test_all_forms_have_the_same_boxes(form, name, tmp_path, make_pictures):
+    """An image without regions has no objects; one that is not listed is not used."""
+    make_pictures("valid/a.png", "valid/b.png", "valid/c.png")
+    images = [
+        image("a.png", region(), region({**RECT, "x": 0}, **{"class": "dog"})),
+        image("b.png"),
+    ]
+    (tmp_path / "in/valid" / name).write_text(form(images))
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.images == {
+        "valid/a.png": [("cat", BOX), ("dog", [0, 0.25, 0.1, 0.5])],
+        "valid/b.png": [],
+    }
+    assert set(found.splits.values()) == {"eval"}
+
+
+def outcome(folder, *regions):
+    """Convert a.png with regions beside b.png."""
+    text = as_export([image("a.png", *regions), image("b.png", region())])
+    (folder / "in/via.json").write_text(text)
+    return Outcome(folder / "in", folder / "out")
+
+
+POLYGON = {"name": "polygon", "all_points_x": [4, 8, 6], "all_points_y": [5, 5, 10]}
+CIRCLE = {"name": "circle", "cx": 6, "cy": 7, "r": 2}
+ELLIPSE = {"name": "ellipse", "cx": 6, "cy": 7.5, "rx": 2.5, "ry": 2}
+POINT, LINE = {"name": "point", "cx": 1, "cy": 2}, {"name": "polyline", "all_points_x": [1]}
+
+# regions, boxes, the changes that are counted
+READ = [
+    ([region(POLYGON)], [("cat", BOX)], {}),
+    ([region(CIRCLE)], [("cat", [0.1, 0.25, 0.2, 0.45])], {}),
+    ([region({**ELLIPSE, "theta": 0})], [("cat", [0.0875, 0.275, 0.2125, 0.475])], {}),
+    ([region({**ELLIPSE, "theta": math.pi / 2})], [("cat", BOX)], {"boxes_rotated": 1}),
+    ([region(), region(POINT), region(LINE)], [("cat", BOX)], {"shapes_dropped": 1}),
+    ([region(**{"class": {"cat": True, "dog": False}})], [("cat", BOX)], {}),
+    ([region(**{"class": " cat ", "colour": "red"})], [("cat", BOX)], {}),
+    ([region(**{"class": 7})], [("7", BOX)], {}),
+]
+
+
+@pytest.mark.parametrize(("regions", "boxes", "adjusted"), READ)
+def test_shapes_and_attributes(regions, boxes, adjusted, tmp_path, make_pictures):
+    make_pictures("a.png", "b.png")
+    found = outcome(tmp_path, *regions)
+    assert found.images == {"a.png": boxes, "b.png": [("cat", BOX)]}
+    assert (found.adjusted, found.rejects) == (adjusted, {})
+
+
+# a region that rejects its image
+REJECTED = [
+    region(**{"class": ""}),
+    region(**{"class": {"cat": True, "dog": True}}),
+    region(**{"colour": "red"}),
+    region({**RECT, "width": None}),
+    region({**RECT, "width": HUGE}),
+    region({**POLYGON, "all_points_x": [1]}),
+    region({"name": "cuboid"}),
+    region(None),
+]
+
+
+@pytest.mark.parametrize("bad", REJECTED)
+def test_a_region_that_cannot_be_used_rejects_its_image(bad, tmp_path, make_pictures):
+    make_pictures("a.png", "b.png")
+    found = outcome(tmp_path, region(), bad)
+    assert found.rejects == {"a.png": "bad_annotation"}
+    assert list(found.images) == ["b.png"]
+
+
+def test_an_image_that_is_not_there(tmp_path, make_pictures):
+    make_pictures("b.png")
+    assert outcome(tmp_path, region()).rejects == {"a.png": "missing_file"}
+
+
+def test_the_only_attribute_may_have_any_name(tmp_path, make_pictures):
+    make_pictures("a.png")
+    (tmp_path / "in/via.json").write_text(as_export([image("a.png", region(animal="cat"))]))
+    assert Outcome(tmp_path / "in", tmp_path / "out").images == {"a.png": [("cat", BOX)]}
+
+
+# what stops a run
+STOPS = [
+    as_export([image("a.png", {**region(), "region_attributes": {}})]),
+    as_export([image("a.png", region(animal="cat", colour="red"))]),
+    as_export([image("a.png", region())])[:-9],
+]
+
+
+@pytest.mark.parametrize("text", STOPS)
+def test_what_stops_a_run(text, tmp_path, make_pictures):
+    """No attribute, several, or a document that is cut off."""
+    make_pictures("a.png")
+    (tmp_path / "in/via.json").write_text(text)
+    with pytest.raises(SourceError, match=r"via\.json"):
+        recordgen.plan(str(tmp_path / "in"))
