@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recordgen.core.rows.details import FLAGS, IS_CROWD
 from recordgen.registry import TASKS
 
 IMAGE_ENCODED = "image/encoded"
@@ -28,6 +29,18 @@ IMAGE_OBJECT_YMIN = "image/object/bbox/ymin"
 IMAGE_OBJECT_YMAX = "image/object/bbox/ymax"
 IMAGE_OBJECT_TEXT = "image/object/class/text"
 IMAGE_OBJECT_LABEL = "image/object/class/label"
+IMAGE_OBJECT_IS_CROWD = f"image/object/{IS_CROWD}"
+IMAGE_OBJECT_AREA = "image/object/area"
+IMAGE_OBJECT_KEYPOINT_X = "image/object/keypoint/x"
+IMAGE_OBJECT_KEYPOINT_Y = "image/object/keypoint/y"
+IMAGE_OBJECT_KEYPOINT_VISIBILITY = "image/object/keypoint/visibility"
+IMAGE_OBJECT_KEYPOINT_NUM = "image/object/keypoint/num"
+IMAGE_OBJECT_POLYGON_X = "image/object/polygon/x"
+IMAGE_OBJECT_POLYGON_Y = "image/object/polygon/y"
+IMAGE_OBJECT_POLYGON_POINTS = "image/object/polygon/points"
+IMAGE_OBJECT_POLYGON_COUNT = "image/object/polygon/count"
+IMAGE_OBJECT_MASK_RUNS = "image/object/mask/runs"
+IMAGE_OBJECT_MASK_COUNT = "image/object/mask/count"
 TEXT = "text"
 TEXT_SOURCE_ID = "source_id"
 CLASS_TEXT = "class/text"
@@ -58,6 +71,9 @@ WEBP = "webp"
 
 #: The corners of boxes.
 BBOX = (IMAGE_OBJECT_XMIN, IMAGE_OBJECT_YMIN, IMAGE_OBJECT_XMAX, IMAGE_OBJECT_YMAX)
+
+#: The flags of boxes, 0 or 1.
+OBJECT_FLAGS = tuple(f"image/object/{name}" for name in FLAGS)
 
 #: The value of ``image/class/label`` and ``class/label`` for a record without a label.
 NO_LABEL = -1
@@ -166,6 +182,24 @@ OBJECT_DETECTION: Mapping[str, FeatureSpec] = {
     IMAGE_OBJECT_YMAX: FeatureSpec("float32", shape=None),
     IMAGE_OBJECT_TEXT: FeatureSpec("bytes", shape=None),
     IMAGE_OBJECT_LABEL: FeatureSpec("int64", shape=None),
+}
+
+#: What records with boxes hold only if it is known of one of their boxes; ``objects`` in
+#: ``dataset.json`` names those that any record of the dataset has. Flags, areas and counts have one
+#: value for each box, keypoints the same number for each.
+OBJECTS: Mapping[str, FeatureSpec] = {
+    **{name: FeatureSpec("int64", shape=None) for name in OBJECT_FLAGS},
+    IMAGE_OBJECT_AREA: FeatureSpec("float32", shape=None),
+    IMAGE_OBJECT_KEYPOINT_X: FeatureSpec("float32", shape=None),
+    IMAGE_OBJECT_KEYPOINT_Y: FeatureSpec("float32", shape=None),
+    IMAGE_OBJECT_KEYPOINT_VISIBILITY: FeatureSpec("int64", shape=None),
+    IMAGE_OBJECT_KEYPOINT_NUM: FeatureSpec("int64", shape=None),
+    IMAGE_OBJECT_POLYGON_X: FeatureSpec("float32", shape=None),
+    IMAGE_OBJECT_POLYGON_Y: FeatureSpec("float32", shape=None),
+    IMAGE_OBJECT_POLYGON_POINTS: FeatureSpec("int64", shape=None),
+    IMAGE_OBJECT_POLYGON_COUNT: FeatureSpec("int64", shape=None),
+    IMAGE_OBJECT_MASK_RUNS: FeatureSpec("int64", shape=None),
+    IMAGE_OBJECT_MASK_COUNT: FeatureSpec("int64", shape=None),
 }
 
 # The features of every example with a text.

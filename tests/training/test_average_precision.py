@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from recordgen.training.average_precision import BoxAccumulator, intersections_over_unions
+from recordgen.training.average_precision import (
+    CROWD,
+    BoxAccumulator,
+    intersections_over_unions,
+)
 
 HERE, THERE = (0.0, 0.0, 0.4, 0.4), (0.5, 0.5, 0.9, 0.9)
 NEARLY_HERE = (0.0, 0.0, 0.4, 0.3)  # 0.75 of it
@@ -124,10 +128,14 @@ def of_coco(images):
             "category_id": int(label),
             "bbox": [x1, y1, x2 - x1, y2 - y1],
             "area": (x2 - x1) * (y2 - y1),
-            "iscrowd": 0,
+            "iscrowd": int(is_crowd),
         }
-        for number, (image, (x1, y1, x2, y2, label)) in enumerate(
-            ((image, row) for image, (there, _) in enumerate(images) for row in there.tolist()),
+        for number, (image, (x1, y1, x2, y2, label), is_crowd) in enumerate(
+            (
+                (image, (*row[:4], CROWD - row[4] if row[4] <= CROWD else row[4]), row[4] <= CROWD)
+                for image, (there, _) in enumerate(images)
+                for row in there.tolist()
+            ),
             start=1,  # 0 means no box
         )
     ]
@@ -167,6 +175,40 @@ def test_any_boxes_and_merged_counts_agree_with_pycocotools(images, seed):
     first, second = counted(*images[1::2]), counted(*images[::2])
     first.merge(second)
     assert first.by_label() == pytest.approx(expected)
+
+
+def with_crowds(images, random):
+    """Return images of which some true boxes are around crowds."""
+    for there, seen in images:
+        is_crowd = random.random(len(there)) < 0.4
+        labels = np.where(is_crowd, CROWD - there[:, 4], there[:, 4])
+        yield np.c_[there[:, :4], labels].astype(np.float32), seen
+
+
+@settings(max_examples=50)
+@given(IMAGES.filter(has_boxes), st.integers(0, 99))
+def test_crowds_are_ignored_as_pycocotools_ignores_them(images, seed):
+    """A box in a crowd of its class is neither right nor false, unless it matches another box."""
+    random = np.random.default_rng(seed)
+    images = list(with_crowds(arrays(images, random), random))
+    # COCO has -1 for a class whose boxes are all around crowds.
+    expected = {label: value for label, value in of_coco(images).items() if value >= 0}
+    assert precisions(*images) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        ((0.4, 0.4, 0.5, 0.5), 1),  # in the crowd
+        ((0.4, 0.4, 0.52, 0.5), 1),  # most of it is
+        ((0.45, 0.4, 0.6, 0.5), 0.5),  # a third of it is
+    ],
+)
+def test_a_box_in_a_crowd_does_not_count(seen, expected):
+    crowd = np.array([(0.2, 0.2, 0.5, 0.5, CROWD)], np.float32)
+    image = np.r_[true((THERE, 0)), crowd], found((THERE, 0, 0.5), (seen, 0, 0.9))
+    assert precisions(image) == pytest.approx({0: expected})
+    assert of_coco([image]) == pytest.approx({0: expected})
 
 
 def test_a_box_that_is_found_again_is_false():

@@ -31,7 +31,7 @@ from recordgen.core.planning.plan import too_many
 from recordgen.core.runs.commit import leave_failed
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
-from recordgen.core.task.built import GAP, INEXACT, MEASURED, PSNR
+from recordgen.core.task.built import GAP, HAS, INEXACT, MEASURED, PSNR
 from recordgen.core.task.task import Task
 from recordgen.errors import (
     DataError,
@@ -40,7 +40,7 @@ from recordgen.errors import (
     RunnerError,
     TooManyRejectsError,
 )
-from recordgen.features import FeatureSpec
+from recordgen.features import IMAGE_OBJECT_KEYPOINT_X, OBJECTS, FeatureSpec
 from recordgen.formats.missing_files import missing_hint
 from recordgen.formats.source import Source
 from recordgen.rejects import Finding, Reject, place_of, to_lines
@@ -203,6 +203,7 @@ def to_dataset(
         reencoded.update(result.reencoded)
         adjusted.update(result.changes)
     features, inexact = _described(task, adjusted)
+    objects = tuple(name for name in OBJECTS if adjusted.pop(f"{HAS}{name}", 0))
     psnr = mean_psnr((adjusted.pop(MEASURED, 0), adjusted.pop(PSNR, 0) / 100))
     rejects = all_rejects(staged, results)
     rows = RowCounts(
@@ -233,6 +234,8 @@ def to_dataset(
         digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
         features=features,
         inexact=inexact,
+        objects=objects,
+        keypoints=source.keypoints if IMAGE_OBJECT_KEYPOINT_X in objects else {},
         folder=storage.folder_of(source.names[0]) if task.by_address else "",
     )
 

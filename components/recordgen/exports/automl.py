@@ -62,7 +62,7 @@ def _annotations(image: ImageExample, *, has_boxes: bool) -> Iterator[Sequence[s
         yield image.labels
         return
     for box in image.boxes:
-        xmin, ymin, xmax, ymax = map(_shortest, box[2:])
+        xmin, ymin, xmax, ymax = map(_shortest, box[2:6])
         yield box.label, xmin, ymin, "", "", xmax, ymax, "", ""
     if not image.boxes:
         yield ("",) * 9  # background

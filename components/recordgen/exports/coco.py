@@ -14,6 +14,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from recordgen.core.records.boxes import StoredBox
+from recordgen.core.rows.details import IS_CROWD, KEYPOINT, Details
 from recordgen.exports.copying import Copy
 from recordgen.exports.features import dataset_name
 from recordgen.exports.image_files import (
@@ -24,6 +25,9 @@ from recordgen.exports.image_files import (
     split_word,
 )
 from recordgen.tasks import ObjectDetection
+
+# Of a pixel, in segmentations and keypoints.
+_DECIMALS = 4
 
 
 class Coco(ImageCopyExport):
@@ -62,7 +66,9 @@ class Coco(ImageCopyExport):
 def _write_head(file: IO[bytes], copy: Copy) -> None:
     labels = copy.dataset.labels
     info = {"description": dataset_name(copy.dataset), "version": copy.dataset.digest}
-    categories = [{"id": at, "name": label} for at, label in enumerate(labels, start=1)]
+    names = copy.dataset.keypoints.get("names", ())
+    more = {"keypoints": [*names], "skeleton": []} if names else {}
+    categories = [{"id": at, "name": label, **more} for at, label in enumerate(labels, start=1)]
     head = {"info": info, "licenses": [], "categories": categories}
     lines = ",\n".join(f"{_json(name)}: {_json(value)}" for name, value in head.items())
     file.write(f'{{\n{lines},\n"images": ['.encode())
@@ -74,12 +80,31 @@ def _write_item(file: IO[bytes], item: Mapping[str, Any], *, is_first: bool) -> 
 
 def _annotation(image: ImageExample, box: StoredBox) -> Mapping[str, Any]:
     x, y, width, height = box.in_pixels(*image.size)
+    details = box.details
+    own = width * height if details.area is None else details.area
     return {
         "category_id": box.number + 1,
         "bbox": [x, y, width, height],
-        "area": round(width * height, 4),
-        "iscrowd": 0,
+        "area": round(own, 4),
+        "iscrowd": int(IS_CROWD in details.flags),
+        **_shapes(details, image.size),
     }
+
+
+def _shapes(details: Details, size: tuple[int, int]) -> Mapping[str, Any]:
+    """Return segmentation and keypoints, as far as they are known."""
+    found: dict[str, Any] = {}
+    pixels = details.divided(1 / size[0], 1 / size[1])
+    if pixels.polygons:
+        found["segmentation"] = [[round(v, _DECIMALS) for v in each] for each in pixels.polygons]
+    elif (mask := pixels.mask) is not None:
+        found["segmentation"] = {"size": [mask.height, mask.width], "counts": mask.counts}
+    if pixels.keypoints:
+        numbers = [round(value, _DECIMALS) for value in pixels.keypoints]
+        numbers[2::KEYPOINT] = map(int, numbers[2::KEYPOINT])
+        found["keypoints"] = numbers
+        found["num_keypoints"] = sum(map(bool, numbers[2::KEYPOINT]))
+    return found
 
 
 def _json(value: Any) -> str:

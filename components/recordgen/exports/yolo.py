@@ -1,16 +1,20 @@
 """YOLO: ``data.yaml``, ``images/train/rex.jpg`` and ``labels/train/rex.txt``, for each split.
 
-A line of labels is the number of the class, and center, width and height in shares of the image.
+A line of labels is the number of the class, and center, width and height in shares of the image; if
+the objects have keypoints, with those; else, if each object of an image has one polygon, the class
+and the polygon.
 The format: Ultralytics' "Object detection datasets overview".
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.core.records.boxes import StoredBox
+from recordgen.core.rows.details import KEYPOINT
 from recordgen.exports.copying import Copy
 from recordgen.exports.image_files import ImageCopyExport, ImageExample, split_word
 from recordgen.tasks import ObjectDetection
@@ -29,10 +33,11 @@ class Yolo(ImageCopyExport):
     refused_formats = ("gif",)  # Ultralytics skips them
 
     def write(self, copy: Copy) -> None:
+        keypoints = KEYPOINT * len(copy.dataset.keypoints.get("names", ()))
         for split in copy.splits:
 
             def files(image: ImageExample, folder: str = split_word(split)) -> dict[str, bytes]:
-                lines = "".join(map(_line, image.boxes))
+                lines = _lines(image.boxes, keypoints)
                 return {
                     f"images/{folder}/{image.name}": image.data,
                     f"labels/{folder}/{image.stem}.txt": lines.encode(),
@@ -43,15 +48,33 @@ class Yolo(ImageCopyExport):
         storage.write_text(copy.path("data.yaml"), _config(copy))
 
 
-def _line(box: StoredBox) -> str:
+def _lines(boxes: Sequence[StoredBox], keypoints: int) -> str:
+    """Return the lines of the boxes of one image, which are all polygons, or none is."""
+    if not keypoints and all(len(box.details.polygons) == 1 for box in boxes):
+        return "".join(f"{box.number} {_numbers(box.details.polygons[0])}\n" for box in boxes)
+    return "".join(_line(box, keypoints) for box in boxes)
+
+
+def _line(box: StoredBox, keypoints: int) -> str:
     sides = box.xmax - box.xmin, box.ymax - box.ymin
     shares = (box.xmin + sides[0] / 2, box.ymin + sides[1] / 2, *sides)
-    return f"{box.number} {' '.join(f'{share:.{_DECIMALS}f}' for share in shares)}\n"
+    points = box.details.keypoints or (0.0,) * keypoints
+    return f"{box.number} {_numbers((*shares, *points[:keypoints]))}\n"
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return " ".join(f"{value:.{_DECIMALS}f}" for value in values)
 
 
 def _config(copy: Copy) -> str:
     words = [split_word(split) for split in copy.splits]
     lines = [f"{word}: images/{word}" for word in words]
+    if known := copy.dataset.keypoints:
+        lines += [
+            f"kpt_shape: [{len(known['names'])}, {KEYPOINT}]",
+            f"flip_idx: {known['flip_idx']}",
+        ]
+        lines += [f"kpt_names: {{0: {json.dumps(known['names'], ensure_ascii=False)}}}"]
     lines += ["names:"]
     labels = copy.dataset.labels
     # JSON strings are YAML, too, and the class yes stays a text.

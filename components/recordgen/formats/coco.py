@@ -27,6 +27,7 @@ from recordgen.formats.pictures import (
     PictureFormat,
     Problem,
     image_or_problem,
+    keypoints,
     size_in_file,
 )
 from recordgen.formats.split_names import split_in_path
@@ -67,7 +68,9 @@ class Coco(PictureFormat):
         documents = [listing.parsed(name, parse_document) for name in found]
         classes = _classes(listing, found, documents)
         reason = f"{found[0]} has {len(documents[0].images):,} images and {len(classes)} categories"
-        return Evidence(reason, self.tasks[0], found, classes)
+        names = max((document.keypoints for document in documents), key=len)
+        known = keypoints(names) if names else None
+        return Evidence(reason, self.tasks[0], found, classes, keypoints=known)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         parsed: CocoDocument = listing.parsed(document, parse_document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from recordgen.core.records.run_lengths import box_of, runs_of
+from recordgen.core.rows.details import IS_CROWD, KEYPOINT, Details, flagged
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
 from recordgen.errors import SourceError
+from recordgen.formats.coco_shapes import Shapes, mask_in, polygons_in
 from recordgen.formats.json_items import top_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import (
     Note,
     Problem,
 )
-
-#: Name in ``rows.adjusted``: boxes around crowds of objects, which are not stored.
-BOXES_CROWD = "boxes_crowd"
 
 # The only ones that are kept, since there may be a hundred thousand images.
 _IMAGE_KEYS = ("id", "file_name", "width", "height")
@@ -40,11 +41,13 @@ class CocoDocument:
         images: the images, with their :data:`_IMAGE_KEYS` as written.
         names: the name of each category, by its id.
         groups: the supercategory of each category, by its id.
+        keypoints: the names of the keypoints of the category that has most of them.
     """
 
     images: list[Mapping[str, Any]] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
+    keypoints: list[str] = field(default_factory=list)
     has_annotations: bool = False
     _number_of: dict[str, int] = field(default_factory=dict)  # of an image, by its id
     _image: array[int] = field(default_factory=lambda: array("q"))
@@ -52,6 +55,8 @@ class CocoDocument:
     _id: array[int] = field(default_factory=lambda: array("q"))
     _is_crowd: array[int] = field(default_factory=lambda: array("b"))
     _corners: array[float] = field(default_factory=lambda: array("d"))
+    _area: array[float] = field(default_factory=lambda: array("d"))  # NaN if unknown
+    _shapes: Shapes = field(default_factory=Shapes)
     _categories: dict[str, int] = field(default_factory=dict)
 
     def add_annotation(self, item: Mapping[str, Any]) -> None:
@@ -70,6 +75,9 @@ class CocoDocument:
         self._id.append(own if isinstance(own, int) and abs(own) < 1 << 62 else -1)
         self._is_crowd.append(bool(item.get("iscrowd")))
         self._corners.extend(corners)
+        area = item.get("area")
+        self._area.append(math.nan if area is None or not is_number(area) else area)
+        self._shapes.add(item)
 
     @cached_property
     def _id_of(self) -> Sequence[str]:
@@ -135,21 +143,31 @@ class CocoDocument:
     ) -> Picture | Problem:
         """Return an image with its boxes, or the problem with one of them."""
         id_of = self._id_of
-        objects, crowds = [], 0
+        objects = []
         for at in boxes:
             number = self._category[at]
             label = self.names.get(id_of[number]) if number >= 0 else None
             if label is None:
                 what = "no usable bbox" if number == _NO_BOX else "a category that is not listed"
                 return Problem(line, f"the annotation {self._id[at]} of this image has {what}", uri)
-            if self._is_crowd[at]:
-                crowds += 1
-                continue
+            try:
+                details = self._details(at)
+            except ValueError as exc:
+                return Problem(line, f"the annotation {self._id[at]} of this image: {exc}", uri)
             xmin, ymin, xmax, ymax = self._corners[4 * at : 4 * at + 4]
-            objects.append(Marked(label, (xmin, ymin, xmax, ymax)))
-        message = f"{crowds} boxes around crowds of objects (iscrowd) were dropped"
-        notes = [(BOXES_CROWD, message)] if crowds else []
-        return Picture(line, uri, split, size, objects, notes=notes)
+            objects.append(Marked(label, (xmin, ymin, xmax, ymax), details))
+        return Picture(line, uri, split, size, objects)
+
+    def _details(self, at: int) -> Details:
+        """Return what is known of an object. Raises: ValueError: its segmentation is damaged."""
+        area = self._area[at]
+        return Details(
+            flagged({IS_CROWD: self._is_crowd[at]}),
+            None if math.isnan(area) else area,
+            self._shapes.polygons(at),
+            self._shapes.mask(at),
+            self._shapes.keypoints(at, KEYPOINT * len(self.keypoints)),
+        )
 
 
 def parse_document(listing: Listing, name: str) -> CocoDocument:
@@ -172,6 +190,9 @@ def parse_document(listing: Listing, name: str) -> CocoDocument:
                             f"the category {own} is {label!r} and {found.names[own]!r}"
                         )
                     found.groups[own] = str(item.get("supercategory") or "")
+                    points = item.get("keypoints")
+                    if isinstance(points, list) and len(points) > len(found.keypoints):
+                        found.keypoints = list(map(str, points))
     except (ValueError, UnicodeDecodeError) as exc:
         raise SourceError(f"{where}: this is no whole COCO document: {exc}") from exc
     if not found.images or not found.names:
@@ -195,20 +216,21 @@ def _key(value: Any) -> str:
 
 
 def _corners_of(item: Mapping[str, Any]) -> Corners | None:
-    """Return the corners of an annotation, from its bbox or else its polygons."""
+    """Return the corners of an annotation, from its bbox or else its segmentation."""
     box = item.get("bbox")
     if isinstance(box, list) and len(box) == 4 and _are_numbers(box):
         left, top, width, height = box
         return left, top, left + width, top + height
-    shapes = item.get("segmentation")
-    if not isinstance(shapes, list):
+    shape = item.get("segmentation")
+    if polygons := polygons_in(shape):
+        xs = [x for points in polygons for x in points[::2]]
+        ys = [y for points in polygons for y in points[1::2]]
+        return min(xs), min(ys), max(xs), max(ys)
+    try:
+        mask = mask_in(shape)
+        return None if mask is None else box_of(runs_of(mask.counts), mask.height)
+    except ValueError:
         return None
-    polygons = [shape for shape in shapes if _are_numbers(shape) and len(shape) >= 6]
-    if not polygons or len(polygons) < len(shapes):
-        return None
-    xs = [x for shape in polygons for x in shape[::2]]
-    ys = [y for shape in polygons for y in shape[1::2]]
-    return min(xs), min(ys), max(xs), max(ys)
 
 
 def _are_numbers(values: Any) -> bool:

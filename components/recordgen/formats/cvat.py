@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 from xml.etree import ElementTree
 
 from recordgen.core.dataset.splits import is_ml_use
-from recordgen.core.rows.picture import Marked, Picture, is_size
+from recordgen.core.rows.details import OCCLUDED, Details, flagged
+from recordgen.core.rows.picture import Corners, Marked, Picture, is_size
 from recordgen.errors import SourceError
 from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.format import Evidence
@@ -126,27 +128,35 @@ def _picture(
 
 
 def _marked(shape: ElementTree.Element) -> Marked:
-    """Return the box of a shape. Raises: ValueError: it has no area, or no numbers."""
+    """Return a shape with its box. Raises: ValueError: it has no area, or no numbers."""
     label = shape.get("label", "").strip()
     if shape.tag in _OTHERS:
         raise ValueError(f"the {shape.tag} of {label!r:.40} has no box")
+    details = Details(flagged({OCCLUDED: shape.get("occluded", "0") != "0"}))
+    try:
+        if shape.tag == "polygon":
+            pairs = [point.split(",") for point in shape.get("points", "").split(";")]
+            xs, ys = ([float(pair[at]) for pair in pairs] for at in (0, 1))
+            points = tuple(value for point in zip(xs, ys, strict=True) for value in point)
+            corners = min(xs), min(ys), max(xs), max(ys)
+            return Marked(label, corners, replace(details, polygons=(points,)))
+        return Marked(label, _corners(shape), details)
+    except (ValueError, IndexError) as exc:
+        raise ValueError(f"the {shape.tag} of {label!r:.40} cannot be read: {exc}") from exc
+
+
+def _corners(shape: ElementTree.Element) -> Corners:
+    """Return the box of a shape without points. Raises: ValueError: it has no numbers."""
 
     def number(name: str) -> float:
         return float(shape.get(name, "?"))
 
-    try:
-        if shape.tag == "box":
-            if number("rotation") if shape.get("rotation") else 0:
-                raise ValueError("a rotated box")
-            return Marked(label, (number("xtl"), number("ytl"), number("xbr"), number("ybr")))
-        if shape.tag == "ellipse":
-            x, y, rx, ry = map(number, ("cx", "cy", "rx", "ry"))
-            return Marked(label, (x - rx, y - ry, x + rx, y + ry))
-        if shape.tag == "mask":
-            left, top = number("left"), number("top")
-            return Marked(label, (left, top, left + number("width"), top + number("height")))
-        pairs = [point.split(",") for point in shape.get("points", "").split(";")]
-        xs, ys = ([float(pair[at]) for pair in pairs] for at in (0, 1))
-    except (ValueError, IndexError) as exc:
-        raise ValueError(f"the {shape.tag} of {label!r:.40} cannot be read: {exc}") from exc
-    return Marked(label, (min(xs), min(ys), max(xs), max(ys)))
+    if shape.tag == "box":
+        if number("rotation") if shape.get("rotation") else 0:
+            raise ValueError("a rotated box")
+        return number("xtl"), number("ytl"), number("xbr"), number("ybr")
+    if shape.tag == "ellipse":
+        x, y, rx, ry = map(number, ("cx", "cy", "rx", "ry"))
+        return x - rx, y - ry, x + rx, y + ry
+    left, top = number("left"), number("top")
+    return left, top, left + number("width"), top + number("height")

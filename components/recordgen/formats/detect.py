@@ -9,9 +9,9 @@ some rows as they would be read, and names the option that decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen.errors import RecordgenError, SourceError, UsageError
@@ -65,6 +65,7 @@ class Detection:
         files: the import files, with the split in their name and the header that was found.
         named_splits: pairs of a file and the split in its name, for the files whose rows get it.
         classes: the declared classes of the format, in the order of their numbers.
+        keypoints: its declared keypoints, see :class:`recordgen.core.dataset.manifest.Dataset`.
     """
 
     options: ConvertOptions
@@ -76,6 +77,7 @@ class Detection:
     files: tuple[ImportFile, ...] = ()
     named_splits: tuple[tuple[str, str], ...] = ()
     classes: tuple[str, ...] = ()
+    keypoints: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the detection as ``--json`` prints it."""
@@ -155,6 +157,7 @@ def detect(
         files=found,
         named_splits=tuple(named),
         classes=tuple(source.classes),
+        keypoints=source.evidence.keypoints or {},
     )
 
 

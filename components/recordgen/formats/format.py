@@ -16,8 +16,8 @@ the task and the conversion do, alike for all formats.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.rejects import Reject
@@ -79,6 +79,8 @@ class Evidence(NamedTuple):
             independently; ``""`` is the source itself.
         classes: the declared classes, in the order of their numbers, which they keep.
         is_weak: only a name shows it. Any other format with evidence has precedence.
+        keypoints: the declared keypoints, as :func:`recordgen.formats.pictures.keypoints` returns
+            them; None if there are none.
     """
 
     reason: str
@@ -86,6 +88,7 @@ class Evidence(NamedTuple):
     documents: Sequence[str] = ("",)
     classes: Sequence[str] = ()
     is_weak: bool = False
+    keypoints: Mapping[str, Any] | None = None
 
 
 class Format(ABC):

@@ -15,6 +15,7 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from recordgen.core.rows.details import Details
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number, is_size
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
@@ -118,7 +119,10 @@ def _marked(shape: Any) -> Marked:
         raise ValueError(
             f"the points of {label!r:.40} must be pairs of numbers (got {points!r:.60})"
         )
-    return Marked(label.strip(), _box(kind, points))
+    outline = tuple(value for point in points for value in point)
+    is_outline = kind == "polygon" and len(points) >= 3
+    details = Details(polygons=(outline,) if is_outline else ())
+    return Marked(label.strip(), _box(kind, points), details)
 
 
 def _box(kind: str, points: list[list[float]]) -> Corners:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 from xml.etree import ElementTree
 
+from recordgen.core.rows.details import DIFFICULT, OCCLUDED, TRUNCATED, Details, flagged
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_size
 from recordgen.errors import SourceError
 from recordgen.formats.doctype import check_no_doctype
@@ -35,6 +36,7 @@ VOC_ONE_BASED = "voc_one_based"
 # Documents of the challenge name it here.
 _CHALLENGE = re.compile(r"VOC20\d\d")
 _ROOT = re.compile(rb"<annotation[\s>]")
+_FLAGS = (DIFFICULT, TRUNCATED, OCCLUDED)
 _MAX_DOCUMENT = 16 << 20
 _SHOWN = 5
 # Only the first documents are looked at before the run begins.
@@ -141,7 +143,7 @@ def _read(listing: Listing, line: int, name: str) -> Picture | Problem | None:
     notes = []
     said = f"{_text(root, 'folder')} {_text(root.find('source'), 'database')}"
     if marked and _CHALLENGE.search(said):
-        marked = [Marked(label, _from_zero(corners)) for label, corners in marked]
+        marked = [each._replace(corners=_from_zero(each.corners)) for each in marked]
         notes.append(
             (VOC_ONE_BASED, f"{name}: corners count pixels from 1; they were moved by one")
         )
@@ -200,7 +202,8 @@ def _objects(root: ElementTree.Element) -> Iterator[Marked]:
             xmin, ymin, xmax, ymax = map(float, texts)
         except ValueError:
             raise ValueError(f"object {number}: a corner is no number (got {texts})") from None
-        yield Marked(label, (xmin, ymin, xmax, ymax))
+        flags = {name: _text(item, name) not in ("", "0") for name in _FLAGS}
+        yield Marked(label, (xmin, ymin, xmax, ymax), Details(flagged(flags)))
 
 
 def _from_zero(corners: Corners) -> Corners:

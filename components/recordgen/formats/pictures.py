@@ -6,9 +6,10 @@ checks it like a row of any other format.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.splits import parse_ml_use
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from recordgen.core.task.task import Task
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
+
+
+_SIDE = re.compile("left|right", re.IGNORECASE)
 
 
 class Problem(NamedTuple):
@@ -118,6 +122,21 @@ def _row(
         code = RejectCode.UNKNOWN_ML_USE.value
         return Reject(source, picture.line, picture.uri, code, f"{prefix}{exc}")
     return Row(source, picture.line, split, *content)
+
+
+def keypoints(names: Sequence[str], flip: Sequence[int] = ()) -> Mapping[str, Any]:
+    """Return keypoints as ``dataset.json`` has them.
+
+    Without ``flip``, left and right ones of a name become each other in a mirrored image:
+    ``nose, left_eye, right_eye`` → ``{"names": […], "flip_idx": [0, 2, 1]}``.
+    """
+    places = {name.lower(): at for at, name in enumerate(names)}
+    twins = [places.get(_mirrored_name(name), at) for at, name in enumerate(names)]
+    return {"names": list(names), "flip_idx": list(flip) or twins}
+
+
+def _mirrored_name(name: str) -> str:
+    return _SIDE.sub(lambda found: "right" if found[0].lower() == "left" else "left", name.lower())
 
 
 def size_in_file(listing: Listing, name: str) -> tuple[int, int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Union
@@ -135,6 +135,11 @@ class Source:
     def classes(self) -> tuple[str, ...]:
         """The declared classes of its format, in the order of their numbers."""
         return self.detection.classes if self.detection else ()
+
+    @property
+    def keypoints(self) -> Mapping[str, Any]:
+        """The declared keypoints of its format, as ``dataset.json`` has them."""
+        return self.detection.keypoints if self.detection else {}
 
     def check_apart(self, output: str) -> None:
         """Check that a run would not write among its own import files. Raises: UsageError."""

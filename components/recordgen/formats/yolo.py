@@ -20,11 +20,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.rows.details import Details, keypoints_of
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem
+from recordgen.formats.pictures import keypoints as known_keypoints
 from recordgen.formats.yolo_config import CLASS_FILES, YoloConfig, is_config, read_config, read_yaml
 from recordgen.tasks import ObjectDetection
 
@@ -75,7 +77,9 @@ class Yolo(PictureFormat):
             )
         config = read_config(listing, configs[0])
         reason = f"{configs[0]} names {len(config.classes)} classes"
-        return Evidence(reason, self.tasks[0], configs, tuple(dict.fromkeys(config.classes)))
+        classes = tuple(dict.fromkeys(config.classes))
+        known = known_keypoints(config.names, config.flip) if config.names else None
+        return Evidence(reason, self.tasks[0], configs, classes, keypoints=known)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         config = read_config(listing, document)
@@ -112,12 +116,6 @@ class Yolo(PictureFormat):
         if lost:
             shown = ", ".join(lost[:_SHOWN])
             yield Note(0, f"{len(lost):,} files of labels have no image in a split: {shown}")
-
-
-# --- the file with the classes -------------------------------------------------------------------
-
-
-# --- images and their labels ---------------------------------------------------------------------
 
 
 def _splits(listing: Listing, config: YoloConfig) -> Iterator[tuple[str | None, _Labelled]]:
@@ -287,12 +285,15 @@ def _object(fields: Sequence[str], config: YoloConfig) -> Marked:
     label = config.classes[int(kind)]
     if len(numbers) == 4 or (config.keypoints and len(numbers) == 4 + config.keypoints):
         x, y, width, height = numbers[:4]
-        return Marked(label, (x - width / 2, y - height / 2, x + width / 2, y + height / 2))
+        corners = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+        keypoints = keypoints_of(numbers[4:], config.per_keypoint)
+        return Marked(label, corners, Details(keypoints=keypoints))
     if len(numbers) == 5:
         raise ValueError(
             "the line has a class, a box and a confidence, as predictions do; pass the labels"
         )
     if len(numbers) >= 6 and len(numbers) % 2 == 0:  # a polygon
         xs, ys = numbers[::2], numbers[1::2]
-        return Marked(label, (min(xs), min(ys), max(xs), max(ys)))
+        polygon = Details(polygons=(tuple(numbers),))
+        return Marked(label, (min(xs), min(ys), max(xs), max(ys)), polygon)
     raise ValueError(f"expected a class and a box or polygon (got {len(numbers)} numbers)")

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import SourceError
 from recordgen.formats.listing import HEAD_BYTES, Listing
 
@@ -32,6 +33,9 @@ class YoloConfig:
         splits: for each split, the folders or lists of images as written; None if it says none.
         root: the value of ``path``.
         keypoints: the count of numbers of keypoints behind each box.
+        per_keypoint: numbers of each keypoint: 2, or 3 with its visibility.
+        names: of the keypoints.
+        flip: for each keypoint, the one that it becomes in a mirrored image; empty if unknown.
     """
 
     where: str
@@ -40,6 +44,9 @@ class YoloConfig:
     splits: Mapping[str, Sequence[str]] | None = None
     root: str = ""
     keypoints: int = 0
+    per_keypoint: int = KEYPOINT
+    names: Sequence[str] = ()
+    flip: Sequence[int] = ()
 
 
 def read_yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
@@ -92,9 +99,11 @@ def read_config(listing: Listing, name: str) -> YoloConfig:
             f"{where}: nc is {count}, but there are {len(classes)} names; correct one"
         )
     shape = found.get("kpt_shape") or (0, 0)
-    is_shape = isinstance(shape, list | tuple) and len(shape) == 2
+    is_shape = isinstance(shape, list | tuple) and len(shape) == 2 and shape[1] in (0, 2, 3)
     if not (is_shape and all(isinstance(side, int) and side >= 0 for side in shape)):
-        raise SourceError(f"{where}: kpt_shape must be two numbers (got {shape!r:.40})")
+        raise SourceError(
+            f"{where}: kpt_shape must be the number of keypoints, and 2 or 3 (got {shape!r:.40})"
+        )
     splits = {}
     for split, keys in _SPLITS.items():
         value = next((found[key] for key in keys if found.get(key)), ())
@@ -106,7 +115,29 @@ def read_config(listing: Listing, name: str) -> YoloConfig:
     if not splits:
         raise SourceError(f"{where}: no split is named; expected train: and val:, with paths")
     root = found.get("path") or ""
-    return YoloConfig(where, folder, classes, splits, str(root), shape[0] * shape[1])
+    count, per_keypoint = shape
+    return YoloConfig(
+        *(where, folder, classes, splits, str(root), count * per_keypoint, per_keypoint),
+        _keypoint_names(found.get("kpt_names"), count),
+        _flip(found.get("flip_idx"), count, where),
+    )
+
+
+def _keypoint_names(names: Any, count: int) -> Sequence[str]:
+    """Return the names of the keypoints: a list, or that of the first class, else their numbers."""
+    found = next(iter(names.values()), None) if isinstance(names, dict) else names
+    if isinstance(found, list) and len(found) == count:
+        return list(map(str, found))
+    return [str(number) for number in range(count)]
+
+
+def _flip(flip: Any, count: int, where: str) -> Sequence[int]:
+    """Return ``flip_idx``. Raises: SourceError: it does not number each keypoint once."""
+    if not flip:
+        return ()
+    if not isinstance(flip, list) or sorted(map(str, flip)) != sorted(map(str, range(count))):
+        raise SourceError(f"{where}: flip_idx must number {count} keypoints (got {flip!r:.80})")
+    return flip
 
 
 def _class_names(names: Any, where: str) -> Sequence[str]:

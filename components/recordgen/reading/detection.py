@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.rows.details import IS_CROWD
 from recordgen.reading import boxes
 from recordgen.reading.classes import ClassPlan
-from recordgen.reading.options import RAGGED, ReadOptions
+from recordgen.reading.objects import (
+    FRAME,
+    ObjectFields,
+    fields_of,
+    framed,
+    mirrored_frames,
+    shown_keypoints,
+)
+from recordgen.reading.options import KEYPOINTS, RAGGED, ReadOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.targets import ClassNumbers
 
@@ -35,20 +45,37 @@ class Boxes(NamedTuple):
     Attributes:
         corners: ragged float32 [batch, (n), 4], see :mod:`recordgen.reading.boxes`.
         numbers: ragged int64 [batch, (n)], their classes.
+        details: what else is known of them, ragged [batch, (n), …], by name; with a frame if it
+            moves with the image, see :func:`recordgen.reading.objects.whole_frames`.
     """
 
     corners: tf.RaggedTensor
     numbers: tf.RaggedTensor
+    details: Mapping[str, tf.RaggedTensor] = {}
 
     def seen_through(self, views: tf.Tensor) -> Boxes:
         """Return the boxes relative to the views (float32 [batch, 4]) of their images."""
-        corners = boxes.moved(self.corners.values, tf.gather(views, self._images()))
-        return self._replace(corners=self.corners.with_values(corners))
+        mine = tf.gather(views, self._images())
+        corners = boxes.moved(self.corners.values, mine)
+        return self._framed(lambda frames: framed(frames, mine))._replace(
+            corners=self.corners.with_values(corners)
+        )
 
     def mirrored(self, chosen: tf.Tensor) -> Boxes:
         """Mirror the boxes of the chosen (bool [batch]) images left to right."""
-        corners = boxes.mirrored(self.corners.values, tf.gather(chosen, self._images()))
-        return self._replace(corners=self.corners.with_values(corners))
+        mine = tf.gather(chosen, self._images())
+        corners = boxes.mirrored(self.corners.values, mine)
+        return self._framed(lambda frames: mirrored_frames(frames, mine))._replace(
+            corners=self.corners.with_values(corners)
+        )
+
+    def _framed(self, move: Callable[[tf.Tensor], tf.Tensor]) -> Boxes:
+        """Move the frames, if there are any."""
+        if FRAME not in self.details:
+            return self
+        frames = self.details[FRAME]
+        moved = frames.with_values(move(frames.values))
+        return self._replace(details={**self.details, FRAME: moved})
 
     def clipped(self, min_visible: float) -> Boxes:
         """Clip boxes to their images; drop boxes with less than ``min_visible`` of their area."""
@@ -59,6 +86,12 @@ class Boxes(NamedTuple):
     def of_known_classes(self) -> Boxes:
         """Drop the boxes whose class has a negative number."""
         return self._only(self.numbers.values >= 0)
+
+    def without_crowds(self) -> Boxes:
+        """Drop the boxes around crowds, and the flags of the others."""
+        found = self._only(self.details[IS_CROWD].values == 0)
+        details = {name: value for name, value in found.details.items() if name != IS_CROWD}
+        return found._replace(details=details)
 
     def largest(self, most: int) -> Boxes:
         """Keep the largest boxes of each image, in their order."""
@@ -78,21 +111,30 @@ class Boxes(NamedTuple):
             self.numbers.nrows(),
             validate=False,
         )
-        return Boxes(rows.with_values(tf.gather(self.corners.values, kept)), rows)
+        details = {
+            name: rows.with_values(tf.gather(value.values, kept))
+            for name, value in self.details.items()
+        }
+        return Boxes(rows.with_values(tf.gather(self.corners.values, kept)), rows, details)
 
 
 class BoxTargets:
     """How boxes are read; see :class:`recordgen.reading.options.ReadOptions`."""
 
-    def __init__(self, classes: ClassPlan, options: ReadOptions) -> None:
+    def __init__(
+        self, classes: ClassPlan, options: ReadOptions, dataset: Dataset | None = None
+    ) -> None:
         text, label = features.IMAGE_OBJECT_TEXT, features.IMAGE_OBJECT_LABEL
         self.numbers = ClassNumbers(classes, text=text, label=label)
         self._options = options
+        known = ((), {}) if dataset is None else (dataset.objects, dataset.keypoints)
+        self.fields = ObjectFields.of(options.box_form.fields, *known)
 
     @property
     def spec(self) -> dict[str, Any]:
         """The features to parse, as lists."""
-        known, wanted = features.OBJECT_DETECTION, (*_CORNERS, *self.numbers.names)
+        known = {**features.OBJECT_DETECTION, **features.OBJECTS}
+        wanted = (*_CORNERS, *self.numbers.names, *self.fields.features)
         return to_parsing_spec({name: spec for name, spec in known.items() if name in wanted})
 
     def boxes(self, parsed: Mapping[str, tf.RaggedTensor]) -> Boxes:
@@ -120,31 +162,53 @@ class BoxTargets:
         shown = [message, tf.boolean_mask(corners, ~is_inside)]
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_inside), shown)]):
             corners = tf.identity(corners)
-        return Boxes(first.with_values(corners), first.with_values(numbers)).of_known_classes()
+        labels = first.with_values(numbers)
+        details = fields_of(parsed, labels, self.fields)
+        found = Boxes(first.with_values(corners), labels, details).of_known_classes()
+        return found.without_crowds() if self.fields.skips_crowds else found
 
     def to_batch(self, found: Boxes, batch_size: int | None) -> dict[str, Any]:
         """Return the boxes of a batch, relative to the returned images.
 
         Returns:
             ``boxes``: float32 [batch, n, 4]; ``labels``: int64 [batch, n]; ``count``: int64
-            [batch], the number of boxes; n is ragged, or the same for all images and padded.
+            [batch], the number of boxes; n is ragged, or the same for all images and padded. And
+            the wanted fields: flags int64 [batch, n]; ``area`` float32 [batch, n]; ``keypoints``
+            float32 [batch, n, keypoints, 3]: x and y in the unit of the boxes, and visibility.
         """
         options = self._options
         found = found.clipped(options.box_form.min_visible)
         if options.max_boxes is not None:
             found = found.largest(options.max_boxes)
-        corners, labels = found
+        corners, labels, _ = found
         count = tf.ensure_shape(labels.row_lengths(), (batch_size,))
         formatted = boxes.formatted(corners.values, options.box_form.format, options.image_size)
         in_format = corners.with_values(formatted)
+        parts = {"boxes": in_format, "labels": labels, **self._details(found)}
         if options.padding == RAGGED:
-            return {"boxes": in_format, "labels": labels, "count": count}
+            return {**parts, "count": count}
         most = options.max_boxes
-        return {
-            "boxes": tf.ensure_shape(padded(in_format, PADDING, most), (batch_size, most, 4)),
-            "labels": tf.ensure_shape(padded(labels, PADDING, most), (batch_size, most)),
-            "count": count,
+        dense = {
+            name: tf.ensure_shape(padded(part, PADDING, most), (batch_size, most, *part.shape[2:]))
+            for name, part in parts.items()
         }
+        return {**dense, "count": count}
+
+    def _details(self, found: Boxes) -> dict[str, tf.RaggedTensor]:
+        """Return the wanted fields of boxes as the images show them."""
+        details = {name: found.details[name] for name in self.fields.names}
+        if KEYPOINTS in details:
+            height, width = self._options.image_size
+            is_share = self._options.box_form.format.startswith("rel_")
+            details[KEYPOINTS] = found.numbers.with_values(
+                shown_keypoints(
+                    details[KEYPOINTS].values,
+                    found.details[FRAME].values,
+                    self.fields.flip,
+                    (1.0, 1.0) if is_share else (float(width), float(height)),
+                )
+            )
+        return details
 
 
 def padded(values: tf.RaggedTensor, padding: str | int, most: int | None = None) -> tf.Tensor:

@@ -83,7 +83,7 @@ class ImageReading:
         self.plan, self.options = plan, options
         self.targets: Targets | BoxTargets
         if plan.classes.mode == BOX_MODE:
-            self.targets = BoxTargets(plan.classes, options)
+            self.targets = BoxTargets(plan.classes, options, shards.dataset)
         else:
             self.targets = Targets(plan.classes, options)
         ours = is_ours(shards, features.IMAGE_ENCODED)

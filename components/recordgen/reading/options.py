@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from recordgen.core.rows.details import FLAGS
 from recordgen.errors import UsageError
 from recordgen.features import TEXT_ENTITIES
 from recordgen.image_settings import check_image_size
@@ -43,6 +44,10 @@ _ROW_PADDINGS = (AUTO, "ragged")
 BOX_FORMATS = tuple(
     prefix + order for prefix in ("rel_", "") for order in ("xyxy", "yxyx", "xywh", "center_xywh")
 )
+
+#: What boxes may be returned with; ``masks`` are drawn from outlines, or stored runs.
+AREA, KEYPOINTS, MASKS = "area", "keypoints", "masks"
+OBJECT_FIELDS = (*FLAGS, AREA, KEYPOINTS, MASKS)
 
 #: ``padding``: to the longest list of a batch; or not at all.
 LONGEST, RAGGED = "longest", "ragged"
@@ -98,14 +103,20 @@ class BoxForm:
     Attributes:
         format: the four numbers of a box, one of :data:`BOX_FORMATS`.
         min_visible: skip a box if cropping leaves a smaller share of its area, 0..1.
+        fields: what else to return of each box, names of :data:`OBJECT_FIELDS`. Without
+            ``is_crowd``, boxes around crowds are skipped.
     """
 
     format: str = "rel_xyxy"
     min_visible: float = 0.3
+    fields: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_one_of("boxes", self.format, BOX_FORMATS)
         check_range("min_visible", self.min_visible, 0, 1)
+        check_list_of_names("fields", self.fields)
+        for name in self.fields:
+            check_one_of("fields", name, OBJECT_FIELDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

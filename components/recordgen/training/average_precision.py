@@ -6,6 +6,9 @@ matched, if their intersection is at least half of their union; else it is false
 again in descending order of scores, precision is the share of boxes that are not false, and recall
 the share of true boxes that are matched. AP is the mean, over the recalls 0, 0.01, …, 1, of the
 best precision at this recall or a higher one; 0 beyond the highest recall.
+
+A true box around a crowd of objects is not to be found: boxes of its class that match no other box,
+and at least half of which it covers, do not count.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ from recordgen.training.measures import Array, EvalAccumulator, TfmaMetric
 
 #: Maximum number of boxes that count in an image, as in COCO.
 MOST_BOXES = 100
+
+#: The class of a box around a crowd is this number minus that of its class.
+CROWD = -2
 
 #: Lowest intersection over union (IoU) of a match.
 OVERLAP = 0.5
@@ -62,15 +68,17 @@ class BoxAccumulator(EvalAccumulator):
 
         Args:
             y_true: float32 [batch, n, 5]: left, top, right, bottom, number of the class; -1 for
-                padding.
+                padding, and :data:`CROWD` minus the number for a crowd.
             y_pred: float32 [batch, k, 6]: the same, and the score, 0..1; -1 for padding.
             weight: not used.
         """
         for true, found in zip(y_true, y_pred, strict=True):
-            self._add_image(true[true[:, 4] >= 0], found[found[:, 5] > 0])
+            is_crowd = true[:, 4] <= CROWD
+            crowds = np.c_[true[is_crowd, :4], CROWD - true[is_crowd, 4]]
+            self._add_image(true[true[:, 4] >= 0], found[found[:, 5] > 0], crowds)
         self.examples += len(y_true)
 
-    def _add_image(self, true: Boxes, found: Boxes) -> None:
+    def _add_image(self, true: Boxes, found: Boxes, crowds: Boxes) -> None:
         found = found[np.argsort(-found[:, 5], kind="stable")]
         overlaps = intersections_over_unions(found[:, :4], true[:, :4])
         overlaps[found[:, 4, None] != true[None, :, 4]] = 0
@@ -82,6 +90,9 @@ class BoxAccumulator(EvalAccumulator):
                 are_right[number] = True
                 self.overlap += float(overlaps[number, best])
                 overlaps[:, best] = 0  # matched
+        if len(crowds):
+            counts = are_right | ~_are_in(found, crowds)
+            found, are_right = found[counts], are_right[counts]
         self.true.update(true[:, 4].astype(int).tolist())
         self.found.append(_Found(found[:, 4].astype(np.int32), found[:, 5], are_right))
 
@@ -124,12 +135,25 @@ class BoxAccumulator(EvalAccumulator):
 
 def intersections_over_unions(first: Boxes, second: Boxes) -> npt.NDArray[np.float32]:
     """Return the IoU of all pairs of boxes: float32 [n, 4], [m, 4] → [n, m]; 0 without area."""
-    low = np.maximum(first[:, None, :2], second[None, :, :2])
-    high = np.minimum(first[:, None, 2:], second[None, :, 2:])
-    shared = np.maximum(high - low, 0).prod(axis=2)
+    shared = _shared_areas(first, second)
     union = _areas(first)[:, None] + _areas(second)[None] - shared
     overlaps: Boxes = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
     return overlaps
+
+
+def _are_in(found: Boxes, crowds: Boxes) -> npt.NDArray[np.bool_]:
+    """Return whether crowds of its class cover at least half of a box: [n, 6], [m, 5] → [n]."""
+    shared = _shared_areas(found[:, :4], crowds[:, :4])
+    are_covered = shared >= OVERLAP * _areas(found[:, :4])[:, None]
+    is_same = found[:, 4, None] == crowds[None, :, 4]
+    return (are_covered & is_same & (shared > 0)).any(axis=1)
+
+
+def _shared_areas(first: Boxes, second: Boxes) -> Boxes:
+    low = np.maximum(first[:, None, :2], second[None, :, :2])
+    high = np.minimum(first[:, None, 2:], second[None, :, 2:])
+    shared: Boxes = np.maximum(high - low, 0).prod(axis=2)
+    return shared
 
 
 def _average(are_right: npt.NDArray[np.bool_], true: int) -> float:

@@ -53,6 +53,8 @@ def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
         options=options,
         features=join_features([dataset.features for _, dataset in parts]),
         inexact=join_names([dataset.inexact for _, dataset in parts]),
+        objects=join_names([dataset.objects for _, dataset in parts]),
+        keypoints=next((dataset.keypoints for _, dataset in parts if dataset.keypoints), {}),
         source=tuple(dict.fromkeys(path for _, dataset in parts for path in dataset.source)),
         splits=splits,
         rows=RowCounts.merge([dataset.rows for _, dataset in parts]),

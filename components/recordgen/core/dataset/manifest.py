@@ -232,6 +232,11 @@ class RowCounts:
         return sum(self.rejected.values())
 
 
+_OMITTED_IF_EMPTY = (
+    *("features", "folder", "lint", "psnr", "inexact", "index", "objects", "keypoints"),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Dataset(Shown):
     """The content of ``dataset.json``.
@@ -260,6 +265,9 @@ class Dataset(Shown):
             in decibels; empty if none was measured.
         index: the ``file`` with the length of each record, its number of ``records`` and its
             ``sha256``; empty if there is none. It is not part of the digest.
+        objects: names of :data:`recordgen.features.OBJECTS` that records have.
+        keypoints: the ``names`` of the keypoints of objects, and ``flip_idx``: for each keypoint
+            the number of the one that it becomes in a mirrored image; empty without keypoints.
     """
 
     task: str
@@ -281,6 +289,8 @@ class Dataset(Shown):
     psnr: Mapping[str, Any] = field(default_factory=dict)
     inexact: tuple[str, ...] = ()
     index: Mapping[str, Any] = field(default_factory=dict)
+    objects: tuple[str, ...] = ()
+    keypoints: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def examples(self) -> int:
@@ -320,7 +330,7 @@ class Dataset(Shown):
             if name == "labels" and self.labels:
                 values["labels_digest"] = self.labels_digest
         values["features"] = {name: spec.to_json() for name, spec in self.features.items()}
-        for name in ("features", "folder", "lint", "psnr", "inexact", "index"):
+        for name in _OMITTED_IF_EMPTY:
             if not values[name]:
                 del values[name]
         return values
@@ -355,7 +365,7 @@ class Dataset(Shown):
         specs = values.pop("features", {})
         features = {name: FeatureSpec.from_json(spec) for name, spec in specs.items()}
         values["options"] = current(values.get("options", {}))
-        for key in ("source", "labels", "warnings", "inexact"):
+        for key in ("source", "labels", "warnings", "inexact", "objects"):
             values[key] = tuple(values.get(key, ()))
         found = cls(splits=splits, rows=rows, features=features, **values)
         found._check()

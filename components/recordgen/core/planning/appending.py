@@ -158,6 +158,8 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
         options={**new.options, **vocabulary},
         features=join_features([old.features, new.features]),
         inexact=join_names([old.inexact, new.inexact]),
+        objects=join_names([old.objects, new.objects]),
+        keypoints=old.keypoints or new.keypoints,
         source=tuple(dict.fromkeys((*old.source, *new.source))),
         folder=new.folder and (old.folder or storage.folder_of(old.source[0])),
         splits=splits,

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordgen import features
+from recordgen.core.records.objects import details_in
+from recordgen.core.rows.details import NOTHING, Details
 
 #: Features with one value per box; lists even for a single box.
 OBJECT_FEATURES = (*features.BBOX, features.IMAGE_OBJECT_TEXT, features.IMAGE_OBJECT_LABEL)
@@ -29,6 +31,7 @@ class StoredBox(NamedTuple):
         ymin: upper edge, 0..1 of the image's height.
         xmax: right edge.
         ymax: lower edge.
+        details: what else is known of it.
     """
 
     label: str
@@ -37,6 +40,7 @@ class StoredBox(NamedTuple):
     ymin: float
     xmax: float
     ymax: float
+    details: Details = NOTHING
 
     def in_pixels(self, width: int, height: int) -> tuple[float, float, float, float]:
         """Return x, y, width and height in pixels, as COCO has them, with four decimals.
@@ -64,7 +68,11 @@ def stored_boxes(record: Mapping[str, Sequence[Any]]) -> list[StoredBox]:
     if any(len(column) != count for column in (*corners, texts, numbers)):
         found = ", ".join(f"{len(record.get(name, ()))} {name}" for name in OBJECT_FEATURES)
         raise ValueError(f"each box needs one value of each feature (got {found})")
-    return [_box(*values) for values in zip(texts, numbers, *corners, strict=True)]
+    boxes = [_box(*values) for values in zip(texts, numbers, *corners, strict=True)]
+    if features.OBJECTS.keys().isdisjoint(record):
+        return boxes
+    details = details_in(record, count)
+    return [box._replace(details=mine) for box, mine in zip(boxes, details, strict=True)]
 
 
 def _box(text: Any, number: Any, *corners: Any) -> StoredBox:

@@ -20,7 +20,7 @@ def as_float32(value: float) -> float:
         return value
     stored = _FLOAT32.pack(value)
     [exact] = _FLOAT32.unpack(stored)
-    digits = [float(f"{exact:.{count}g}") for count in range(6, 10)]  # nine suffice
+    digits = (float(f"{exact:.{count}g}") for count in range(6, 10))  # nine suffice
     return next(number for number in digits if _FLOAT32.pack(number) == stored)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from recordgen.core.rows.details import NOTHING, Details
+
 #: xmin, ymin, xmax, ymax; from the upper left corner.
 Corners: TypeAlias = tuple[float, float, float, float]
 
@@ -31,10 +33,12 @@ class Marked(NamedTuple):
     Attributes:
         label: its class.
         corners: its box, in pixels if the picture has a size, else in shares of the picture.
+        details: what else is known of it, in the same unit.
     """
 
     label: str
     corners: Corners
+    details: Details = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ PSNR = "psnr_hundredths"
 #: Prefixes of names in :attr:`BuiltBatch.changes`, before the name of a column of whole numbers.
 GAP = "gap:"
 INEXACT = "inexact:"
+#: Likewise before the name of a feature that not every dataset has.
+HAS = "has:"
 
 
 def psnr_changes(psnr: int | None) -> dict[str, int]:
@@ -83,7 +85,8 @@ class BuiltBatch:
         changes: effects of storing images: the number of :data:`MEASURED` images, the sum of their
             PSNR (:data:`PSNR`), and changed annotations by their name in ``rows.adjusted`` of
             ``dataset.json``. For columns of whole numbers, the number of missing values
-            (:data:`GAP`), and of values that float32 cannot hold (:data:`INEXACT`).
+            (:data:`GAP`), and of values that float32 cannot hold (:data:`INEXACT`). The number of
+            examples with a feature that not every dataset has (:data:`HAS`).
         facts: the rows' :class:`recordgen.core.facts.builder.FactsBuilder`, for the checks.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.features import IMAGE_CHANNELS, IMAGE_ENCODED, FeatureSpec
+from recordgen.features import IMAGE_CHANNELS, IMAGE_ENCODED, OBJECTS, FeatureSpec
 from recordgen.registry import TASKS
 from recordgen.tables.columns import Table
 from recordgen.tables.schema import Schema
@@ -19,6 +19,8 @@ def stored_features(dataset: Dataset) -> Mapping[str, FeatureSpec]:
     if dataset.features or dataset.task not in TASKS:
         return dataset.features
     known = TASKS[dataset.task].features
+    if dataset.objects:
+        known = {**known, **{name: OBJECTS[name] for name in dataset.objects if name in OBJECTS}}
     if IMAGE_ENCODED in known and dataset.encoding.pixels:
         return {**known, IMAGE_CHANNELS: FeatureSpec("int64", 0)}
     return known

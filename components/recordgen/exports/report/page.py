@@ -266,7 +266,7 @@ def outlines(boxes: Sequence[StoredBox]) -> list[Outline]:
         label = (box.number, box.label)
         counts[label] += 1
         if place < _BOXES_DRAWN:
-            left, top, right, bottom = (f"{value:.3g}" for value in box[2:])
+            left, top, right, bottom = (f"{value:.3g}" for value in box[2:6])
             paths[label] += f"M{left} {top}H{right}V{bottom}H{left}z"
     return [
         Outline(text, count, "#" + bytes(label_colour(number)).hex(), paths[number, text])

@@ -17,7 +17,7 @@ from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import RowContent
-from recordgen.core.task.built import BuiltExample, psnr_changes
+from recordgen.core.task.built import HAS, BuiltExample, psnr_changes
 from recordgen.core.task.examples import each_row
 from recordgen.core.task.task import Task
 from recordgen.tasks.lines import stored_uri, uri_in
@@ -95,6 +95,8 @@ class ImageTask(Task):
         if annotation is not None:
             labels = self.labels(annotation)
             said = self.to_features(annotation, vocabulary)
+            for name in said.keys() & features.OBJECTS.keys():
+                changes[f"{HAS}{name}"] += 1
         sha256 = hashlib.sha256(image.data)
         hexdigest = sha256.hexdigest()
         is_raw = image.format == features.RAW

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from recordgen.core.records.float32 import as_float32
+from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.task.annotation import bad_annotation
 
 _WHOLE = re.compile(r"[0-9]{1,9}(\.0*)?", re.ASCII)
@@ -70,31 +71,68 @@ class Boxes:
             they are the same before they are stored and when they are read back.
         size: the size of the image that its row names, until the image has been compared with it;
             a record does not hold it.
+        details: what else is known of each box; empty if nothing is known of any.
     """
 
     boxes: tuple[Box, ...] = ()
     size: ImageSize | None = None
+    details: tuple[Details, ...] = ()
 
     @classmethod
     def of(cls, boxes: Iterable[Box], size: ImageSize | None = None) -> Boxes:
         """Return the boxes of an image, given in any order."""
         return cls(tuple(sorted({box.stored for box in boxes})), size)
 
+    @classmethod
+    def detailed(cls, pairs: Iterable[tuple[Box, Details]], size: ImageSize | None = None) -> Boxes:
+        """Return boxes with their details, given in any order; equal boxes are merged."""
+        found: dict[Box, Details] = {}
+        for box, details in pairs:
+            there, new = box.stored, as_stored(details)
+            found[there] = found[there].merged(new) if there in found else new
+        boxes = tuple(sorted(found))
+        return cls(boxes, size, tuple(found[box] for box in boxes) if any(found.values()) else ())
+
+    def pairs(self) -> Iterator[tuple[Box, Details]]:
+        """Return each box with its details."""
+        return zip(self.boxes, self.details or [NOTHING] * len(self.boxes), strict=True)
+
+    def without_shapes(self) -> Boxes:
+        """Return the boxes with digests in place of their outlines and masks."""
+        return replace(self, details=tuple(each.without_shape() for each in self.details))
+
     def to_json(self) -> str | None:
         """Return the annotation; None without boxes.
 
-        Without a size it is only the list of boxes: digests of shards contain it.
+        Without size and details it is only the list of boxes: digests of shards contain it.
         """
         if not self.boxes:
             return None
-        value = self.boxes if self.size is None else {"boxes": self.boxes, "size": self.size}
+        value: Any = self.boxes
+        if self.size is not None or self.details:
+            value = {"boxes": self.boxes}
+            value |= {} if self.size is None else {"size": self.size}
+            value |= {"details": [each.to_json() for each in self.details]} if self.details else {}
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, annotation: str | None) -> Boxes:
         """Return the boxes of an annotation, the inverse of :meth:`to_json`."""
         value = [] if annotation is None else json.loads(annotation)
-        boxes, size = value, None
-        if isinstance(value, dict):
-            boxes, size = value["boxes"], ImageSize(*value["size"])
-        return cls(tuple(Box(*box) for box in boxes), size)
+        if not isinstance(value, Mapping):
+            return cls(tuple(Box(*box) for box in value))
+        size = ImageSize(*value["size"]) if "size" in value else None
+        details = tuple(map(Details.from_json, value.get("details", ())))
+        return cls(tuple(Box(*box) for box in value["boxes"]), size, details)
+
+
+def as_stored(details: Details) -> Details:
+    """Return details with the precision of records, without keypoints if none is labelled."""
+    if not details:
+        return details
+    return replace(
+        details,
+        area=None if details.area is None else as_float32(details.area),
+        polygons=tuple(tuple(map(as_float32, points)) for points in details.polygons),
+        keypoints=tuple(map(as_float32, details.keypoints)) if any(details.keypoints) else (),
+    )

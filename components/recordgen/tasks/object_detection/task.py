@@ -31,6 +31,8 @@ from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import BOXES
 from recordgen.core.records.example import FeatureValue
+from recordgen.core.records.objects import details_in, features_of
+from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
@@ -41,6 +43,7 @@ from recordgen.core.task.annotation import (
     check_uri,
 )
 from recordgen.core.task.annotations import PARTS
+from recordgen.core.task.payloads import Texts
 from recordgen.core.task.task import Task, need_mixed_shards
 from recordgen.errors import PayloadError
 from recordgen.quoting import listed
@@ -59,6 +62,7 @@ from recordgen.tasks.object_detection.box_geometry import (
 )
 from recordgen.tasks.object_detection.box_unit import FAR, PIXELS, BoxUnit, shown
 from recordgen.tasks.object_detection.box_views import may_be_stored
+from recordgen.tasks.object_detection.object_moves import Move, inside, with_areas
 from recordgen.tasks.spelling import check_spelling
 
 if TYPE_CHECKING:
@@ -73,6 +77,9 @@ BOXES_DROPPED = "boxes_dropped"
 BOXES_REPEATED = "boxes_repeated"
 BOXES_CUT = "boxes_cut"
 BOXES_OUTSIDE = "boxes_outside"
+
+# In annotations with outlines or masks.
+_HAS_SHAPE = '"details":'
 
 _EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
 _KEYS = ("xMin", "yMin", "xMax", "yMax")
@@ -183,7 +190,8 @@ class ObjectDetection(ImageTask):
         if size is None:  # AutoML's corners may be in any order
             xs, ys = [min(xs), max(xs)], [min(ys), max(ys)]
         shares = self.unit.to_shares((xs[0], ys[0], xs[1], ys[1]), size)
-        annotation = Boxes.of(self._usable([Box(label, *shares)], adjusted), size).to_json()
+        usable = self._usable([(Box(label, *shares), NOTHING)], adjusted)
+        annotation = Boxes.of(usable, size).to_json()
         if self.unit.unit == PIXELS and not self.unit.is_noted:
             self.unit.is_noted = True  # once, not for each box of the file
             adjusted.add(
@@ -202,26 +210,30 @@ class ObjectDetection(ImageTask):
         for item in found:
             label = display_name(item, f"each of {name}")
             check_spelling(item, ("displayName", *_KEYS), "a box")
-            boxes.append(Box(label, *(_number(item.get(key), key) for key in _KEYS)))
+            box = Box(label, *(_number(item.get(key), key) for key in _KEYS))
+            boxes.append((box, NOTHING))
         return Boxes.of(self._usable(boxes, adjusted)).to_json()
 
     def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
         size = None if picture.size is None else ImageSize(*picture.size)
         width, height = size or (1, 1)
         boxes = []
-        for label, corners in picture.objects:
+        for label, corners, details in picture.objects:
             if not label:
                 raise bad_annotation(f"a box needs a label (got the box {shown(corners)} without)")
             xmin, ymin, xmax, ymax = (_number(value, "a coordinate") for value in corners)
             shares = xmin / width, ymin / height, xmax / width, ymax / height
-            boxes.append(Box(check_label(label), *shares))
-        annotation = Boxes.of(self._usable(boxes, adjusted), size).to_json()
+            boxes.append((Box(check_label(label), *shares), inside(details.divided(width, height))))
+        usable = self._usable(with_areas(boxes, width * height), adjusted)
+        annotation = Boxes.detailed(usable.items(), size).to_json()
         return RowContent(check_uri(picture.uri), annotation)
 
-    def _usable(self, boxes: Iterable[Box], adjusted: Adjustments) -> list[Box]:
+    def _usable(
+        self, boxes: Iterable[tuple[Box, Details]], adjusted: Adjustments
+    ) -> dict[Box, Details]:
         """Return boxes within the image, and record the changes. Raises: AnnotationError."""
-        usable: dict[Box, None] = {}
-        for box in boxes:
+        usable: dict[Box, Details] = {}
+        for box, details in boxes:
             _, *corners = box
             if min(corners) < FAR[0] or max(corners) > FAR[1]:
                 raise bad_annotation(
@@ -232,8 +244,8 @@ class ObjectDetection(ImageTask):
             is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
             one, other = box[1:3], box[3:]
             upright = (*map(min, one, other), *map(max, one, other))
-            inside = Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)).stored
-            is_empty = inside.xmin >= inside.xmax or inside.ymin >= inside.ymax
+            there = Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)).stored
+            is_empty = there.xmin >= there.xmax or there.ymin >= there.ymax
             wrong = [
                 (is_inverted, "inverted", BOXES_SWAPPED),
                 (min(corners) < 0 or max(corners) > 1, "outside 0..1", BOXES_CLIPPED),
@@ -252,21 +264,24 @@ class ObjectDetection(ImageTask):
             for is_so, reason, kind in wrong:
                 if is_so:
                     text = f"the box {_shown(box)} of {box.label!r} is {reason}"
-                    adjusted.add(kind, f"{text}; it was stored as {_shown(inside)}")
-            if inside in usable:
+                    adjusted.add(kind, f"{text}; it was stored as {_shown(there)}")
+            if there in usable:
                 text = f"the line has the box {_shown(box)} of {box.label!r} twice"
                 adjusted.add(BOXES_REPEATED, f"{text}; it was stored once")
+                usable[there] = usable[there].merged(details)
                 continue
-            usable[inside] = None
-        return list(usable)
+            usable[there] = details
+        return usable
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         rows = list(map(Boxes.from_json, annotations))
-        found, duplicates = add_up(row.boxes for row in rows)
+        _, duplicates = add_up(row.boxes for row in rows)
         sizes = sorted({row.size for row in rows if row.size is not None})
         if len(sizes) > 1:
             raise bad_annotation(f"one image, several sizes: {listed(sizes, str)}")
-        return Merged(Boxes.of(found, sizes[0] if sizes else None).to_json(), duplicates)
+        pairs = (pair for row in rows for pair in row.pairs())
+        found = Boxes.detailed(pairs, sizes[0] if sizes else None)
+        return Merged(found.to_json(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         there = Boxes.from_json(stored)
@@ -293,7 +308,7 @@ class ObjectDetection(ImageTask):
         if not self.moves_boxes or content.annotation is None:
             return content
         [width], [height] = record[features.IMAGE_WIDTH], record[features.IMAGE_HEIGHT]
-        boxes = Boxes.of(self.boxes(content.annotation), ImageSize(width, height))
+        boxes = replace(Boxes.from_json(content.annotation), size=ImageSize(width, height))
         return content._replace(annotation=boxes.to_json())
 
     def nearly_agree(self, one: str, other: str) -> bool:
@@ -310,8 +325,18 @@ class ObjectDetection(ImageTask):
         """Return the boxes of an annotation."""
         return Boxes.from_json(annotation).boxes
 
-    def details(self, annotation: str) -> Sequence[Box]:
-        return self.boxes(annotation)
+    def details(self, annotation: str) -> Sequence[Any]:
+        row = Boxes.from_json(annotation)
+        return [*row.pairs()] if row.details else row.boxes
+
+    def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None]:
+        """Return the rows' annotations with digests in place of outlines and masks."""
+        return [
+            Boxes.from_json(text).without_shapes().to_json()
+            if text and _HAS_SHAPE in text
+            else text
+            for text in annotations.to_pylist()
+        ]
 
     def labels(self, annotation: str) -> Sequence[str]:
         return sorted({box.label for box in self.boxes(annotation)})
@@ -323,20 +348,21 @@ class ObjectDetection(ImageTask):
         if row.size is not None:
             self._check_size(row.size, image)
         way = image.orientation if self.box_orientation == "stored" else 1
-        if row.size is None and way == 1 and not self.moves_boxes:
+        if row.size is None and way == 1 and not self.moves_boxes and not row.details:
             return annotation
-        boxes = (turned(box, way) for box in row.boxes)
-        if self.moves_boxes and image.placed is not None:
-            found = []
-            for box in boxes:
-                if (there := seen_through(box, image.placed.view)) is None:
-                    changes[BOXES_OUTSIDE] += 1
-                    continue
-                found.append(there)
-                if is_cut(box, image.placed.view):
-                    changes[BOXES_CUT] += 1
-            return Boxes.of(found).to_json()
-        return Boxes.of(boxes).to_json()
+        view = image.placed.view if self.moves_boxes and image.placed is not None else None
+        move = Move.of(row.size, way, image)
+        found = []
+        for box, details in row.pairs():
+            upright = turned(box, way)
+            there = upright if view is None else seen_through(upright, view)
+            if there is None:
+                changes[BOXES_OUTSIDE] += 1
+                continue
+            changes[BOXES_CUT] += view is not None and is_cut(upright, view)
+            found.append((there, move(details, upright)))
+        stored = Boxes.detailed(found)
+        return stored.to_json()
 
     def _check_size(self, size: ImageSize, image: CheckedImage) -> None:
         """Check a row's width and height against its image. Raises: PayloadError."""
@@ -361,18 +387,22 @@ class ObjectDetection(ImageTask):
         )
 
     def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
-        boxes = self.boxes(annotation)
+        row = Boxes.from_json(annotation)
+        boxes = row.boxes
         corners = zip(*(box[1:] for box in boxes), strict=True)
         return {
             **dict(zip(features.BBOX, map(list, corners), strict=True)),
             features.IMAGE_OBJECT_TEXT: [box.label.encode() for box in boxes],
             features.IMAGE_OBJECT_LABEL: [vocabulary.index(box.label) for box in boxes],
+            **features_of(row.details),
         }
 
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         columns = [values.get(name, ()) for name in (features.IMAGE_OBJECT_TEXT, *features.BBOX)]
         rows = zip(*columns, strict=True)
-        return Boxes.of(Box(label.decode(), *corners) for label, *corners in rows).to_json()
+        boxes = [Box(label.decode(), *corners) for label, *corners in rows]
+        details = details_in(values, len(boxes))
+        return Boxes.detailed(zip(boxes, details, strict=True)).to_json()
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:

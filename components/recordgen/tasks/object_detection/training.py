@@ -15,9 +15,10 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import decode_images
+from recordgen.reading.objects import for_each_box
 from recordgen.tasks.images.stored_images import IMAGE_BYTES, stored_images
 from recordgen.tasks.object_detection.box_grid import BOX, CELL, decode, encode
-from recordgen.training.average_precision import MOST_BOXES
+from recordgen.training.average_precision import CROWD, MOST_BOXES
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
 from recordgen.training.learner import Models, TaskTrainer, in_order
 from recordgen.training.model import convolved
@@ -95,13 +96,17 @@ class ObjectDetector(TaskTrainer):
         """Return the boxes: float32 [batch, n, 5], padded with -1.
 
         The columns are left, top, right, bottom, number of the class (-1 if the model does not know
-        it). An image without boxes counts as labelled, as in training.
+        it; of a box around a crowd, :data:`recordgen.training.average_precision.CROWD` minus the
+        number). An image without boxes counts as labelled, as in training.
         """
         spec = {name: tf.io.RaggedFeature(tf.float32) for name in features.BBOX}
         spec[features.IMAGE_OBJECT_TEXT] = tf.io.RaggedFeature(tf.string)
+        spec[features.IMAGE_OBJECT_IS_CROWD] = tf.io.RaggedFeature(tf.int64)
         parsed = tf.io.parse_example(records, spec)
         texts = parsed[features.IMAGE_OBJECT_TEXT]
+        is_crowd = for_each_box(parsed[features.IMAGE_OBJECT_IS_CROWD], texts) > 0
         labels = self.numbers(texts)
+        labels = tf.where(is_crowd & (labels >= 0), CROWD - labels, labels)
         columns = [parsed[name].values for name in features.BBOX]
         rows = labels.with_values(tf.stack([*columns, tf.cast(labels.values, tf.float32)], 1))
         # One row more than needed: even a batch without boxes needs a row.
@@ -109,7 +114,7 @@ class ObjectDetector(TaskTrainer):
         return {
             LABEL: tf.ensure_shape(padded, (None, None, BOX + 1)),
             WEIGHT: tf.ones_like(records, tf.float32),
-            UNKNOWN: self.unknown(texts),
+            UNKNOWN: self.unknown(tf.ragged.boolean_mask(texts, ~is_crowd)),
         }
 
     @tf.autograph.experimental.do_not_convert

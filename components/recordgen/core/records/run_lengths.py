@@ -1,0 +1,100 @@
+"""Masks as run lengths, as COCO has them.
+
+Pixels count down each column, from left to right; runs of 0 and 1 alternate, the first is of 0:
+
+    0 1        runs 2, 1, 1; as COCO's compressed text "211"
+    0 0
+
+The text has six bits in each character, from "0" on: five of the number, the lowest first, and one
+that says that more follow. From the fourth run on it holds the difference to the last run but one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Pixels = npt.NDArray[np.uint8]
+
+_ZERO = ord("0")
+_BITS, _MORE, _SIGN = 5, 0x20, 0x10
+
+
+def runs_of(text: str) -> list[int]:
+    """Return the runs of a compressed text. Raises: ValueError: it is none."""
+    found: list[int] = []
+    value = shift = 0
+    for character in text:
+        digit = ord(character) - _ZERO
+        if not 0 <= digit < 1 << (_BITS + 1):
+            raise ValueError(f"{character!r} is no character of compressed runs")
+        value |= (digit & (_MORE - 1)) << shift
+        shift += _BITS
+        if digit & _MORE:
+            continue
+        if digit & _SIGN:
+            value -= 1 << shift
+        found.append(value + found[-2] if len(found) > 2 else value)
+        value = shift = 0
+    if shift or min(found, default=0) < 0:
+        raise ValueError("the compressed runs are cut off or damaged")
+    return found
+
+
+def text_of(runs: Sequence[int]) -> str:
+    """Return runs as a compressed text, the inverse of :func:`runs_of`."""
+    return "".join(
+        character
+        for at, run in enumerate(runs)
+        for character in _characters(run - runs[at - 2] if at > 2 else run)
+    )
+
+
+def _characters(value: int) -> Iterator[str]:
+    more = True
+    while more:
+        digit = value & (_MORE - 1)
+        value >>= _BITS
+        more = value != (-1 if digit & _SIGN else 0)
+        yield chr(_ZERO + digit + (_MORE if more else 0))
+
+
+def pixels_of(runs: Sequence[int], height: int, width: int) -> Pixels:
+    """Return runs as pixels, uint8 [height, width]. Raises: ValueError: they do not fill them."""
+    import numpy as np
+
+    if sum(runs) != height * width or min(runs, default=0) < 0:
+        raise ValueError(f"the runs have {sum(runs):,} pixels, but the image {height}×{width}")
+    values = np.arange(len(runs), dtype=np.uint8) % 2
+    return np.repeat(values, runs).reshape(width, height).T
+
+
+def runs_in(pixels: Pixels) -> list[int]:
+    """Return pixels (uint8 [height, width], 0 or 1) as runs."""
+    import numpy as np
+
+    flat = np.concatenate(([0], pixels.T.reshape(-1)))
+    starts = np.flatnonzero(np.diff(flat))
+    found: list[int] = np.diff(np.concatenate(([0], starts, [pixels.size]))).tolist()
+    return found
+
+
+def box_of(runs: Sequence[int], height: int) -> tuple[int, int, int, int]:
+    """Return left, top, right and bottom of the pixels that are 1; all 0 without any."""
+    import numpy as np
+
+    ends = np.cumsum(runs)
+    starts, stops = ends[:-1:2], ends[1::2]
+    is_there = starts < stops
+    starts, stops = starts[is_there], stops[is_there] - 1
+    if not len(starts):
+        return 0, 0, 0, 0
+    # A run that goes on in the next column reaches the top and the bottom.
+    across = bool((starts // height < stops // height).any())
+    top = 0 if across else int((starts % height).min())
+    bottom = height if across else int((stops % height).max()) + 1
+    return int(starts[0]) // height, top, int(stops[-1]) // height + 1, bottom

@@ -1,0 +1,149 @@
+"""What a document says of an object besides its label and its box.
+
+    {"flags": ["is_crowd"], "area": 812.5, "polygons": [[0.1, 0.1, 0.4, 0.1, 0.4, 0.3]]}
+
+is the text of a crowd with an area and one polygon.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
+
+#: The words that may hold of an object; each is the end of a feature's name.
+FLAGS = ("is_crowd", "difficult", "truncated", "occluded", "group_of")
+IS_CROWD, DIFFICULT, TRUNCATED, OCCLUDED, GROUP_OF = FLAGS
+
+#: x and y of each point, one after the other.
+Points: TypeAlias = tuple[float, ...]
+
+#: Numbers of a keypoint: x, y, and its visibility (0: not labelled, 1: hidden, 2: visible).
+KEYPOINT = 3
+
+
+class Mask(NamedTuple):
+    """The pixels of an object.
+
+    Attributes:
+        counts: COCO's compressed runs, see :mod:`recordgen.core.records.run_lengths`.
+        height: of the picture, in pixels.
+        width: of the picture, in pixels.
+    """
+
+    counts: str
+    height: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What is known of an object; all of it may be missing.
+
+    Attributes:
+        flags: words of :data:`FLAGS`.
+        area: its area in pixels of the picture.
+        polygons: its outline, in the unit of its box.
+        mask: its pixels, if they are not given as polygons.
+        keypoints: x, y and visibility of each keypoint, in the unit of its box.
+        digest: stands for outline and mask where these are left out.
+    """
+
+    flags: frozenset[str] = frozenset()
+    area: float | None = None
+    polygons: tuple[Points, ...] = ()
+    mask: Mask | None = None
+    keypoints: Points = ()
+    digest: str = ""
+
+    def __bool__(self) -> bool:
+        return self != NOTHING
+
+    @property
+    def has_shape(self) -> bool:
+        """Whether an outline, a mask or keypoints must move with the pixels."""
+        return bool(self.polygons or self.mask or self.keypoints)
+
+    def divided(self, width: float, height: float) -> Details:
+        """Return polygons and keypoints as shares of a picture of this size."""
+        if not (self.polygons or self.keypoints):
+            return self
+        sides = (width, height)
+        return replace(
+            self,
+            polygons=tuple(
+                tuple(value / sides[at % 2] for at, value in enumerate(points))
+                for points in self.polygons
+            ),
+            keypoints=tuple(
+                value if at % KEYPOINT == 2 else value / sides[at % KEYPOINT]
+                for at, value in enumerate(self.keypoints)
+            ),
+        )
+
+    def merged(self, other: Details) -> Details:
+        """Return what two rows say of the same object: all flags, and the first of the rest."""
+        return Details(
+            self.flags | other.flags,
+            other.area if self.area is None else self.area,
+            self.polygons or other.polygons,
+            self.mask or other.mask,
+            self.keypoints or other.keypoints,
+            self.digest or other.digest,
+        )
+
+    def without_shape(self) -> Details:
+        """Return the details with a digest of outline and mask in their place."""
+        if not self.polygons and self.mask is None:
+            return self
+        text = json.dumps((self.polygons, self.mask))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return replace(self, polygons=(), mask=None, digest=digest)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return only what is known."""
+        found = {
+            "flags": sorted(self.flags),
+            "polygons": self.polygons,
+            "mask": self.mask,
+            "keypoints": self.keypoints,
+            "digest": self.digest,
+        }
+        area = {} if self.area is None else {"area": self.area}
+        return {**area, **{name: value for name, value in found.items() if value}}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Details:
+        """Return the inverse of :meth:`to_json`."""
+        return cls(
+            frozenset(data.get("flags", ())),
+            data.get("area"),
+            tuple(map(tuple, data.get("polygons", ()))),
+            Mask(*data["mask"]) if "mask" in data else None,
+            tuple(data.get("keypoints", ())),
+            data.get("digest", ""),
+        )
+
+
+NOTHING = Details()
+
+
+def flagged(given: Mapping[str, Any]) -> frozenset[str]:
+    """Return the flags that hold: ``{"difficult": 1, "truncated": 0}`` → ``{"difficult"}``."""
+    return frozenset(name for name, value in given.items() if value)
+
+
+def keypoints_of(numbers: Sequence[float], size: int = KEYPOINT) -> Points:
+    """Return keypoints of ``size`` numbers each, with a visibility if they have none.
+
+    A keypoint at (0, 0), or outside on the left or above, is not labelled.
+    """
+    if size == KEYPOINT:
+        return tuple(numbers)
+    found: list[float] = []
+    for x, y in zip(numbers[::2], numbers[1::2], strict=True):
+        is_there = min(x, y) >= 0 and max(x, y) > 0
+        found += (x, y, 2.0) if is_there else (0.0, 0.0, 0.0)
+    return tuple(found)

@@ -1,0 +1,110 @@
+"""The segmentations and keypoints of COCO's annotations.
+
+"segmentation": [[10, 20, 40, 20, 40, 60]]                           polygons
+"segmentation": {"size": [480, 640], "counts": [272, 2, 4, …]}       runs; or COCO's text of them
+"keypoints": [25, 22, 2, 0, 0, 0, …]                                 x, y, visibility
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from recordgen.core.records.run_lengths import runs_of, text_of
+from recordgen.core.rows.details import KEYPOINT, Mask, Points
+from recordgen.core.rows.picture import is_number, is_size
+
+# Numbers of the smallest polygon, a triangle.
+_TRIANGLE = 6
+
+
+@dataclass
+class Shapes:
+    """The shapes of annotations by index, in arrays, since there may be millions of points."""
+
+    _points: array[float] = field(default_factory=lambda: array("f"))
+    _ends: array[int] = field(default_factory=lambda: array("q", [0]))  # of each polygon
+    _polygons: array[int] = field(default_factory=lambda: array("q", [0]))  # up to each annotation
+    _masks: dict[int, Mask | str] = field(default_factory=dict)  # or why there is none
+    _keypoints: dict[int, array[float]] = field(default_factory=dict)
+
+    def add(self, item: Any) -> None:
+        """Add the shapes of the next annotation."""
+        at = len(self._polygons) - 1
+        shape = item.get("segmentation")
+        for points in polygons_in(shape):
+            self._points.extend(points)
+            self._ends.append(len(self._points))
+        self._polygons.append(len(self._ends) - 1)
+        try:
+            if (mask := mask_in(shape)) is not None:
+                self._masks[at] = mask
+        except ValueError as exc:
+            self._masks[at] = str(exc)
+        keypoints = item.get("keypoints")
+        if isinstance(keypoints, list) and any(keypoints) and all(map(is_number, keypoints)):
+            self._keypoints[at] = array("f", keypoints)
+
+    def polygons(self, at: int) -> tuple[Points, ...]:
+        """Return the polygons of an annotation."""
+        first, last = self._polygons[at], self._polygons[at + 1]
+        return tuple(
+            tuple(self._points[self._ends[each] : self._ends[each + 1]])
+            for each in range(first, last)
+        )
+
+    def mask(self, at: int) -> Mask | None:
+        """Return the mask of an annotation. Raises: ValueError: it is damaged."""
+        found = self._masks.get(at)
+        if isinstance(found, str):
+            raise ValueError(found)
+        return found
+
+    def keypoints(self, at: int, count: int) -> Points:
+        """Return ``count`` numbers of keypoints. Raises: ValueError: there are more."""
+        found = tuple(self._keypoints.get(at, ()))
+        if len(found) % KEYPOINT or len(found) > count:
+            raise ValueError(
+                f"keypoints need x, y and visibility of each of {count // KEYPOINT} names (got "
+                f"{len(found)} numbers)"
+            )
+        return found + (0.0,) * (count - len(found)) if found else ()
+
+
+def polygons_in(shape: Any) -> Sequence[Sequence[float]]:
+    """Return the polygons of a segmentation; none if it is something else, or one is damaged."""
+    if not isinstance(shape, list):
+        return ()
+    found = [
+        each
+        for each in shape
+        if isinstance(each, list) and len(each) >= _TRIANGLE and all(map(is_number, each))
+    ]
+    return [each[: len(each) // 2 * 2] for each in found] if len(found) == len(shape) else ()
+
+
+def mask_in(shape: Any) -> Mask | None:
+    """Return the mask of a segmentation; None if it has polygons or nothing.
+
+    Raises:
+        ValueError: the runs do not fill the picture.
+    """
+    if not isinstance(shape, dict):
+        return None
+    size, counts = shape.get("size"), shape.get("counts")
+    if not (isinstance(size, list) and len(size) == 2 and all(map(is_number, size))):
+        raise ValueError(f"the size of a mask must be its height and width (got {size!r:.40})")
+    height, width = map(int, size)
+    if not is_size((width, height)):
+        raise ValueError(f"the size of a mask must be its height and width (got {size!r:.40})")
+    if isinstance(counts, list) and all(isinstance(count, int) for count in counts):
+        runs = counts
+    elif isinstance(counts, str):
+        runs = runs_of(counts)
+    else:
+        raise ValueError(f"the counts of a mask must be runs (got {counts!r:.40})")
+    if sum(runs) != height * width or min(runs, default=0) < 0:
+        raise ValueError(f"the runs have {sum(runs):,} pixels, but their picture {height}×{width}")
+    return Mask(text_of(runs), height, width)

@@ -1,0 +1,180 @@
+"""What is known of boxes besides their corners and classes, a value for each box of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from recordgen import features
+from recordgen.core.rows.details import FLAGS, KEYPOINT
+from recordgen.errors import UsageError
+from recordgen.reading.options import AREA, KEYPOINTS
+
+#: Among the details of boxes, see :func:`whole_frames`.
+FRAME = "frame"
+
+# Flags by the name of their feature.
+_FLAGS = dict(zip(FLAGS, features.OBJECT_FLAGS, strict=True))
+
+_OUTSIDE = 1e-4
+
+_KEYPOINT_NAMES = (
+    features.IMAGE_OBJECT_KEYPOINT_X,
+    features.IMAGE_OBJECT_KEYPOINT_Y,
+    features.IMAGE_OBJECT_KEYPOINT_VISIBILITY,
+)
+
+
+@dataclass(frozen=True)
+class ObjectFields:
+    """The fields of boxes that are returned.
+
+    Attributes:
+        names: their names, of :data:`recordgen.reading.options.OBJECT_FIELDS`.
+        keypoints: the number of keypoints of a box.
+        flip: for each keypoint the one that it becomes in a mirrored image.
+        skips_crowds: whether boxes around crowds are skipped.
+    """
+
+    names: Sequence[str] = ()
+    keypoints: int = 0
+    flip: Sequence[int] = ()
+    skips_crowds: bool = False
+
+    @classmethod
+    def of(
+        cls, names: Sequence[str], objects: Sequence[str], keypoints: Mapping[str, Any]
+    ) -> ObjectFields:
+        """Return the fields with these names of a dataset, given what it knows of objects.
+
+        Raises:
+            UsageError: it has no keypoints.
+        """
+        if KEYPOINTS in names and not keypoints:
+            raise UsageError("boxes: the examples have no keypoints; remove them from fields")
+        skips = features.IMAGE_OBJECT_IS_CROWD in objects and "is_crowd" not in names
+        count = len(keypoints.get("names", ()))
+        return cls(tuple(names), count, tuple(keypoints.get("flip_idx", ())), skips)
+
+    @property
+    def features(self) -> Sequence[str]:
+        """The features to parse."""
+        found = [_FLAGS[name] for name in self.names if name in _FLAGS]
+        found += [features.IMAGE_OBJECT_IS_CROWD] if self.skips_crowds else []
+        if AREA in self.names:
+            found += [features.IMAGE_OBJECT_AREA, features.IMAGE_HEIGHT, features.IMAGE_WIDTH]
+        return [*found, *(_KEYPOINT_NAMES if KEYPOINTS in self.names else ())]
+
+
+def fields_of(
+    parsed: Mapping[str, tf.RaggedTensor], boxes: tf.RaggedTensor, wanted: ObjectFields
+) -> dict[str, tf.RaggedTensor]:
+    """Return the fields of each box of parsed records, as they are stored.
+
+    Args:
+        parsed: features of the records.
+        boxes: any ragged tensor [batch, (n)] with the boxes.
+        wanted: the fields.
+
+    Returns:
+        Flags and areas [batch, (n)]; ``keypoints`` float32 [batch, (n), keypoints, 3].
+    """
+    found = {
+        name: for_each_box(parsed[_FLAGS[name]], boxes) for name in wanted.names if name in FLAGS
+    }
+    if AREA in wanted.names:
+        own = _pixels(parsed, boxes)
+        found[AREA] = for_each_box(parsed[features.IMAGE_OBJECT_AREA], boxes)
+        found[AREA] = boxes.with_values(tf.where(found[AREA].values > 0, found[AREA].values, own))
+    if wanted.skips_crowds:
+        found["is_crowd"] = for_each_box(parsed[features.IMAGE_OBJECT_IS_CROWD], boxes)
+    if KEYPOINTS in wanted.names:
+        columns = (for_each_box(parsed[name], boxes, wanted.keypoints) for name in _KEYPOINT_NAMES)
+        points = tf.stack([tf.cast(column.values, tf.float32) for column in columns], -1)
+        found[KEYPOINTS] = boxes.with_values(points)
+        found[FRAME] = whole_frames(boxes)
+    return found
+
+
+def _pixels(parsed: Mapping[str, tf.Tensor], boxes: tf.RaggedTensor) -> tf.Tensor:
+    """Return the areas of boxes in pixels of their stored image, float32 [n]."""
+    xmin, ymin, xmax, ymax = (parsed[name].values for name in features.BBOX)
+    sides = (parsed[name] for name in (features.IMAGE_HEIGHT, features.IMAGE_WIDTH))
+    height, width = (tf.gather(tf.cast(side, tf.float32), boxes.value_rowids()) for side in sides)
+    return (xmax - xmin) * width * (ymax - ymin) * height
+
+
+def for_each_box(
+    values: tf.RaggedTensor, boxes: tf.RaggedTensor, count: int = 0
+) -> tf.RaggedTensor:
+    """Return a feature that some records lack with values for each box, 0 in those.
+
+    Args:
+        values: the feature, ragged [batch, (n or n · count or 0)].
+        boxes: ragged [batch, (n)].
+        count: the number of values of each box; 0: one, without a dimension of its own.
+
+    Raises:
+        tf.errors.InvalidArgumentError: a record has another number of values.
+    """
+    each = max(1, count)
+    lengths, expected = values.row_lengths(), boxes.row_lengths() * each
+    message = "a record's features image/object/… do not all have values for each box"
+    are_whole = tf.reduce_all((lengths == expected) | (lengths == 0))
+    with tf.control_dependencies([tf.debugging.Assert(are_whole, [message])]):
+        rows = boxes.value_rowids()
+    place = tf.range(tf.size(rows, tf.int64)) - tf.gather(boxes.row_starts(), rows)
+    first = tf.gather(values.row_starts(), rows) + place * each
+    end = tf.size(values.values, tf.int64)
+    first = tf.where(tf.gather(lengths, rows) > 0, first, end)
+    flat = tf.concat([values.values, tf.zeros([each], values.dtype)], 0)
+    if not count:
+        return boxes.with_values(tf.gather(flat, first))
+    return boxes.with_values(tf.gather(flat, first[:, None] + tf.range(each, dtype=tf.int64)))
+
+
+def whole_frames(boxes: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Return the frames of boxes that were not moved: float32 [batch, (n), 4].
+
+    A frame is the part of its stored image that an image shows: top, left, height, width as shares;
+    a negative width is mirrored.
+    """
+    return boxes.with_values(tf.tile([[0.0, 0.0, 1.0, 1.0]], (tf.size(boxes.values), 1)))
+
+
+def framed(frames: tf.Tensor, views: tf.Tensor) -> tf.Tensor:
+    """Return the frames (float32 [n, 4]) of images of which only views are shown."""
+    start, extent = frames[:, :2], frames[:, 2:]
+    return tf.concat([start + extent * views[:, :2], extent * views[:, 2:]], 1)
+
+
+def mirrored_frames(frames: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
+    """Return the frames (float32 [n, 4]) with the chosen (bool [n]) ones mirrored."""
+    top, left, height, width = tf.unstack(frames, axis=1)
+    turned = tf.stack([top, left + width, height, -width], 1)
+    return tf.where(chosen[:, None], turned, frames)
+
+
+def shown_keypoints(
+    points: tf.Tensor, frames: tf.Tensor, flip: Sequence[int], scale: Sequence[float]
+) -> tf.Tensor:
+    """Return keypoints as the images show them; 0, 0, 0 if they are outside or not labelled.
+
+    Args:
+        points: float32 [n, keypoints, 3]: x, y, visibility, in shares of the stored image.
+        frames: float32 [n, 4], see :func:`whole_frames`.
+        flip: for each keypoint the one that it becomes in a mirrored image; empty if unknown.
+        scale: width and height of the image in the unit of the boxes.
+    """
+    if flip:
+        is_mirrored = frames[:, 3] < 0
+        points = tf.where(is_mirrored[:, None, None], tf.gather(points, list(flip), axis=1), points)
+    starts, extents = frames[:, None, 1::-1], frames[:, None, :1:-1]
+    places = (points[..., :2] - starts) / extents
+    is_in = tf.reduce_all((places >= -_OUTSIDE) & (places <= 1 + _OUTSIDE), -1)
+    is_shown = is_in & tf.reduce_any(points != 0, -1)
+    found = tf.concat([tf.clip_by_value(places, 0.0, 1.0) * scale, points[..., KEYPOINT - 1 :]], -1)
+    return tf.where(is_shown[..., None], found, 0.0)

@@ -1,0 +1,200 @@
+"""Outlines, masks, keypoints and areas of turned, cropped, padded and resized images."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from recordgen.core.records.run_lengths import pixels_of, runs_in, runs_of, text_of
+from recordgen.core.rows.details import KEYPOINT, Details, Mask, Points
+from recordgen.tasks.object_detection.annotation import Box, ImageSize
+
+if TYPE_CHECKING:
+    from recordgen.payloads.image import CheckedImage
+
+_WHOLE = (0.0, 0.0, 1.0, 1.0)
+
+# Documents round areas of boxes.
+_ROUNDED = 1e-3
+_OUTSIDE = 1e-6
+
+# Numbers of the smallest polygon, a triangle.
+_TRIANGLE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """How what is known of an object follows the pixels of its image.
+
+    Attributes:
+        way: the Exif orientation that was turned upright.
+        view: left, top, width and height of the stored part, in shares of the upright picture.
+        size: width and height of the stored image; None if unknown.
+        row_size: of the picture that the row describes; None if unknown.
+    """
+
+    way: int
+    view: tuple[float, float, float, float]
+    size: tuple[int, int] | None
+    row_size: ImageSize | None
+
+    @classmethod
+    def of(cls, row_size: ImageSize | None, way: int, image: CheckedImage) -> Move:
+        """Return the move of the objects in an image."""
+        view = _WHOLE if image.placed is None else tuple(image.placed.view)
+        is_known = image.width is not None and image.height is not None
+        size = (image.width, image.height) if is_known else None
+        return cls(way, view, size, row_size)  # type: ignore[arg-type]
+
+    def __call__(self, details: Details, box: Box) -> Details:
+        """Return the details in the stored image, given the box in the upright picture."""
+        if not details:
+            return details
+        moved = replace(
+            details,
+            area=None if details.area is None else self._area(details.area, box),
+            polygons=tuple(self._points(points) for points in details.polygons),
+            mask=None if details.mask is None else self._mask(details.mask),
+            keypoints=self._keypoints(details.keypoints),
+        )
+        return inside(moved)
+
+    def _area(self, area: float, box: Box) -> float | None:
+        if self.size is None or self.row_size is None:
+            return None
+        left, top, across, down = self.view
+        seen = 1.0
+        for start, end, first, extent in (
+            (box.xmin, box.xmax, left, across),
+            (box.ymin, box.ymax, top, down),
+        ):
+            seen *= (min(end, first + extent) - max(start, first)) / (end - start)
+        scale = math.prod(self.size) / (across * down * math.prod(self.row_size))
+        return area * scale * min(1.0, max(0.0, seen))
+
+    def _points(self, points: Points) -> Points:
+        return tuple(
+            value
+            for x, y in zip(points[::2], points[1::2], strict=True)
+            for value in self._point(x, y)
+        )
+
+    def _keypoints(self, points: Points) -> Points:
+        found: list[float] = []
+        for x, y, shown in zip(*(points[at::KEYPOINT] for at in range(KEYPOINT)), strict=True):
+            found += (*self._point(x, y), shown) if shown or x or y else (0.0, 0.0, 0.0)
+        return tuple(found)
+
+    def _point(self, x: float, y: float) -> tuple[float, float]:
+        if self.way >= 5:
+            x, y = y, x
+        if self.way in (2, 3, 6, 7):
+            x = 1 - x
+        if self.way in (3, 4, 7, 8):
+            y = 1 - y
+        left, top, across, down = self.view
+        return (x - left) / across, (y - top) / down
+
+    def _mask(self, mask: Mask) -> Mask | None:
+        if self.size is None:
+            return None
+        width, height = self.size
+        if self.way == 1 and self.view == _WHOLE and (mask.height, mask.width) == (height, width):
+            return mask
+        turned = _turned(pixels_of(runs_of(mask.counts), mask.height, mask.width), self.way)
+        seen = _seen(turned, self.view, height, width)
+        return Mask(text_of(runs_in(seen)), height, width) if seen.any() else None
+
+
+def _turned(pixels: Any, way: int) -> Any:
+    if way >= 5:
+        pixels = pixels.T
+    if way in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    return pixels[::-1] if way in (3, 4, 7, 8) else pixels
+
+
+def _seen(pixels: Any, view: Sequence[float], height: int, width: int) -> Any:
+    """Return the nearest pixel for each one of the stored image; 0 outside of the picture."""
+    import numpy as np
+
+    left, top, across, down = view
+    rows = np.floor((top + (np.arange(height) + 0.5) / height * down) * pixels.shape[0])
+    columns = np.floor((left + (np.arange(width) + 0.5) / width * across) * pixels.shape[1])
+    are_rows = (rows >= 0) & (rows < pixels.shape[0])
+    are_columns = (columns >= 0) & (columns < pixels.shape[1])
+    found = np.zeros((height, width), np.uint8)
+    inner = pixels[np.ix_(rows[are_rows].astype(int), columns[are_columns].astype(int))]
+    found[np.ix_(are_rows, are_columns)] = inner
+    return found
+
+
+def inside(details: Details) -> Details:
+    """Return details in shares of a picture without what is outside of it.
+
+    Polygons are cut at its edges; keypoints outside of it are not labelled.
+    """
+    if not (details.polygons or details.keypoints):
+        return details
+    polygons = (_cut(points) for points in details.polygons)
+    keypoints: list[float] = []
+    for x, y, shown in zip(
+        *(details.keypoints[at::KEYPOINT] for at in range(KEYPOINT)), strict=True
+    ):
+        is_there = min(x, y) >= -_OUTSIDE and max(x, y) <= 1 + _OUTSIDE
+        keypoints += (
+            (min(1.0, max(0.0, x)), min(1.0, max(0.0, y)), shown) if is_there else (0.0,) * 3
+        )
+    return replace(
+        details,
+        polygons=tuple(points for points in polygons if len(points) >= _TRIANGLE),
+        keypoints=tuple(keypoints),
+    )
+
+
+def _cut(points: Points) -> Points:
+    """Return the part of a polygon in 0..1 (Sutherland and Hodgman, 1974)."""
+    if min(points) >= 0 and max(points) <= 1:
+        return points
+    corners = list(zip(points[::2], points[1::2], strict=True))
+    for axis in (0, 1):
+        for edge, sign in ((0.0, 1), (1.0, -1)):
+            found = []
+            for at, here in enumerate(corners):
+                before = corners[at - 1]
+                is_in, was_in = (sign * (point[axis] - edge) >= 0 for point in (here, before))
+                if is_in != was_in:
+                    share = (edge - before[axis]) / (here[axis] - before[axis])
+                    other = before[1 - axis] + share * (here[1 - axis] - before[1 - axis])
+                    found.append((edge, other) if axis == 0 else (other, edge))
+                if is_in:
+                    found.append(here)
+            corners = found
+    return tuple(value for corner in corners for value in corner)
+
+
+def with_areas(pairs: Iterable[tuple[Box, Details]], pixels: int) -> Iterable[tuple[Box, Details]]:
+    """Return boxes with areas for all or none, given the pixels of their picture.
+
+    An area that is missing is that of the box. There are none if they are all those of the boxes,
+    or if the size of the picture is unknown.
+    """
+    found = list(pairs)
+    if not any(details.area is not None for _, details in found):
+        return found
+    own = [(box.xmax - box.xmin) * (box.ymax - box.ymin) * pixels for box, _ in found]
+    areas = [
+        mine if details.area is None else details.area
+        for mine, (_, details) in zip(own, found, strict=True)
+    ]
+    is_new = pixels > 1 and not all(map(_are_close, own, areas))
+    return [
+        (box, replace(details, area=area if is_new else None))
+        for (box, details), area in zip(found, areas, strict=True)
+    ]
+
+
+def _are_close(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=_ROUNDED)

@@ -1,0 +1,197 @@
+"""What is known of objects besides label and box: from documents to records and back."""
+
+import json
+
+import numpy as np
+import pytest
+from pycocotools import mask as coco_masks
+
+import recordgen
+from recordgen import cli
+from recordgen.core.records.objects import details_in, features_of
+from recordgen.core.records.run_lengths import box_of, pixels_of, runs_in, runs_of, text_of
+from recordgen.core.rows.details import Details, Mask
+from tests.conftest import stored_examples
+from tests.exports.copies import export
+from tests.formats.conftest import make_pictures  # noqa: F401
+
+CATEGORIES = [
+    {"id": 1, "name": "cat"},
+    {"id": 2, "name": "person", "keypoints": ["nose", "left_eye", "right_eye"], "skeleton": []},
+]
+SIZE = (40, 20)
+
+POLYGON = [4.0, 5.0, 12.0, 5.0, 8.0, 15.0]
+BLOCK = np.zeros((20, 40), np.uint8)
+BLOCK[2:12, 3:33] = 1
+RLE = coco_masks.encode(np.asfortranarray(BLOCK))
+
+
+def annotation(image, category, bbox, **more):
+    return {"image_id": image, "category_id": category, "bbox": bbox, **more}
+
+
+ANNOTATIONS = [
+    annotation(0, 1, [4, 5, 8, 10], segmentation=[POLYGON], area=40.0, iscrowd=0),
+    annotation(
+        *(0, 1, [3, 2, 30, 10]),
+        segmentation={"size": [20, 40], "counts": RLE["counts"].decode()},
+        area=300,
+        iscrowd=1,
+    ),
+    annotation(0, 2, [10, 5, 20, 10], keypoints=[12, 6, 2, 0, 0, 0, 20, 10, 1], num_keypoints=2),
+    annotation(1, 1, [0, 0, 10, 10], area=100.0, iscrowd=0),
+]
+
+
+@pytest.fixture
+def document(tmp_path, make_pictures):  # noqa: F811
+    """A COCO document: an image with everything, one with a plain box, and one without objects."""
+    make_pictures("train/0.png", "train/1.png", "train/2.png", size=SIZE)
+    path = tmp_path / "in/instances_train.json"
+    images = [
+        {"id": at, "file_name": f"train/{at}.png", "width": 40, "height": 20} for at in range(3)
+    ]
+    path.write_text(
+        json.dumps({"images": images, "annotations": ANNOTATIONS, "categories": CATEGORIES})
+    )
+    return tmp_path / "in"
+
+
+def features_by_uri(out):
+    return {each["image/source_id"][0].decode(): each for _, each in stored_examples(out)}
+
+
+def details_of(out):
+    """Return the details of each box by its label, for each image."""
+    found = {}
+    for uri, values in features_by_uri(out).items():
+        texts = values.get("image/object/class/text", [])
+        details = details_in(values, len(texts))
+        found[uri] = sorted(zip(texts, details, strict=True), key=str)
+    return found
+
+
+def test_records_have_what_is_known(document, tmp_path):
+    """Features are there if one box of the image has them, with a value for each box."""
+    result = recordgen.convert(str(document), tmp_path / "out")
+    found = features_by_uri(tmp_path / "out")
+    mine = {name.removeprefix("image/object/"): v for name, v in found["train/0.png"].items()}
+    assert mine["class/text"] == [b"cat", b"cat", b"person"]
+    assert mine["is_crowd"] == [1, 0, 0]
+    assert mine["area"] == [300, 40, 200]  # the third is the area of its box
+    assert mine["keypoint/num"] == [0, 0, 2]
+    assert mine["keypoint/visibility"] == [0] * 6 + [2, 0, 1]
+    assert mine["keypoint/x"][6:] == pytest.approx([0.3, 0, 0.5])
+    assert mine["polygon/count"] == [0, 1, 0]
+    assert mine["polygon/points"] == [3]
+    assert mine["polygon/x"] == pytest.approx([0.1, 0.3, 0.2])
+    assert mine["polygon/y"] == pytest.approx([0.25, 0.25, 0.75])
+    assert mine["mask/count"][1:] == [0, 0]
+    np.testing.assert_array_equal(pixels_of(mine["mask/runs"], 20, 40), BLOCK)
+    for other in ("train/1.png", "train/2.png"):
+        assert not recordgen.features.OBJECTS.keys() & found[other].keys()
+    dataset = result.dataset
+    assert set(dataset.objects) == {f"image/object/{name}" for name in mine} & set(
+        recordgen.features.OBJECTS
+    )
+    assert dataset.keypoints == {
+        "names": ["nose", "left_eye", "right_eye"],
+        "flip_idx": [0, 2, 1],
+    }
+
+
+def test_the_digest_covers_them_and_examples_leave_shapes_out(document, tmp_path):
+    """`check` computes each record's digest again; examples.parquet has no polygon."""
+    recordgen.convert(str(document), tmp_path / "out")
+    assert cli.main(["check", str(tmp_path / "out")]) == 0
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(tmp_path / "out/examples.parquet").to_pylist()
+    [text] = [row["annotation"] for row in rows if row["uri"] == "train/0.png"]
+    details = json.loads(text)["details"]
+    assert [set(each) for each in details] == [
+        *({"area", "digest", "flags"}, {"area", "digest"}, {"area", "keypoints"}),
+    ]
+
+
+@pytest.mark.parametrize("changed", ["segmentation", "keypoints", "iscrowd"])
+def test_diff_sees_a_change(changed, document, tmp_path):
+    recordgen.convert(str(document), tmp_path / "old")
+    path = document / "instances_train.json"
+    found = json.loads(path.read_text())
+    item = found["annotations"][2 if changed == "keypoints" else 0]
+    item[changed] = {
+        "segmentation": [[4, 5, 12, 5, 8, 14]],
+        "keypoints": [1, 1, 2, 0, 0, 0, 20, 10, 1],
+        "iscrowd": 1,
+    }[changed]
+    path.write_text(json.dumps(found))
+    recordgen.convert(str(document), tmp_path / "new")
+    [change] = recordgen.diff(str(tmp_path / "old"), str(tmp_path / "new")).changed
+    assert (change.new.uri, change.kinds) == ("train/0.png", ("annotation",))
+
+
+def test_coco_comes_back(document, tmp_path):
+    """The export holds all of it, and pycocotools reads the same masks."""
+    from pycocotools.coco import COCO
+
+    recordgen.convert(str(document), tmp_path / "out")
+    export("coco", tmp_path / "out", tmp_path / "copy")
+    coco = COCO(str(tmp_path / "copy/annotations/instances_train.json"))
+    masks = [coco.annToMask(item) for item in coco.anns.values() if "segmentation" in item]
+    truth = coco_masks.decode(coco_masks.frPyObjects([POLYGON], 20, 40))[..., 0]
+    assert {mask.sum() for mask in masks} == {BLOCK.sum(), truth.sum()}
+    recordgen.convert(str(tmp_path / "copy"), tmp_path / "again")
+    old, new = details_of(tmp_path / "out"), details_of(tmp_path / "again")
+    assert list(new.values()) == list(old.values())
+    assert recordgen.read_dataset(str(tmp_path / "again")).keypoints["flip_idx"] == [0, 2, 1]
+
+
+def test_append_and_the_same_image_twice_keep_them(document, tmp_path):
+    """New images add features; the first dataset's records keep theirs."""
+    path = document / "instances_train.json"
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps({**whole, "images": whole["images"][1:2]}))
+    first = recordgen.convert(str(document), tmp_path / "out", lint="-ALL")
+    assert first.dataset.objects == ()
+    path.write_text(json.dumps(whole))
+    second = recordgen.convert(str(document), tmp_path / "out", append=True, lint="-ALL")
+    assert "image/object/is_crowd" in second.dataset.objects
+    assert second.dataset.keypoints["names"] == ["nose", "left_eye", "right_eye"]
+    third = recordgen.convert(str(document), tmp_path / "out", append=True, lint="-ALL")
+    assert third.dataset.examples == second.dataset.examples == 3
+    assert third.dataset.keypoints == second.dataset.keypoints
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_run_lengths_are_those_of_pycocotools(seed):
+    rng = np.random.default_rng(seed)
+    pixels = (rng.random((rng.integers(1, 40), rng.integers(1, 60))) < rng.random()).astype(
+        np.uint8
+    )
+    expected = coco_masks.encode(np.asfortranarray(pixels))
+    text = text_of(runs_in(pixels))
+    assert text == expected["counts"].decode()
+    np.testing.assert_array_equal(pixels_of(runs_of(text), *pixels.shape), pixels)
+    left, top, width, height = coco_masks.toBbox(expected).tolist()
+    box = box_of(runs_in(pixels), pixels.shape[0])
+    if pixels.any():
+        assert box == (left, top, left + width, top + height)
+
+
+@pytest.mark.parametrize("text", ["", "zz\x7f", "aaaa`", "O"])
+def test_damaged_run_lengths_are_errors(text):
+    with pytest.raises(ValueError, match=r"runs|pixels"):
+        pixels_of(runs_of(text), 3, 3)
+
+
+def test_details_come_back_from_features():
+    """Each combination of what is known survives."""
+    details = [
+        Details(frozenset({"is_crowd", "group_of"}), 12.5, ((0.5, 0.25, 0.75, 0.25, 0.5, 1.0),)),
+        Details(area=3.0, mask=Mask(text_of([3, 2, 4]), 3, 3)),
+        Details(area=1.0, keypoints=(0.5, 0.25, 2.0, 0.0, 0.0, 0.0)),
+    ]
+    values = {"image/height": [3], "image/width": [3], **features_of(details)}
+    assert details_in(values, 3) == details
