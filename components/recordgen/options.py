@@ -16,6 +16,7 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, TypedDict, get_args, get_type_hints
 
+from recordgen import storage
 from recordgen.checks.selection import Selection
 from recordgen.core.dataset.splits import EvalFrom, GroupBy, SplitFractions, SplitRule
 from recordgen.core.dataset.vocabulary import LABEL_MODES
@@ -181,6 +182,14 @@ class ConvertOptions:
         f"entities do not count characters; roles: {', '.join(ROLES)}",
         metavar="ROLE=NAME,…",
         unset="detected",
+    )
+    image_root: str = option(
+        "",
+        "folder or URL where the paths of rows start, such as `train/`; its files are listed once, "
+        "so that a path may lack its suffix or its folder, or have another suffix or letter case, "
+        "if only one file fits",
+        metavar="FOLDER",
+        unset="the folder of the import file",
     )
     schema: str = option(
         "",
@@ -381,6 +390,7 @@ class ConvertOptions:
         for name, declared in OPTIONS.items():
             if declared.decode is not None:
                 self._set(name, declared.decode(getattr(self, name)))
+        self._set("image_root", storage.normal(self.image_root))
         self._settle_schema()
         for name, declared in OPTIONS.items():
             self._check_value(name, declared)
@@ -508,7 +518,7 @@ class ConvertOptions:
     @cached_property
     def access(self) -> Access:
         """The files and URLs that rows may reach. Raises: UsageError."""
-        return Access.of(self.allow, confined=self.confined)
+        return Access.of(self.allow, confined=self.confined, image_root=self.image_root)
 
     @cached_property
     def selection(self) -> Selection:
@@ -526,6 +536,8 @@ class ConvertOptions:
             for value in [getattr(self, item.name)]
         }
         del values["confined"]  # it selects rows, but does not change their examples
+        if not self.image_root:  # datasets without it are the same as before it existed
+            del values["image_root"]
         values["schema"] = "" if self.schema_file else self.schema  # `table` has its types
         values["split"] = self.split.recorded
         values["limit"] = self.limit.recorded
@@ -558,6 +570,7 @@ class OptionValues(TypedDict, total=False):
     task: str
     format: str
     columns: str | Mapping[str, str | int | Sequence[str | int]] | Columns
+    image_root: str | os.PathLike[str]
     schema: str | Mapping[str, str] | Schema
     seed: int
     split: str | Sequence[int] | Mapping[str, int | str] | SplitFractions | SplitRule

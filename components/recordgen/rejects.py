@@ -94,6 +94,22 @@ class OddLine(Finding):
     __slots__ = ()
 
 
+class Counted(NamedTuple):
+    """A number of changes that need no line of their own in ``findings.jsonl``.
+
+    Attributes:
+        code: ``rows.adjusted`` in ``dataset.json`` counts them by it.
+        number: how many.
+    """
+
+    code: str
+    number: int
+
+
+#: The code of paths that are not exact, and whose files were found below the image root.
+FOUND_BY_NAME = "found_by_name"
+
+
 def place_of(source: str, line: int, uri: str) -> str:
     """Return a row as messages name it: ``labels.csv:3``; a row of a folder is its file.
 

@@ -29,7 +29,7 @@ def found(folder, name, lines, **options):
 
 
 def first_row(folder, name, options):
-    return preview_files([ImportFile(str(folder / name))], options, Samples())[0]
+    return preview_files([ImportFile(str(folder / name))], options, Samples()).rows[0]
 
 
 # lines of a file, its task, and the end of the reason

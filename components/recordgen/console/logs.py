@@ -122,8 +122,11 @@ def started(command: str, source: str, **more: str) -> None:
 def detected(detection: Detection) -> None:
     """Log how the source is read, before the run begins."""
     task, found = detection.options.task, format_of(detection)
-    rows = "; ".join(map(str, detection.rows))
-    _say("detected", f"reading {task} from {found}; {rows}", detection.to_json())
+    shown = [f"reading {task} from {found}"]
+    if detection.found_by_name:
+        root = detection.options.image_root
+        shown.append(f"{detection.found_by_name:,} paths found below {root} by name so far")
+    _say("detected", "; ".join([*shown, *map(str, detection.rows)]), detection.to_json())
 
 
 def finished(

@@ -16,7 +16,8 @@ from recordgen.formats.missing_files import missing_hint
 from recordgen.options import AUTO
 from recordgen.quoting import megabytes, shortened
 from recordgen.registry import FORMATS
-from recordgen.rejects import place_of
+from recordgen.rejects import FOUND_BY_NAME, place_of
+from recordgen.storage import is_http
 from recordgen.storage.hosts import unreachable_text
 from recordgen.tables.csv_fields import DELIMITERS
 from recordgen.tasks.suiting import remedies_of
@@ -114,7 +115,7 @@ def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json
         *_first_lines(
             result.findings,
             limit,
-            sum(dataset.rows.adjusted.values()),
+            sum(_listed(dataset.rows.adjusted).values()),
             f"{lister} lists {len(result.findings):,}; convert writes all to findings.jsonl",
         ),
         *lint_lines(
@@ -145,7 +146,9 @@ def plan_summary(plan: PlanResult, output: str = "", *, lister: str = "--json") 
         f"are not checked yet",
         "",
         *aligned(("split", "rows", "shards", "bytes"), rows),
-        *([f"Adjusted  {_detail(plan.adjusted)}"] if plan.adjusted else []),
+        *_adjusted_lines(
+            plan.adjusted, plan.detection.options.image_root if plan.detection else ""
+        ),
         "",
         *detection_lines(plan.detection),
         *_first_lines(plan.rejects, _CLASSES_SHOWN, len(plan.rejects), f"{lister} lists all"),
@@ -169,6 +172,9 @@ def detection_lines(detection: Detection | None) -> list[str]:
         lines.append(f"{name:<10} {', '.join(columns)}{f', and {more} more' if more else ''}")
     if detection.named_splits:
         lines.append(f"Splits     {_named_splits(detection.named_splits)}")
+    if root := detection.options.image_root:
+        exact = ", which lists no files: paths must be exact" if is_http(root) else ""
+        lines.append(f"Images     below {root}{exact}")
     for number, row in enumerate(detection.rows):
         lines.append(f"{'' if number else 'Read as':<10} {one_line(str(row))}")
     return lines
@@ -389,8 +395,7 @@ def row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
     }
     more = "".join(f", {count:,} {words}" for words, count in counts.items() if count)
     lines = [f"Rows       {rows.read:,} read, {rows.examples:,} examples{more}"]
-    if rows.adjusted:
-        lines.append(f"Adjusted  {_detail(rows.adjusted)}")
+    lines += _adjusted_lines(rows.adjusted, dataset.options.get("image_root", ""))
     lines.append(f"Rejects    {rows.rejects:,}{_detail(rows.rejected)}")
     if hosts := unreachable_text(rejects):
         lines.append(f"No answer  {one_line(hosts)}")
@@ -402,6 +407,18 @@ def row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
         lines.append(measured.format(**dataset.psnr))
     lines += [f"Warning    {one_line(text)}" for text in dataset.warnings]
     return lines
+
+
+def _adjusted_lines(adjusted: Mapping[str, int], root: str) -> list[str]:
+    """Return the numbers of the changes in rows; ``root`` is where their paths start."""
+    changed, by_name = _listed(adjusted), adjusted.get(FOUND_BY_NAME)
+    lines = [f"Images     {by_name:,} paths found below {root} by name"] if by_name else []
+    return [*lines, f"Adjusted  {_detail(changed)}"] if changed else lines
+
+
+def _listed(adjusted: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the changes without those that need no line of their own."""
+    return {code: count for code, count in adjusted.items() if code != FOUND_BY_NAME}
 
 
 def _noun(dataset: Dataset) -> str:

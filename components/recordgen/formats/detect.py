@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from recordgen.core.facts import IMAGES
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.formats import other_forms
 from recordgen.formats.ambiguities import ambiguities
@@ -61,6 +62,8 @@ class Detection:
         columns: pairs of a column and its role, or of a folder and its role; empty if position or
             AutoML's keys decide.
         rows: some rows as they were understood; empty before the source is opened.
+        found_by_name: how many of the first thousand paths are not exact, and were found below the
+            image root.
         delimiter: the separator of the first CSV file; None for other formats.
         files: the import files, with the split in their name and the header that was found.
         named_splits: pairs of a file and the split in its name, for the files whose rows get it.
@@ -73,6 +76,7 @@ class Detection:
     header: bool | None = None
     columns: tuple[tuple[str, str], ...] = ()
     rows: tuple[PreviewRow, ...] = ()
+    found_by_name: int = 0
     delimiter: str | None = None
     files: tuple[ImportFile, ...] = ()
     named_splits: tuple[tuple[str, str], ...] = ()
@@ -89,6 +93,8 @@ class Detection:
             "header": self.header,
             "columns": dict(self.columns),
             "splits": dict(self.named_splits),
+            "image_root": self.options.image_root,
+            "found_by_name": self.found_by_name,
             "rows": [row.to_json() for row in self.rows],
         }
 
@@ -193,6 +199,18 @@ def _check_format(format_: Format, options: ConvertOptions) -> None:
         )
     if options.columns.roles and not format_.has_columns:
         raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
+    if options.image_root and not format_.has_columns:
+        raise UsageError(
+            f"image_root is for CSV and JSONL files (got the format {found}, which finds its "
+            f"images itself); omit it"
+        )
+    check_image_root(options)
+
+
+def check_image_root(options: ConvertOptions) -> None:
+    """Check that a task has images if their root is given. Raises: UsageError."""
+    if options.image_root and IMAGES not in TASKS[options.task].facts:
+        raise UsageError(f"image_root is for images, and the task is {options.task}; omit it")
 
 
 def _one_of(
@@ -245,7 +263,7 @@ def _stop(
     """Stop the run. Raises: UsageError, with some rows as they would be read."""
     rows: Sequence[PreviewRow] = ()
     with suppress(RecordgenError):
-        rows = preview_files(files, options, samples)
+        rows = preview_files(files, options, samples).rows
     if not rows:
         with first_lines_shown(heads[0]):
             raise UsageError(f"{problem}; {options.task} would reject the first rows")

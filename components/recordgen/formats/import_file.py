@@ -10,6 +10,7 @@ from recordgen import storage
 from recordgen.errors import SourceError, StorageError, UsageError
 
 if TYPE_CHECKING:
+    from recordgen.formats.image_root import ImageRoot
     from recordgen.formats.listing import Listing
 
 #: Physical lines without their line feeds.
@@ -31,6 +32,8 @@ class ImportFile(NamedTuple):
         lines: lines to read instead of the file, see
             :class:`recordgen.formats.samples.Samples`; None if the file is to be read.
         listing: the listing of its folder; None if the folder is to be listed.
+        images: the folder where the paths of its rows start, if it is known; see
+            :mod:`recordgen.formats.image_root`.
     """
 
     path: str
@@ -41,6 +44,7 @@ class ImportFile(NamedTuple):
     folder: str = ""
     lines: Lines | None = None
     listing: Listing | None = None
+    images: ImageRoot | None = None
 
 
 def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from recordgen.core.rows.row import ReadItem, Row, RowBatch
 from recordgen.core.task.task import Task
@@ -11,7 +12,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.samples import Samples
 from recordgen.options import ConvertOptions
-from recordgen.rejects import place_of
+from recordgen.rejects import Counted, place_of
 from recordgen.tasks import task_for
 
 ROWS_SHOWN = 3
@@ -49,10 +50,22 @@ class PreviewRow:
         return asdict(self)
 
 
+class Preview(NamedTuple):
+    """Some of the first thousand rows.
+
+    Attributes:
+        rows: from the beginning, the middle and the end.
+        found_by_name: how many paths of these thousand were not exact.
+    """
+
+    rows: tuple[PreviewRow, ...]
+    found_by_name: int
+
+
 def preview_files(
     files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
-) -> tuple[PreviewRow, ...]:
-    """Return rows from the beginning, the middle and the end of the first thousand.
+) -> Preview:
+    """Return the preview of files.
 
     Args:
         files: import files, and the lists that they name.
@@ -67,16 +80,18 @@ def preview_files(
     return preview_rows(RowReader(options, samples).read_all(files), task_for(options))
 
 
-def preview_rows(items: Iterable[ReadItem], task: Task) -> tuple[PreviewRow, ...]:
-    """Return some of the first thousand rows among items as previews."""
+def preview_rows(items: Iterable[ReadItem], task: Task) -> Preview:
+    """Return the preview of the rows among items."""
     rows: list[Row] = []
+    by_name = 0
     for others, item in enumerate(items):
+        by_name += item.number if isinstance(item, Counted) else 0
         rows += item.rows if isinstance(item, RowBatch) else ()
         if len(rows) + others >= _ROWS_READ:
             break
     if len(rows) > ROWS_SHOWN:
         rows = [rows[0], rows[len(rows) // 2], rows[-1]]
-    return tuple(_of_row(row, task) for row in rows)
+    return Preview(tuple(_of_row(row, task) for row in rows), by_name)
 
 
 def _of_row(row: Row, task: Task) -> PreviewRow:

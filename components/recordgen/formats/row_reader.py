@@ -9,6 +9,7 @@ from itertools import chain
 from recordgen.core.rows.row import Adjustments, ReadItem, RowBatch, batched
 from recordgen.formats.format import Format
 from recordgen.formats.header import Given
+from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
@@ -32,6 +33,7 @@ class RowReader:
         self._name = options.format  # undecided if the rows are those of a DataFrame
         self._access = options.access
         self._given = Given.of(options)
+        self._images = ImageRoot.of(options)
 
     @cached_property
     def _format(self) -> Format:
@@ -75,7 +77,10 @@ class RowReader:
         else:
             known = self._samples.begun(file) if self._samples is not None else file
             rows = self._format.rows(known, self._task, adjusted, self._given)
-        for item in without_url_secrets(batched(rows, adjusted), self._task):
+        items = batched(rows, adjusted)
+        if self._images is not None:
+            items = below_root(items, file.images or self._images, self._task)
+        for item in without_url_secrets(items, self._task):
             yield item.with_split(file.split) if isinstance(item, RowBatch) else item
 
     def read_all(self, files: Iterable[ImportFile]) -> Iterator[ReadItem]:

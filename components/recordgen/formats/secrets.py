@@ -17,13 +17,16 @@ from recordgen import storage
 from recordgen.core.rows.row import ReadItem, Row, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.masking import masked, may_hold_secrets, without_secrets
-from recordgen.rejects import Finding, Reject
+from recordgen.rejects import Counted, Finding, Reject
 
 
 def without_url_secrets(items: Iterable[ReadItem], task: Task) -> Iterator[ReadItem]:
     """Yield a reader's items with secrets removed from sources, uris and messages."""
     for item in items:
-        yield _public_batch(item, task) if isinstance(item, RowBatch) else _public_note(item)
+        if isinstance(item, RowBatch):
+            yield _public_batch(item, task)
+        else:
+            yield item if isinstance(item, Counted) else _public_note(item)
 
 
 def _public_row(row: Row, task: Task) -> Row:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Union
 from recordgen import storage
 from recordgen.core.rows.row import ROW_BYTES, ReadItem, RowBatch
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats.detect import Detection, detect, detect_frame
+from recordgen.formats.detect import Detection, check_image_root, detect, detect_frame
+from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.formats.listing import Listing
 from recordgen.formats.preview import preview_files, preview_rows
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.samples import Samples
+from recordgen.formats.secrets import without_url_secrets
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, task_for
@@ -57,15 +59,21 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
     frame = dataframe.as_dense(frame)
     detection = detect_frame(frame, options)
     options = detection.options
+    check_image_root(options)
     task = TASKS[options.task]
     own = task.declared("own_columns") if task.own_columns is not None else dataframe
     opened = own.open_frame(frame, options)
     options = opened.options
     columns = detection.columns if opened.columns is None else tuple(opened.columns)
     detection = replace(detection, options=options, columns=columns)
-    source = Source.of_rows(opened.rows)
-    rows = preview_rows(chain.from_iterable(source.rows), task_for(options))
-    return replace(source, detection=replace(detection, rows=rows)), options
+    rows = opened.rows
+    if (images := ImageRoot.of(options)) is not None:
+        images.check()
+        made = task_for(options)
+        rows = without_url_secrets(below_root(rows, images, made), made)
+    source = Source.of_rows(rows)
+    shown = preview_rows(chain.from_iterable(source.rows), task_for(options))
+    return replace(source, detection=replace(detection, **shown._asdict())), options
 
 
 def open_files(
@@ -80,10 +88,14 @@ def open_files(
         for file in files:
             if (refusal := options.access.refusal(file.path, file.path)) is not None:
                 raise SourceError(f"{file.path}: this link to a file leaves its folder: {refusal}")
-    samples = Samples()
+    samples, images = Samples(), ImageRoot.of(options)
     detection = detect(files, options, samples)
+    if images is not None:
+        images.check()
     with_all = RowReader(detection.options, samples).with_lists(detection.files)
-    detection = replace(detection, rows=preview_files(with_all, detection.options, samples))
+    with_all = [file._replace(images=images) for file in with_all]
+    shown = preview_files(with_all, detection.options, samples)
+    detection = replace(detection, **shown._asdict())
     source = Source.of_files(map(samples.begun, with_all))
     return replace(source, files=tuple(with_all), detection=detection), detection.options
 

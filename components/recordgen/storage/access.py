@@ -6,8 +6,9 @@
     https://          https://, at public addresses or on the import file's own server
 
 The option ``allow`` adds schemes, but never the local one. Folders and URL prefixes in it then
-restrict access to them. In a pipeline step, rows are confined, because the author of the
-import file rarely has the rights of the step:
+restrict access to them. Rows of any import file reach the folder or URL of ``image_root``. In a
+pipeline step, rows are confined, because the author of the import file rarely has the rights of the
+step:
 
     import file       its rows reach, in addition to prefixes
     /data/a.csv       /data/…
@@ -28,6 +29,7 @@ from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
 from recordgen.errors import UsageError
+from recordgen.masking import without_secrets
 from recordgen.storage.addresses import origin_of
 from recordgen.storage.paths import (
     OBJECT_STORES,
@@ -69,22 +71,29 @@ class Access:
         schemes: schemes allowed in addition to the default ones.
         prefixes: folders and URL prefixes; empty: no restriction.
         confined: rows reach only the folder, bucket or server of their import file, and prefixes.
+        image_root: folder or URL where the paths of rows start, which they reach in any case; empty
+            if it is that of their import file.
     """
 
     schemes: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     confined: bool = False
+    image_root: str = ""
     _roots: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    _images: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_roots", tuple(map(_parse_root, self.prefixes)))
+        images = _parse_image_root(self.image_root) if self.image_root else None
+        object.__setattr__(self, "_images", images)
 
     @classmethod
-    def of(cls, words: Sequence[str], *, confined: bool = False) -> Access:
+    def of(cls, words: Sequence[str], *, confined: bool = False, image_root: str = "") -> Access:
         """Decode the option ``allow``: ``https``, ``hdfs://``, ``gs://bucket``, ``./images``.
 
         Raises:
-            UsageError: a word is neither a scheme nor a prefix.
+            UsageError: a word is neither a scheme nor a prefix; or the root of images is no plain
+                folder or URL.
         """
         schemes = [word.removesuffix("://") for word in words if _is_scheme(word)]
         for scheme in schemes:
@@ -94,14 +103,16 @@ class Access:
                     f"import files may reach local files"
                 )
         prefixes = tuple(word for word in words if not _is_scheme(word))
-        return cls(tuple(schemes), prefixes, confined)
+        return cls(tuple(schemes), prefixes, confined, image_root)
 
     def refusal(self, path: str, source: str) -> str | None:
         """Return why a row of the import file ``source`` may not reach ``path``, else None."""
+        if not self.confined and not self._roots and is_local(path) and is_local(source):
+            return None  # by far the most frequent case
+        if self._is_below_images(path):
+            return None
         if self.confined:
             return self._confined_refusal(path, source)
-        if not self._roots and is_local(path) and is_local(source):
-            return None  # by far the most frequent case
         return self._scheme_refusal(path, source) or self._root_refusal(path)
 
     def may_be_private(self, url: str, source: str, *, redirected: bool) -> bool:
@@ -110,6 +121,8 @@ class Access:
         It may if a prefix contains it. Unless it is the target of a redirect, it also may if
         the user allowed its scheme or if it is on the import file's own server.
         """
+        if self._is_below_images(url):
+            return True
         if self._roots:
             is_named = self._root_refusal(url) is None
             if is_named or not self.confined:
@@ -125,9 +138,16 @@ class Access:
 
         They may if a prefix contains it or if it is on the import file's own server.
         """
-        if self._roots and self._root_refusal(url) is None:
+        if self._is_below_images(url) or (self._roots and self._root_refusal(url) is None):
             return True
         return is_http(source) and origin_of(url) == origin_of(source)
+
+    def _is_below_images(self, path: str) -> bool:
+        """Return whether a path is below the root of images; links are followed."""
+        if self._images is None or is_chained(path):
+            return False
+        place = _place(path)
+        return place is not None and place[: len(self._images)] == self._images
 
     def _scheme_refusal(self, path: str, source: str) -> str | None:
         scheme, own = scheme_of(path), scheme_of(source)
@@ -239,6 +259,16 @@ def _parse_root(root: str) -> tuple[str, ...]:
         raise UsageError(
             f"allow must name schemes such as https, and folders or plain URL prefixes such as "
             f"gs://bucket/images (got {root!r})"
+        )
+    return place
+
+
+def _parse_image_root(root: str) -> tuple[str, ...]:
+    place = _place(root)
+    if place is None or is_chained(root) or without_secrets(root) != root:
+        raise UsageError(
+            f"image_root must be a folder or a plain URL, such as images/ or gs://bucket/images "
+            f"(got {without_secrets(root)!r})"
         )
     return place
 

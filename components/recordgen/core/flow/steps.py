@@ -46,7 +46,7 @@ from recordgen.core.shards.task import ShardResult, ShardTask
 from recordgen.core.task.placing import placing_names
 from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
-from recordgen.rejects import Finding, OddLine, Reject
+from recordgen.rejects import Counted, Finding, OddLine, Reject
 
 # Rows are passed on in blocks, one per bucket.
 _BLOCK_ROWS_PER_BUCKET = 1000
@@ -98,6 +98,7 @@ class ReadRows(PlanningStep):
         rejects: list[Reject] = []
         findings: list[Finding] = []
         odd_lines: list[OddLine] = []
+        counted: Counter[str] = Counter()
         numbers = count()
         rows = size = 0
         for item in self._items(source):
@@ -109,6 +110,8 @@ class ReadRows(PlanningStep):
                 rejects.append(item)
             elif isinstance(item, OddLine):
                 odd_lines.append(item)
+            elif isinstance(item, Counted):
+                counted[item.code] += item.number
             else:
                 findings.append(item)
             if rows + len(rejects) >= block_rows or size >= _BLOCK_CHARACTERS:
@@ -121,8 +124,8 @@ class ReadRows(PlanningStep):
         yield from self._flushed(batches, rejects)
         if findings:
             yield self._left(findings, next(numbers))
-        if odd_lines:
-            yield summarised(ReadSummary(odd_lines=tuple(odd_lines)))
+        if odd_lines or counted:
+            yield summarised(ReadSummary(adjusted=counted, odd_lines=tuple(odd_lines)))
 
     def _items(self, source: Any) -> Iterator[ReadItem]:
         items = self.reader.read_part(source)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from recordgen.rejects import Finding, OddLine, Reject
+from recordgen.rejects import Counted, Finding, OddLine, Reject
 
-_Other = TypeVar("_Other", bound="Reject | Finding")
+_Other = TypeVar("_Other", bound="Reject | Finding | Counted")
 
 #: Most rows in a batch.
 BATCH_ROWS = 1000
@@ -78,7 +78,7 @@ class RowBatch(NamedTuple):
 
 
 #: What reading an import file yields.
-ReadItem: TypeAlias = "RowBatch | Reject | Finding"
+ReadItem: TypeAlias = "RowBatch | Reject | Finding | Counted"
 
 
 class Adjustments:

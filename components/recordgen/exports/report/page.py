@@ -40,7 +40,7 @@ from recordgen.options import recorded_defaults
 from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import Thumbnail
 from recordgen.quoting import INVISIBLE, megabytes, shortened
-from recordgen.rejects import Reject
+from recordgen.rejects import FOUND_BY_NAME, Reject
 from recordgen.tasks import TASKS
 from recordgen.tasks.object_detection.task import (
     BOXES_CLIPPED,
@@ -72,6 +72,7 @@ _UNSEEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200c\u200d{INVISIBLE}]")
 
 # The kinds of ``rows.adjusted``.
 _WORDS = {
+    FOUND_BY_NAME: "paths found below the image root by name: they were not exact",
     FILES_IN_PIXELS: "files with boxes in pixels: divided by the width and height in their rows",
     BOXES_CLIPPED: "boxes clipped: they extended beyond the image",
     BOXES_SWAPPED: "boxes swapped: their corners were inverted",

@@ -1,0 +1,217 @@
+"""The folder where the paths of rows start, and the search for paths that are not exact.
+
+    --image-root train/
+    7.jpg    →  train/7.jpg      the path is exact
+    7        →  train/7.jpg      its suffix is missing
+    A.png    →  train/b/a.JPG    suffix, letter case and folder differ, and no other file fits
+    8        →  reject           train/8.jpg and train/8.png both fit
+
+One listing of the folder answers for all rows of a run. A web server lists nothing, so paths below
+it are exact.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from recordgen import storage
+from recordgen.core.rows.row import ReadItem, Row, RowBatch
+from recordgen.core.task.task import Task
+from recordgen.errors import UsageError
+from recordgen.formats.field_kinds import IMAGE_SUFFIX
+from recordgen.formats.listing import Tree, list_tree
+from recordgen.options import ConvertOptions
+from recordgen.rejects import FOUND_BY_NAME, Counted, Reject, RejectCode, reject
+from recordgen.storage.access import Access
+
+
+class ImageRoot:
+    """The folder or URL where the paths of rows start.
+
+    Its files are listed when they are first needed. Pickling drops the list: a worker lists them
+    again, rather than receive a million names.
+
+    Args:
+        root: the folder or URL, as the user wrote it.
+        access: what rows may reach.
+    """
+
+    def __init__(self, root: str, access: Access | None = None) -> None:
+        self.root = f"{root.rstrip('/')}/"
+        self.access = access or Access()
+
+    @classmethod
+    def of(cls, options: ConvertOptions) -> ImageRoot | None:
+        """Return the folder that options give, or None."""
+        return cls(options.image_root, options.access) if options.image_root else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without what was listed."""
+        return {"root": self.root, "access": self.access}
+
+    @cached_property
+    def tree(self) -> Tree:
+        """All files; none on a web server. Raises: as :func:`list_tree`."""
+        return Tree((), (), ()) if storage.is_http(self.root) else list_tree(self.root)
+
+    def check(self) -> None:
+        """Check that there are files. Raises: UsageError; as :func:`list_tree`."""
+        if not self.tree.files and not storage.is_http(self.root):
+            raise UsageError(
+                f"image_root must be a folder of images: there are no files below {self.root}"
+            )
+
+    @cached_property
+    def _by_stem(self) -> Mapping[str, Sequence[str]]:
+        """Images by their file name without suffix and letter case."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for name in self.tree.images:
+            found[_stem(name)].append(name)
+        return found
+
+    def find(self, path: str, source: str) -> Sequence[str]:
+        """Return the file that a path names, relative to the folder; or all files that it may name.
+
+        The path itself if no file fits: whoever reads it reports that it is missing.
+        """
+        if path in self.tree.there:
+            return (path,)
+        written = posixpath.normpath(path.replace("\\", "/"))
+        if written in self.tree.there or self._exists_elsewhere(path, source):
+            return (written if written in self.tree.there else path,)
+        names = {_stem(written), posixpath.basename(written).casefold()}
+        found = [name for stem in sorted(names) for name in self._by_stem.get(stem, ())]
+        fits = {name: _fit(name, written) for name in found}
+        best = tuple(max(each) for each in zip(*fits.values(), strict=True))
+        # If no file is the best in all respects, each may be meant.
+        return [name for name, fit in fits.items() if fit == best] or found or (path,)
+
+    def _exists_elsewhere(self, path: str, source: str) -> bool:
+        """Return whether a local path leads out of the folder, to a file that rows may reach."""
+        if not path.startswith(("/", "../")):
+            return False
+        full = storage.join(self.root, path)
+        return (
+            storage.is_local(full)
+            and self.access.refusal(full, source) is None
+            and os.path.isfile(storage.local_path(full))
+        )
+
+    def prefix(self, source: str) -> str:
+        """Return what comes before a file's name in the rows of the import file ``source``.
+
+        Like paths that a person would write there: relative if the folder is in that of the import
+        file, or if the user wrote it as a relative path.
+        """
+        mark = "_"
+        path = storage.address(storage.join(self.root, mark), "./")
+        outside = storage.is_relative(self.root)
+        place = storage.from_folder(path, storage.folder_of(source), outside=outside)
+        return place.removesuffix(mark)
+
+
+def below_root(items: Iterable[ReadItem], root: ImageRoot, task: Task) -> Iterator[ReadItem]:
+    """Yield a reader's items with the paths of files below a folder.
+
+    Rows whose path may name several files become rejects. Rows whose path was not exact are counted
+    as :data:`recordgen.rejects.FOUND_BY_NAME`, before their batch.
+    """
+    places: dict[str, _Places] = {}
+    for item in items:
+        if isinstance(item, Counted):
+            yield item
+            continue
+        place = places.get(item.source) or places.setdefault(
+            item.source, _Places(root, item.source)
+        )
+        if isinstance(item, RowBatch):
+            yield from _batch(item, place, task)
+        else:
+            uri, _ = place.of(item.uri)
+            yield item._replace(uri=uri or item.uri)
+
+
+class _Places:
+    """The paths in the rows of one import file."""
+
+    def __init__(self, root: ImageRoot, source: str) -> None:
+        self._root = root
+        self._source = source
+        self._prefix = root.prefix(source)
+        self._there = root.tree.there
+
+    def of(self, path: str) -> tuple[str, bool]:
+        """Return the path of a file for a row, and whether it was found by name.
+
+        The path is empty if several files fit.
+        """
+        if path in self._there:
+            return self._prefix + path, False
+        if not path or "://" in path:
+            return path, False
+        found = self.candidates(path)
+        if len(found) > 1:
+            return "", True
+        if found[0] == path:
+            return storage.resolve(path, self._prefix), False
+        return self._prefix + found[0], found[0] != posixpath.normpath(path)
+
+    def candidates(self, path: str) -> Sequence[str]:
+        """Return all files that a path may name."""
+        return self._root.find(path, self._source)
+
+    def reject(self, row: Row, path: str) -> Reject:
+        """Return the reject of a row whose path may name several files."""
+        some = [self._prefix + name for name in self.candidates(path)[:2]]
+        message = f"{path} may be {' or '.join(some)}; write the path with its folder and suffix"
+        return reject(row, RejectCode.AMBIGUOUS_PATH, message)
+
+
+def _batch(batch: RowBatch, place: _Places, task: Task) -> Iterator[ReadItem]:
+    """Yield the rows of a batch with the paths of their files, and rejects of the others."""
+    rows: list[Row] = []
+    count = 0
+    stored = task.stored_uris(batch.uris, batch.annotations)
+    for row, paths in zip(batch.rows, stored, strict=True):
+        found = {path: place.of(path) for path in paths}
+        if lost := next((path for path, (uri, _) in found.items() if not uri), ""):
+            yield place.reject(row, lost)
+            continue
+        uris = {path: uri for path, (uri, _) in found.items()}
+        count += sum(by_name for _, by_name in found.values())
+        annotation = task.with_uris(row.annotation, uris) if uris else row.annotation
+        rows.append(row._replace(uri=uris.get(row.uri, row.uri), annotation=annotation))
+    if count:
+        yield Counted(FOUND_BY_NAME, count)
+    if rows:
+        yield RowBatch.of(rows)
+
+
+def _stem(name: str) -> str:
+    """Return a file name without folders, the suffix of an image, and letter case."""
+    return IMAGE_SUFFIX.sub("", posixpath.basename(name)).casefold()
+
+
+def _fit(name: str, written: str) -> tuple[int, bool]:
+    """Return how well a file fits a path: how many folders agree, and whether the name does.
+
+    A name without a suffix agrees with any suffix.
+    """
+    folders, base = posixpath.split(name)
+    wanted, wanted_base = posixpath.split(written)
+    is_suffixed = IMAGE_SUFFIX.search(wanted_base) is not None
+    agrees = base == wanted_base or (not is_suffixed and IMAGE_SUFFIX.sub("", base) == wanted_base)
+    ours, theirs = folders.split("/")[::-1], wanted.strip("/").split("/")[::-1]
+    if ours == theirs:
+        return len(ours) + 1, agrees
+    shared = 0
+    for one, other in zip(ours, theirs, strict=False):
+        if one != other:
+            break
+        shared += 1
+    return shared, agrees

@@ -1,0 +1,299 @@
+"""Paths below an image root: exact ones, and those that are found by name."""
+
+import json
+import pickle
+
+import pandas as pd
+import pytest
+from aiohttp import web
+from PIL import Image
+
+import recordgen
+from recordgen import cli, storage
+from recordgen.beam.runners import runner_factory
+from recordgen.conversion.api import convert_files
+from recordgen.errors import UsageError
+from recordgen.formats import listing
+from recordgen.formats.image_root import ImageRoot
+from recordgen.formats.import_file import find_import_files
+from recordgen.formats.source import open_source
+from recordgen.options import ConvertOptions
+from tests.servers import serving
+
+pytestmark = pytest.mark.once
+
+QUIET = {"lint": "-ALL", "split": "names=no"}
+
+# files below the root, path in a row, the files that fit
+PATHS = [
+    ("1.jpg", "1.jpg", "1.jpg"),
+    ("1.jpg x/1.jpg", "1.jpg", "1.jpg"),  # an exact path
+    ("1.jpg 1.png", "1.png", "1.png"),
+    ("a.txt", "a.txt", "a.txt"),
+    ("1.jpg", "./1.jpg", "1.jpg"),
+    ("x/1.jpg", "x\\1.jpg", "x/1.jpg"),
+    ("1.jpg", "1", "1.jpg"),  # no suffix
+    ("1.JPEG", "1", "1.JPEG"),
+    ("v1.2.jpg", "v1.2", "v1.2.jpg"),
+    ("1.jpg x/1.jpg", "1", "1.jpg"),  # the path as written is nearer
+    ("1.jpg x/1.jpg", "x/1", "x/1.jpg"),
+    ("a.jpg A.JPG", "a", "a.jpg"),  # the name as written is nearer
+    ("1.jpg 1.txt", "1", "1.jpg"),  # labels are no image
+    ("1.jpg", "1.png", "1.jpg"),  # another suffix
+    ("img_1.jpg", "IMG_1.JPG", "img_1.jpg"),  # another letter case
+    ("a/b/1.jpg", "1.jpg", "a/b/1.jpg"),  # a folder is missing
+    ("a/b/1.jpg 1.gif.png", "1", "a/b/1.jpg"),
+    ("train/1.jpg test/1.jpg", "data/train/1.jpg", "train/1.jpg"),  # too many folders
+    ("train/1.jpg test/1.jpg", "/home/author/test/1.jpg", "test/1.jpg"),
+    ("x/1.jpg", "../input/x/1.jpg", "x/1.jpg"),
+    ("1.jpg 1.png", "1", "1.jpg 1.png"),  # several fit
+    ("a/1.jpg b/1.jpg", "1.jpg", "a/1.jpg b/1.jpg"),
+    ("1.jpg b/1.png", "1.png", "1.jpg b/1.png"),
+    ("IMG_1.jpg img_1.png", "img_1.jpg", "IMG_1.jpg img_1.png"),
+    ("a/1.jpg", "2.jpg", "2.jpg"),  # none fits
+    ("1.txt", "1", "1"),
+    ("10.jpg", "1", "1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "path", "found"), PATHS)
+def test_paths(files, path, found, tmp_path):
+    """A path names the only file that fits best; with several, none is chosen."""
+    for name in files.split():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert list(ImageRoot(str(tmp_path)).find(path, "a.csv")) == found.split()
+
+
+@pytest.mark.parametrize("path", ["{}/other/1.jpg", "../other/1.jpg"])
+def test_exact_paths_out_of_the_root(path, tmp_path):
+    """A file that a row names exactly has precedence over one of the same name."""
+    for folder in ("root", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "1.jpg").touch()
+    root, written = str(tmp_path / "root"), path.format(tmp_path)
+    assert ImageRoot(root).find(written, "a.csv") == (written,)
+    confined = ImageRoot.of(ConvertOptions(image_root=root, confined=True))
+    assert list(confined.find(written, f"{tmp_path}/root/a.csv")) == ["1.jpg"]
+
+
+@pytest.fixture
+def names(tmp_path, make_pictures, monkeypatch):
+    """Return a folder with ``in/images/{0..5}.jpg``, and the CSV of their names."""
+    make_pictures(*(f"images/{n}.jpg" for n in range(6)))
+    rows = "".join(f"{n},{'cat' if n % 2 else 'dog'}\n" for n in range(6))
+    (tmp_path / "in/train.csv").write_text(f"image_id,label\n{rows}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def digest(source, **options):
+    return recordgen.check(source, **{**QUIET, **options}).dataset.digest
+
+
+def test_the_dataset_of_complete_paths(names):
+    """A CSV of names below a root gives the records of a CSV with complete paths."""
+    bare = (names / "in/train.csv").read_text()
+    whole = bare.replace(",", ".jpg,").replace("image_id.jpg", "image_id")
+    lines = whole.splitlines()
+    (names / "in/whole.csv").write_text(
+        "\n".join([lines[0], *(f"images/{line}" for line in lines[1:])])
+    )
+    expected = digest("in/whole.csv")
+    assert digest("in/train.csv", image_root="in/images") == expected
+    assert digest("in/train.csv", image_root=names / "in/images/") == expected
+    assert digest("in/train.csv", image_root="in") == expected
+    assert digest(str(names / "in/train.csv"), image_root="in") == expected
+    objects = [dict(zip(("id", "label"), line.split(","), strict=True)) for line in lines[1:]]
+    (names / "in/a.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    assert digest("in/a.jsonl", image_root="in", columns="path=id,label=label") == expected
+
+
+def test_files_beside_the_folder_of_the_import_file(names):
+    """A relative root gives relative paths, as a person would write them."""
+    (names / "labels").mkdir()
+    (names / "in/train.csv").rename(names / "labels/train.csv")
+
+    def first(root):
+        source, _ = open_source("labels/train.csv", ConvertOptions(image_root=root))
+        return source.detection.rows[0].subject
+
+    assert first("in/images") == "../in/images/0.jpg"
+    assert first(f"{names}/in/images").startswith("/")
+    assert digest("labels/train.csv", image_root="in/images")
+
+
+def test_rows_of_a_frame(names):
+    """Relative paths of a DataFrame start in the working directory."""
+    frame = pd.read_csv("in/train.csv")
+    source, _ = open_source(frame, ConvertOptions(image_root="in/images"))
+    assert source.detection.rows[1].subject == "in/images/3.jpg"
+    assert source.detection.found_by_name == 6
+    result = recordgen.check(frame, image_root="in/images", **QUIET)
+    assert result.dataset.rows.adjusted == {"found_by_name": 6}
+    assert result.dataset.examples == 6
+
+
+def test_the_numbers_of_paths_found_by_name(names, capsys, caplog):
+    """The preview, the summary, JSON and the report count paths that are not exact."""
+    (names / "in/train.csv").write_text("path,label\n0.jpg,a\n1,a\n2.PNG,b\n3.jpg,b\n")
+    arguments = ["in/train.csv", "--image-root", "in/images", "--lint=-ALL"]
+    assert cli.main(["convert", arguments[0], "out", *arguments[1:]]) == 0
+    assert "2 paths found below in/images by name" in capsys.readouterr().out
+    assert "2 paths found below in/images by name" in caplog.text
+    assert "by name" in (names / "out/report.html").read_text()
+    assert not (names / "out/findings.jsonl").exists()
+    dataset = recordgen.read_dataset("out")
+    assert dataset.rows.adjusted == {"found_by_name": 2}
+    assert dataset.options["image_root"] == "in/images"
+    assert cli.main(["check", *arguments, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["detection"]["found_by_name"] == 2
+    assert answer["detection"]["image_root"] == "in/images"
+
+
+def test_one_listing(names, monkeypatch):
+    """Detection, preview and conversion list the root once; without the option, nobody does."""
+    listed = []
+    real = listing.list_tree
+    monkeypatch.setattr(
+        "recordgen.formats.image_root.list_tree", lambda root: listed.append(root) or real(root)
+    )
+    recordgen.check("in/train.csv", image_root="in/images", **QUIET)
+    assert listed == ["in/images/"]
+    (names / "in/train.csv").write_text("images/0.jpg,a\nimages/1.jpg,b\n")
+    recordgen.check("in/train.csv", **QUIET)
+    assert len(listed) == 1
+
+
+def test_workers_list_again(names):
+    """A root reaches a worker without its list of names."""
+    root = ImageRoot("in/images")
+    assert root.tree.files
+    data = pickle.dumps(root)
+    assert b"0.jpg" not in data
+    assert list(pickle.loads(data).find("0", "a.csv")) == ["0.jpg"]
+    beam = ["--runner=DirectRunner", "--direct_num_workers=2"]
+    expected = digest("in/train.csv", image_root="in")
+    assert digest("in/train.csv", image_root="in", beam_args=beam) == expected
+
+
+def test_rejects(names, make_pictures):
+    """A missing file is missing, and a path that fits two files names both."""
+    make_pictures("images/5.png")
+    with (names / "in/train.csv").open("a") as file:
+        file.write("7,cat\n")
+    result = recordgen.check("in/train.csv", image_root="in/images", **QUIET)
+    found = {item.line: item for item in result.rejects}
+    assert [(line, item.code) for line, item in sorted(found.items())] == [
+        (7, "ambiguous_path"), (8, "missing_file")
+    ]  # fmt: skip
+    assert "images/5.jpg or images/5.png" in found[7].message
+    assert found[7].uri == "5"
+
+
+def test_a_lost_box_rejects_its_image(names):
+    """Rejected lines belong to the image that they mean, so no false background is taught."""
+    (names / "in/boxes.csv").write_text(
+        "image_id,label,xmin,ymin,xmax,ymax\n0,cat,0.1,0.1,0.5,0.5\n0,cat,0.1,x,0.5,0.5\n"
+        "1,cat,0.1,0.1,0.5,0.5\n"
+    )
+    result = recordgen.check("in/boxes.csv", image_root="in", **QUIET)
+    assert [item.code for item in result.rejects] == ["incomplete", "bad_annotation"]
+    assert result.dataset.examples == 1
+
+
+def test_declared_tables(names):
+    """All images of a row start at the root."""
+    (names / "in/pairs.csv").write_text("left,right,same\n0,1,no\n2,2.png,yes\n3,9,no\n")
+    schema = {"left": "image", "right": "image", "same": "label"}
+    result = recordgen.check("in/pairs.csv", image_root="in/images", schema=schema, **QUIET)
+    assert result.dataset.examples == 2
+    assert result.dataset.rows.adjusted == {"found_by_name": 5}
+    assert [item.code for item in result.rejects] == ["missing_file"]
+    (names / "in/one.csv").write_text("photo,same\n0,no\n2.png,yes\n")
+    schema = {"photo": "image", "same": "label"}
+    one = recordgen.check("in/one.csv", image_root="in/images", schema=schema, **QUIET)
+    assert one.dataset.examples == 2
+
+
+def test_append_and_resume(names):
+    """New rows may lie below another root; a finished run is recognised."""
+    made = recordgen.convert("in/train.csv", "out", image_root="in/images", **QUIET)
+    again = recordgen.convert("in/train.csv", "out", resume=True, image_root="in/images", **QUIET)
+    assert again.unchanged
+    (names / "in/new").mkdir()
+    Image.new("RGB", (8, 8), "red").save(names / "in/new/9.png")
+    (names / "in/more.csv").write_text("image_id,label\n9,dog\n")
+    more = recordgen.convert("in/more.csv", "out", append=True, image_root="in/new", **QUIET)
+    assert more.dataset.examples == made.dataset.examples + 1
+    old = recordgen.convert("in/train.csv", "out", append=True, image_root="in/images", **QUIET)
+    assert old.dataset.rows.existing == 6
+
+
+def test_a_pipeline_step(names):
+    """A step reaches the root that its author names, but no link that leaves it."""
+    secret = names / "secret.png"
+    Image.new("RGB", (8, 8)).save(secret)
+    (names / "in/images/8.png").symlink_to(secret)
+    (names / "labels").mkdir()
+    with (names / "in/train.csv").open("a") as file:
+        file.write("8,cat\n../../secret.png,dog\n")
+    (names / "in/train.csv").rename(names / "labels/train.csv")
+    options = ConvertOptions(
+        image_root=f"{names}/in/images", confined=True, max_reject_fraction=1, lint=("-ALL",)
+    )
+    files = find_import_files("labels/train.csv")
+    result = convert_files(files, "out", options, new_runner=runner_factory([]))
+    assert result.dataset.examples == 6
+    assert [item.code for item in result.rejects] == ["not_allowed"] * 2
+
+
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        ("in/train.csv", {"image_root": "nowhere"}),
+        ("in/train.csv", {"image_root": "in/train.csv"}),
+        ("in/train.csv", {"image_root": "gs://user:word@bucket/a?b"}),
+        ("in/train.csv", {"image_root": "in", "task": "text_classification"}),
+        ("in/train.csv", {"image_root": "in", "task": "tabular"}),
+        ("in", {"image_root": "in"}),
+    ],
+)
+def test_refusals(names, source, options):
+    """The option must name files, and be one for images in lines."""
+    with pytest.raises(UsageError, match="image_root"):
+        recordgen.check(source, **options)
+
+
+def test_object_stores_are_listed(names):
+    """A local CSV of names, and images in a bucket."""
+    for number in range(6):
+        data = (names / f"in/images/{number}.jpg").read_bytes()
+        storage.write_bytes(f"memory://names/a/{number}.jpg", data)
+    result = recordgen.check(
+        "in/train.csv", image_root="memory://names", columns="path=image_id", **QUIET
+    )
+    assert result.dataset.examples == 6
+    assert result.dataset.rows.adjusted == {"found_by_name": 6}
+
+
+def test_web_servers_are_not_listed(names, capsys):
+    """Below a URL, paths are exact."""
+    asked = []
+
+    async def answer(request):
+        asked.append(request.path)
+        file = names / "in" / request.path.strip("/")
+        if not file.is_file():
+            raise web.HTTPNotFound
+        return web.Response(body=file.read_bytes())
+
+    (names / "in/train.csv").write_text("path,label\n0.jpg,a\n1,a\n")
+    with serving(answer) as url:
+        code = cli.main(["check", "in/train.csv", "--image-root", f"{url}/images", "--lint=-ALL"])
+    assert code == 1
+    out = capsys.readouterr().out
+    assert "1 usable, 1 rejected" in out
+    assert "lists no files" in out
+    assert {path for path in asked if path != "/images/0.jpg"} == {"/images/1"}
