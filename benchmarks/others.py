@@ -60,8 +60,10 @@ class Photos:
     @cached_property
     def stored(self) -> list[tuple[bytes, int]]:
         """The bytes and the label of each image."""
-        read = self.images.source.read(slice(None), {"image/encoded", "image/class/label"})
-        return [(each["image/encoded"].tobytes(), int(each["image/class/label"])) for each in read]
+        return [
+            (each["image/encoded"].tobytes(), int(each["image/class/label"]))
+            for each in self.images.source
+        ]
 
     @cached_property
     def decode(self) -> Callable[[bytes], Any]:

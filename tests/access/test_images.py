@@ -9,7 +9,7 @@ import tensorflow as tf
 from PIL import Image
 
 import recordgen
-from recordgen.access import Images
+from recordgen.access import Pairs
 from recordgen.errors import RecordError, UsageError
 from tests.conftest import noise
 from tests.golden import ROOT, SAMPLES
@@ -215,7 +215,7 @@ def test_pickles_and_texts(photos):
     again = pickle.loads(pickle.dumps(images))
     assert repr(again) == repr(images) != repr(images.source.images(16))
     np.testing.assert_array_equal(again[5][0], images[5][0])
-    assert isinstance(again, Images)
+    assert isinstance(again, Pairs)
     assert len(pickle.dumps(images)) < 700
 
 

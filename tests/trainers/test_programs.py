@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import recordgen
 from tests.pages import ROOT, run_page
 
 KERAS = """
@@ -45,7 +46,7 @@ def accuracy(*command, **variables):
     return float(re.findall(r"accuracy (\S+)", done.stdout)[-1])
 
 
-@pytest.mark.parametrize("example", ["torch_source.py", "grain_source.py"])
+@pytest.mark.parametrize("example", ["torch_source.py", "grain_source.py", "flax_source.py"])
 def test_examples(photos, example):
     """The program learns to distinguish the flowers."""
     assert accuracy(str(ROOT / "examples" / example), photos) > 0.85
@@ -60,6 +61,8 @@ def test_keras(photos, backend):
 def test_the_page(photos, tmp_path, monkeypatch):
     """Every block runs, also those for which the project's own environments lack a package."""
     (tmp_path / "out").symlink_to(photos)
+    reviews = ROOT / "examples/text_classification/reviews.csv"
+    recordgen.convert(str(reviews), tmp_path / "reviews")
     monkeypatch.chdir(tmp_path)
     run_page("docs/pytorch-and-jax.md", (), {})
     assert "tensorflow" not in sys.modules

@@ -1,5 +1,6 @@
 """A source is a map-style dataset of PyTorch."""
 
+import sys
 from itertools import chain
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
 import recordgen
+from tests.pages import ROOT
 
 
 def seen(loader):
@@ -74,3 +76,27 @@ def test_dtypes_of_columns(tmp_path):
         "n": torch.int64,
         "v": torch.float32,
     }
+
+
+@pytest.mark.parametrize("size", [(24, 24), (50, 120), (224, 300)])
+def test_areas_by_opencv(photos, monkeypatch, size):
+    """With OpenCV loaded, no level differs by more than one from the means that NumPy computes."""
+    import cv2  # noqa: F401 -- it computes if it is loaded
+
+    images = recordgen.source(photos).images(size, method="area")
+    by_opencv = images.batch(range(20))[0].astype(int)
+    monkeypatch.delitem(sys.modules, "cv2")
+    by_numpy = images.batch(range(20))[0].astype(int)
+    assert np.abs(by_opencv - by_numpy).max() <= 1
+
+
+def test_texts_and_entities_are_collated(tmp_path):
+    """``collate`` makes batches of pairs that PyTorch's own collation cannot stack."""
+    for name in ("text_classification/reviews.csv", "text_entities/travels.jsonl"):
+        output = tmp_path / name.partition("/")[0]
+        recordgen.convert(str(ROOT / "examples" / name), output)
+        pairs = recordgen.source(output).pairs()
+        loader = DataLoader(pairs, 4, collate_fn=pairs.collate, num_workers=1)
+        for number, batch in enumerate(loader):
+            wanted = pairs.collate(pairs[4 * number : 4 * number + 4])
+            assert repr(batch) == repr(wanted)

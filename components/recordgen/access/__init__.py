@@ -6,9 +6,10 @@ index.py     the length of each record
 files.py     the bytes of a file at any place
 parse.py     a record → its values
 values.py    values → NumPy
-source.py    the records of a split as a sequence
 decode.py    an encoded image → pixels
-images.py    images and labels as a sequence, and in batches
+batches.py   items → batches, in an order that a seed decides
+pairs.py     inputs and labels as a sequence; each task says what they are
+source.py    the records of a split as a sequence
 """
 
 from __future__ import annotations
@@ -16,17 +17,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recordgen.access.images import Images as Images
+    from recordgen.access.pairs import Pairs as Pairs
     from recordgen.access.source import Source as Source
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Images":  # finding shards needs no decoder of images
-        from recordgen.access.images import Images
+    if name not in ("Pairs", "Source"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from recordgen.access import source  # finding shards needs no decoder of images
 
-        return Images
-    if name == "Source":
-        from recordgen.access.source import Source
-
-        return Source
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(source, name)

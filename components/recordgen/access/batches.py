@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,52 +25,98 @@ def order(count: int, *, seed: int | None, shard: tuple[int, int]) -> npt.NDArra
     return found[index::shards]
 
 
-def batches(
-    items: Any,
-    batch_size: int,
-    *,
-    seed: int | None = None,
-    shard: tuple[int, int] = (0, 1),
-    start: int = 0,
-    drop_remainder: bool = False,
-    threads: int | None = None,
-) -> Iterator[Any]:
-    """Yield the batches of one pass over ``items``, made by threads ahead of time.
+class BatchedSequence(Sequence[Any]):
+    """A sequence whose items are also read in batches."""
+
+    @abstractmethod
+    def __getitem__(self, index: Any) -> Any:
+        """Return an item; or a list of items, of a slice or a list of indexes."""
+
+    @abstractmethod
+    def collate(self, items: Sequence[Any]) -> Any:
+        """Return items as one batch, for the ``collate_fn`` of PyTorch's ``DataLoader``."""
+
+    def __getitems__(self, indexes: Iterable[int]) -> list[Any]:
+        """Return several items; PyTorch calls it with the indexes of a batch."""
+        found: list[Any] = self[list(indexes)]
+        return found
+
+    def batch(self, indexes: Iterable[int]) -> Any:
+        """Return the items with these indexes as one batch. Raises: as ``[index]``."""
+        return self.collate(self.__getitems__(indexes))
+
+    def batches(
+        self,
+        batch_size: int,
+        *,
+        seed: int | None = None,
+        shard: tuple[int, int] = (0, 1),
+        start: int = 0,
+        drop_remainder: bool = False,
+        threads: int | None = None,
+    ) -> Iterator[Any]:
+        """Yield the batches of one pass, made by threads ahead of time.
+
+        Args:
+            batch_size: items per batch.
+            seed: shuffles the items, the same way on every machine; None: in order. Another epoch
+                needs another seed.
+            shard: (index, count): read only this worker's share.
+            start: the number of batches to skip, without reading them: an epoch that stopped after
+                ``k`` batches goes on with ``start=k``.
+            drop_remainder: skip a short last batch, so that all workers have equally many.
+            threads: threads that read and decode; None: one per core.
+
+        Raises:
+            UsageError: an argument is wrong.
+        """
+        index, shards = shard
+        if batch_size < 1 or start < 0 or not 0 <= index < shards:
+            raise UsageError(
+                f"batch_size must be at least 1, start at least 0, and shard (index, count) with "
+                f"0 ≤ index < count (got {batch_size}, {start}, {shard})"
+            )
+        mine = order(len(self), seed=seed, shard=shard)
+        least = len(self) // shards if drop_remainder else len(mine)
+        stop = least - least % batch_size if drop_remainder else least
+        parts = (
+            mine[at : min(at + batch_size, stop)]
+            for at in range(start * batch_size, stop, batch_size)
+        )
+        return map_in_order(self.batch, parts, threads=threads or default_threads())
+
+
+def together(values: Sequence[Any], padding: int | None = None, least: int = 0) -> Any:
+    """Return values of several items as one; tuples and dicts are joined part by part.
+
+    Numbers and arrays of one shape are stacked; other values are a list.
 
     Args:
-        items: a :class:`recordgen.access.Source` or :class:`recordgen.access.Images`.
-        batch_size: items per batch.
-        seed: shuffles the items, the same way on every machine; None: in order. Another epoch needs
-            another seed.
-        shard: (index, count): read only this worker's share.
-        start: the number of batches to skip, without reading them: an epoch that stopped after
-            ``k`` batches goes on with ``start=k``.
-        drop_remainder: skip a short last batch, so that all workers have equally many.
-        threads: threads that read and decode; None: one per core.
+        values: at least one.
+        padding: pads arrays of different lengths, if given; text is padded with "", and bool with
+            False.
+        least: the least length of padded arrays.
 
     Raises:
-        UsageError: an argument is wrong.
+        UsageError: images to be padded have different sizes.
     """
-    index, shards = shard
-    if batch_size < 1 or start < 0 or not 0 <= index < shards:
-        raise UsageError(
-            f"batch_size must be at least 1, start at least 0, and shard (index, count) with "
-            f"0 ≤ index < count (got {batch_size}, {start}, {shard})"
-        )
-    mine = order(len(items), seed=seed, shard=shard)
-    least = len(items) // shards if drop_remainder else len(mine)
-    stop = least - least % batch_size if drop_remainder else least
-    parts = (
-        mine[at : min(at + batch_size, stop)] for at in range(start * batch_size, stop, batch_size)
-    )
-    return map_in_order(items.batch, parts, threads=threads or default_threads())
-
-
-def stacked(values: Sequence[Any]) -> Any:
-    """Return values of several examples as one: arrays of equal shape as an array, else a list."""
-    if all(isinstance(each, dict) for each in values):
-        return {name: stacked([each[name] for each in values]) for name in values[0]}
-    shapes = {np.shape(each) for each in values}
-    if isinstance(values[0], np.ndarray | np.generic) and len(shapes) == 1:
+    first = values[0]
+    if isinstance(first, tuple):
+        return tuple(together(part, padding, least) for part in zip(*values, strict=True))
+    if isinstance(first, dict):
+        return {name: together([each[name] for each in values], padding, least) for name in first}
+    if not isinstance(first, np.ndarray | np.generic):
+        return list(values)
+    is_one_shape = len({np.shape(each) for each in values}) == 1
+    if is_one_shape and (not first.ndim or first.shape[0] >= least):
         return np.stack(values)
-    return list(values)
+    if padding is None:
+        return list(values)
+    if first.ndim > 2:
+        raise UsageError("a batch needs images of one size: give images(…) a size")
+    blank = {"O": "", "b": False}.get(first.dtype.kind, padding)
+    length = max(least, *map(len, values))
+    found = np.full((len(values), length, *first.shape[1:]), blank, first.dtype)
+    for at, each in enumerate(values):
+        found[at, : len(each)] = each
+    return found

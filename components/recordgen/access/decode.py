@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -19,8 +20,9 @@ import numpy as np
 import simplejpeg
 from PIL import Image
 
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import UsageError
-from recordgen.features import RAW_CHANNELS
+from recordgen.features import RAW, RAW_CHANNELS
 from recordgen.image_settings import check_image_size
 
 if TYPE_CHECKING:
@@ -73,6 +75,17 @@ class Decoder:
                 )
         if self.size is not None:
             check_image_size(self.size)
+
+    def of_examples(self, dataset: Dataset | None, column: str = "image") -> OfExamples:
+        """Return how images of a dataset's examples are decoded.
+
+        Args:
+            dataset: None for other tools' records.
+            column: the beginning of the features' names.
+        """
+        may_be_raw = dataset is not None and dataset.encoding.pixels != ""
+        parts = ("encoded", "format", "height", "width") if may_be_raw else ("encoded",)
+        return OfExamples(self, tuple(f"{column}/{part}" for part in parts))
 
     def decode(self, encoded: Pixels, raw_size: tuple[int, int] | None = None) -> Decoded:
         """Decode an image.
@@ -150,6 +163,29 @@ class Decoder:
         if pixels.shape[:2] == size:
             return pixels
         return _means(pixels, size) if self.method == "area" else _interpolated(pixels, size)
+
+
+class OfExamples(NamedTuple):
+    """The decoder of the images in one column of examples.
+
+    Attributes:
+        decoder: decodes the images.
+        names: the features of an image: its bytes; and, if it may be raw pixels, its format, height
+            and width.
+    """
+
+    decoder: Decoder
+    names: tuple[str, ...]
+
+    def __call__(self, example: Mapping[str, Any]) -> Decoded:
+        """Decode the image of an example. Raises: ValueError: it cannot be decoded."""
+        encoded, *others = (example[name] for name in self.names)
+        is_raw = bool(others) and others[0] == RAW
+        size = (int(others[1]), int(others[2])) if is_raw else None
+        try:
+            return self.decoder.decode(encoded, size)
+        except ValueError as exc:
+            raise ValueError(f"its image cannot be decoded: {exc}") from exc
 
 
 def _by_pillow(encoded: Pixels) -> Pixels:

@@ -6,11 +6,11 @@ import gzip
 import os
 import shutil
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from mmap import ACCESS_READ, mmap
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.access.counting import cache_file
@@ -31,81 +31,92 @@ MAPS = 256
 _RANGE_BYTES = 8_000_000
 
 
-class RandomFile(Protocol):
-    """A file that is read at any place, by several threads and after a fork.
+class LocalFile:
+    """A file on this machine, mapped into memory when it is first read.
 
-    Attributes:
-        is_far: whether a read waits for a remote storage.
+    Several threads may read it, also after a fork.
     """
 
-    is_far: bool
+    def __init__(self, find: Callable[[], str]) -> None:
+        """Keep the function that returns the path, and may copy the file there first."""
+        self.find = find
 
-    def read(self, start: int, size: int) -> memoryview:
+    def read(self, start: int, stop: int) -> memoryview:
         """Return a range of bytes; fewer at the end of the file.
 
         Raises:
             RecordError: the file is damaged.
             OSError, StorageError: it cannot be read.
         """
-        ...
+        return _mapped(self)[start:stop]
 
 
-class Wanted(NamedTuple):
-    """A range of bytes of a file."""
+@lru_cache(MAPS)
+def _mapped(file: LocalFile) -> memoryview:
+    """Return the content of a file; views of it keep its map alive."""
+    with open(file.find(), "rb") as opened:
+        return memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ))
 
-    file: RandomFile
+
+class FarFile(NamedTuple):
+    """A file in an object store, of which each range is a request."""
+
+    path: str
+
+    def read(self, start: int, stop: int) -> memoryview:
+        """Return a range of bytes. Raises: OSError, StorageError: it cannot be read."""
+        return memoryview(storage.read_range(self.path, start, stop - start))
+
+
+File: TypeAlias = LocalFile | FarFile
+
+
+class Range(NamedTuple):
+    """The bytes of a file from ``start`` up to ``stop``."""
+
+    file: File
     start: int
-    size: int
+    stop: int
 
 
-def read_ranges(wanted: Sequence[Wanted]) -> list[memoryview]:
-    """Return the bytes of each range; those of remote files are requested at the same time.
+def read_ranges(ranges: Sequence[Range]) -> list[memoryview]:
+    """Return the bytes of each range; those of far files are requested at the same time.
 
-    Raises: as :meth:`RandomFile.read`.
+    Raises: as :meth:`LocalFile.read`.
     """
-    found: list[memoryview] = [_NOTHING] * len(wanted)
-    far = []
-    for at, (file, start, size) in enumerate(wanted):
-        if file.is_far:
-            far.append((id(file), start, at))
-        else:
-            found[at] = file.read(start, size)
+    found = [file.read(a, b) if isinstance(file, LocalFile) else _NOTHING for file, a, b in ranges]
+    far = [at for at, (file, _, _) in enumerate(ranges) if isinstance(file, FarFile)]
     if not far:
         return found
-    groups = _joined([(at, wanted[at]) for _, _, at in sorted(far)])
-    whole = [Wanted(g[0][1].file, g[0][1].start, sum(each.size for _, each in g)) for g in groups]
-    for group, data in zip(groups, map_in_order(_read, whole, threads=RANGES_AT_ONCE), strict=True):
-        end = 0
-        for at, each in group:
-            start, end = end, end + each.size
-            found[at] = data[start:end]
+    groups: list[list[int]] = []  # places of ranges next to each other
+    for at in sorted(far, key=ranges.__getitem__):
+        if groups and _follows(ranges[at], ranges[groups[-1][-1]], ranges[groups[-1][0]]):
+            groups[-1].append(at)
+        else:
+            groups.append([at])
+    whole = [ranges[group[0]]._replace(stop=ranges[group[-1]].stop) for group in groups]
+    answers = map_in_order(_requested, whole, threads=RANGES_AT_ONCE)
+    for group, wanted, data in zip(groups, whole, answers, strict=True):
+        for at in group:
+            found[at] = data[ranges[at].start - wanted.start : ranges[at].stop - wanted.start]
     return found
 
 
 _NOTHING = memoryview(b"")
 
 
-def _read(wanted: Wanted) -> memoryview:
-    return wanted.file.read(wanted.start, wanted.size)
+def _follows(each: Range, last: Range, first: Range) -> bool:
+    """Return whether a range is requested together with the ranges before it."""
+    is_next = (each.file, each.start) == (last.file, last.stop)
+    return is_next and each.stop - first.start <= _RANGE_BYTES
 
 
-def _joined(ranges: Sequence[tuple[int, Wanted]]) -> list[list[tuple[int, Wanted]]]:
-    """Group ranges that follow each other without a gap; they are in order."""
-    found: list[list[tuple[int, Wanted]]] = []
-    joined_bytes = 0
-    for at, each in ranges:
-        last = found[-1][-1][1] if found else None
-        follows = last and last.file is each.file and last.start + last.size == each.start
-        if follows and joined_bytes + each.size <= _RANGE_BYTES:
-            found[-1].append((at, each))
-            joined_bytes += each.size
-        else:
-            found.append([(at, each)])
-            joined_bytes = each.size
-    return found
+def _requested(wanted: Range) -> memoryview:
+    file, start, stop = wanted
+    return file.read(start, stop)
 
 
-def open_file(file: ShardFile, size: int, cache_bytes: int) -> RandomFile:
+def open_file(file: ShardFile, size: int, cache_bytes: int) -> File:
     """Return a file for reading; nothing is opened yet.
 
     Args:
@@ -113,64 +124,35 @@ def open_file(file: ShardFile, size: int, cache_bytes: int) -> RandomFile:
         size: its size before compression.
         cache_bytes: see :data:`CACHE_BYTES`.
     """
+    # A gzip stream has no random access, and web servers need not have it.
     if file.path.endswith(".gz") or file.is_gzip or storage.is_http(file.path):
-        return _CopiedFile(file, size, cache_bytes)
-    return _MappedFile(file.path) if storage.is_local(file.path) else _RemoteFile(file.path)
+        return LocalFile(partial(_copied, file, size, cache_bytes))
+    if storage.is_local(file.path):
+        return LocalFile(partial(storage.local_path, file.path))
+    return FarFile(file.path)
 
 
-class _MappedFile:
-    """A local file."""
-
-    is_far = False
-
-    def __init__(self, path: str) -> None:
-        self.path = storage.local_path(path)
-
-    def read(self, start: int, size: int) -> memoryview:
-        return _mapped(self)[start : start + size]
-
-
-@lru_cache(MAPS)
-def _mapped(file: _MappedFile) -> memoryview:
-    """Return the content of a file; views of it keep its map alive."""
-    with open(file.path, "rb") as opened:
-        return memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ))
-
-
-class _CopiedFile:
-    """A file that has no random access, such as a gzip stream: copied once, then mapped."""
-
-    is_far = False
-
-    def __init__(self, file: ShardFile, size: int, cache_bytes: int) -> None:
-        self._file, self._size, self._cache_bytes = file, size, cache_bytes
-        self._copy: _MappedFile | None = None
-
-    def read(self, start: int, size: int) -> memoryview:
-        if self._copy is None:
-            self._copy = _MappedFile(self._copied())
-        return self._copy.read(start, size)
-
-    def _copied(self) -> str:
-        path, size = self._file.path, self._size
-        if size > self._cache_bytes:
-            raise UsageError(
-                f"{path}: needs a copy of {size:,} bytes, more than cache_bytes "
-                f"({self._cache_bytes:,}); raise it, or convert without --compression gzip"
-            )
-        kept = cache_file("copies", [path])
-        with suppress(OSError):
-            if os.path.getsize(kept) == size:
-                os.utime(kept)  # used now
-                return kept
-        _make_room(os.path.dirname(kept), self._cache_bytes - size)
-        is_gzip = path.endswith(".gz") or self._file.is_gzip
-        with storage.open_read(path) as packed, storage.replacing(kept) as copy:
-            try:
-                shutil.copyfileobj(gzip.GzipFile(fileobj=packed) if is_gzip else packed, copy)
-            except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
-                raise RecordError(f"{path}: damaged gzip stream: {exc}") from exc
-        return kept
+def _copied(file: ShardFile, size: int, cache_bytes: int) -> str:
+    """Return the path of an unpacked copy in the user's cache folder."""
+    path = file.path
+    if size > cache_bytes:
+        raise UsageError(
+            f"{path}: needs a copy of {size:,} bytes, more than cache_bytes ({cache_bytes:,}); "
+            f"raise it, or convert without --compression gzip"
+        )
+    kept = cache_file("copies", [path])
+    with suppress(OSError):
+        if os.path.getsize(kept) == size:
+            os.utime(kept)  # used now
+            return kept
+    _make_room(os.path.dirname(kept), cache_bytes - size)
+    is_gzip = path.endswith(".gz") or file.is_gzip
+    with storage.open_read(path) as packed, storage.replacing(kept) as copy:
+        try:
+            shutil.copyfileobj(gzip.GzipFile(fileobj=packed) if is_gzip else packed, copy)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
+            raise RecordError(f"{path}: damaged gzip stream: {exc}") from exc
+    return kept
 
 
 def _make_room(folder: str, most: int) -> None:
@@ -179,29 +161,10 @@ def _make_room(folder: str, most: int) -> None:
     Whoever has mapped a copy can still read it.
     """
     with suppress(FileNotFoundError):
-        found = sorted(
-            ((entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in _files(folder)),
-            reverse=True,
-        )
+        found = [(each.stat(), each.path) for each in os.scandir(folder) if each.is_file()]
         held = 0
-        for _, size, path in found:
-            held += size
+        for stat, path in sorted(found, key=lambda each: each[0].st_mtime, reverse=True):
+            held += stat.st_size
             if held > most:
                 with suppress(FileNotFoundError):
                     os.remove(path)
-
-
-def _files(folder: str) -> Iterable[os.DirEntry[str]]:
-    return [entry for entry in os.scandir(folder) if entry.is_file()]
-
-
-class _RemoteFile:
-    """A file in an object store."""
-
-    is_far = True
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def read(self, start: int, size: int) -> memoryview:
-        return memoryview(storage.read_range(self._path, start, size))

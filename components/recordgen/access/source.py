@@ -5,31 +5,29 @@ from __future__ import annotations
 import operator
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from recordgen import storage
-from recordgen.access import batches as in_batches
-from recordgen.access.batches import stacked
-from recordgen.access.files import CACHE_BYTES, RandomFile, Wanted, open_file, read_ranges
+from recordgen.access.batches import BatchedSequence, together
+from recordgen.access.decode import Decoder
+from recordgen.access.files import CACHE_BYTES, Range, open_file, read_ranges
 from recordgen.access.index import lengths_of, remedy
+from recordgen.access.pairs import Pairs
 from recordgen.access.parse import Values, parse
-from recordgen.access.shards import ShardSet, find_shards
+from recordgen.access.shards import find_shards
 from recordgen.access.values import Reader, as_array, as_text, by_kind, reader_of
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.records import RECORDS
 from recordgen.core.records.format import LengthError
 from recordgen.core.task.stored import is_image, stored_features
-from recordgen.errors import RecordError, SourceError
+from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.features import VIDEO_URI, FeatureSpec
-
-if TYPE_CHECKING:
-    from recordgen.access.images import Images
 
 Place: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
@@ -58,7 +56,7 @@ def source(place: Place, split: str = TRAIN, *, cache_bytes: int = CACHE_BYTES) 
     return Source(place, split, cache_bytes=cache_bytes)
 
 
-class Source(Sequence[Example]):
+class Source(BatchedSequence):
     """The records of a split: ``len(source)``, ``source[7]``, ``source[1:9]``, ``source[[3, 1]]``.
 
     Each record's checksum is compared. It is read by several threads and forked processes at the
@@ -79,28 +77,28 @@ class Source(Sequence[Example]):
     def __init__(self, place: Place, split: str = TRAIN, *, cache_bytes: int = CACHE_BYTES) -> None:
         self._made_of = (_absolute(place), split, cache_bytes)
         shards = find_shards(self._made_of[0], split)
-        _check(shards)
-        self.dataset: Dataset | None = shards.dataset
-        self.split = shards.split
+        if damage := next((file.damage for file in shards.files if file.damage), ""):
+            raise RecordError(damage)
+        shards.check_numbers()
         known = shards.dataset
+        self.dataset: Dataset | None = known
+        self.split = shards.split
         self.features: Mapping[str, FeatureSpec] = {} if known is None else stored_features(known)
         self.class_names: Sequence[str] = () if known is None else known.labels
-        self._readers = _readers(self.features, known)
+        is_text = known is not None and known.task != EXAMPLES
+        self._readers = self.readers(self.features, is_text=is_text)
         self._paths = [file.path for file in shards.files]
         lengths = lengths_of(shards)
         # Where each file's records begin among all, and where each record ends in its file.
         self._firsts = [0, *accumulate(map(len, lengths))]
         self._ends = [np.cumsum(RECORDS.frame_bytes(each.astype(np.int64))) for each in lengths]
-        sizes = [int(ends[-1]) if len(ends) else 0 for ends in self._ends]
-        self._files: list[RandomFile] = [
-            open_file(file, size, cache_bytes)
-            for file, size in zip(shards.files, sizes, strict=True)
+        self._files = [
+            open_file(file, int(ends[-1]) if len(ends) else 0, cache_bytes)
+            for file, ends in zip(shards.files, self._ends, strict=True)
         ]
-        self._remedy = (
-            remedy(shards.parts[0][0])
-            if shards.parts and shards.parts[0][1].index
-            else "it was changed since it was opened; open it again"
-        )
+        has_index = shards.parts and shards.parts[0][1].index
+        changed = "it was changed since it was opened; open it again"
+        self._remedy = remedy(shards.parts[0][0]) if has_index else changed
 
     def __reduce__(self) -> Any:
         place, split, cache_bytes = self._made_of
@@ -116,25 +114,51 @@ class Source(Sequence[Example]):
     def __len__(self) -> int:
         return self._firsts[-1]
 
-    @overload
-    def __getitem__(self, index: int) -> Example: ...
-    @overload
-    def __getitem__(self, index: slice | Sequence[int]) -> list[Example]: ...
     def __getitem__(self, index: Any) -> Any:
         """Return an example, or a list of them. Raises: IndexError, and as :meth:`records`."""
-        return self.read(index, None)
+        return self.read(index)
 
-    def __getitems__(self, indexes: Sequence[int]) -> list[Example]:
-        """Return several examples; PyTorch calls it with the indexes of a batch."""
-        return self._examples(indexes, None)
+    def read(
+        self,
+        index: Any,
+        readers: Mapping[str, Reader] | None = None,
+        to_item: Callable[[Example], Any] | None = None,
+    ) -> Any:
+        """Return an example or a list of them, as ``[index]``.
 
-    def read(self, index: Any, names: Collection[str] | None) -> Any:
-        """Return an example or a list of them, as ``[index]``, with only some features."""
+        Args:
+            index: a number, a slice, or several numbers.
+            readers: of the features to read, see :meth:`readers`; None: all.
+            to_item: turns an example into what is returned; ValueError: the record is damaged.
+        """
         if isinstance(index, slice):
-            return self._examples(range(len(self))[index], names)
-        if isinstance(index, Iterable):
-            return self._examples(list(index), names)
-        return self._examples([index], names)[0]
+            index = range(len(self))[index]
+        is_one = not isinstance(index, Iterable)
+        indexes = [index] if is_one else list(index)
+        used = self._readers if readers is None else readers
+        found = []
+        for at, record in zip(indexes, self.records(indexes), strict=True):
+            try:
+                values = parse(record, used or None)
+                example = _read(values, used) if used else by_kind(values)
+                found.append(example if to_item is None else to_item(example))
+            except ValueError as exc:
+                raise self._damaged(*self._place(at), exc) from exc
+        return found[0] if is_one else found
+
+    def readers(self, specs: Mapping[str, FeatureSpec], *, is_text: bool) -> dict[str, Reader]:
+        """Return the readers of features; with ``is_text``, bytes are text, images and paths."""
+        known = self.dataset
+        inexact = () if known is None else known.inexact
+        base = storage.join(known.folder, "") if known is not None and known.folder else ""
+        return {
+            name: reader_of(
+                spec,
+                as_bytes=_as_bytes(name, base) if is_text else bytes,
+                is_inexact=name in inexact,
+            )
+            for name, spec in specs.items()
+        }
 
     def records(self, indexes: Sequence[int]) -> list[memoryview]:
         """Return serialised examples; remote ones are requested at the same time.
@@ -146,51 +170,18 @@ class Source(Sequence[Example]):
             OSError, StorageError: a file cannot be read.
         """
         places = [self._place(index) for index in indexes]
-        wanted = []
+        ranges = []
         for file, number in places:
             ends = self._ends[file]
             start = int(ends[number - 1]) if number else 0
-            wanted.append(Wanted(self._files[file], start, int(ends[number]) - start))
-        return [
-            self._unframed(frame, *place)
-            for frame, place in zip(read_ranges(wanted), places, strict=True)
-        ]
+            ranges.append(Range(self._files[file], start, int(ends[number])))
+        frames = zip(read_ranges(ranges), places, strict=True)
+        return [self._unframed(frame, *place) for frame, place in frames]
 
-    def place(self, index: int) -> tuple[str, int]:
-        """Return the file of a record, and its number in it, from 0. Raises: IndexError."""
-        file, number = self._place(index)
-        return self._paths[file], number
-
-    def batch(self, indexes: Sequence[int]) -> dict[str, Any]:
+    def collate(self, items: Sequence[Example]) -> dict[str, Any]:
         """Return examples as one dict: numbers and arrays of one shape are stacked."""
-        found: dict[str, Any] = stacked(self._examples(indexes, None))
+        found: dict[str, Any] = together(items)
         return found
-
-    def batches(
-        self,
-        batch_size: int,
-        *,
-        seed: int | None = None,
-        shard: tuple[int, int] = (0, 1),
-        start: int = 0,
-        drop_remainder: bool = False,
-        threads: int | None = None,
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the examples of one pass in batches, made by threads ahead of time.
-
-        Numbers and arrays of one shape are stacked; other values are lists.
-
-        Args and Raises: as :func:`recordgen.access.batches.batches`.
-        """
-        return in_batches.batches(
-            self,
-            batch_size,
-            seed=seed,
-            shard=shard,
-            start=start,
-            drop_remainder=drop_remainder,
-            threads=threads,
-        )
 
     def images(
         self,
@@ -199,21 +190,48 @@ class Source(Sequence[Example]):
         resize: str = "stretch",
         method: str = "bilinear",
         dtype: str = "uint8",
-    ) -> Images:
-        """Return the decoded images with their labels or boxes: :class:`recordgen.access.Images`.
+        task: str = "auto",
+    ) -> Pairs:
+        """Return the decoded images with their labels, as ``recordgen.load`` gives them.
+
+        - one label: the image (uint8 [height, width, 3]) and its class (int64 []; -1: none)
+        - any number of labels: the image and float32 [classes] of 0 and 1
+        - boxes: the image and a dict of ``boxes`` (float32 [n, 4]: left, top, right and bottom, in
+          shares of the returned image), ``labels`` (int64 [n]) and ``count`` (int64 [])
+        - declared columns: as one label if they are an image and a label; else a dict of columns,
+          with all images decoded, the target, and the weight
 
         Args:
             size: height and width in pixels, or one number for a square; None: as stored.
             resize: ``stretch``, ``fit`` (with black bars) or ``center_crop``.
             method: ``bilinear``, antialiased; or ``area``, the pixels of ``recordgen.load``.
             dtype: ``uint8`` from 0 to 255, or ``float32`` from 0 to 1.
+            task: of other tools' files, and of files written from Python; ``auto``: image
+                classification.
 
         Raises:
             UsageError: an argument is wrong, or the records have no images.
         """
-        from recordgen.access.images import Images
+        square = (size, size) if isinstance(size, int) else size
+        found = Pairs(self, Decoder(square, resize, method, dtype), task)
+        if not any(map(is_image, found.names)):
+            raise UsageError(
+                f"{self!r} has no images to decode; source.pairs() has its inputs and labels"
+            )
+        return found
 
-        return Images(self, size, resize=resize, method=method, dtype=dtype)
+    def pairs(self, *, task: str = "auto") -> Pairs:
+        """Return the inputs and labels of examples, as ``recordgen.load`` gives them.
+
+        - texts: the text (str) and its class, or float32 [classes] of 0 and 1
+        - entities: a dict of ``tokens`` (str [n]) and ``mask`` (bool [n]), and the tags (int64 [n])
+        - tables: a dict of columns, the target (int64 [] or float32 []), and the weight
+        - videos: a dict of ``uri``, ``start`` and ``end``, and the class
+        - images: as :meth:`images` of the stored size
+
+        Args and Raises: as :meth:`images`.
+        """
+        return Pairs(self, Decoder(None), task)
 
     def _place(self, index: int) -> tuple[int, int]:
         """Return the number of a record's file, and the record's number in it."""
@@ -235,27 +253,6 @@ class Source(Sequence[Example]):
         except ValueError as exc:
             raise self._damaged(file, number, exc) from exc
 
-    def _examples(self, indexes: Sequence[int], names: Collection[str] | None) -> list[Example]:
-        found = []
-        for index, record in zip(indexes, self.records(indexes), strict=True):
-            try:
-                found.append(self._example(parse(record, names), names))
-            except ValueError as exc:
-                raise self._damaged(*self._place(index), exc) from exc
-        return found
-
-    def _example(self, values: Mapping[str, Values], names: Collection[str] | None) -> Example:
-        if not self._readers:
-            return {name: by_kind(each) for name, each in values.items()}
-        found = {}
-        for name, read in self._readers.items():
-            if names is None or name in names:
-                try:
-                    found[name] = read(values.get(name, ()))
-                except ValueError as exc:
-                    raise ValueError(f"feature {name!r}: {exc}") from exc
-        return found
-
     def _damaged(self, file: int, number: int, reason: object) -> RecordError:
         return RecordError(f"{self._paths[file]}: record {number}: {reason}")
 
@@ -268,27 +265,18 @@ def _absolute(place: Place) -> Any:
     return os.path.abspath(storage.local_path(path)) if storage.is_local(path) else path
 
 
-def _check(shards: ShardSet) -> None:
-    """Raise the error of files that cannot be read."""
-    for file in shards.files:
-        if file.damage:
-            raise RecordError(file.damage)
-    shards.check_numbers()
+def _read(values: Mapping[str, Values], readers: Mapping[str, Reader]) -> Example:
+    found = {}
+    for name, read in readers.items():
+        try:
+            found[name] = read(values.get(name, ()))
+        except ValueError as exc:
+            raise ValueError(f"feature {name!r}: {exc}") from exc
+    return found
 
 
-def _readers(features: Mapping[str, FeatureSpec], dataset: Dataset | None) -> dict[str, Reader]:
-    is_text = dataset is not None and dataset.task != EXAMPLES
-    inexact = () if dataset is None else dataset.inexact
-
-    def as_bytes(name: str) -> Callable[[memoryview], Any]:
-        if not is_text:
-            return bytes
-        if name == VIDEO_URI and dataset is not None and dataset.folder:
-            base = storage.join(dataset.folder, "")
-            return lambda view: storage.resolve(as_text(view), base)
-        return as_array if is_image(name) else as_text
-
-    return {
-        name: reader_of(spec, as_bytes=as_bytes(name), is_inexact=name in inexact)
-        for name, spec in features.items()
-    }
+def _as_bytes(name: str, folder: str) -> Callable[[memoryview], Any]:
+    """Return how one value of a feature is read; paths of videos start in the folder, if any."""
+    if name == VIDEO_URI and folder:
+        return lambda view: storage.resolve(as_text(view), folder)
+    return as_array if is_image(name) else as_text

@@ -49,11 +49,12 @@ def as_text(view: memoryview) -> str:
     return str(view, "utf-8", "replace")
 
 
-def by_kind(values: Values) -> Any:
-    """Return the values of a feature without a spec: an array of numbers, or of bytes objects."""
-    if isinstance(values, np.ndarray):
-        return np.array(values)
-    return _objects([bytes(value) for value in values])
+def by_kind(values: Mapping[str, Values]) -> dict[str, Any]:
+    """Return the values of features without specs: arrays of numbers, or of bytes objects."""
+    return {
+        name: np.array(each) if isinstance(each, np.ndarray) else _objects(list(map(bytes, each)))
+        for name, each in values.items()
+    }
 
 
 def _raw(spec: FeatureSpec) -> Reader:

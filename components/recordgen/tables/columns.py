@@ -140,6 +140,17 @@ class Table:
         return self.images[0] if len(self.images) == 1 else None
 
     @property
+    def is_labelled_image(self) -> bool:
+        """Whether a row is read as an image and its label, unless columns are named."""
+        return self.only_image is not None and self.label is not None
+
+    @property
+    def read_names(self) -> list[str]:
+        """The columns that are read as inputs, unless others are named."""
+        weight = [] if self.target is not None or self.weight is None else [self.weight]
+        return [column.name for column in self.inputs] + weight
+
+    @property
     def label(self) -> str | None:
         """The declared label, whose values the vocabulary numbers in two features."""
         return next((column.name for column in self.columns if column.type.is_label), None)

@@ -23,6 +23,8 @@ class Declaration(ABC):
             formats use it.
         noun: the word for an example in messages.
         reading: how records are read, a :class:`recordgen.reading.kinds.Kind`.
+        pairing: what :meth:`recordgen.access.Source.pairs` returns, a function that
+            :class:`recordgen.access.pairs.Pairing` describes, or None.
         trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`, or None.
         measure: the metrics, a :class:`recordgen.training.measures.EvalAccumulator`, or None.
         sample: the data of the demo, a :class:`pipelines.samples.Sample`, or None.
@@ -36,6 +38,7 @@ class Declaration(ABC):
     kind: ClassVar[str]
     noun: ClassVar[str]
     reading: ClassVar[str]
+    pairing: ClassVar[str | None] = None
     trainer: ClassVar[str | None] = None
     measure: ClassVar[str | None] = None
     sample: ClassVar[str | None] = None

@@ -63,6 +63,7 @@ class Declared(TableTask):
     csv_parser = "recordgen.formats.declared_rows:DeclaredParser"
     own_columns = "recordgen.formats.declared_rows:OWN_COLUMNS"
     reading = "recordgen.tasks.tables.reading:DECLARED"
+    pairing = "recordgen.tasks.tables.pairing:rows"
     sample = "pipelines.samples.meters:METERS"
     facts = (IMAGES, MEASURES, ROWS)
     details_noun = "features"

@@ -35,15 +35,13 @@ from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_r
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.targets import Targets
 from recordgen.reading.tuning import AUTO
-from recordgen.tables.columns import Column, Table, is_mask
+from recordgen.tables.columns import Column, Table
 from recordgen.tasks import ImageClassification
+from recordgen.tasks.tables.pairing import DEFAULT_WEIGHT, check_masks
 
 # Options that need a target of classes, and options that need images.
 _LABEL_OPTIONS = ("label_mode", "vocabulary", "weights")
 _IMAGE_OPTIONS = ("image_size", "scale", "resize")
-
-# The weight of a row without one.
-_DEFAULT_WEIGHT = 1.0
 
 _KINDS: Mapping[str, tuple[type[Any], ...]] = {
     "int64": (Integral,),
@@ -56,8 +54,7 @@ def are_labelled_images(shards: ShardSet) -> bool:
     """Return whether shards hold one column of images and one of labels, or no declared columns."""
     if shards.dataset is None or not shards.dataset.options.get("schema"):
         return True
-    table = stored_table(shards)
-    return table.only_image is not None and table.label is not None
+    return stored_table(shards).is_labelled_image
 
 
 def stored_table(shards: ShardSet) -> Table:
@@ -74,7 +71,7 @@ def stored_table(shards: ShardSet) -> Table:
 def plan_images(shards: ShardSet, options: ReadOptions) -> ReadPlan:
     """Plan how a table of one column of images and one of labels is read, as labelled images."""
     if shards.dataset is not None and shards.dataset.options.get("schema"):
-        _check_masks([name for name in [stored_table(shards).only_image] if name is not None])
+        check_masks([name for name in [stored_table(shards).only_image] if name is not None])
     return plan_reading(_as_images(shards), options)
 
 
@@ -105,7 +102,7 @@ def plan_table(shards: ShardSet, options: TableOptions) -> ReadPlan:
     images = [name for name in _wanted(table, options) if name in table.images]
     if images:
         check_formats(shards)
-    _check_masks(images)
+    check_masks(images)
     if not table.has_labels:
         labels = ["only"] if options.labels is not None else []
         for name in (*_LABEL_OPTIONS, *labels):
@@ -125,16 +122,6 @@ def plan_table(shards: ShardSet, options: TableOptions) -> ReadPlan:
         return plan
     # Inferred targets are stored as in the row, without a number.
     return replace(plan, classes=replace(plan.classes, numbers=None, by_text=True))
-
-
-def _check_masks(images: Sequence[str]) -> None:
-    """Check that no column of images has the name of masks. Raises: UsageError."""
-    if masks := [name for name in images if is_mask(name)]:
-        raise UsageError(
-            f"column {masks[0]!r} has the name of a mask, whose pixels are classes: resizing would "
-            f"mix them, and scaling divide them by 255; read its bytes with recordgen.read, leave "
-            f"it out with columns=[…], or convert it under another name if it is a picture"
-        )
 
 
 @dataclass(frozen=True)
@@ -295,13 +282,10 @@ def _targets(table: Table, classes: ClassPlan, options: TableOptions) -> Targets
 def _wanted(table: Table, options: TableOptions) -> Sequence[str]:
     """Return the names of the columns to return. Raises: UsageError: one does not exist."""
     known = [c.name for c in table.stored if not c.type.is_label and c.type.kind != "float_label"]
-    names = [column.name for column in table.inputs]
-    if table.target is None and table.weight is not None:
-        names.append(table.weight)
-    if options.columns is not None:
-        _check_known("columns", options.columns, known)
-        names = list(options.columns)
-    return names
+    if options.columns is None:
+        return table.read_names
+    _check_known("columns", options.columns, known)
+    return list(options.columns)
 
 
 def _defaults(table: Table, given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -315,7 +299,7 @@ def _defaults(table: Table, given: Mapping[str, Any]) -> Mapping[str, Any]:
         dtype = table.column(name).dtype
         if not isinstance(value, _KINDS[dtype]) or isinstance(value, bool):
             raise UsageError(f"columns: {name!r} holds {dtype} (got {value!r})")
-    return ({} if table.weight is None else {table.weight: _DEFAULT_WEIGHT}) | dict(given)
+    return ({} if table.weight is None else {table.weight: DEFAULT_WEIGHT}) | dict(given)
 
 
 def _varies(column: Column) -> bool:

@@ -67,6 +67,7 @@ class Tabular(TableTask):
     csv_parser = "recordgen.formats.table_csv:TableParser"
     own_columns = "recordgen.formats.table_frame:OWN_COLUMNS"
     reading = "recordgen.tasks.tables.reading:TABLES"
+    pairing = "recordgen.tasks.tables.pairing:rows"
     sample = "pipelines.samples.wines:WINES"
     names_payloads = False
     facts = (ROWS,)

@@ -84,6 +84,7 @@ class TextEntities(TextTask):
     features: ClassVar = features.TEXT_ENTITIES
     csv_parser = None
     reading = "recordgen.tasks.text_entities.reading:ENTITIES"
+    pairing = "recordgen.tasks.text_entities.pairing:entities"
     trainer = "recordgen.tasks.text_entities.training:EntityTagger"
     measure = "recordgen.training.entity_counts:EntityAccumulator"
     sample = "pipelines.samples.travels:TRAVELS"

@@ -23,15 +23,9 @@ from recordgen.reading.plan import ReadPlan, plan_records
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.targets import encoded_labels, number_table
 from recordgen.reading.tuning import AUTO
+from recordgen.tasks.video_classification.pairing import SEGMENT
 
 LABEL_MODES = (AUTO, "int", "categorical", "binary", None)
-
-# The parts of a segment, and the features that hold them.
-_SEGMENT = {
-    "uri": features.VIDEO_URI,
-    "start": features.VIDEO_SEGMENT_START,
-    "end": features.VIDEO_SEGMENT_END,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +78,7 @@ def read_videos(shards: ShardSet, plan: ReadPlan, options: VideoOptions) -> Batc
     @as_written
     def to_segments(records: tf.Tensor) -> Any:
         parsed = tf.io.parse_example(records, _SPEC)
-        segments = {name: parsed[feature] for name, feature in _SEGMENT.items()}
+        segments = {name: parsed[feature] for name, feature in SEGMENT.items()}
         segments["uri"] = to_addresses(segments["uri"], folder)
         if options.mode is None:
             return segments

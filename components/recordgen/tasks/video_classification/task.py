@@ -106,6 +106,7 @@ class VideoClassification(Task):
     labelling = ONE
     csv_parser = "recordgen.formats.video_lists:VideoParser"
     reading = "recordgen.tasks.video_classification.reading:VIDEOS"
+    pairing = "recordgen.tasks.video_classification.pairing:segments"
     trainer = "recordgen.tasks.video_classification.training:VideoTrainer"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.clips:CLIPS"
