@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from recordgen import storage
-from recordgen.access.shards import ShardFile, ShardSet, Written, written_of
+from recordgen.access.shards import ShardFile, ShardSet
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.reading.caching import DECODED, NOTHING, CachePlan, plan_cache
 from recordgen.reading.classes import (
@@ -27,6 +27,7 @@ from recordgen.reading.classes import (
 )
 from recordgen.reading.decoding import check_formats
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
+from recordgen.reading.replaced import Written, written_of
 from recordgen.reading.shares import Piece, consecutive_share, cut_at, even_share
 from recordgen.reading.tuning import AUTO, AUTOTUNE
 

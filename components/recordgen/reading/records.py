@@ -14,7 +14,6 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.access.shards import REPLACED, Written
 from recordgen.core.dataset.manifest import DATASET_FILE, LABELS_FILE
 from recordgen.errors import UsageError
 from recordgen.reading.caching import DECODED, NOTHING, PICTURES, CachePlan
@@ -24,6 +23,7 @@ from recordgen.reading.order import shuffled
 from recordgen.reading.parsing import as_floats
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.quiet import quiet_reading
+from recordgen.reading.replaced import REPLACED, Written
 from recordgen.reading.skipping import DamagedFiles
 from recordgen.reading.tuning import AUTOTUNE
 

@@ -29,9 +29,6 @@ class Declaration(ABC):
         measure: the metrics, a :class:`recordgen.training.measures.EvalAccumulator`, or None.
         sample: the data of the demo, a :class:`pipelines.samples.Sample`, or None.
         page: the page of the documentation, or its URL.
-        own_columns: how the columns of files and DataFrames are found, a
-            :class:`recordgen.formats.table_layout.OwnColumns`; None if rows have the columns that
-            the task declares.
     """
 
     name: ClassVar[str]
@@ -43,7 +40,6 @@ class Declaration(ABC):
     measure: ClassVar[str | None] = None
     sample: ClassVar[str | None] = None
     page: ClassVar[str] = ""
-    own_columns: ClassVar[str | None] = None
 
     @classmethod
     def declared(cls, what: str) -> Any:
