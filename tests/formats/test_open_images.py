@@ -4,6 +4,7 @@ import pytest
 
 import recordgen
 from recordgen.errors import SourceError
+from tests.conftest import stored_examples
 from tests.formats.boxes import Outcome
 
 BOXES = "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsGroupOf"
@@ -36,7 +37,7 @@ READ = [
     ([line("a")], [("Cat", BOX)], {}),
     ([line("a"), line("a", "/m/dog")], [("Cat", BOX), ("Dog", BOX)], {}),
     ([line("a", "Zebra")], [("Zebra", BOX)], {}),
-    ([line("a"), line("a", "/m/dog", group="1")], [("Cat", BOX)], {"boxes_crowd": 1}),
+    ([line("a"), line("a", "/m/dog", group="1")], [("Cat", BOX), ("Dog", BOX)], {}),
     ([line("a"), line("a", "/m/dog", confidence="0")], [("Cat", BOX)], {}),
     ([line("a", corners="0.1,1.1,0.25,0.5")], [("Cat", [0.1, 0.25, 1, 0.5])], {"boxes_clipped": 1}),
     ([""], None, {}),  # not in the document: not used
@@ -52,6 +53,14 @@ def test_boxes(lines, boxes, adjusted, tmp_path, make_pictures):
     assert found.images == {**there, "train/b.jpg": [("Cat", BOX)]}
     assert set(found.splits.values()) == {"train"}
     assert (found.adjusted, found.rejects) == (adjusted, {})
+
+
+def test_a_group_is_a_crowd(tmp_path, make_pictures):
+    make_pictures("a.jpg")
+    outcome(tmp_path, line("a"), line("a", "/m/dog", group="1"))
+    [(_, example)] = stored_examples(tmp_path / "out")
+    assert example["image/object/group_of"] == example["image/object/is_crowd"] == [0, 1]
+    assert "image/object/occluded" not in example
 
 
 def test_lines_of_one_image_that_are_apart(tmp_path, make_pictures):

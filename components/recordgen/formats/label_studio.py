@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from recordgen.core.rows.details import NOTHING
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number, is_size
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
@@ -24,7 +25,14 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths, list_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
-from recordgen.formats.shapes import around, around_ellipse, corners_of, shape_notes, turned
+from recordgen.formats.shapes import (
+    around,
+    around_ellipse,
+    corners_of,
+    outline,
+    shape_notes,
+    turned,
+)
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 
@@ -207,8 +215,10 @@ def _said(results: Sequence[Any]) -> _Found:
                     "the image was rotated in Label Studio; rotate it back, and export again"
                 )
             corners = _corners(kind, value, size)
+            points = value.get("points") or ()
+            details = outline(_scaled(points, size)) if "polygon" in kind else NOTHING
             rotated += bool(value.get("rotation"))
-            objects += [Marked(label, corners) for label in labels]
+            objects += [Marked(label, corners, details) for label in labels]
     if len(choices) > 1:
         raise ValueError(
             f"it has choices of several questions ({', '.join(sorted(choices))}), and it is "
@@ -247,7 +257,7 @@ def _corners(kind: str, value: Mapping[str, Any], size: tuple[int, int] | None) 
     if isinstance(points := value.get("points"), list) and points:
         if not all(isinstance(at, list) and len(at) == 2 and _are_numbers(*at) for at in points):
             raise ValueError(f"the points of a {kind} must be pairs of numbers")
-        return around([(x * across, y * down) for x, y in points])
+        return around(_scaled(points, size))
     is_ellipse = "radiusX" in value
     sides = ("x", "y", "radiusX", "radiusY") if is_ellipse else ("x", "y", "width", "height")
     numbers: list[Any] = [value.get(side) for side in sides]
@@ -258,6 +268,14 @@ def _corners(kind: str, value: Mapping[str, Any], size: tuple[int, int] | None) 
         return around_ellipse(x, y, wide, high, degrees)
     box = (x, y, x + wide, y + high)
     return around(turned(corners_of(box), degrees, (x, y))) if degrees else box
+
+
+def _scaled(
+    points: Sequence[Sequence[float]], size: tuple[int, int] | None
+) -> Sequence[Sequence[float]]:
+    """Return points in percent in pixels if the size is known, else in shares."""
+    across, down = (side / 100 for side in size or (1, 1))
+    return [(x * across, y * down) for x, y in points]
 
 
 def _are_numbers(*values: Any) -> bool:

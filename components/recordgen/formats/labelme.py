@@ -15,12 +15,13 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from recordgen.core.rows.details import Details
+from recordgen.core.rows.details import NOTHING
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number, is_size
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
+from recordgen.formats.shapes import outline
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ObjectDetection
 
@@ -119,9 +120,7 @@ def _marked(shape: Any) -> Marked:
         raise ValueError(
             f"the points of {label!r:.40} must be pairs of numbers (got {points!r:.60})"
         )
-    outline = tuple(value for point in points for value in point)
-    is_outline = kind == "polygon" and len(points) >= 3
-    details = Details(polygons=(outline,) if is_outline else ())
+    details = outline(points) if kind == "polygon" else NOTHING
     return Marked(label.strip(), _box(kind, points), details)
 
 

@@ -19,9 +19,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import ClassVar, NamedTuple
 
+from recordgen.core.rows.details import (
+    GROUP_OF,
+    IS_CROWD,
+    NOTHING,
+    OCCLUDED,
+    TRUNCATED,
+    Details,
+)
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
-from recordgen.formats.coco_document import BOXES_CROWD
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem
@@ -29,7 +36,8 @@ from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ImageMultiLabel, ObjectDetection
 
-_IMAGE, _LABEL, _CONFIDENCE, _GROUP = "imageid", "labelname", "confidence", "isgroupof"
+_IMAGE, _LABEL, _CONFIDENCE = "imageid", "labelname", "confidence"
+_FLAGS = {GROUP_OF: "isgroupof", OCCLUDED: "isoccluded", TRUNCATED: "istruncated"}
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 _OF_LABELS = frozenset({_IMAGE, _LABEL, _CONFIDENCE})
 _OF_BOXES = frozenset({_IMAGE, _LABEL, *_SIDES})
@@ -97,7 +105,7 @@ class _Line(NamedTuple):
     label: str
     confidence: str
     corners: Sequence[str]
-    is_group: bool
+    details: Details
 
 
 def _header(listing: Listing, name: str) -> Sequence[str]:
@@ -111,7 +119,8 @@ def _lines(listing: Listing, name: str) -> Iterator[_Line]:
     at = {column: header.index(column) for column in header}
     corners = [at[side] for side in _SIDES] if _OF_BOXES.issubset(at) else []
     image, label = at[_IMAGE], at[_LABEL]
-    confidence, group = at.get(_CONFIDENCE), at.get(_GROUP)
+    confidence = at.get(_CONFIDENCE)
+    flags = {flag: at[name] for flag, name in _FLAGS.items() if name in at}
     with listing.open(name) as file:
         reader = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""))
         try:
@@ -130,10 +139,19 @@ def _lines(listing: Listing, name: str) -> Iterator[_Line]:
                     fields[label].strip(),
                     "1" if confidence is None else fields[confidence],
                     [fields[side] for side in corners],
-                    group is not None and fields[group].strip() == "1",
+                    _details(
+                        {flag for flag, place in flags.items() if fields[place].strip() == "1"}
+                    ),
                 )
         except csv.Error as exc:
             raise SourceError(f"{listing.root}{name}:{reader.line_num}: {exc}") from exc
+
+
+def _details(flags: set[str]) -> Details:
+    """Return what flags say: a box around a group is one around a crowd."""
+    if not flags:
+        return NOTHING
+    return Details(frozenset(flags | ({IS_CROWD} if GROUP_OF in flags else set())))
 
 
 def _names(listing: Listing, document: str) -> Mapping[str, str]:
@@ -184,7 +202,7 @@ def _picture(
     image: str, split: str | None, lines: Sequence[_Line], names: Mapping[str, str]
 ) -> Picture | Problem:
     number = lines[0].number
-    labels, objects, groups = [], [], 0
+    labels, objects = [], []
     for line in lines:
         label = names.get(line.label, line.label)
         try:
@@ -194,13 +212,9 @@ def _picture(
         except ValueError:
             shown = ",".join((line.confidence, *line.corners))
             return Problem(line.number, f"expected numbers (got {shown:.80})", image)
-        if line.is_group:
-            groups += 1
-        elif corners:
+        if corners:
             xmin, ymin, xmax, ymax = corners
-            objects.append(Marked(label, (xmin, ymin, xmax, ymax)))
+            objects.append(Marked(label, (xmin, ymin, xmax, ymax), line.details))
         else:
             labels.append(label)
-    message = f"{groups} boxes around groups of objects (IsGroupOf) were dropped"
-    notes = [(BOXES_CROWD, message)] if groups else []
-    return Picture(number, image, split, None, objects, labels, notes)
+    return Picture(number, image, split, None, objects, labels)

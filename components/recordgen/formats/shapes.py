@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.rows.picture import Corners
 
 Point: TypeAlias = tuple[float, float]
@@ -26,6 +27,12 @@ def around(points: Iterable[Sequence[float]]) -> Corners:
     """Return the box around points, each an x and a y. Raises: ValueError: there are none."""
     xs, ys = zip(*points, strict=True)
     return min(xs), min(ys), max(xs), max(ys)
+
+
+def outline(points: Iterable[Sequence[float]]) -> Details:
+    """Return points, each an x and a y, as the outline of an object; nothing for less than 3."""
+    flat = tuple(value for point in points for value in point)
+    return Details(polygons=(flat,)) if len(flat) >= 6 else NOTHING
 
 
 def around_ellipse(x: float, y: float, across: float, down: float, degrees: float = 0.0) -> Corners:

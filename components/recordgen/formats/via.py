@@ -19,13 +19,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
+from recordgen.core.rows.details import NOTHING
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths, top_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
-from recordgen.formats.shapes import around, around_ellipse, shape_notes
+from recordgen.formats.shapes import around, around_ellipse, outline, shape_notes
 from recordgen.formats.split_names import split_in_path
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ObjectDetection
@@ -144,7 +145,12 @@ def _picture(
     try:
         for (shape, attributes), kind in zip(image.regions, kinds, strict=True):
             if kind not in _OTHERS:
-                objects.append(Marked(_label(attributes, attribute), _box(shape)))
+                box = _box(shape)
+                points = zip(
+                    shape.get("all_points_x", ()), shape.get("all_points_y", ()), strict=True
+                )
+                details = outline(points) if kind == "polygon" else NOTHING
+                objects.append(Marked(_label(attributes, attribute), box, details))
                 rotated += bool(shape.get("theta"))
     except ValueError as exc:
         return Problem(number, str(exc), found)

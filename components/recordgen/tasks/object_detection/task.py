@@ -360,7 +360,8 @@ class ObjectDetection(ImageTask):
             if there is None:
                 changes[BOXES_OUTSIDE] += 1
                 continue
-            changes[BOXES_CUT] += view is not None and is_cut(upright, view)
+            if view is not None and is_cut(upright, view):
+                changes[BOXES_CUT] += 1
             found.append((there, move(details, upright)))
         stored = Boxes.detailed(found)
         return stored.to_json()
