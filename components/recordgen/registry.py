@@ -53,6 +53,7 @@ OWN_FORMATS: Mapping[str, str] = {
     "open_images": "recordgen.formats.open_images:OpenImages",
     "via": "recordgen.formats.via:Via",
     "yolo_keras": "recordgen.formats.yolo_keras:YoloKeras",
+    "webdataset": "recordgen.formats.webdataset:WebDataset",
     "iob": "recordgen.formats.sentences:Sentences",
     "csv": "recordgen.formats.line_files:CsvFile",
     "jsonl": "recordgen.formats.line_files:JsonLines",

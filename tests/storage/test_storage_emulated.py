@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import tarfile
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -172,6 +174,28 @@ def test_a_folder_of_images_in_a_bucket(store, tmp_path):
     assert (there.source, here.source) == ((f"{store.url}/photos/",), (f"{tmp_path}/photos/",))
     assert there.digest == here.digest
     assert there.examples == 4
+
+
+def test_images_in_a_tar_are_ranges(store, tmp_path):
+    """Each image of a tar in a bucket is one request for its bytes, repeated after faults."""
+    (tmp_path / "tar").mkdir()
+    with tarfile.open(tmp_path / "tar/train-0.tar", "w") as tar:
+        for at in range(32):
+            parts = {"jpg": encoded(noise(seed=at), "JPEG"), "cls": str(at % 2).encode()}
+            for suffix, data in parts.items():
+                info = tarfile.TarInfo(f"{at:04d}.{suffix}")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    store.put_all(tree_bytes(tmp_path / "tar"))
+    store.proxy.spoil_first(2, 503, 500, "reset", method="GET")
+    recordgen.convert(f"{store.url}/train-0.tar", tmp_path / "there", shard_mb=0.01)
+    assert store.proxy.faults > 0
+    recordgen.convert(str(tmp_path / "tar/train-0.tar"), tmp_path / "here", shard_mb=0.01)
+    assert shard_bytes(tmp_path / "there") == shard_bytes(tmp_path / "here")
+
+
+def shard_bytes(output):
+    return {path.name: path.read_bytes() for path in output.glob("Split-*/*")}
 
 
 def test_spoilt_uploads_lose_nothing(store, tmp_path, monkeypatch):

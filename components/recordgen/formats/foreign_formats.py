@@ -81,7 +81,12 @@ TFRECORD = ForeignFormat(
     files=r"tfrecord",
 )
 ZIP = ForeignFormat("a ZIP archive", _UNPACK, begins=[b"PK\x03\x04"], files=r"\.zip$")
-TAR = ForeignFormat("a tar archive", _UNPACK, files=r"\.(tar|tgz|tar\.\w+)$")
+TAR = ForeignFormat(
+    "a tar archive",
+    f"{_UNPACK}; WebDataset's tars are read as they are: a .cls, .json or .txt beside each image, "
+    f"and not packed",
+    files=r"\.(tar|tgz|tar\.\w+)$",
+)
 GZIP = ForeignFormat("a file packed with gzip", "unpack it", begins=[b"\x1f\x8b"])
 EXCEL = ForeignFormat(
     "an Excel workbook",

@@ -6,6 +6,7 @@ checks it like a row of any other format.
 
 from __future__ import annotations
 
+import json
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -121,7 +122,9 @@ def _row(
     except ValueError as exc:
         code = RejectCode.UNKNOWN_ML_USE.value
         return Reject(source, picture.line, picture.uri, code, f"{prefix}{exc}")
-    return Row(source, picture.line, split, *content)
+    payload = picture.payload
+    addresses = None if payload is None else json.dumps([payload.address])
+    return Row(source, picture.line, split, *content, addresses=addresses)
 
 
 def keypoints(names: Sequence[str], flip: Sequence[int] = ()) -> Mapping[str, Any]:

@@ -35,6 +35,9 @@ def _public_row(row: Row, task: Task) -> Row:
     if not any(map(may_hold_secrets, texts)):
         return row
     source = without_secrets(row.source)
+    if row.addresses is not None:  # the payload is in a container
+        full = [storage.resolve(path, row.source) for path in json.loads(row.addresses)]
+        return row._replace(source=source, addresses=json.dumps(full))
     [uris] = task.stored_uris([row.uri], [row.annotation])
     uris = uris or ([row.uri] if row.uri and task.names_payloads and task.by_address else ())
     public = {uri: without_secrets(uri, is_url=storage.is_http(source)) for uri in uris}

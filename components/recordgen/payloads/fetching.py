@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
 from threading import BoundedSemaphore, Event
@@ -20,6 +20,7 @@ from typing import IO, TypeAlias, TypeVar
 from recordgen import storage
 from recordgen.core.conversion import IN_FLIGHT_BYTES, Content
 from recordgen.core.rows.planned import PlannedRow
+from recordgen.core.rows.ranges import Range, file_of
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import (
     FileTooLargeError,
@@ -31,6 +32,7 @@ from recordgen.errors import (
 )
 from recordgen.image_settings import Limits
 from recordgen.ordered import default_threads, map_in_order
+from recordgen.payloads.containers import checked_info_in, info_in, read_part
 from recordgen.payloads.image import (
     check_size,
     picture_in_small,
@@ -45,6 +47,9 @@ from recordgen.storage.retries import deadline, retried
 
 #: Most concurrent requests for remote payloads in one process, and so of each shard.
 FAR_REQUESTS = 64
+
+# Containers have no limit, but the payloads in them do.
+_ANY_MB = 1e12
 
 #: A payload's path, the import file that names it, and its info if already known.
 _Named: TypeAlias = "tuple[str, str, FileInfo | None]"
@@ -66,6 +71,7 @@ class Fetcher:
         self._limit = limit
         self._access = access
         self._stop = Event()
+        self._containers: dict[str, FileInfo] = {}
         self._pool = ThreadPoolExecutor(FAR_REQUESTS, thread_name_prefix="recordgen-fetch")
 
     def __enter__(self) -> Fetcher:
@@ -93,25 +99,27 @@ class Fetcher:
         The function raises PayloadError if the payload is refused, and StorageError if storage
         failed, which ends the run.
         """
-        path = _path(row)
+        place = storage.resolve(row.uri, row.source)
+        part = Range.of(place)
+        path = place if part is None else part.file
         if storage.is_local(path):
-            return partial(self._read_local, row, path)
-        return self._pool.submit(self._read_far, row, path).result
+            return partial(self._read_local, row, path, part)
+        return self._pool.submit(self._read_far, row, path, part).result
 
-    def _read_local(self, row: PlannedRow, path: str) -> bytes:
+    def _read_local(self, row: PlannedRow, path: str, part: Range | None) -> bytes:
         if self._stop.is_set():
             raise CancelledError
         check_reach(path, row.source, self._access)
-        data = _requested(lambda: _as_planned(row, path, ANY_REQUEST), path, self._limit)
+        data = _requested(lambda: self._as_planned(row, path, part), path, self._limit)
         if len(data) < row.bytes:
             raise _changed(row, len(data))
         return data
 
-    def _read_far(self, row: PlannedRow, path: str) -> bytes:
+    def _read_far(self, row: PlannedRow, path: str, part: Range | None) -> bytes:
         check_reach(path, row.source, self._access)
 
         def read(context: RequestContext) -> bytes:
-            data = _as_planned(row, path, context)
+            data = self._as_planned(row, path, part, context)
             if len(data) < row.bytes:
                 if (size := storage.info(path, context).size) != row.bytes:
                     raise _changed(row, size)
@@ -124,13 +132,36 @@ class Fetcher:
 
         return _requested(retry, path, self._limit)
 
+    def _as_planned(
+        self,
+        row: PlannedRow,
+        path: str,
+        part: Range | None,
+        context: RequestContext = ANY_REQUEST,
+    ) -> bytes:
+        """Return the bytes of a payload. Raises: PayloadError: it is not the planned one."""
+        if part is not None:
+            self._check_container(row, part, context)
+            return read_part(part, context)
+        try:
+            return storage.read_bytes(path, row.bytes, context)
+        except FileTooLargeError as exc:
+            raise _changed(row, exc.size) from exc
 
-def _as_planned(row: PlannedRow, path: str, context: RequestContext) -> bytes:
-    """Return the bytes of a payload. Raises: PayloadError: there are more than planned."""
-    try:
-        return storage.read_bytes(path, row.bytes, context)
-    except FileTooLargeError as exc:
-        raise _changed(row, exc.size) from exc
+    def _check_container(self, row: PlannedRow, part: Range, context: RequestContext) -> None:
+        """Check that a container is the planned one: in another, other images have its places.
+
+        It is looked up once for all its images. Raises: PayloadError.
+        """
+        info = self._containers.get(part.file)
+        if info is None:
+            info = self._containers[part.file] = storage.info(part.file, context)
+        if info_in(part, info) != FileInfo(row.bytes, row.version):
+            raise _refused(
+                RejectCode.CHANGED,
+                f"{part.file} changed while it was converted, and its images are in other places; "
+                f"convert again",
+            )
 
 
 @dataclass(frozen=True)
@@ -189,9 +220,34 @@ def _payload_infos(
     uris: Sequence[str], sources: Sequence[str], limit: Limits, access: Access
 ) -> Iterable[FileInfo | PayloadError]:
     paths = list(map(storage.resolve, uris, sources))
+    named = list(zip(paths, sources, strict=True))
+    parts = list(map(Range.of, paths))
+    if any(parts):
+        return _part_infos(named, parts, limit, access)
+    return _file_infos(named, limit, access)
+
+
+def _part_infos(
+    named: Sequence[tuple[str, str]], parts: Sequence[Range | None], limit: Limits, access: Access
+) -> Iterator[_Info]:
+    """Yield the infos of payloads, some in containers, each of which is looked up once."""
+    whole = [item for item, part in zip(named, parts, strict=True) if part is None]
+    places = [part and (part.file, source) for part, (_, source) in zip(parts, named, strict=True)]
+    inside = list(dict.fromkeys(filter(None, places)))
+    found = iter(_file_infos(whole, limit, access))
+    containers = _file_infos(inside, replace(limit, mb=_ANY_MB), access)
+    known = dict(zip(inside, containers, strict=True))
+    for part, place in zip(parts, places, strict=True):
+        info = next(found) if place is None else known[place]
+        if part is not None and not isinstance(info, PayloadError):
+            info = checked_info_in(part, info, limit)
+        yield info
+
+
+def _file_infos(named: Sequence[tuple[str, str]], limit: Limits, access: Access) -> Iterable[_Info]:
+    paths, sources = [path for path, _ in named], [source for _, source in named]
     known: Iterator[FileInfo | None]
     if is_far := _any_far(paths):
-        named = zip(paths, sources, strict=True)
         reached = [path for path, source in named if access.refusal(path, source) is None]
         listed = listed_infos(path for path in reached if not storage.is_local(path))
         known = map(listed.get, paths)
@@ -222,6 +278,7 @@ def check_reach(path: str, source: str, access: Access) -> None:
 
     Raises: PayloadError.
     """
+    path = file_of(path)
     reason = access.refusal(path, source)
     if reason is None:
         return
@@ -291,12 +348,17 @@ def _content(
     try:
         most = limit.bytes
         data = _requested(
-            lambda: storage.read_bytes(path, most, _context(access, row.source, stop)), path, limit
+            lambda: _payload(path, most, _context(access, row.source, stop)), path, limit
         )
     except PayloadError as exc:
         return exc
     picture = None if looking is None else picture_in_small(data, looking)
     return Content(hashlib.sha256(data).digest(), picture)
+
+
+def _payload(path: str, at_most: int, context: RequestContext) -> bytes:
+    part = Range.of(path)
+    return storage.read_bytes(path, at_most, context) if part is None else read_part(part, context)
 
 
 def _size(item: tuple[Named, FileInfo | PayloadError]) -> int:
@@ -331,6 +393,7 @@ def _requested(request: Callable[[], _Answer], path: str, limit: Limits) -> _Ans
         PayloadError: the payload is refused.
         StorageError: storage failed, which ends the run.
     """
+    path = file_of(path)
     try:
         if storage.is_local(path):
             return request()

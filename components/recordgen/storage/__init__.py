@@ -48,7 +48,7 @@ class _Storage(Protocol):
 
     def info(self, path: str, context: RequestContext) -> FileInfo: ...
     def read_bytes(self, path: str, at_most: int | None, context: RequestContext) -> bytes: ...
-    def read_range(self, path: str, start: int, length: int) -> bytes: ...
+    def read_range(self, path: str, start: int, length: int, context: RequestContext) -> bytes: ...
     def open_read(self, path: str, context: RequestContext) -> IO[bytes]: ...
     def replacing(self, path: str) -> AbstractContextManager[IO[bytes]]: ...
     def write_bytes(self, path: str, data: bytes) -> None: ...
@@ -149,14 +149,14 @@ def read_text(path: str) -> str:
     return read_bytes(path).decode("utf-8")
 
 
-def read_range(path: str, start: int, length: int) -> bytes:
+def read_range(path: str, start: int, length: int, context: RequestContext = ANY_REQUEST) -> bytes:
     """Return ``length`` bytes of a file from ``start``; not for web servers.
 
     Raises:
         StorageError: the file is shorter, or storage failed.
         OSError: as :func:`info`.
     """
-    data = _storage(path, writable=True).read_range(path, start, length)
+    data = _storage(path, writable=True).read_range(path, start, length, context)
     if len(data) != length:
         raise StorageError(
             f"{path}: requested bytes {start} to {start + length}, got {len(data)} bytes"

@@ -74,14 +74,14 @@ def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes
     return data
 
 
-def read_range(path: str, start: int, length: int) -> bytes:
+def read_range(path: str, start: int, length: int, context: RequestContext) -> bytes:
     """Return a part of a file; less if the file is shorter."""
 
     def read() -> bytes:
         fs, inner = filesystem_of(path)
-        return bytes(fs.cat_file(inner, start=start, end=start + length))
+        return bytes(_call(fs, "cat_file", context, inner, start=start, end=start + length))
 
-    return retried(read, path)
+    return retried(read, path, context)
 
 
 def open_read(path: str, context: RequestContext) -> IO[bytes]:

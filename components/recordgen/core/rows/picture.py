@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from recordgen.core.rows.details import NOTHING, Details
+from recordgen.core.rows.ranges import Range
 
 #: xmin, ymin, xmax, ymax; from the upper left corner.
 Corners: TypeAlias = tuple[float, float, float, float]
@@ -47,12 +48,14 @@ class Picture:
 
     Attributes:
         line: 1-based line or number of the item in the document.
-        uri: the image, relative to the root of the listing, or a URL.
+        uri: the image, relative to the root of the listing, or a URL; in a container, its name
+            below that of the container, such as ``train-000.tar/1.jpg``.
         split: the word for its split, such as ``train`` or ``val``; None if there is none.
         size: width and height, in pixels, of the picture that the corners refer to.
         objects: the objects that are marked in it; none: it shows none of the classes.
         labels: the labels of the whole image.
         notes: pairs of a code and a message about what had to be changed in it.
+        payload: where its bytes are in a container; None if the uri is its own file.
     """
 
     line: int
@@ -62,3 +65,4 @@ class Picture:
     objects: Sequence[Marked] = ()
     labels: Sequence[str] = ()
     notes: Sequence[tuple[str, str]] = ()
+    payload: Range | None = None

@@ -29,7 +29,8 @@ class Row(NamedTuple):
             :func:`content_uri`; empty if the whole line is an example, even if it equals another.
         annotation: the annotation in the task's form, or None.
         group: the group, whose rows share a split, or None.
-        addresses: the URLs to request for its payloads, a JSON list with null where the uri is
+        addresses: the URLs to request for its payloads, or their places in containers (see
+            :class:`recordgen.core.rows.ranges.Range`), as a JSON list with null where the uri is
             enough; None if all uris are. They may contain secrets, so only requests read them.
     """
 

@@ -1,0 +1,80 @@
+"""A part of a file, and its spelling where a path is expected.
+
+    train-000.tar, 20,480 bytes from 1536             train-000.tar␞1536+20480
+    photos.zip, 18,000 bytes from 61, which inflate   photos.zip␞61+18000>20480
+
+No row can name a range: the mark (U+001E) is a line break, which no uri may contain. Only formats
+that read containers write it, into the addresses of a row.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import NamedTuple
+
+_MARK = "\x1e"
+_RANGE = re.compile(rf"(.+){_MARK}(\d{{1,18}})\+(\d{{1,18}})(?:>(\d{{1,18}}))?", re.DOTALL)
+
+# zlib's code for a stream without a header, as ZIP archives hold them.
+_PLAIN_DEFLATE = -15
+
+
+class Range(NamedTuple):
+    """The bytes of a payload within a larger file.
+
+    Attributes:
+        file: path or URL of the file.
+        offset: its first byte in the file.
+        stored: bytes in the file.
+        inflated: bytes of the payload if it is deflated in the file; None if it is stored as it is.
+    """
+
+    file: str
+    offset: int
+    stored: int
+    inflated: int | None = None
+
+    @property
+    def length(self) -> int:
+        """The bytes of the payload."""
+        return self.stored if self.inflated is None else self.inflated
+
+    @property
+    def address(self) -> str:
+        """The spelling of the range, which :meth:`of` understands."""
+        packed = "" if self.inflated is None else f">{self.inflated}"
+        return f"{self.file}{_MARK}{self.offset}+{self.stored}{packed}"
+
+    @classmethod
+    def of(cls, path: str) -> Range | None:
+        """Return the range that a path spells, or None if it is the path of a whole file."""
+        if _MARK not in path or (found := _RANGE.fullmatch(path)) is None:
+            return None
+        file, offset, stored, inflated = found.groups()
+        return cls(file, int(offset), int(stored), int(inflated) if inflated else None)
+
+    def payload(self, data: bytes) -> bytes:
+        """Return the payload, given the bytes in the file.
+
+        Memory is bounded by :attr:`length`, whatever the bytes are.
+
+        Raises:
+            ValueError: they do not inflate to a payload of this length.
+        """
+        if self.inflated is None:
+            return data
+        stream = zlib.decompressobj(_PLAIN_DEFLATE)
+        try:
+            found = stream.decompress(data, self.inflated + 1)
+        except zlib.error as exc:
+            raise ValueError(f"its deflated bytes are damaged: {exc}") from exc
+        if len(found) != self.inflated or not stream.eof:
+            raise ValueError(f"it inflates to another size than {self.inflated:,} bytes")
+        return found
+
+
+def file_of(path: str) -> str:
+    """Return the file that holds a payload: the container of a range, or the path itself."""
+    found = Range.of(path)
+    return path if found is None else found.file

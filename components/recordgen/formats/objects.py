@@ -1,0 +1,82 @@
+"""Objects of an image as Hugging Face's datasets hold them, and as Recordgen exports them.
+
+    {"bbox": [[10, 20, 30, 40]], "category": [0]}     ─▶  the box (10, 20, 40, 60) of class 0
+    [{"bbox": [10, 20, 30, 40], "category": 0}]       ─▶  the same
+
+Boxes are COCO's: x, y, width and height, in pixels. Numbers are those of classes.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from recordgen.core.rows.picture import Marked, is_number
+from recordgen.formats.listing import HEAD_BYTES, Listing
+
+#: The files in which number 0 is the name on the first line.
+_NAMES_FILES = ("classes.txt", "labels.txt")
+
+#: The keys of classes beside boxes.
+CLASSES = ("categories", "category", "labels", "label")
+
+
+def names_beside(listing: Listing, document: str) -> Sequence[str]:
+    """Return the names of classes from a file beside a document, in the order of their numbers."""
+    folder = posixpath.dirname(document)
+    for name in _NAMES_FILES:
+        path = posixpath.join(folder, name)
+        if path in listing:
+            head = listing.head(path)
+            lines = head.decode("utf-8-sig", "replace").rstrip().splitlines()
+            if len(head) < HEAD_BYTES and all(map(str.strip, lines)):
+                return tuple(map(str.strip, lines))
+    return ()
+
+
+def named(value: Any, names: Sequence[str]) -> str:
+    """Return the label of a value: a text, or the number of a class.
+
+    Raises:
+        ValueError: it is neither, or no class has this number.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if not names or not text.isascii() or not text.isdecimal():
+            return text
+        value = int(text) if len(text) < 10 else len(names)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"a label must be a text or a number (got {value!r:.80})")
+    if names and not 0 <= value < len(names):
+        raise ValueError(f"the class is {value}, but there are {len(names)} names")
+    return names[value] if names else str(value)
+
+
+def read_objects(value: Any, names: Sequence[str]) -> Sequence[Marked]:
+    """Return the objects of an image. Raises: ValueError: one has no box or no class."""
+    return [_marked(box, label, names) for box, label in _pairs(value)]
+
+
+def _pairs(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, Mapping):
+        boxes, labels = value.get("bbox"), _class_of(value)
+        if not (isinstance(boxes, list) and isinstance(labels, list)) or len(boxes) != len(labels):
+            raise ValueError(f"objects needs a bbox and a category for each (got {value!r:.80})")
+        yield from zip(boxes, labels, strict=True)
+        return
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, Mapping):
+            raise ValueError(f"an object needs a bbox and a category (got {item!r:.80})")
+        yield item.get("bbox"), _class_of(item)
+
+
+def _class_of(item: Mapping[str, Any]) -> Any:
+    return next((item[key] for key in CLASSES if key in item), None)
+
+
+def _marked(box: Any, label: Any, names: Sequence[str]) -> Marked:
+    if not (isinstance(box, list) and len(box) == 4 and all(map(is_number, box))):
+        raise ValueError(f"a bbox must be x, y, width and height (got {box!r:.80})")
+    x, y, width, height = box
+    return Marked(named(label, names), (x, y, x + width, y + height))

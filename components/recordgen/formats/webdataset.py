@@ -1,0 +1,253 @@
+"""WebDataset: tars in which consecutive files with the same key are one example.
+
+    train-000000.tar    00000012.jpg     the image
+                        00000012.cls     2
+                        00000012.json    {"objects": [{"bbox": [10, 20, 30, 40], "category": 2}]}
+    classes.txt         a class on each line: cat, dog, horse
+
+becomes the picture ``train-000000.tar/00000012.jpg`` of split train with the label horse, or with
+the box of a horse. The image stays in the tar, from which its bytes are read. Rules:
+"WebDataset", github.com/webdataset/webdataset: a key ends at the first dot of the file name.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from typing import IO, Any, ClassVar
+
+from recordgen import storage
+from recordgen.core.rows.picture import Picture, is_size
+from recordgen.core.rows.ranges import Range
+from recordgen.errors import PayloadError, SourceError
+from recordgen.formats.field_kinds import IMAGE_SUFFIX
+from recordgen.formats.format import Evidence
+from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.formats.objects import named, names_beside, read_objects
+from recordgen.formats.pictures import Note, PictureFormat, Problem
+from recordgen.formats.split_names import split_in_path
+from recordgen.formats.tar_members import BadMember, Member, tar_members
+from recordgen.rejects import RejectCode
+from recordgen.tables.roles import LABEL_COLUMNS
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+
+_PACKED = (".tar.gz", ".tgz")
+_LABELS = ("cls", "json", "txt")
+_OBJECTS = "objects"
+_SIZE = ("width", "height")
+
+# Groups that detection reads, and files that one group may have.
+_GROUPS_READ = 8
+_MAX_PARTS = 64
+_MAX_JSON = 4 << 20
+_MAX_LABEL = 4096
+
+# A longer text is a caption.
+_WORDS_OF_A_LABEL = 5
+
+
+@dataclass
+class _Group:
+    """Consecutive files with one key, by their suffix; or the reason why there is no group."""
+
+    key: str
+    parts: dict[str, Member] = field(default_factory=dict)
+    problem: BadMember | None = None
+
+    def add(self, suffix: str, member: Member) -> None:
+        """Add a file, which no other one may replace."""
+        if suffix in self.parts or len(self.parts) == _MAX_PARTS:
+            self._refuse(member, f"the key {self.key} has {suffix} twice or too many files")
+        self.parts.setdefault(suffix, member)
+
+    def _refuse(self, member: Member, message: str) -> None:
+        self.problem = BadMember(member.name, RejectCode.BAD_ANNOTATION, message)
+
+    @property
+    def images(self) -> Sequence[str]:
+        """The suffixes of images; those such as ``mask.png`` only if there are no others."""
+        found = list(filter(_is_image, self.parts))
+        return [suffix for suffix in found if "." not in suffix] or found
+
+
+@lru_cache
+def _is_image(suffix: str) -> bool:
+    return IMAGE_SUFFIX.search(f".{suffix}") is not None
+
+
+class WebDataset(PictureFormat):
+    """Tars with an image and its label for each key."""
+
+    name = "webdataset"
+    tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
+    gives = "labels or boxes of images"
+    expects = "tars with an image and a .cls or .json for each key"
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        found = listing.candidates(".tar")
+        groups = _first_groups(listing, found[0]) if found else []
+        group = next((it for it in groups if it.images and it.parts.keys() & set(_LABELS)), None)
+        if group is None:
+            return None
+        if storage.is_http(listing.root):
+            raise SourceError(
+                f"{listing.root}{found[0]}: images are read from the tar one by one, which few web "
+                f"servers allow; copy it to a folder or bucket"
+            )
+        names = names_beside(listing, found[0])
+        where = f"{listing.root}{found[0]}"
+        with listing.open(found[0]) as file:
+            try:
+                values = _values(file, group)
+            except ValueError as exc:
+                raise SourceError(f"{where}: {group.key}: {exc}") from exc
+        _check_no_caption(where, values, group)
+        single, several, boxes = self.tasks
+        is_list = isinstance(values.get("label"), list)
+        task = boxes if _OBJECTS in values else several if is_list else single
+        suffixes = " and ".join(group.parts)
+        reason = f"{found[0]} has {suffixes} for the key {group.key}"
+        return Evidence(reason, task, found, tuple(dict.fromkeys(names)))
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        names = names_beside(listing, document)
+        split = split_in_path(f"{listing.root}{document}")
+        with listing.open(document) as file:
+            for line, group in enumerate(_groups(file), start=1):
+                yield _picture(file, document, line, group, split, names)
+
+
+def _first_groups(listing: Listing, name: str) -> Sequence[_Group]:
+    if not tar_begins(listing.head(name)):
+        return []
+    with listing.open(name) as file:
+        return list(islice(_groups(file), _GROUPS_READ))
+
+
+def tar_begins(head: bytes) -> bool:
+    """Return whether a file with these first bytes is a tar that is not packed."""
+    return head[257:262] == b"ustar"
+
+
+def _groups(file: IO[bytes]) -> Iterator[_Group]:
+    """Yield the groups of a tar, without hidden files."""
+    group: _Group | None = None
+    members = tar_members(file)
+    for member in members:
+        name = member.name
+        if "./" in name or "//" in name:
+            name = posixpath.normpath(name)
+        base = name.rfind("/") + 1
+        if isinstance(member, Member) and name.startswith(".", base):
+            continue
+        dot = name.find(".", base)
+        key, suffix = (name[:dot], name[dot + 1 :]) if dot >= 0 else (name, "")
+        if group is not None and (group.key != key or isinstance(member, BadMember)):
+            yield group
+            group = None
+        if isinstance(member, BadMember):
+            yield _Group(key, problem=member)
+        elif name.startswith(("/", "../")):
+            message = "its name leads out of the tar; pack it with names below one folder"
+            yield _Group(key, problem=BadMember(member.name, RejectCode.NOT_ALLOWED, message))
+        else:
+            group = group or _Group(key)
+            group.add(suffix.lower(), Member(name, member.offset, member.size))
+    if group is not None:
+        yield group
+
+
+def _picture(
+    file: IO[bytes],
+    document: str,
+    line: int,
+    group: _Group,
+    split: str | None,
+    names: Sequence[str],
+) -> Picture | Problem:
+    """Return the image of a group with its labels and boxes, or the problem with it."""
+    if group.problem is not None:
+        name, code, message = group.problem
+        return Problem(line, message, f"{document}/{name}" if name else "", code)
+    images = group.images
+    if len(images) != 1:
+        message = f"expected one image for the key {group.key} (got {', '.join(group.parts)!s:.80})"
+        code = RejectCode.BAD_ANNOTATION if images else RejectCode.MISSING_FILE
+        return Problem(line, message, f"{document}/{group.key}", code)
+    [suffix] = images
+    image = group.parts[suffix]
+    uri = f"{document}/{image.name}"
+    try:
+        values = _values(file, group)
+        objects = read_objects(values.get(_OBJECTS, []), names)
+        label = values.get("label")
+        labels = [named(each, names) for each in (label if isinstance(label, list) else [label])]
+        size = _size(values, file, image) if objects else None
+    except (ValueError, PayloadError) as exc:
+        return Problem(line, str(exc), uri)
+    payload = Range(document, image.offset, image.size)
+    found = [each for each in labels if each]
+    return Picture(line, uri, split, size, objects, found, payload=payload)
+
+
+def _values(file: IO[bytes], group: _Group) -> Mapping[str, Any]:
+    """Return what the files beside an image say: ``label``, ``objects``, ``width``, ``height``.
+
+    A ``.cls`` has precedence over a ``.json``, and that over a ``.txt``.
+
+    Raises:
+        ValueError: a file is no JSON object, or too large.
+    """
+    found: dict[str, Any] = {}
+    if "json" in group.parts:
+        try:
+            said = json.loads(_content(file, group.parts["json"], _MAX_JSON))
+        except (ValueError, RecursionError) as exc:
+            raise ValueError(f"{group.key}.json: {exc}") from exc
+        if not isinstance(said, dict):
+            raise ValueError(f"{group.key}.json: expected an object (got {said!r:.80})")
+        found = {key: said[key] for key in (_OBJECTS, *_SIZE) if said.get(key) is not None}
+        keys = [key for key in said if key.lower() in LABEL_COLUMNS and said[key] is not None]
+        if len(keys) == 1:
+            found["label"] = said[keys[0]]
+    for suffix in ("cls", "txt"):
+        if suffix in group.parts and (suffix == "cls" or not found):
+            text = _content(file, group.parts[suffix], _MAX_LABEL)
+            found["label"] = text.decode("utf-8-sig").strip()
+    found.setdefault("label", "")
+    return found
+
+
+def _content(file: IO[bytes], member: Member, at_most: int) -> bytes:
+    if member.size > at_most:
+        raise ValueError(f"{member.name} has {member.size:,} bytes, more than {at_most:,}")
+    file.seek(member.offset)
+    return file.read(member.size)
+
+
+def _size(values: Mapping[str, Any], file: IO[bytes], image: Member) -> tuple[int, int]:
+    """Return the size of an image as its JSON says it, or from its header. Raises: PayloadError."""
+    from recordgen.payloads.opening import file_header
+
+    said = tuple(values.get(side) for side in _SIZE)
+    if all(type(side) is int for side in said) and is_size(said):  # type: ignore[arg-type]
+        return said  # type: ignore[return-value]
+    header = file_header(
+        _content(file, image._replace(size=min(image.size, HEAD_BYTES)), HEAD_BYTES)
+    )
+    return header.width, header.height
+
+
+def _check_no_caption(where: str, values: Mapping[str, Any], group: _Group) -> None:
+    """Check that a text is a label. Raises: SourceError."""
+    label = values["label"]
+    is_long = isinstance(label, str) and len(label.split()) > _WORDS_OF_A_LABEL
+    if is_long and "cls" not in group.parts and _OBJECTS not in values:
+        raise SourceError(
+            f"{where}: the text of {group.key} is a caption ({label!r:.60}), and no label; write "
+            f"a CSV with a column of captions, and convert it with --schema"
+        )

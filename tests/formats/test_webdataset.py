@@ -1,0 +1,285 @@
+"""WebDataset: images stay in their tars, and hostile tars cost their rows only."""
+
+import io
+import json
+import shutil
+import tarfile
+
+import pytest
+
+import recordgen
+from recordgen.errors import RecordgenError, SourceError
+from tests.conftest import (
+    encoded,
+    interrupt_convert,
+    noise,
+    run_python,
+    stored_examples,
+    tree_bytes,
+)
+from tests.exports.copies import boxes, export, labelled
+from tests.formats.boxes import boxes_of
+
+
+def image(seed=0):
+    return encoded(noise(seed=seed), "JPEG", quality=90)
+
+
+def member(name, data=b"", **more):
+    """Return a member's header and data."""
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    for key, value in more.items():
+        setattr(info, key, value)
+    return info.tobuf(tarfile.GNU_FORMAT) + data + bytes(-len(data) % 512)
+
+
+def sample(key, cls=b"0", seed=0):
+    return member(f"{key}.jpg", image(seed)) + member(f"{key}.cls", cls)
+
+
+END = bytes(1024)
+
+
+def converted(folder, *, source=None, **options):
+    """Return the result of a conversion, its rejects by uri, and its examples by uri."""
+    shutil.rmtree(folder / "out", ignore_errors=True)
+    options = {"max_reject_fraction": 1, "lint": "-ALL", **options}
+    run = recordgen.convert(str(source or folder / "in"), folder / "out", **options)
+    path = folder / "out/rejects.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    rejects = [json.loads(line) for line in lines]
+    examples = {
+        values["image/source_id"][0].decode(): (split, values)
+        for split, values in stored_examples(folder / "out")
+    }
+    return run.dataset, {item["uri"]: item for item in rejects}, examples
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "in").mkdir()
+    return tmp_path
+
+
+def test_labels(folder):
+    """Bytes are the file's; numbers get the names of classes.txt; tars name splits."""
+    for word, keys in (("train", "abc"), ("val", "d"), ("test", "e")):
+        data = b"".join(sample(f"x/{key}", b"1\n", seed=ord(key)) for key in keys)
+        (folder / f"in/{word}-000000.tar").write_bytes(data + END)
+    (folder / "in/classes.txt").write_text("cat\ndog\nhorse\n")
+    dataset, rejects, examples = converted(folder)
+    assert (dataset.options["format"], list(dataset.labels)) == (
+        "webdataset",
+        ["cat", "dog", "horse"],
+    )
+    assert not rejects
+    assert {uri: split for uri, (split, _) in examples.items()} == {
+        "train-000000.tar/x/a.jpg": "train",
+        "train-000000.tar/x/b.jpg": "train",
+        "train-000000.tar/x/c.jpg": "train",
+        "val-000000.tar/x/d.jpg": "eval",
+        "test-000000.tar/x/e.jpg": "test",
+    }
+    for uri, (_, values) in examples.items():
+        assert values["image/encoded"] == [image(ord(uri[-5]))]
+        assert values["image/class/text"] == [b"dog"]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("make", [labelled, boxes])
+def test_own_export_comes_back(make, folder):
+    """What export webdataset writes converts to the same images, splits, labels and boxes."""
+    out = make(folder)
+    export("webdataset", out, folder / "in2")
+    dataset, rejects, _ = converted(folder, source=folder / "in2")
+    first = recordgen.read_dataset(out)
+    assert (dataset.task, not rejects) == (first.task, True)
+    assert sorted(contents(folder / "out")) == sorted(contents(out))
+
+
+def contents(output):
+    """Yield split, image, labels and rounded boxes of each example."""
+    found = boxes_of(output)
+    for split, values in stored_examples(output):
+        uri = values["image/source_id"][0].decode()
+        label = values.get("image/class/text", [])
+        yield split, values["image/key/sha256"], label, found[uri][1]
+
+
+def test_check_append_and_groups_read_ranges(folder):
+    """Equal images of a tar share a split; check decodes them; further tars are appended."""
+    data = b"".join(sample(f"{key:03d}", str(key % 2).encode(), seed=key // 2) for key in range(20))
+    tar = folder / "in/a.tar"
+    tar.write_bytes(data + END)
+    dataset, rejects, examples = converted(folder, group_by="content", source=tar)
+    assert (dataset.examples, rejects) == (20, {})
+    by_image = {}
+    for split, values in examples.values():
+        by_image.setdefault(values["image/key/sha256"][0], set()).add(split)
+    assert {len(splits) for splits in by_image.values()} == {1}
+    assert len(by_image) == 10
+    assert recordgen.check(str(tar)).dataset.examples == 20
+    (folder / "in/b.tar").write_bytes(sample("x", seed=99) + END)
+    more = recordgen.convert(
+        str(folder / "in/*.tar"), folder / "out", append=True, group_by="content", lint="-ALL"
+    )
+    assert more.dataset.examples == 21
+
+
+def test_resume_after_an_interruption(folder):
+    """The rest of an interrupted run gives the bytes of a whole one."""
+    data = encoded(noise(1000, 1000), "JPEG", quality=90)
+    tar = folder / "in/a.tar"
+    parts = (member(f"{at:03d}.jpg", data) + member(f"{at:03d}.cls", b"a") for at in range(60))
+    tar.write_bytes(b"".join(parts) + END)
+    code, _ = interrupt_convert(str(tar), folder / "out")
+    assert code
+    command = ("-m", "recordgen.cli", "convert", str(tar), str(folder / "out"), "--shard-mb=1")
+    done = run_python(*command, "--threads=1", "--resume", "--json")
+    found = json.loads(done.stdout)
+    assert found["kept_shards"] > 0
+    whole = recordgen.convert(str(tar), folder / "whole", shard_mb=1)
+    assert found["kept_shards"] < len(whole.dataset.shards)
+    assert tree_bytes(folder / "out/Split-train") == tree_bytes(folder / "whole/Split-train")
+
+
+def test_changed_while_it_was_converted(folder):
+    """Another tar under the same name has other images in the same places."""
+    from recordgen.conversion.settings import store_of
+    from recordgen.core.rows.planned import PlannedRow
+    from recordgen.core.rows.ranges import Range
+    from recordgen.errors import PayloadError
+    from recordgen.options import ConvertOptions
+
+    tar = folder / "in/a.tar"
+    tar.write_bytes(sample("a") + END)
+    store = store_of(ConvertOptions())
+    address = Range(str(tar), 512, len(image())).address
+    [info] = store.infos([address], [""])
+    row = PlannedRow(0, "", 1, address, None, info.size, info.version, False)
+    with store.fetcher([str(tar)]) as fetcher:
+        assert fetcher.start(row)() == image()
+    tar.write_bytes(sample("a", seed=1) + sample("b") + END)
+    with store.fetcher([str(tar)]) as fetcher, pytest.raises(PayloadError) as error:
+        fetcher.start(row)()
+    assert error.value.code == "changed"
+
+
+def patched(data, at, raw):
+    """Return a header with other bytes and the right checksum."""
+    block = bytearray(data)
+    block[at : at + len(raw)] = raw
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block[:512])
+    return bytes(block)
+
+
+NEGATIVE = patched(member("n.jpg", image()), 124, b"\xff" * 12)
+HUGE = patched(member("n.jpg", image()), 124, b"\x80" + b"\0" * 3 + b"\x7f" + b"\xff" * 7)
+GOOD = sample("a")
+
+# name: the members after a good one, the reject's uri below the tar, its code
+HOSTILE = {
+    "negative size": (NEGATIVE, "n.jpg", "corrupt"),
+    "size above the file": (HUGE, "n.jpg", "truncated"),
+    "link": (member("n.jpg", type=tarfile.SYMTYPE, linkname="/etc/passwd"), "n.jpg", "not_a_file"),
+    "hard link": (member("n.jpg", type=tarfile.LNKTYPE, linkname="a.jpg"), "n.jpg", "not_a_file"),
+    "sparse": (member("n.jpg", type=tarfile.GNUTYPE_SPARSE), "n.jpg", "corrupt"),
+    "name outside": (member("../n.jpg", image()), "../n.jpg", "not_allowed"),
+    "absolute name": (member("/n.jpg", image()), "/n.jpg", "not_allowed"),
+    "extended header of 2 GB": (
+        patched(member("x", type=b"x"), 124, b"20000000000\0"),
+        "",
+        "corrupt",
+    ),
+    "long name of 2 GB": (patched(member("x", type=b"L"), 124, b"20000000000\0"), "", "corrupt"),
+    "no header": (b"\1" * 512, "", "corrupt"),
+    "half a header": (member("n.jpg")[:100], "", "truncated"),
+    "half an image": (sample("n")[:700], "n.jpg", "truncated"),
+    "empty image": (member("n.jpg") + member("n.cls", b"0"), "n.jpg", "empty_file"),
+    "no image": (member("n.cls", b"0"), "n", "missing_file"),
+    "two images": (member("n.jpg", image()) + member("n.png", b"1"), "n", "bad_annotation"),
+    "a part twice": (sample("n") + member("n.cls", b"1"), "n.cls", "bad_annotation"),
+    "many parts": (
+        b"".join(member(f"n.{number}") for number in range(99)),
+        "n.64",
+        "bad_annotation",
+    ),
+    "unknown class": (sample("n", b"2"), "n.jpg", "bad_annotation"),
+    "number of 400 digits": (sample("n", b"9" * 400), "n.jpg", "bad_annotation"),
+    "label is no text": (sample("n", b"\xff"), "n.jpg", "bad_annotation"),
+    "json is none": (member("n.jpg", image()) + member("n.json", b"["), "n.jpg", "bad_annotation"),
+    "json nested too deep": (
+        member("n.jpg", image()) + member("n.json", b"[" * 100_000),
+        "n.jpg",
+        "bad_annotation",
+    ),
+    "label of 5 kB": (sample("n", b"x" * 5000), "n.jpg", "bad_annotation"),
+    "name is no text": (sample("n\udcff"), "n\\udcff.jpg", "bad_encoding"),
+    "no image bytes": (member("n.jpg", b"text") + member("n.cls", b"0"), "n.jpg", "not_an_image"),
+}
+
+
+@pytest.mark.parametrize(("more", "uri", "code"), HOSTILE.values(), ids=HOSTILE)
+def test_traps(more, uri, code, folder):
+    """A bad member is a reject with its name; the good one before it stays."""
+    (folder / "in/a.tar").write_bytes(GOOD + more)
+    (folder / "in/classes.txt").write_text("cat\ndog\n")
+    dataset, rejects, examples = converted(folder)
+    assert dict(dataset.rows.rejected) == {code: 1}
+    [reject] = rejects.values()
+    assert reject["uri"].removeprefix("'").removesuffix("'") == (f"a.tar/{uri}" if uri else "")
+    assert "a.tar" in reject["uri"] + reject["message"]
+    assert list(examples) == ["a.tar/a.jpg"]
+
+
+def test_long_names_folders_and_other_files(folder):
+    """GNU and pax names, folders, hidden files and masks beside the image."""
+    long = f"{'d' * 150}/{'e' * 150}"
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, data in ((f"{long}.jpg", image(1)), (f"{long}.cls", b"0")):
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    gnu = sample(f"{'f' * 150}", seed=2)
+    hidden = member("./", type=tarfile.DIRTYPE) + member("._a.jpg", b"1")
+    mask = member("b.jpg", image(3)) + member("b.mask.png", b"1") + member("b.cls", b"1")
+    data = hidden + sample("./a") + gnu + mask + out.getvalue()
+    (folder / "in/a.tar").write_bytes(data)
+    _, rejects, examples = converted(folder)
+    names = {"a.jpg", f"{'f' * 150}.jpg", "b.jpg", f"{long}.jpg"}
+    assert (rejects, set(examples)) == ({}, {f"a.tar/{name}" for name in names})
+
+
+def test_no_memory_for_what_headers_announce(folder):
+    """A tar of 3 GB of holes, which announce one member, is read in little memory."""
+    tar = folder / "in/a.tar"
+    with tar.open("wb") as file:
+        file.write(GOOD + patched(member("x", type=b"x"), 124, b"%011o\0" % (1 << 31)))
+        file.truncate(3 << 30)
+    program = (
+        "import resource, recordgen\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
+        f"recordgen.convert({str(tar)!r}, {str(folder / 'out')!r}, max_reject_fraction=1)\n"
+    )
+    done = run_python("-c", program)
+    assert done.returncode == 0, done.stderr
+    assert recordgen.read_dataset(folder / "out").rows.rejected == {"corrupt": 1}
+
+
+@pytest.mark.parametrize(
+    "text", [b"a dog that runs over a green field", b'{"caption": "x", "label": 1.5}']
+)
+def test_captions_are_no_labels(text, folder):
+    suffix = "json" if text.startswith(b"{") else "txt"
+    data = member("a.jpg", image()) + member(f"a.{suffix}", text)
+    (folder / "in/a.tar").write_bytes(data + END)
+    with pytest.raises(RecordgenError):
+        converted(folder, max_reject_fraction=0)
+
+
+def test_not_over_http(folder):
+    with pytest.raises(SourceError):
+        recordgen.plan("https://example.invalid/a.tar")
