@@ -51,6 +51,9 @@ _BY_FILE = ("uri", "content", "near")
 # These set how images are stored if they need not keep their bytes.
 _CHANGES = ("image_size", "resize", "encode")
 
+# These are recorded only if given: datasets without them are the same as before they existed.
+_OF_READING = ("image_root", "label_separator")
+
 # Suffix of a schema of TensorFlow Metadata.
 _TFMD_SUFFIX = ".pbtxt"
 
@@ -254,6 +257,12 @@ class ConvertOptions:
         "them if all labels are whole numbers; `none`: no row has a label, as in data to predict",
         choices=LABEL_MODES,
         heading="labels",
+    )
+    label_separator: str = option(
+        "",
+        "characters between several labels in one field, such as `|` in `cat|dog`",
+        metavar="TEXT",
+        unset="a field holds one label",
     )
     vocabulary: str = option(
         "",
@@ -535,9 +544,10 @@ class ConvertOptions:
             if item.metadata.get("affects_bytes", True)
             for value in [getattr(self, item.name)]
         }
+        for name in _OF_READING:
+            if values[name] == OPTIONS[name].default:
+                del values[name]
         del values["confined"]  # it selects rows, but does not change their examples
-        if not self.image_root:  # datasets without it are the same as before it existed
-            del values["image_root"]
         values["schema"] = "" if self.schema_file else self.schema  # `table` has its types
         values["split"] = self.split.recorded
         values["limit"] = self.limit.recorded
@@ -580,6 +590,7 @@ class OptionValues(TypedDict, total=False):
     stratify: str
     missing_split: str
     labels: str
+    label_separator: str
     vocabulary: str
     shard_by: str
     shard_mb: float

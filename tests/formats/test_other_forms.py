@@ -34,8 +34,6 @@ REFUSED = {
     "two numbers": ("a.csv", "", "{i}.5,{i}.25", "table without a header"),
     "a split and a table": ("a.csv", "", "TRAIN,5.{i},3.5,1.4,setosa", "table without a header"),
     "one-hot, bare": ("a.csv", "", "{i}.jpg,1,0,0", "one-hot"),
-    "one-hot": ("a.csv", "filename,cat,dog", "{i}.jpg,1,0", "cat, dog hold 0 and 1"),
-    "one-hot, split": ("a.csv", "split,filename,cat,dog", "train,{i}.jpg,1,0", "cat, dog hold"),
     "joined": ("a.csv", "", "{i}.jpg,cat|dog\nx{i}.jpg,dog|owl", r"joined by '\|'"),
     "joined in quotes": ("a.csv", "", '{i}.jpg,"cat,dog"\nx{i}.jpg,"dog,owl"', "joined by ','"),
     "doccano": (

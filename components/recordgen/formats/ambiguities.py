@@ -63,7 +63,7 @@ def ambiguities(heads: Sequence[Head], options: ConvertOptions, *, is_given: boo
             yield two_label_columns(head)
             yield "" if is_given or "label" in given.roles else odd_label_column(head, task.name)
             labels = [] if is_given else values_of_labels(head)
-            yield joined_labels(labels, task) or fractions(labels, task)
+            yield joined_labels(labels, task, given) or fractions(labels, task)
     bare = [line for head in heads if head.header is None for line in head.lines]
     if not bare:
         return
@@ -74,7 +74,7 @@ def ambiguities(heads: Sequence[Head], options: ConvertOptions, *, is_given: boo
         return
     yield _unquoted_commas(bare) if task.kind == "text" else ""
     labels = [label for line in bare for label in line.labels]
-    yield joined_labels(labels, task) or fractions(labels, task)
+    yield joined_labels(labels, task, given) or fractions(labels, task)
     if odd := _odd_labels(bare, several=task.labelling == SEVERAL):
         yield (
             f"{odd}; use --task {task.name} if they are labels, or name the column of labels: "

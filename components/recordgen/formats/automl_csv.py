@@ -85,10 +85,8 @@ class LineParser(RowParser):
         annotations = list(zip(*labels, strict=True)) if labels else [()] * count
         try:
             split_of = {word: parse_ml_use(word) for word in set(named)}
-            annotation_of = {
-                fields: self._task.from_fields(list(filter(None, fields)), self._adjusted)
-                for fields in set(annotations)
-            }
+            labels_of = parse.labels if isinstance(parse, ByHeader) else _filled
+            annotation_of = {fields: self.decoded(labels_of(fields)) for fields in set(annotations)}
             uris: Sequence[str] = columns[places.path]
             if not self._are_addresses or not are_clean_uris(joined):
                 uris = list(map(self._task.check_uri, uris))
@@ -121,7 +119,7 @@ class LineParser(RowParser):
             if not uri:
                 raise self._no_path([ml_use, uri, *fields])
             uri = self._task.check_uri(uri)
-            annotation = self._task.from_fields(without_padding(fields), self._adjusted)
+            annotation = self.decoded(without_padding(fields))
         except AnnotationError as exc:
             return exc.reject(source, line, uri)
         return Row(source, line, split, uri, annotation)
@@ -130,6 +128,10 @@ class LineParser(RowParser):
         expected, got = self._task.expected, ",".join(fields)
         message = f"expected {expected}, but the line has no path (got {got!r})"
         return AnnotationError(RejectCode.NO_PATH, message)
+
+
+def _filled(fields: Sequence[str]) -> list[str]:
+    return list(filter(None, fields))
 
 
 def _places(columns: Sequence[Sequence[str]]) -> Places | None:

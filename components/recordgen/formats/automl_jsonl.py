@@ -25,8 +25,9 @@ from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
-from recordgen.errors import SourceError, UsageError
-from recordgen.formats.header import NOTHING_GIVEN, Given, no_column
+from recordgen.errors import SourceError
+from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.json_keys import cells, check_keys
 from recordgen.formats.lines import decode_line, text_of_first
 from recordgen.formats.task_parsers import row_parser
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
@@ -97,7 +98,11 @@ class _ByRoles:
         check_keys(task, given)
         self._task = task
         self._parser = row_parser(task, adjusted)
+        self._parser.label_separator = given.label_separator
         self._roles = dict(given.roles)
+        self._one_hot = given.one_hot_keys
+        if self._one_hot:
+            self._roles["label"] = given.keys_of("label")
         self._group = given.group
         if not self._roles.keys() & {"path", "text"}:
             self._roles["path"] = (task.uri_key,)
@@ -111,8 +116,18 @@ class _ByRoles:
             record = parse_object(raw)
             header: list[str] = []
             fields: list[str] = []
+            classes: dict[int, str] = {}
             for role, keys in self._roles.items():
-                found = [text for key in keys for text in cells(record.get(key), key)]
+                found: list[str] = []
+                for key in keys:
+                    there = cells(record.get(key), key)
+                    if key in self._one_hot:
+                        there = there or [""]
+                        classes |= dict.fromkeys(
+                            range(len(fields) + len(found), len(fields) + len(found) + len(there)),
+                            key,
+                        )
+                    found += there
                 if role != "label" and len(found) > 1:
                     raise bad_annotation(
                         f"{printable(keys[0])} must hold one value for {role} (got {len(found)})"
@@ -125,7 +140,7 @@ class _ByRoles:
             group = _group(record, self._group)
         except AnnotationError as exc:
             return _reject(exc, self._subject(record or _readable(raw)), source, line, self._task)
-        made = self._parser.by_header(header)(fields, source, line)
+        made = self._parser.by_header(header, classes=classes)(fields, source, line)
         return made if isinstance(made, Reject) else made._replace(group=group)
 
     def _subject(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -136,46 +151,6 @@ class _ByRoles:
             for role in known.keys() & self._roles.keys()
             for name in self._roles[role]
         }
-
-
-def check_keys(task: Task, given: Given) -> None:
-    """Check that the task has the given roles. Raises: UsageError."""
-    if not task.columns:
-        raise UsageError(
-            f"columns: {task.name} has no columns, because its annotations are lists of spans; "
-            f"omit columns"
-        )
-    row_parser(task, Adjustments()).check_roles(given)
-
-
-def check_names(records: Iterable[Mapping[str, Any]], given: Given, source: str) -> None:
-    """Check that each given key occurs. Raises: UsageError, which lists the existing keys."""
-    there = dict.fromkeys(key for record in records for key in record)
-    for role, names in given.roles.items():
-        for name in names:
-            if name not in there:
-                no_column(name, [*there], f"{source}: columns: {role}={name}")
-    if given.group and given.group not in there:
-        no_column(given.group, [*there], f"{source}: group_by={given.group}")
-
-
-def cells(value: Any, name: str) -> list[str]:
-    """Return a JSON value as fields of a CSV line; a list becomes a field for each item.
-
-    Raises:
-        AnnotationError: the value is or contains an object.
-    """
-    if value is None:
-        return []
-    if isinstance(value, list):
-        return [text for item in value for text in cells(item, name)]
-    if isinstance(value, dict):
-        raise bad_annotation(
-            f"{printable(name)} must hold a text, a number or a list of these (got {value!r:.80})"
-        )
-    if isinstance(value, float) and value.is_integer():
-        return [str(int(value))]
-    return [value if isinstance(value, str) else json.dumps(value)]
 
 
 def parse_line(

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen.core.rows.row import Row
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import UsageError
 from recordgen.formats.column_names import (
     NOWHERE,
 )
+from recordgen.formats.label_fields import classes_of
 from recordgen.rejects import Reject, RejectCode
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class ByHeader:
         text: the index of the column of texts.
         count: the largest number of fields of a line.
         group: the index of the column of groups.
+        classes: the class of each one-hot column of the annotation; empty if no column is one-hot.
     """
 
     parser: RowParser
@@ -48,6 +51,7 @@ class ByHeader:
     text: int
     count: int
     group: int = NOWHERE
+    classes: Sequence[str] = ()
 
     def __call__(self, row: Sequence[str], source: str, line: int) -> Row | Reject:
         """Parse the fields of a line."""
@@ -61,13 +65,20 @@ class ByHeader:
             return Reject(source, line, field_at(row, path), code, message)
         annotation = [field_at(row, index) for index in annotation_at]
         if self.parser.takes_labels:
-            annotation = list(filter(None, annotation))
+            try:
+                annotation = self.labels(annotation)
+            except AnnotationError as exc:
+                return exc.reject(source, line, field_at(row, path))
         text = row[self.text] if self.text < len(row) else ""
         ml_use, uri = field_at(row, split), field_at(row, path)
         made = self.parser.to_row(ml_use, uri, text, annotation, source, line)
         if self.group == NOWHERE or isinstance(made, Reject):
             return made
         return made._replace(group=field_at(row, self.group) or None)
+
+    def labels(self, fields: Sequence[str]) -> list[str]:
+        """Return the labels in the columns of the annotation. Raises: AnnotationError."""
+        return classes_of(fields, self.classes) if self.classes else list(filter(None, fields))
 
 
 def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
+from recordgen.formats.by_header import field_at
 from recordgen.formats.column_names import (
     PATH_COLUMNS,
     TEXT_COLUMNS,
@@ -25,6 +26,8 @@ from recordgen.formats.column_names import (
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, IMAGE_WORD, is_media, kind_of, likely_kind
 from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, Line, is_table
 from recordgen.formats.heads import Head
+from recordgen.formats.label_fields import separated
+from recordgen.formats.one_hot import have_several
 from recordgen.tables.roles import LABEL_COLUMNS, SEGMENT_ROLES
 from recordgen.tasks import TASKS
 from recordgen.tasks.images.image_classification import ImageClassification
@@ -124,9 +127,9 @@ def read_header(head: Head, where: str) -> Candidate:
     of_segments = VideoClassification.columns
     has_segments = all(find_columns(header, of_segments[role]) for role in SEGMENT_ROLES)
     labels = same_named(header, find_columns(header, LABEL_COLUMNS))
-    several = len(labels) > 1 or not head.lists.isdisjoint(labels)
+    several = _have_several(head, labels)
     task: type[Task] = ImageMultiLabel if several else ImageClassification
-    names = "the columns of images"
+    names = "one-hot columns of images" if head.classes else "the columns of images"
     if ObjectDetection.has_header(header):
         task, names = ObjectDetection, "the columns of a box"
     elif path >= len(header) or (texts and not are_images):
@@ -146,6 +149,17 @@ def read_header(head: Head, where: str) -> Candidate:
     elif kinds == {"text"} and not are_images:
         task, names = _task_of_texts(header, rows, several=several)
     return Candidate(task.name, f"{where} names {names}", max(1, len(rows)))
+
+
+def _have_several(head: Head, labels: Sequence[int]) -> bool:
+    """Return whether rows have several labels, in columns, lists or fields that are divided."""
+    rows = [line.fields for line in head.lines]
+    if head.classes:
+        return have_several(rows, head.classes)
+    if len(labels) > 1 or not head.lists.isdisjoint(labels):
+        return True
+    values = (field_at(row, at) for row in rows for at in labels)
+    return any(len(separated([value], head.label_separator)) > 1 for value in values)
 
 
 def _values(rows: Sequence[Sequence[str]], at: int) -> list[str]:

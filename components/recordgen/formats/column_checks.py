@@ -7,20 +7,24 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from recordgen.core.facts import IMAGES
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats import other_columns
-from recordgen.formats.automl_jsonl import check_keys
 from recordgen.formats.by_header import check_twice
 from recordgen.formats.column_names import find_columns
+from recordgen.formats.find_format import check_task
 from recordgen.formats.format import Format
 from recordgen.formats.header import Given
 from recordgen.formats.heads import Head
 from recordgen.formats.import_file import ImportFile
+from recordgen.formats.json_keys import check_keys
+from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.preview import ROWS_SHOWN
 from recordgen.formats.task_parsers import has_row_parser, row_parser
-from recordgen.options import ConvertOptions
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.quoting import listed
 from recordgen.tasks import TASKS, task_for
 
 if TYPE_CHECKING:
@@ -109,6 +113,60 @@ def shown_columns(
         )
     if not heads or heads[0].header is None or not has_row_parser(TASKS[options.task]):
         return ()
-    found = row_parser(task_for(options), Adjustments()).columns_of(heads[0].header)
-    columns = ((heads[0].names[at], role) for role, where in found.items() for at in where)
+    head = heads[0]
+    found = row_parser(task_for(options), Adjustments()).columns_of(head.header or ())
+    columns = [
+        (head.names[at], role)
+        for role, where in found.items()
+        for at in where
+        if at not in head.classes
+    ]
+    if head.classes:
+        columns.append((listed([*head.classes.values()], str, between=BETWEEN), "one-hot labels"))
     return (*columns, *group)
+
+
+def check_format(format_: Format, options: ConvertOptions) -> None:
+    """Check that task, format and columns fit each other. Raises: UsageError."""
+    task, found = options.task, format_.name
+    check_task(format_, task)
+    if options.columns.header != AUTO and not format_.has_headers:
+        raise UsageError(f"columns: header is for CSV files (got the format {found}); omit it")
+    grouping = options.grouping
+    if grouping is not None and grouping.column and not format_.has_columns:
+        raise UsageError(
+            f"group_by={grouping.column} names a column, but the format {found} has none; give a "
+            f"regular expression that finds the group in the uri, such as '(patient\\d+)/'"
+        )
+    if options.columns.roles and not format_.has_columns:
+        raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
+    if options.image_root and not format_.has_columns:
+        raise UsageError(
+            f"image_root is for CSV and JSONL files (got the format {found}, which finds its "
+            f"images itself); omit it"
+        )
+    check_image_root(options)
+    has_fields = format_.has_headers or "label" in options.columns.roles
+    check_separator(options, found if not format_.has_columns or not has_fields else "")
+
+
+def check_image_root(options: ConvertOptions) -> None:
+    """Check that a task has images if their root is given. Raises: UsageError."""
+    if options.image_root and IMAGES not in TASKS[options.task].facts:
+        raise UsageError(f"image_root is for images, and the task is {options.task}; omit it")
+
+
+def check_separator(options: ConvertOptions, without_fields: str) -> None:
+    """Check that labels are fields of rows if a separator of them is given. Raises: UsageError.
+
+    ``without_fields`` is the format, if its labels are no fields.
+    """
+    if not options.label_separator:
+        return
+    if without_fields:
+        raise UsageError(
+            f"label_separator divides fields of labels, which CSV files have, and JSONL files with "
+            f"--columns label=KEY (got the format {without_fields}); omit it"
+        )
+    if not has_row_parser(TASKS[options.task]) or set(TASKS[options.task].columns) != {"label"}:
+        raise UsageError(f"label_separator is for labels, which {options.task} does not have")

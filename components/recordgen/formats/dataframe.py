@@ -9,6 +9,7 @@ Columns may have the known names of CSV headers. A row's line is its 1-based pos
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from recordgen.core.rows.row import Adjustments, Row, batched
@@ -95,7 +96,7 @@ def dataframe_rows(
     parser = row_parser(task, adjusted)
     names = [str(column) for column in frame.columns]
     try:
-        parser.begin(names, Given("yes", given.roles, given.group), SOURCE)
+        parser.begin(names, replace(given, header="yes"), SOURCE)
     except UsageError as exc:
         if given.roles or given.group or len(set(names)) < len(names):
             raise
@@ -113,7 +114,9 @@ def dataframe_rows(
     if group_at != NOWHERE:  # a first column of its own, since it may also be one of the others
         used, titles, group = [group_at, *used], [("", names[group_at]), *titles], 0
     lists = labels & list_columns(frame)
-    parse = parser.by_header([name for name, _ in titles], group=group)
+    one_hot = given.one_hot(names, SOURCE)
+    classes = {n: one_hot[at] for n, at in enumerate(used) if at in one_hot}
+    parse = parser.by_header([name for name, _ in titles], group=group, classes=classes)
     several = f"several labels need task='{task.kind}_multi_label' and one label column"
     for line, cells in enumerate(frame_cells(frame.iloc[:, used]), start=1):
         fields: list[tuple[str, str]] = []

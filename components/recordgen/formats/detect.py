@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from recordgen.core.facts import IMAGES
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.formats import other_forms
 from recordgen.formats.ambiguities import ambiguities
@@ -25,12 +24,14 @@ from recordgen.formats.candidates import (
 )
 from recordgen.formats.column_checks import (
     check_columns,
+    check_format,
     check_labels,
+    check_separator,
     first_lines_shown,
     shown_columns,
 )
 from recordgen.formats.file_names import check_submission, check_train, with_names
-from recordgen.formats.find_format import check_task, find_format
+from recordgen.formats.find_format import find_format
 from recordgen.formats.format import Format
 from recordgen.formats.head_candidates import candidates_in
 from recordgen.formats.header import Given
@@ -38,6 +39,7 @@ from recordgen.formats.heads import Head, head_of_frame
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import read_layout
 from recordgen.formats.offset_units import check_offsets
+from recordgen.formats.one_hot import one_hot_classes, with_one_hot
 from recordgen.formats.preview import PreviewRow, preview_files
 from recordgen.formats.samples import Samples
 from recordgen.formats.task_parsers import has_row_parser
@@ -122,6 +124,7 @@ def detect(
     heads = source.format.heads(files, options, samples)
     for head in heads:
         _check_form(head, options)
+    options, heads = _with_one_hot(heads, options, source.format, files, samples)
     if options.task == AUTO:
         if source.evidence.task:
             reading = Candidate(source.evidence.task, source.evidence.reason)
@@ -129,7 +132,7 @@ def detect(
             readings = candidates_in(heads, options, source.format)
             reading = _one_of(readings, files, heads, options, samples)
         options, reason = replace(options, task=reading.task), reading.reason
-    _check_format(source.format, options)
+    check_format(source.format, options)
     check_offsets(heads, options)
     check_columns(heads, options, source.format, is_given=not reason)
     task, format_ = TASKS[options.task], source.format
@@ -162,9 +165,21 @@ def detect(
         delimiter=delimiter,
         files=found,
         named_splits=tuple(named),
-        classes=tuple(source.classes),
+        classes=tuple(source.classes or one_hot_classes(heads)),
         keypoints=source.evidence.keypoints or {},
     )
+
+
+def _with_one_hot(
+    heads: Sequence[Head],
+    options: ConvertOptions,
+    format_: Format,
+    files: Sequence[ImportFile],
+    samples: Samples,
+) -> tuple[ConvertOptions, Sequence[Head]]:
+    """Return the options with one-hot columns, and the heads as they read then."""
+    found = with_one_hot(heads, options) if format_.has_headers else options
+    return found, heads if found is options else format_.heads(files, found, samples)
 
 
 def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
@@ -183,34 +198,6 @@ def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
         if wrong := own.wrong_role(options.columns.roles):
             raise UsageError(wrong)
     return options, reason
-
-
-def _check_format(format_: Format, options: ConvertOptions) -> None:
-    """Check that task, format and columns fit each other. Raises: UsageError."""
-    task, found = options.task, format_.name
-    check_task(format_, task)
-    if options.columns.header != AUTO and not format_.has_headers:
-        raise UsageError(f"columns: header is for CSV files (got the format {found}); omit it")
-    grouping = options.grouping
-    if grouping is not None and grouping.column and not format_.has_columns:
-        raise UsageError(
-            f"group_by={grouping.column} names a column, but the format {found} has none; give a "
-            f"regular expression that finds the group in the uri, such as '(patient\\d+)/'"
-        )
-    if options.columns.roles and not format_.has_columns:
-        raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
-    if options.image_root and not format_.has_columns:
-        raise UsageError(
-            f"image_root is for CSV and JSONL files (got the format {found}, which finds its "
-            f"images itself); omit it"
-        )
-    check_image_root(options)
-
-
-def check_image_root(options: ConvertOptions) -> None:
-    """Check that a task has images if their root is given. Raises: UsageError."""
-    if options.image_root and IMAGES not in TASKS[options.task].facts:
-        raise UsageError(f"image_root is for images, and the task is {options.task}; omit it")
 
 
 def _one_of(
@@ -288,12 +275,17 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
         return Detection(options, reason)
     given, is_given = Given.of(options), options.task != AUTO
     head = head_of_frame(frame, given)
+    if (found := with_one_hot([head], options)) is not options:
+        options, given = found, Given.of(found)
+        head = head_of_frame(frame, given)
     if not is_given:
         reading = read_header(head, head.where)
         options, reason = replace(options, task=reading.task), reading.reason
+    check_separator(options, "")
     if TASKS[options.task].own_columns is not None:
         return Detection(options, reason)
     check_labels(head, given, task_for(options), is_given=is_given)
     for problem in filter(None, ambiguities([head], options, is_given=is_given)):
         raise UsageError(problem)
-    return Detection(options, reason, columns=shown_columns([head], options))
+    columns = shown_columns([head], options)
+    return Detection(options, reason, columns=columns, classes=one_hot_classes([head]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
@@ -9,13 +10,16 @@ from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.task.task import Task
 from recordgen.formats.field_kinds import BRACKETED, NUMBER, kind_of
 from recordgen.formats.first_line import Line
+from recordgen.formats.header import Given
 
 # They join several labels in one field.
 _SEPARATORS = ("|", ";", ",", "/", "+", "&", "#", " ")
 
 
-def joined_labels(labels: Sequence[str], task: type[Task]) -> str:
+def joined_labels(labels: Sequence[str], task: type[Task], given: Given) -> str:
     """Return the message for labels that are several joined by one character: ``cat|dog``."""
+    if given.label_separator:
+        return ""
     single = {label for label in labels if not BRACKETED.fullmatch(label)}
     for separator in _SEPARATORS:
         parts = {frozenset(map(str.strip, label.split(separator))) for label in single}
@@ -32,8 +36,8 @@ def joined_labels(labels: Sequence[str], task: type[Task]) -> str:
             example = separator.join(joined[0])
             return (
                 f"labels such as {example!r:.80} look like several labels joined by {separator!r}; "
-                f"write each in a column of its own, or use --task {task.name} if they are single "
-                f"labels"
+                f"use --label-separator {shlex.quote(separator)}, or --task {task.name} if they "
+                f"are single labels"
             )
     return ""
 

@@ -28,6 +28,7 @@ from recordgen.formats.field_kinds import (
     names_media,
 )
 from recordgen.formats.header import Given
+from recordgen.formats.label_fields import separated
 from recordgen.formats.task_parsers import row_parser
 from recordgen.formats.text_csv import names_text_column
 from recordgen.options import AUTO
@@ -74,15 +75,20 @@ class Line(NamedTuple):
     is_quoted: bool
 
     @classmethod
-    def of(cls, where: str, fields: Sequence[str], *, is_quoted: bool = False) -> Line:
-        """Return a line; the path or text follows ML_USE, which may be misspelt."""
+    def of(
+        cls, where: str, fields: Sequence[str], *, is_quoted: bool = False, separator: str = ""
+    ) -> Line:
+        """Return a line; the path or text follows ML_USE, which may be misspelt.
+
+        ``separator`` separates several labels in one field; empty if a field is a label.
+        """
         first, second = (*fields, "", "")[:2]
         has_ml_use = len(fields) > 1 and is_ml_use(first)
         at, kind = int(has_ml_use), kind_of(second if has_ml_use else first)
         if not kind and not has_ml_use and kind_of(second) in ("image", "video"):
             at, kind = 1, kind_of(second)
         annotation = fields[at + 1 :]
-        labels = list(filter(None, annotation))
+        labels = list(filter(None, separated(annotation, separator)))
         return cls(where, fields, has_ml_use, kind, annotation, labels, is_quoted)
 
     @property

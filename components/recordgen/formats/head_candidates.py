@@ -39,7 +39,8 @@ def candidates_in(
     for head in heads:
         if head.header is not None:
             with first_lines_shown(head):
-                where = "--columns" if options.columns.roles else head.where
+                is_given = options.columns.roles and not head.classes
+                where = "--columns" if is_given else head.where
                 yield read_header(head, where)
         elif not format_.has_headers:
             yield from _read_objects(head)

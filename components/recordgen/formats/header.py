@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, NoReturn
 
-from recordgen.errors import UsageError, did_you_mean
+from recordgen.errors import SourceError, UsageError, did_you_mean
 from recordgen.formats.column_names import (
     NOWHERE,
     PATH_COLUMNS,
@@ -25,6 +25,7 @@ from recordgen.formats.column_names import (
     column_name,
     find_columns,
 )
+from recordgen.formats.label_fields import one_hot_columns
 from recordgen.quoting import listed
 from recordgen.tables.roles import AUTO, LABEL_COLUMNS, TABLE_ROLES, Roles
 
@@ -41,12 +42,14 @@ class Given:
         roles: the given columns, by role.
         group: name, JSON key or number of the column of groups; empty if none is given.
         names_splits: whether names of files and folders give splits.
+        label_separator: separates several labels in one field; empty if a field is a label.
     """
 
     header: str = AUTO
     roles: Roles = field(default_factory=dict)
     group: str = ""
     names_splits: bool = True
+    label_separator: str = ""
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Given:
@@ -56,7 +59,9 @@ class Given:
         }
         grouping = options.grouping
         group = grouping.column if grouping is not None else ""
-        return cls(options.columns.header, roles, group, options.split.names != "no")
+        names_splits = options.split.names != "no"
+        separator = options.label_separator
+        return cls(options.columns.header, roles, group, names_splits, separator)
 
     @property
     def settles_header(self) -> bool:
@@ -94,16 +99,42 @@ class Given:
             names = _without_meaning(names, self.find_group(names, where))
         if not self.roles:
             return names
+        stripped = [name.strip() for name in header]
         at = {
-            _find(name, [n.strip() for n in header], role, where): role
+            _find(each, stripped, role, where): role
             for role, given in self.roles.items()
             for name in given
+            for each in (one_hot_columns(name, stripped) if role == "label" else [name])
         }
         hidden = set().union(*(_ALSO.get(role, {role}) for role in self.roles))
         return [
             at.get(index) or ("" if column_name(name) in hidden else name)
             for index, name in enumerate(names)
         ]
+
+    def one_hot(self, header: Sequence[str], where: str) -> dict[int, str]:
+        """Return the class of each one-hot column that is given, by its index.
+
+        Raises:
+            UsageError: a given name has no column, or several.
+        """
+        names = [name.strip() for name in header]
+        columns = (one_hot_columns(name, names) for name in self.roles.get("label", ()))
+        found = [
+            _find(name, names, "label", where) for each in columns if len(each) > 1 for name in each
+        ]
+        return {at: names[at] for at in found}
+
+    def keys_of(self, role: str) -> tuple[str, ...]:
+        """Return the keys of JSON objects that are given for a role."""
+        columns = (one_hot_columns(name, ()) for name in self.roles[role])
+        return tuple(chain.from_iterable(columns)) if role == "label" else self.roles[role]
+
+    @property
+    def one_hot_keys(self) -> tuple[str, ...]:
+        """The keys of JSON objects that are given as one-hot columns."""
+        columns = (one_hot_columns(name, ()) for name in self.roles.get("label", ()))
+        return tuple(chain.from_iterable(each for each in columns if len(each) > 1))
 
     def find_group(self, header: Sequence[str], where: str) -> int:
         """Return the index of the column of groups, or :data:`NOWHERE` if none is given.
@@ -191,3 +222,28 @@ def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
     """Raise a UsageError about a missing column, which lists the existing columns."""
     shown, hint = listed(list(filter(None, there)), str), did_you_mean(name, there)
     raise UsageError(f"{what}: there is no column {name!r}, only {shown}{hint}")
+
+
+def without_payload(fields: Sequence[str], subject: str, first: str) -> str:
+    """Return the message about a line that names columns, but not those that it needs.
+
+    Args:
+        fields: the names.
+        subject: the role of the column of payloads, ``text`` or ``path``.
+        first: the column of payloads, if the others are missing.
+    """
+    missing = "labels" if first else f"{subject}s"
+    return (
+        f"this line names columns, but no known column of {missing} ({','.join(fields):.200}); "
+        f"name the columns, such as --columns {subject}={first or '…'},label=…; or use --columns "
+        f"header=no if the line is a row"
+    )
+
+
+def other_header(fields: Sequence[str], where: str) -> SourceError:
+    """Return the error about a line that reads as the header of another file."""
+    return SourceError(
+        f"{where}: this line names columns like a header, but is not the header of this file "
+        f"({','.join(fields):.200}); put the lines below it into a file of their own, remove the "
+        f"lines above it if they are no rows, or use --columns header=no if it is a row"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,14 @@ from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
-from recordgen.formats.automl_jsonl import check_names, parse_object, split_word
+from recordgen.formats.automl_jsonl import parse_object, split_word
 from recordgen.formats.by_header import without_padding
 from recordgen.formats.column_names import find_split
 from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.dataframe import SOURCE, frame_records, list_columns
 from recordgen.formats.first_line import Line, first_is_header
 from recordgen.formats.header import Given
+from recordgen.formats.json_keys import check_names
 from recordgen.formats.layout import read_layout
 from recordgen.rejects import Reject
 
@@ -41,6 +42,8 @@ class Head:
         objects: the objects of a JSONL file, with their line numbers.
         delimiter: the separator of a CSV file.
         keys: the given keys of a JSONL file, one for each column.
+        classes: the classes of one-hot columns, by index.
+        label_separator: separates several labels in one field; empty if a field is a label.
     """
 
     path: str
@@ -53,6 +56,8 @@ class Head:
     objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
     delimiter: str = ","
     keys: Sequence[str] = ()
+    classes: Mapping[int, str] = field(default_factory=dict)
+    label_separator: str = ""
 
     @property
     def names(self) -> Sequence[str]:
@@ -86,9 +91,21 @@ def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
     """Return the first rows of a DataFrame. Raises: UsageError: a given column is missing."""
     names = [str(name) for name in frame.columns]
     rows = list(frame_records(frame))
-    lines = [Line.of(f"{SOURCE}:{at}", row) for at, row in enumerate(rows, start=1)]
-    header = given.rename(names, SOURCE)
-    return Head(SOURCE, SOURCE, [names, *rows], header, True, lines, list_columns(frame))
+    separator = given.label_separator
+    lines = [
+        Line.of(f"{SOURCE}:{at}", row, separator=separator) for at, row in enumerate(rows, start=1)
+    ]
+    return Head(
+        SOURCE,
+        SOURCE,
+        [names, *rows],
+        given.rename(names, SOURCE),
+        True,
+        lines,
+        list_columns(frame),
+        classes=given.one_hot(names, SOURCE),
+        label_separator=separator,
+    )
 
 
 def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> Head | None:
@@ -108,9 +125,10 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
     if is_open and (foreign := foreign_formats.of_header(first)) is not None:
         raise foreign.error(where)
     header: Sequence[str] | None = None
+    classes: Mapping[int, str] = {}
     has_header = first_is_header(rows, given, task)
     if has_header:
-        header = given.rename(first, where)
+        header, classes = given.rename(first, where), given.one_hot(first, where)
     elif given.roles:
         header = given.numbered(first, where)
     data = [
@@ -118,6 +136,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
             f"{path}:{record.line}",
             without_padding(record.fields),
             is_quoted=',"' in record.text.partition("\n")[0],
+            separator=given.label_separator,
         )
         for record in records
         if not has_header or record.fields != first
@@ -128,7 +147,17 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
             f"{path}:{first_reject.line}: no row below the header is readable: "
             f"{first_reject.message}"
         )
-    return Head(path, where, rows, header, has_header, data, delimiter=delimiter)
+    return Head(
+        path,
+        where,
+        rows,
+        header,
+        has_header,
+        data,
+        delimiter=delimiter,
+        classes=classes,
+        label_separator=given.label_separator,
+    )
 
 
 def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
@@ -144,12 +173,22 @@ def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
     check_names((record for _, record in objects), given, path)
     if not {"path", "text"} & given.roles.keys():
         return Head(path, f"{path}:1", objects=objects)
-    header = [role for role, names in given.roles.items() for _ in names]
-    keys = [key for names in given.roles.values() for key in names]
+    roles = [(role, key) for role in given.roles for key in given.keys_of(role)]
+    header, keys = [role for role, _ in roles], [key for _, key in roles]
     rows = [[record.get(key) for key in keys] for _, record in objects]
     texts = [["" if value is None else str(value) for value in row] for row in rows]
+    classes = {at: key for at, key in enumerate(keys) if key in given.one_hot_keys}
     lists = {at for row in rows for at, value in enumerate(row) if isinstance(value, list)}
-    found = [Line.of(path, row) for row in texts]
+    found = [Line.of(path, row, separator=given.label_separator) for row in texts]
     return Head(
-        path, f"{path}:1", texts, header, lines=found, lists=lists, objects=objects, keys=keys
+        path,
+        f"{path}:1",
+        texts,
+        header,
+        lines=found,
+        lists=lists,
+        objects=objects,
+        keys=keys,
+        classes=classes,
+        label_separator=given.label_separator,
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, ClassVar
 
+from recordgen import storage
 from recordgen.formats import automl_jsonl
 from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, begins_with_header
 from recordgen.formats.format import Evidence, Format, Rows
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from recordgen.storage.access import Access
 
 _CSV_SUFFIXES = (".csv",)
+# Roboflow's one-hot table, in the folder of each split.
+_ROBOFLOW = "_classes.csv"
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -50,6 +54,12 @@ class CsvFile(_LineFile):
 
     name = "csv"
     has_headers = True
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        if listing.only or storage.is_http(listing.root):
+            return super().detect(listing)
+        found = [name for name in listing.others if posixpath.basename(name) == _ROBOFLOW]
+        return Evidence(f"{found[0]} has columns of classes", "", found) if found else None
 
     def accepts(self, task: type[Task]) -> bool:
         return task.csv_parser is not None

@@ -1,6 +1,6 @@
 """Columns below a header that a task would read wrongly or not at all.
 
-    image,cat,dog → 1.jpg,1,0            one-hot labels: the classes 0 and 1
+    image,label_1,label_2 → 1.jpg,1,0    one-hot labels: the classes 0 and 1
     image,label,fold → 1.jpg,cat,0       the split or the fold by a number
 
 Each function returns the message that names the columns and the remedy, or "".
@@ -20,6 +20,7 @@ from recordgen.formats.column_names import NUMBERED_COLUMNS, TEXT_COLUMNS, colum
 from recordgen.formats.field_kinds import NUMBER, is_sentence
 from recordgen.formats.geometry import geometry_columns, mostly, runs_of_numbers
 from recordgen.formats.heads import Head
+from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.words import words_of
 from recordgen.tasks import Tabular
 
@@ -75,10 +76,14 @@ def of_header(
     named = [at for at, name in enumerate(head.names) if name.strip() and at not in used]
     others = [] if is_chosen else named
     labels = columns["label"]
-    if names := _flag_columns(head, labels, others):
+    if not head.classes and (names := _flag_columns(head, labels)):
+        remedy = "write a column for each class, with its name"
+        if len(names) > 1:
+            example = f"{_subject(head, columns)},label={BETWEEN.join(names)}"
+            remedy = f"if these are the names of classes, use --columns {shlex.quote(example)}"
         return (
-            f"{head.where}: {', '.join(names):.200} hold 0 and 1, as one-hot labels do; write a "
-            f"column label with the names of the classes that are 1"
+            f"{head.where}: {', '.join(names):.200} hold 0 and 1, as one-hot labels do; {remedy}, "
+            f"or write a column label with the names of the classes that are 1"
         )
     lost = _lost_columns(head, others, task)
     example = _other_columns(head, columns, [at for at in others if at not in lost])
@@ -113,7 +118,7 @@ def of_split(
     is_known = is_chosen or columns["split"]
     for at, name in enumerate(head.names):
         is_split = at in columns["split"]
-        if not is_split and (is_known or name == group or not _names_split(name)):
+        if not is_split and (is_known or name == group or not names_split(name)):
             continue
         values = {field_at(line.fields, at).lower() for line in head.lines} - {""}
         if values and are_numbered(values):
@@ -128,7 +133,7 @@ def of_split(
     return ""
 
 
-def _names_split(name: str) -> bool:
+def names_split(name: str) -> bool:
     """Return whether a column has the name of a split, of folds, or of a flag: ``is_valid``."""
     known = column_name(name)
     word = known.removeprefix("is_")
@@ -140,14 +145,13 @@ def are_numbered(values: Set[str]) -> bool:
     return all(map(_SPLIT_NUMBER.fullmatch, values)) or values <= {"true", "false"}
 
 
-def _flag_columns(head: Head, labels: Sequence[int], others: Sequence[int]) -> list[str]:
+def _flag_columns(head: Head, labels: Sequence[int]) -> list[str]:
     """Return the names of the columns of labels that hold 0 and 1, one for each class."""
     rows = [line.fields for line in head.lines]
-    values = {at: [f for row in rows if (f := field_at(row, at))] for at in (*labels, *others)}
+    values = {at: [f for row in rows if (f := field_at(row, at))] for at in labels}
     lists = [at for at in labels if at in head.lists and mostly(_is_list_of_flags, values[at])]
-    flags = [at for at in labels or others if values[at] and FLAGS.issuperset(values[at])]
-    are_flags = len(flags) > 1 and (not labels or len(flags) == len(labels))
-    return [head.names[at] for at in lists or (flags if are_flags else [])]
+    flags = [at for at in labels if values[at] and FLAGS.issuperset(values[at])]
+    return [head.names[at] for at in lists or (flags if len(flags) == len(labels) > 1 else [])]
 
 
 def _lost_columns(head: Head, others: Sequence[int], task: type[Task]) -> list[int]:

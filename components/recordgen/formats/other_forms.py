@@ -159,8 +159,8 @@ def of_bare_labels(lines: Sequence[Line]) -> str:
     if len(widths) != 1 or min(widths) < 2 or not all(FLAGS.issuperset(row) for row in labels):
         return ""
     return (
-        f"{lines[0].where}: the labels are 0 and 1, as one-hot labels are; write the name of each "
-        f"class that is 1, separated by commas"
+        f"{lines[0].where}: the labels are 0 and 1, as one-hot labels are; add a header with the "
+        f"names of the classes, such as filename,cat,dog"
     )
 
 

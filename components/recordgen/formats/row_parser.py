@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
 from recordgen.core.task.annotations import ADDING
 from recordgen.core.task.task import Task
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import UsageError
 from recordgen.formats import foreign_formats
 from recordgen.formats.by_header import ByHeader, Places, check_twice, without_padding
 from recordgen.formats.column_names import (
@@ -25,7 +25,8 @@ from recordgen.formats.column_names import (
 )
 from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
 from recordgen.formats.format import CsvParser
-from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.header import NOTHING_GIVEN, Given, other_header, without_payload
+from recordgen.formats.label_fields import NO_CLASSES, separated
 from recordgen.options import AUTO
 from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject
 
@@ -56,6 +57,7 @@ class RowParser(CsvParser):
         self._task = task.for_file()
         self._adjusted = adjusted
         self._begun: tuple[Sequence[str], Given, str] | None = None
+        self.label_separator = ""
 
     @classmethod
     def parse_lines(
@@ -111,7 +113,7 @@ class RowParser(CsvParser):
                     if len(fields) == 1:  # just as likely a text or a name
                         self._adjusted.add_line(source, line, *OTHER_HEADER)
                     else:
-                        raise _other_header(fields, f"{source}:{line}")
+                        raise other_header(fields, f"{source}:{line}")
                 yield (parse or self.parse_row)(fields, source, line)
 
     def uri_in(self, fields: Sequence[str]) -> str:
@@ -176,6 +178,7 @@ class RowParser(CsvParser):
                 missing; or the task does not have the role of a given column.
         """
         self.check_roles(given)
+        self.label_separator = given.label_separator
         if given.header == "no":
             return self._without_header(fields, given, where), False
         if not given.roles and (foreign := foreign_formats.of_header(fields)) is not None:
@@ -185,7 +188,8 @@ class RowParser(CsvParser):
             names = given.rename(fields, where)
             if not self.is_header(names) and not (given.roles and self._has_payload(names)):
                 raise UsageError(f"{where}: {self._unknown(fields)}")
-            return self.by_header(names, group=given.find_group(fields, where)), True
+            group, classes = given.find_group(fields, where), given.one_hot(fields, where)
+            return self.by_header(names, group=group, classes=classes), True
         if given.roles or given.group:
             return self._without_header(fields, given, where), False
         if self.names_columns(fields) or self._names_all_but_payload(fields):
@@ -251,23 +255,21 @@ class RowParser(CsvParser):
 
     def _unknown(self, fields: Sequence[str]) -> str:
         """Return the error message for a header without a known column of payloads."""
-        subject = "text" if self.texts else "path"
         known = self.columns_of(fields)
-        first = next((fields[at] for role in ("text", "path") for at in known[role]), None)
-        missing = "labels" if first else f"{subject}s"
-        shown = ",".join(fields)
-        example = f"{subject}={first or '…'},label=…"
-        return (
-            f"this line names columns, but no known column of {missing} ({shown:.200}); name the "
-            f"columns, such as --columns {example}; or use --columns header=no if the line is a row"
-        )
+        first = next((fields[at] for role in ("text", "path") for at in known[role]), "")
+        return without_payload(fields, "text" if self.texts else "path", first)
 
     def by_header(
-        self, header: Sequence[str], *, is_whole: bool = True, group: int = NOWHERE
+        self,
+        header: Sequence[str],
+        *,
+        is_whole: bool = True,
+        group: int = NOWHERE,
+        classes: Mapping[int, str] = NO_CLASSES,
     ) -> Parser:
         """Return the parser of lines below a header in known names.
 
-        ``is_whole``: lines have no columns beyond the header.
+        ``is_whole``: lines have no columns beyond it; ``classes``: of one-hot columns, by index.
         """
         columns = self.columns_of(header)
         check_twice(header, columns)
@@ -278,20 +280,19 @@ class RowParser(CsvParser):
             for index in (columns[role] if self.takes_labels else (*columns[role], NOWHERE)[:1])
         ]
         count = len(header) if is_whole else NOWHERE
-        return ByHeader(self, Places(split, path, annotation), text, count, group)
+        one_hot = [classes.get(at, "") for at in annotation] if classes else ()
+        return ByHeader(self, Places(split, path, annotation), text, count, group, one_hot)
+
+    def decoded(self, fields: Sequence[str]) -> str | None:
+        """Return the annotation of fields that hold labels or boxes. Raises: AnnotationError."""
+        if self.takes_labels:
+            fields = separated(fields, self.label_separator)
+        return self._task.from_fields(fields, self._adjusted)
 
     @property
     def takes_labels(self) -> bool:
         """Whether an annotation consists only of labels."""
         return len(self._task.columns) == 1
-
-
-def _other_header(fields: Sequence[str], where: str) -> SourceError:
-    return SourceError(
-        f"{where}: this line names columns like a header, but is not the header of this file "
-        f"({','.join(fields):.200}); put the lines below it into a file of their own, remove the "
-        f"lines above it if they are no rows, or use --columns header=no if it is a row"
-    )
 
 
 def _names(header: Sequence[str]) -> list[str]:

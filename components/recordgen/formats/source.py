@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Union
 from recordgen import storage
 from recordgen.core.rows.row import ROW_BYTES, ReadItem, RowBatch
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats.detect import Detection, check_image_root, detect, detect_frame
+from recordgen.formats.column_checks import check_image_root
+from recordgen.formats.detect import Detection, detect, detect_frame
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.formats.listing import Listing

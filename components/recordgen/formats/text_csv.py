@@ -98,7 +98,7 @@ class TextParser(RowParser):
         try:
             split = named_split(ml_use)
             labels = without_padding([field.strip() for field in fields])
-            annotation = TextContent.decode(self._task.from_fields(labels, self._adjusted)).said
+            annotation = TextContent.decode(self.decoded(labels)).said
             row = stored(check_uri(uri), annotation) if uri else inline(text, annotation)
         except AnnotationError as exc:
             if stripped and not uri and self._task.labelling in ADDING:
