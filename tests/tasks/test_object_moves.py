@@ -1,0 +1,125 @@
+"""Polygons, masks and keypoints follow the pixels: against pictures in which they are drawn."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+from pycocotools import mask as coco_masks
+
+import recordgen
+from recordgen.core.records.objects import details_in
+from recordgen.core.records.run_lengths import pixels_of, runs_of
+from recordgen.core.rows.details import KEYPOINT
+from tests.conftest import stored_examples
+
+SIZE = (240, 180)
+# A shape that no turn or mirror leaves as it is; it reaches into each corner of a central crop.
+SHAPE = [(24, 16), (200, 40), (220, 160), (140, 164), (128, 80), (60, 140)]
+POINTS = [(24, 16), (200, 40), (120, 60), (60, 140)]
+
+WAYS = {
+    "as it is": {},
+    "stretch": {"image_size": "100x80"},
+    "fit": {"image_size": "128x128", "resize": "fit"},
+    "center_crop": {"image_size": "96x128", "resize": "center_crop"},
+    "max": {"image_size": "120max"},
+}
+
+
+def drawn():
+    """Return the shape as white pixels, at eight times the size and averaged."""
+    large = Image.new("L", (SIZE[0] * 8, SIZE[1] * 8))
+    ImageDraw.Draw(large).polygon([(8 * x, 8 * y) for x, y in SHAPE], fill=255)
+    return large.resize(SIZE, Image.Resampling.BOX)
+
+
+def write(folder, orientation):
+    """Write the picture, with a note to turn it, and its COCO document."""
+    picture = drawn().convert("RGB")
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    folder.mkdir()
+    picture.save(folder / "a.jpg", quality=100, subsampling=0, exif=exif)
+    polygon = [value for point in SHAPE for value in point]
+    runs = coco_masks.frPyObjects([polygon], SIZE[1], SIZE[0])[0]
+    keypoints = [value for point in POINTS for value in (*point, 2)]
+    width, height = SIZE
+    shared = {"image_id": 1, "category_id": 1, "area": 1000}
+    annotations = [
+        {**shared, "bbox": [0, 0, *SIZE], "segmentation": [polygon], "keypoints": keypoints},
+        {
+            **shared,
+            "bbox": [20, 10, 204, 160],
+            "segmentation": {**runs, "counts": runs["counts"].decode()},
+            "iscrowd": 1,
+        },
+    ]
+    names = {"keypoints": list("abcd")}
+    document = {
+        "images": [{"id": 1, "file_name": "a.jpg", "width": width, "height": height}],
+        "annotations": annotations,
+        "categories": [{"id": 1, "name": "cat", **names}],
+    }
+    (folder / "coco.json").write_text(json.dumps(document))
+    return folder
+
+
+def overlap(one, other):
+    return (one & other).sum() / (one | other).sum()
+
+
+def rendered(polygons, height, width):
+    flat = [
+        [value * (width, height)[at % 2] for at, value in enumerate(points)] for points in polygons
+    ]
+    runs = coco_masks.merge(coco_masks.frPyObjects(flat, height, width))
+    return coco_masks.decode(runs) > 0
+
+
+@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_shapes_lie_where_the_stored_pixels_are(orientation, options, tmp_path):
+    """Turned, then stretched, padded or cropped: 96 % of shape and pixels are the same."""
+    source = write(tmp_path / "in", orientation)
+    recordgen.convert(str(source), tmp_path / "out", lint="-ALL", **options)
+    [(_, example)] = stored_examples(tmp_path / "out")
+    image = Image.open(io.BytesIO(example["image/encoded"][0])).convert("L")
+    assert image.getexif().get(0x0112, 1) == 1
+    truth = np.array(image) > 127
+    height, width = truth.shape
+    outline, crowd = sorted(details_in(example, 2), key=lambda each: each.mask is not None)
+    assert overlap(rendered(outline.polygons, height, width), truth) > 0.96
+    assert (crowd.mask.height, crowd.mask.width) == truth.shape
+    assert overlap(pixels_of(runs_of(crowd.mask.counts), height, width) > 0, truth) > 0.96
+    # Each corner of the shape that is inside is a keypoint on the edge of the pixels.
+    points = np.reshape(outline.keypoints, (-1, KEYPOINT))
+    for x, y, shown in points:
+        if shown:
+            column, row = int(x * width), int(y * height)
+            near = truth[max(0, row - 2) : row + 3, max(0, column - 2) : column + 3]
+            assert near.any()
+    assert points[2, 2] == 2  # in the middle
+    if options.get("resize") != "center_crop":
+        assert points[:, 2].tolist() == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "area"),
+    [({}, 1000), ({"image_size": "120max"}, 250), ({"image_size": "120x180"}, 500)],
+)
+def test_areas_are_those_of_the_stored_pixels(options, area, tmp_path):
+    recordgen.convert(str(write(tmp_path / "in", 6)), tmp_path / "out", lint="-ALL", **options)
+    [(_, example)] = stored_examples(tmp_path / "out")
+    scale = example["image/width"][0] * example["image/height"][0] / (SIZE[0] * SIZE[1])
+    assert example["image/object/area"] == pytest.approx([1000 * scale] * 2, rel=1e-4)
+    assert 1000 * scale == pytest.approx(area, rel=0.35)
+
+
+def test_a_cut_area_shrinks_with_its_box(tmp_path):
+    """Of the box over the whole picture a third is seen in the middle."""
+    options = {"image_size": "80x180", "resize": "center_crop"}
+    recordgen.convert(str(write(tmp_path / "in", 1)), tmp_path / "out", lint="-ALL", **options)
+    [(_, example)] = stored_examples(tmp_path / "out")
+    assert min(example["image/object/area"]) == pytest.approx(1000 / 3, rel=0.01)
