@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw
 from pycocotools import mask as coco_masks
 
 import recordgen
+from recordgen import input_fn, train_dataset
 from recordgen.core.records.objects import details_in
 from recordgen.core.records.run_lengths import pixels_of, runs_of
 from recordgen.core.rows.details import KEYPOINT
@@ -62,7 +63,7 @@ def write(folder, orientation):
         "annotations": annotations,
         "categories": [{"id": 1, "name": "cat", **names}],
     }
-    (folder / "coco.json").write_text(json.dumps(document))
+    (folder / "instances_train.json").write_text(json.dumps(document))
     return folder
 
 
@@ -123,3 +124,44 @@ def test_a_cut_area_shrinks_with_its_box(tmp_path):
     recordgen.convert(str(write(tmp_path / "in", 1)), tmp_path / "out", lint="-ALL", **options)
     [(_, example)] = stored_examples(tmp_path / "out")
     assert min(example["image/object/area"]) == pytest.approx(1000 / 3, rel=0.01)
+
+
+READ = {
+    "stretch": {"image_size": (90, 100)},
+    "fit": {"image_size": (128, 128), "resize": "fit"},
+    "center_crop": {"image_size": (128, 96), "resize": "center_crop"},
+    "random_crop": {"image_size": (100, 100), "resize": "random_crop", "seed": 3},
+    "mirrored": {"image_size": (90, 120), "augment": {"flip": True}, "seed": 3},
+    "zoomed": {"image_size": (90, 120), "augment": {"crop": 0.5, "flip": True}, "seed": 4},
+    "ragged": {"image_size": (90, 120), "padding": "ragged"},
+    "cached": {"image_size": (90, 120), "cache": "memory", "augment": {"flip": True}, "seed": 5},
+    "cached_crops": {"image_size": (90, 120), "cache": "memory", "augment": "photo", "seed": 6},
+}
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory):
+    """A dataset with a picture that is turned on its way."""
+    folder = tmp_path_factory.mktemp("moves")
+    recordgen.convert(str(write(folder / "in", 6)), folder / "out", lint="-ALL")
+    return str(folder / "out")
+
+
+@pytest.mark.parametrize("options", READ.values(), ids=READ)
+def test_masks_of_batches_are_where_the_pixels_are(options, output):
+    """Of polygons and of runs, after every resize and change of training images."""
+    boxes = {"fields": ["masks", "is_crowd", "keypoints"], "min_visible": 0}
+    if "augment" in options or "cache" in options:
+        options = {"epochs": 4, **options}
+        data = train_dataset(output, batch_size=1, boxes=boxes, **options)
+    else:
+        data = input_fn(output, batch_size=1, split="train", boxes=boxes, **options)
+    seen = 0
+    for images, found in data:
+        truth = images[0].numpy().mean(axis=2) > 0.5
+        masks = found["masks"][0].numpy()
+        assert (masks.dtype, masks.shape[1:]) == (np.uint8, truth.shape)
+        for mask in masks[: int(found["count"][0])]:
+            seen += 1
+            assert overlap(mask > 0, truth) > 0.95 or not truth.any()
+    assert seen >= 2

@@ -12,15 +12,19 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.rows.details import IS_CROWD
 from recordgen.reading import boxes
 from recordgen.reading.classes import ClassPlan
+from recordgen.reading.masks import drawn_masks
 from recordgen.reading.objects import (
     FRAME,
+    POLYGONS,
+    RUNS,
+    SIZES,
     ObjectFields,
     fields_of,
     framed,
     mirrored_frames,
     shown_keypoints,
 )
-from recordgen.reading.options import KEYPOINTS, RAGGED, ReadOptions
+from recordgen.reading.options import KEYPOINTS, MASKS, RAGGED, ReadOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.targets import ClassNumbers
 
@@ -174,7 +178,8 @@ class BoxTargets:
             ``boxes``: float32 [batch, n, 4]; ``labels``: int64 [batch, n]; ``count``: int64
             [batch], the number of boxes; n is ragged, or the same for all images and padded. And
             the wanted fields: flags int64 [batch, n]; ``area`` float32 [batch, n]; ``keypoints``
-            float32 [batch, n, keypoints, 3]: x and y in the unit of the boxes, and visibility.
+            float32 [batch, n, keypoints, 3]: x and y in the unit of the boxes, and visibility;
+            ``masks`` uint8 [batch, n, height, width], 0 or 1, padded with 0.
         """
         options = self._options
         found = found.clipped(options.box_form.min_visible)
@@ -189,14 +194,24 @@ class BoxTargets:
             return {**parts, "count": count}
         most = options.max_boxes
         dense = {
-            name: tf.ensure_shape(padded(part, PADDING, most), (batch_size, most, *part.shape[2:]))
+            name: tf.ensure_shape(
+                padded(part, 0 if name == MASKS else PADDING, most),
+                (batch_size, most, *part.shape[2:]),
+            )
             for name, part in parts.items()
         }
         return {**dense, "count": count}
 
     def _details(self, found: Boxes) -> dict[str, tf.RaggedTensor]:
         """Return the wanted fields of boxes as the images show them."""
-        details = {name: found.details[name] for name in self.fields.names}
+        names = (name for name in self.fields.names if name != MASKS)
+        details = {name: found.details[name] for name in names}
+        if MASKS in self.fields.names:
+            polygons, runs, sizes, frames = (
+                found.details[name].values for name in (POLYGONS, RUNS, SIZES, FRAME)
+            )
+            masks = drawn_masks(polygons, runs, sizes, frames, self._options.image_size)
+            details[MASKS] = found.numbers.with_values(masks)
         if KEYPOINTS in details:
             height, width = self._options.image_size
             is_share = self._options.box_form.format.startswith("rel_")

@@ -11,13 +11,24 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.core.rows.details import FLAGS, KEYPOINT
 from recordgen.errors import UsageError
-from recordgen.reading.options import AREA, KEYPOINTS
+from recordgen.reading.options import AREA, KEYPOINTS, MASKS
 
-#: Among the details of boxes, see :func:`whole_frames`.
-FRAME = "frame"
+#: Among the details of boxes: see :func:`whole_frames`; and what masks are drawn of.
+FRAME, POLYGONS, RUNS, SIZES = "frame", "polygons", "runs", "sizes"
 
 # Flags by the name of their feature.
 _FLAGS = dict(zip(FLAGS, features.OBJECT_FLAGS, strict=True))
+
+_MASK_NAMES = (
+    features.IMAGE_HEIGHT,
+    features.IMAGE_WIDTH,
+    features.IMAGE_OBJECT_POLYGON_COUNT,
+    features.IMAGE_OBJECT_POLYGON_POINTS,
+    features.IMAGE_OBJECT_POLYGON_X,
+    features.IMAGE_OBJECT_POLYGON_Y,
+    features.IMAGE_OBJECT_MASK_COUNT,
+    features.IMAGE_OBJECT_MASK_RUNS,
+)
 
 _OUTSIDE = 1e-4
 
@@ -66,7 +77,8 @@ class ObjectFields:
         found += [features.IMAGE_OBJECT_IS_CROWD] if self.skips_crowds else []
         if AREA in self.names:
             found += [features.IMAGE_OBJECT_AREA, features.IMAGE_HEIGHT, features.IMAGE_WIDTH]
-        return [*found, *(_KEYPOINT_NAMES if KEYPOINTS in self.names else ())]
+        found += _KEYPOINT_NAMES if KEYPOINTS in self.names else ()
+        return [*found, *(_MASK_NAMES if MASKS in self.names else ())]
 
 
 def fields_of(
@@ -80,7 +92,8 @@ def fields_of(
         wanted: the fields.
 
     Returns:
-        Flags and areas [batch, (n)]; ``keypoints`` float32 [batch, (n), keypoints, 3].
+        Flags and areas [batch, (n)]; ``keypoints`` float32 [batch, (n), keypoints, 3]; of masks,
+        what they are drawn of.
     """
     found = {
         name: for_each_box(parsed[_FLAGS[name]], boxes) for name in wanted.names if name in FLAGS
@@ -95,8 +108,33 @@ def fields_of(
         columns = (for_each_box(parsed[name], boxes, wanted.keypoints) for name in _KEYPOINT_NAMES)
         points = tf.stack([tf.cast(column.values, tf.float32) for column in columns], -1)
         found[KEYPOINTS] = boxes.with_values(points)
+    if MASKS in wanted.names:
+        found |= _shapes(parsed, boxes)
+    if not {KEYPOINTS, MASKS}.isdisjoint(wanted.names):
         found[FRAME] = whole_frames(boxes)
     return found
+
+
+def _shapes(
+    parsed: Mapping[str, tf.RaggedTensor], boxes: tf.RaggedTensor
+) -> dict[str, tf.RaggedTensor]:
+    """Return the polygons of each box, its runs, and the height and width of its image."""
+    sides = [parsed[name] for name in (features.IMAGE_HEIGHT, features.IMAGE_WIDTH)]
+    sizes = tf.gather(tf.stack(sides, 1), boxes.value_rowids())
+    x, y = (
+        parsed[name].values
+        for name in (features.IMAGE_OBJECT_POLYGON_X, features.IMAGE_OBJECT_POLYGON_Y)
+    )
+    lengths = parsed[features.IMAGE_OBJECT_POLYGON_POINTS].values
+    every = tf.RaggedTensor.from_row_lengths(tf.stack([x, y], 1), lengths)
+    counts = for_each_box(parsed[features.IMAGE_OBJECT_POLYGON_COUNT], boxes).values
+    runs = parsed[features.IMAGE_OBJECT_MASK_RUNS].values
+    of_runs = for_each_box(parsed[features.IMAGE_OBJECT_MASK_COUNT], boxes).values
+    return {
+        POLYGONS: boxes.with_values(tf.RaggedTensor.from_row_lengths(every, counts)),
+        RUNS: boxes.with_values(tf.RaggedTensor.from_row_lengths(runs, of_runs)),
+        SIZES: boxes.with_values(sizes),
+    }
 
 
 def _pixels(parsed: Mapping[str, tf.Tensor], boxes: tf.RaggedTensor) -> tf.Tensor:
