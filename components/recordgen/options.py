@@ -180,7 +180,8 @@ class ConvertOptions:
     columns: Columns = option(  # noqa: RUF009  (a field; its default is frozen)
         Columns(),
         "column of each role, by name, JSON key or number from 1, such as "
-        "`path=image_id,label=source`, and for tables `target=price` with its kind, `target:class` "
+        "`path=image_id,label=source`, or a path made of columns, `path=train/{image_id}.jpg`; for "
+        "tables `target=price` with its kind, `target:class` "
         "or `target:number`, and `weight`; `header=yes` or `no`; `offsets=utf16` or `bytes` if "
         f"entities do not count characters; roles: {', '.join(ROLES)}",
         metavar="ROLE=NAME,…",

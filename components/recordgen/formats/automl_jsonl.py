@@ -29,6 +29,7 @@ from recordgen.errors import SourceError
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_keys import cells, check_keys
 from recordgen.formats.lines import decode_line, text_of_first
+from recordgen.formats.path_template import PathTemplate, with_path_key
 from recordgen.formats.task_parsers import row_parser
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tasks.spelling import check_spelling
@@ -103,7 +104,7 @@ class _ByRoles:
         self._one_hot = given.one_hot_keys
         if self._one_hot:
             self._roles["label"] = given.keys_of("label")
-        self._group = given.group
+        self._group, self._template = given.group, PathTemplate.of(given)
         if not self._roles.keys() & {"path", "text"}:
             self._roles["path"] = (task.uri_key,)
             if self._parser.texts:
@@ -113,7 +114,7 @@ class _ByRoles:
         """Parse one line."""
         record: Mapping[str, Any] = {}
         try:
-            record = parse_object(raw)
+            record = with_path_key(parse_object(raw), self._template)
             header: list[str] = []
             fields: list[str] = []
             classes: dict[int, str] = {}

@@ -57,10 +57,7 @@ class ByHeader:
         """Parse the fields of a line."""
         split, path, annotation_at = self.places
         if len(row) > self.count and any(field.strip() for field in row[self.count :]):
-            message = (
-                f"expected {self.count} fields as in the header (got {len(row)}); quote a field "
-                f"that holds a comma"
-            )
+            message = too_many_fields(self.count, len(row))
             code = RejectCode.TOO_MANY_FIELDS.value
             return Reject(source, line, field_at(row, path), code, message)
         annotation = [field_at(row, index) for index in annotation_at]
@@ -79,6 +76,13 @@ class ByHeader:
     def labels(self, fields: Sequence[str]) -> list[str]:
         """Return the labels in the columns of the annotation. Raises: AnnotationError."""
         return classes_of(fields, self.classes) if self.classes else list(filter(None, fields))
+
+
+def too_many_fields(expected: int, got: int) -> str:
+    """Return the message about a line with more fields than the header."""
+    return (
+        f"expected {expected} fields as in the header (got {got}); quote a field that holds a comma"
+    )
 
 
 def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:

@@ -206,6 +206,22 @@ def _find(name: str, header: Sequence[str], role: str, where: str) -> int:
     no_column(name, header, f"{where}: {given}")
 
 
+def column_place(name: str, header: Sequence[str], option: str, where: str) -> int:
+    """Return the index of a column that an option names, or numbers from 1.
+
+    Raises:
+        UsageError: there is no such column; or several, of which the first could be meant.
+    """
+    found = [index for index, column in enumerate(header) if column == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"{where}: {len(found)} columns are named {name!r}; rename the others")
+    if name.isdecimal() and 1 <= int(name) <= len(header):
+        return int(name) - 1
+    no_column(name, header, f"{where}: columns: {option}")
+
+
 def _without_meaning(header: Sequence[str], at: int) -> list[str]:
     """Return a header without the name of a column, if another column has the same known meaning.
 

@@ -21,6 +21,7 @@ from recordgen.formats.first_line import Line, first_is_header
 from recordgen.formats.header import Given
 from recordgen.formats.json_keys import check_names
 from recordgen.formats.layout import read_layout
+from recordgen.formats.path_template import PathTemplate, with_path_key, with_paths
 from recordgen.rejects import Reject
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
     ``some`` are the first lines of the file.
     """
     delimiter, _ = read_layout(some, path)
-    items = list(read_records(some, path, strip=True))
+    items = list(with_paths(read_records(some, path, strip=True), given, path))
     records = [item for item in items if isinstance(item, Record) and any(item.fields)]
     rejects = [item for item in items if isinstance(item, Reject)]
     if not records:
@@ -167,9 +168,10 @@ def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
     objects are also rows below a header.
     """
     objects = []
+    template = PathTemplate.of(given)
     for number, raw in enumerate(some, start=1):
         with suppress(AnnotationError):  # the reader of the rows reports it
-            objects.append((number, parse_object(raw)))
+            objects.append((number, with_path_key(parse_object(raw), template)))
     check_names((record for _, record in objects), given, path)
     if not {"path", "text"} & given.roles.keys():
         return Head(path, f"{path}:1", objects=objects)

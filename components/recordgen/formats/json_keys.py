@@ -11,6 +11,7 @@ from recordgen.core.task.annotation import bad_annotation, printable
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.header import Given, no_column
+from recordgen.formats.path_template import PathTemplate
 from recordgen.formats.task_parsers import row_parser
 
 
@@ -27,8 +28,12 @@ def check_keys(task: Task, given: Given) -> None:
 def check_names(records: Iterable[Mapping[str, Any]], given: Given, source: str) -> None:
     """Check that each given key occurs. Raises: UsageError, which lists the existing keys."""
     there = dict.fromkeys(key for record in records for key in record)
+    template = PathTemplate.of(given)
+    if template is not None:
+        there.pop(template.text, None)
     for role in given.roles:
-        for name in given.keys_of(role):
+        keys = given.keys_of(role)
+        for name in template.names if template is not None and role == "path" else keys:
             if name not in there:
                 no_column(name, [*there], f"{source}: columns: {role}={name}")
     if given.group and given.group not in there:

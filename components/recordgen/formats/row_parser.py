@@ -27,6 +27,7 @@ from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
 from recordgen.formats.format import CsvParser
 from recordgen.formats.header import NOTHING_GIVEN, Given, other_header, without_payload
 from recordgen.formats.label_fields import NO_CLASSES, separated
+from recordgen.formats.path_template import with_paths
 from recordgen.options import AUTO
 from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject
 
@@ -72,7 +73,7 @@ class RowParser(CsvParser):
         """Parse the physical lines of an import file, see :class:`CsvParser`."""
         parser = cls(task, adjusted)
         uri_in = parser.uri_in if task.labelling in ADDING else None
-        items = read_blocks(lines, source, adjusted, uri_in)
+        items = with_paths(read_blocks(lines, source, adjusted, uri_in), given, source)
         return parser.parse_records(items, source, given)
 
     def parse_records(

@@ -14,9 +14,11 @@ from recordgen.core.rows.row import ROW_BYTES, ReadItem, RowBatch
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.column_checks import check_image_root
 from recordgen.formats.detect import Detection, detect, detect_frame
+from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.formats.listing import Listing
+from recordgen.formats.path_template import with_path_column
 from recordgen.formats.preview import preview_files, preview_rows
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.samples import Samples
@@ -57,7 +59,7 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
 def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
     from recordgen.formats import dataframe
 
-    frame = dataframe.as_dense(frame)
+    frame = with_path_column(dataframe.as_dense(frame), Given.of(options), dataframe.SOURCE)
     detection = detect_frame(frame, options)
     options = detection.options
     check_image_root(options)

@@ -1,0 +1,174 @@
+"""Paths made of columns: ``--columns path=train/{image_id}.jpg``.
+
+    id,breed                 id,breed,train/{id}.jpg
+    7,dingo            →     7,dingo,train/7.jpg
+
+Each record gets one more field, whose column has the template for its name. So whatever reads
+columns finds the path in it. ``{{`` and ``}}`` are braces; a column that has the template for its
+name anyway is that column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from recordgen.formats.by_header import too_many_fields
+from recordgen.formats.csv_records import Item, Plain, Record, records_of
+from recordgen.formats.header import Given, column_place
+from recordgen.rejects import Reject, RejectCode
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TOKEN = re.compile(r"(\{\{|\}\}|\{[^{}]+\})")
+
+# Characters that a line without quotes may not have in a field.
+_QUOTED = re.compile(r'[",\r\n]')
+
+
+@dataclass(frozen=True, slots=True)
+class PathTemplate:
+    """A path with the names of columns in it.
+
+    Attributes:
+        text: as the user wrote it.
+        format: for :meth:`str.format`, with a place for each name.
+        names: of the columns, in the order of the places.
+    """
+
+    text: str
+    format: str
+    names: Sequence[str]
+
+    @classmethod
+    def of(cls, given: Given) -> PathTemplate | None:
+        """Return the template that is given for the path; None if it is a column."""
+        text = given.roles.get("path", ("",))[0]
+        tokens = _TOKEN.split(text)
+        names = [token[1:-1].strip() for token in tokens[1::2] if token not in ("{{", "}}")]
+        if not names:
+            return None
+        literals = [token.replace("{", "{{").replace("}", "}}") for token in tokens[::2]]
+        places = [token if token in ("{{", "}}") else "{}" for token in tokens[1::2]]
+        parts = [part for pair in zip(literals, [*places, ""], strict=True) for part in pair]
+        return cls(text, "".join(parts), names)
+
+    def places_in(self, header: Sequence[str], where: str) -> Sequence[int]:
+        """Return the indices of the columns. Raises: UsageError: one is missing."""
+        return [column_place(name, header, f"path={self.text}", where) for name in self.names]
+
+    def fill(self, values: Sequence[str]) -> str:
+        """Return the path for values of the columns; "" if one is missing."""
+        stripped = [value.strip() for value in values]
+        return self.format.format(*stripped) if all(stripped) else ""
+
+
+def with_paths(items: Iterable[Item], given: Given, source: str) -> Iterator[Item]:
+    """Yield the records of a file with the path as one more field, if a template is given.
+
+    Raises:
+        UsageError: the header has no column of a name in the template.
+    """
+    template = PathTemplate.of(given)
+    if template is None or given.header == "no":  # then columns have numbers
+        yield from items
+        return
+    filler: _Filler | None = None
+    for item in items:
+        if filler is not None and isinstance(item, Plain):
+            yield from filler.block(item)
+            continue
+        for record in records_of(item, strip=False):
+            if isinstance(record, Reject):
+                yield record
+                continue
+            if filler is None and any(map(str.strip, record.fields)):
+                filler = _Filler.below(record, template, source)
+            yield filler.record(record) if filler is not None else record
+
+
+def with_path_column(frame: pd.DataFrame, given: Given, where: str) -> pd.DataFrame:
+    """Return a frame with the path as one more column, if a template is given.
+
+    Raises:
+        UsageError: it has no column of a name in the template.
+    """
+    template, names = PathTemplate.of(given), [str(name) for name in frame.columns]
+    if template is None or template.text in names:
+        return frame
+    from recordgen.formats.dataframe import as_before_gaps, frame_cells
+
+    places = [*template.places_in(names, where)]
+    cells = frame_cells(frame.iloc[:, places])
+    paths = [template.fill([str(as_before_gaps(cell)) for cell in row]) for row in cells]
+    return frame.assign(**{template.text: paths})
+
+
+def with_path_key(record: Mapping[str, Any], template: PathTemplate | None) -> Mapping[str, Any]:
+    """Return a JSON object with the path under one more key, if a template is given."""
+    if template is None or template.text in record:
+        return record
+    from recordgen.formats.dataframe import as_before_gaps
+
+    values = [record.get(name) for name in template.names]
+    texts = ["" if value is None else str(as_before_gaps(value)) for value in values]
+    return {**record, template.text: template.fill(texts)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Filler:
+    """Adds the path to the records of one file.
+
+    Attributes:
+        header: the names of its columns.
+        places: the indices of those in the template; empty if the file has the column already.
+    """
+
+    template: PathTemplate
+    source: str
+    header: Sequence[str]
+    places: Sequence[int]
+
+    @classmethod
+    def below(cls, record: Record, template: PathTemplate, source: str) -> _Filler:
+        """Return what fills the records below a header. Raises: UsageError."""
+        header = [field.strip() for field in record.fields]
+        if template.text in header:
+            return cls(template, source, header, ())
+        places = template.places_in(header, f"{source}:{record.line}")
+        return cls(template, source, header, places)
+
+    def record(self, record: Record) -> Record | Reject:
+        """Return a record with its path, or a reject if it has more fields than the header."""
+        if not self.places or not any(record.fields):
+            return record
+        fields, count = record.fields, len(self.header)
+        if any(field.strip() for field in fields[count:]):
+            code = RejectCode.TOO_MANY_FIELDS.value
+            return Reject(self.source, record.line, "", code, too_many_fields(count, len(fields)))
+        fields = [*fields[:count], *[""] * (count - len(fields))]
+        return record._replace(fields=[*fields, self._path(fields)])
+
+    def block(self, lines: Plain) -> Iterator[Item]:
+        """Yield lines with their paths, together if all are complete and need no quotes."""
+        rows = [text.split(",") for text in lines.texts]
+        paths = [self._path(row) if len(row) == len(self.header) else "," for row in rows]
+        if not self.places:
+            yield lines
+        elif _QUOTED.search("".join(paths)):
+            for record in records_of(lines, strip=False):
+                yield self.record(record) if isinstance(record, Record) else record
+        else:
+            filled = zip(lines.texts, paths, strict=True)
+            yield Plain(lines.line, [f"{text},{path}" for text, path in filled])
+
+    def _path(self, row: Sequence[str]) -> str:
+        """Return the path of a complete row; the template itself in a line like the header."""
+        if row[self.places[0]].strip() == self.header[self.places[0]] and (
+            [field.strip() for field in row] == self.header
+        ):
+            return self.template.text
+        return self.template.fill([row[at] for at in self.places])
