@@ -80,7 +80,7 @@ def write_dataset(root: Path, rows: Iterator[Example], task: str = "image_classi
         digest="",
     )
     root.mkdir(parents=True)
-    (root / EXAMPLES_FILE).write_bytes(to_parquet(ExampleFacts(parts).columns))
+    (root / EXAMPLES_FILE).write_bytes(b"".join(to_parquet(ExampleFacts(parts).columns)))
     (root / DATASET_FILE).write_text(json.dumps(dataset.to_json()))
 
 

@@ -36,6 +36,7 @@ class CheckResult(Shown):
         counts: counts by the names in :mod:`recordgen.core.runs.counters`.
         detection: detected format, task and columns of the source.
         lint: findings of the checks, as in ``lint.jsonl``.
+        phases: seconds of each phase, see :mod:`recordgen.core.runs.phases`.
     """
 
     dataset: Dataset
@@ -45,6 +46,7 @@ class CheckResult(Shown):
     findings: tuple[Finding, ...] = ()
     detection: Detection | None = None
     lint: Lint | None = None
+    phases: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

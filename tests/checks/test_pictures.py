@@ -188,6 +188,18 @@ def test_near_duplicates_among_forms(original, bits):
     assert find_alike(facts).tolist() == [*range(300)] * 2
 
 
+def test_crowds_are_told(original):
+    """Their pairs may be missed; 300 pictures with one hash and their mirror images are one."""
+    told = []
+    facts = PictureFacts(*(np.repeat(each, 300, axis=0) for each in original))
+    random = np.random.default_rng(0)
+    pictures = random.integers(0, 256, (300, 8, 8)).astype(np.uint8)
+    find_alike(facts._replace(signature=pictures), on_crowd=told.append)
+    assert told == [600]
+    find_alike(facts_of(SCENE), on_crowd=told.append)
+    assert len(told) == 1
+
+
 def test_equal_hashes_of_other_pictures_are_no_group(original):
     both = [np.concatenate([each, each]) for each in original]
     facts = PictureFacts(*both)

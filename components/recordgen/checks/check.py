@@ -49,6 +49,7 @@ class Examined(Generic[TaskT]):
         eval_from: the option of this name.
         are_numbers_given: an option says that whole-number labels are the numbers of classes.
         open_payload: opens the payload of an example.
+        remarks: what checks had to leave out, for the user: checks add to it.
     """
 
     facts: ExampleFacts
@@ -59,6 +60,7 @@ class Examined(Generic[TaskT]):
     eval_from: str
     are_numbers_given: bool
     open_payload: OpenPayload
+    remarks: list[str] = field(default_factory=list)
     _shared: dict[Any, Any] = field(default_factory=dict)
 
     def shared(self, compute: Callable[..., _Shared], *args: Any) -> _Shared:

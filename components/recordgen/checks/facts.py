@@ -34,14 +34,21 @@ class ExampleFacts:
     """
 
     def __init__(self, parts: Iterable[Columns]) -> None:
-        """Concatenate the facts of shards, or ``columns`` of other facts."""
-        whole = [LINTED.empty_table(), *(part.cast(LINTED) for part in parts)]
-        columns = pa.concat_tables(whole).unify_dictionaries()
+        """Concatenate the facts of shards, or ``columns`` of other facts.
+
+        Memory holds them once and one column twice, if ``parts`` keeps none of them.
+        """
+        columns = pa.concat_tables([LINTED.empty_table(), *(part.cast(LINTED) for part in parts)])
+        columns = columns.unify_dictionaries()
         sources = columns["source"].combine_chunks()
         ranks = np.argsort(np.argsort(sources.dictionary.to_pylist() or [""]))
         by_source = ranks[sources.indices.to_numpy(zero_copy_only=False)]
         order = np.lexsort((columns["line"].to_numpy(), by_source))
-        self.columns = _taken(columns, pa.array(order))
+        taken = []
+        for name in LINTED.names:
+            taken.append(_taken(columns[name], pa.array(order)))
+            columns = columns.remove_column(0)
+        self.columns = pa.Table.from_arrays(taken, schema=LINTED)
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -148,10 +155,8 @@ class ExampleFacts:
         return {name: self.columns[name].combine_chunks() for name in names}
 
 
-def _taken(columns: Columns, rows: Any) -> Columns:
-    """Return some rows. Empty columns, of which tables have many, are made anew."""
-    taken = [
-        pa.nulls(len(rows), column.type) if column.null_count == len(column) else column.take(rows)
-        for column in columns.columns
-    ]
-    return pa.Table.from_arrays(taken, schema=columns.schema)
+def _taken(column: Any, rows: Any) -> Any:
+    """Return some rows of a column. An empty one, of which tables have many, is made anew."""
+    if column.null_count == len(column):
+        return pa.nulls(len(rows), column.type)
+    return column.take(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from recordgen.core.facts.neighbours import Indices, group_by_keys
 
 #: The least similarity of two texts that are nearly the same.
 LEAST_SIMILARITY = 0.7
+
+# Pictures and mirror images in a crowd from which on pairs are missed: below, all are compared.
+_CROWD = 1000
 
 
 class _Near(Check):
@@ -51,7 +54,16 @@ class NearDuplicate(_Near):
 
 
 def _groups(examined: Examined[CheckedTask], least: float | None) -> Groups:
-    return Groups(examined.facts, _numbers(examined.facts, least))
+    noun = examined.task.noun
+
+    def remark(views: int) -> None:
+        if views >= _CROWD:
+            examined.remarks.append(
+                f"some {views // 2:,} {noun}s look so much like many others that each was only "
+                f"compared with some hundred of them: near-duplicates among them may be missing"
+            )
+
+    return Groups(examined.facts, _numbers(examined.facts, least, remark))
 
 
 def _near(examined: Examined[CheckedTask], pairs: Pairs) -> FoundRows:
@@ -67,12 +79,16 @@ def _near(examined: Examined[CheckedTask], pairs: Pairs) -> FoundRows:
     return FoundRows(rows, message, partners)
 
 
-def _numbers(facts: ExampleFacts, least: float | None) -> npt.NDArray[np.intp]:
+def _numbers(
+    facts: ExampleFacts, least: float | None, on_crowd: Callable[[int], None]
+) -> npt.NDArray[np.intp]:
     """Return a number for each example, the same for examples that are alike."""
     numbers = -1 - np.arange(len(facts))  # each example that was not examined is alone
     seen, looks = facts.looks
     if len(seen):
-        numbers[seen] = seen[pictures.find_alike(looks, least=least or pictures.LEAST_CORRELATION)]
+        least_correlation = least or pictures.LEAST_CORRELATION
+        alike = pictures.find_alike(looks, least=least_correlation, on_crowd=on_crowd)
+        numbers[seen] = seen[alike]
     rows, signatures = facts.signatures
     if len(rows):
         numbers[rows] = rows[group_texts(signatures, least or LEAST_SIMILARITY)]

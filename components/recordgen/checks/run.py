@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -36,6 +36,7 @@ def run_checks(
     changes: Iterable[Finding],
     adjusted: Mapping[str, int],
     selection: Selection,
+    on_check: Callable[[str, int, int], None],
 ) -> Lint:
     """Run the selected checks.
 
@@ -45,10 +46,12 @@ def run_checks(
         changes: changes in rows; the first of them if there are very many.
         adjusted: the numbers of all changes, by kind.
         selection: the selected checks.
+        on_check: called before each check, with its code, its number from 0, and their number.
     """
-    found = {
-        check.code: list(check.findings(examined)) for check in _checks_of(examined.task, selection)
-    }
+    found, checks = {}, list(_checks_of(examined.task, selection))
+    for number, check in enumerate(checks):
+        on_check(check.code, number, len(checks))
+        found[check.code] = list(check.findings(examined))
     examined.forget()
     by_kind = {CHECKS[code].counted_as: code for code in selection.codes if CHECKS[code].counted_as}
     changed = [it._replace(code=by_kind[it.code]) for it in changes if it.code in by_kind]
@@ -83,7 +86,7 @@ def run_checks(
 
     in_order = {code: counts[code] for code in CHECKS if counts[code] and code in selection.codes}
     fatal = {code: count for code, count in in_order.items() if code in selection.fatal}
-    return Lint(in_order, fatal, about_all, of_code)
+    return Lint(in_order, fatal, about_all, of_code, examined.remarks)
 
 
 def _checks_of(task: CheckedTask, selection: Selection) -> Iterator[Check]:

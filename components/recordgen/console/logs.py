@@ -34,6 +34,7 @@ from recordgen.quoting import megabytes
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
+    from recordgen.core.runs.phases import Phase
     from recordgen.core.runs.progress import Snapshot
     from recordgen.formats.detect import Detection
     from recordgen.rejects import Reject
@@ -136,6 +137,7 @@ def finished(
     seconds: float,
     rejects: Sequence[Reject],
     warnings: Sequence[str] = (),
+    phases: Mapping[str, float] | None = None,
     exit_code: int = 0,
     **more: str,
 ) -> None:
@@ -147,18 +149,21 @@ def finished(
         seconds: wall-clock time.
         rejects: the rejected rows.
         warnings: warnings for the user.
+        phases: seconds of each phase, if it has any.
         exit_code: exit code of the command.
         **more: further fields.
     """
     for text in warnings:
         _say("warning", text, level=logging.WARNING)
-    fields = {
+    fields: dict[str, Any] = {
         **counts,
         "rejected": _by_code(rejects),
         "seconds": _rounded(seconds),
         "exit_code": exit_code,
         **more,
     }
+    if phases:
+        fields["phases"] = {name: round(took, 3) for name, took in phases.items()}
     _say("finished", message, fields)
 
 
@@ -175,6 +180,7 @@ def converted(result: ConversionResult) -> None:
         seconds=result.seconds,
         rejects=result.rejects,
         warnings=result.dataset.warnings,
+        phases=result.phases,
         output=result.output,
         digest=result.dataset.digest,
     )
@@ -188,6 +194,7 @@ def checked(result: CheckResult, exit_code: int) -> None:
         seconds=result.seconds,
         rejects=result.rejects,
         warnings=result.dataset.warnings,
+        phases=result.phases,
         exit_code=exit_code,
     )
 
@@ -257,6 +264,12 @@ class ProgressLog:
         self._unlogged = snapshot
         if time.monotonic() >= self._next:
             self._log_progress(snapshot)
+
+    def phase(self, phase: Phase) -> None:
+        """Log the phase at work, every few seconds."""
+        if time.monotonic() >= self._next:
+            self._wait()
+            _say("phase", str(phase), phase._asdict())
 
     def finished(self) -> None:
         """Log the last progress, unless it is logged already."""

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from recordgen.quoting import megabytes
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from recordgen.core.runs.phases import Phase
     from recordgen.core.runs.progress import Snapshot
 
 
@@ -47,6 +50,7 @@ class ProgressBar:
             refresh_per_second=4,  # rendering takes time from decoding
         )
         self._task = self._bar.add_task("Planning", total=None, text="")
+        self._phase: TaskID | None = None
 
     def planning(self) -> None:
         """Show a bar without an end."""
@@ -65,6 +69,19 @@ class ProgressBar:
             total=snapshot.bytes,
             completed=snapshot.done_bytes,
             text=progress_text(snapshot),
+        )
+
+    def phase(self, phase: Phase) -> None:
+        """Show a second bar, below the one of the shards."""
+        self._bar.start()
+        if self._phase is None:
+            self._phase = self._bar.add_task("", text="")
+        self._bar.update(
+            self._phase,
+            description=phase.name.title(),
+            total=phase.total or None,
+            completed=phase.done,
+            text=str(phase),
         )
 
     def finished(self) -> None:

@@ -72,11 +72,18 @@ def conversion_summary(result: ConversionResult) -> str:
     if result.findings and not result.unchanged:
         lines.append(f"Adjustments are in {result.output}/findings.jsonl")
     lines += [
+        *phase_lines(result.phases),
         f"Dataset    {result.output}/dataset.json (digest {dataset.digest[:16]}…)",
         f"Report     {result.output}/report.html",
         f"Look at it: recordgen inspect {result.output}",
     ]
     return "\n".join(lines)
+
+
+def phase_lines(phases: Mapping[str, float]) -> Sequence[str]:
+    """Return the line about the time of each phase."""
+    took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in phases.items())
+    return [f"Phases     {took}"] if took else []
 
 
 def verification_summary(

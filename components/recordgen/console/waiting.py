@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from recordgen.console.progress_bar import ProgressBar, progress_message
 
 if TYPE_CHECKING:
+    from recordgen.core.runs.phases import Phase
     from recordgen.core.runs.progress import Progress, Snapshot
 
 #: Progress for a person who waits, else none.
@@ -56,6 +57,10 @@ class ProgressLine:
     def writing(self, snapshot: Snapshot) -> None:
         """Show the number of examples."""
         self._show(progress_message(snapshot))
+
+    def phase(self, phase: Phase) -> None:
+        """Show the phase."""
+        self._show(str(phase).capitalize())
 
     def finished(self) -> None:
         """Leave the line as it is."""

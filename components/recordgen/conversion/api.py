@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from recordgen import storage
@@ -52,6 +53,7 @@ from recordgen.core.planning.appending import (
 )
 from recordgen.core.runs.commit import Run, check_appendable, commit, open_run, ways_on
 from recordgen.core.runs.counters import total_counts
+from recordgen.core.runs.phases import COMMIT, FACTS, SHARDS, Phases
 from recordgen.core.runs.progress import Progress
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
@@ -176,15 +178,14 @@ def check_opened(
     conversion = replace(conversion_of(decoded), max_reject_fraction=1.0)
     need_packages(conversion.task, decoded.selection)
     need_local_workers(beam_args, "check")
-    with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
-        staging = Staging(folder)
-        with running(
-            runner_factory(beam_args)(), staging, progress, conversion.task.noun
-        ) as runner:
+    prefix = "recordgen-check-"
+    with tempfile.TemporaryDirectory(prefix=prefix) as folder, Phases(progress) as phases:
+        staging, runner = Staging(folder), runner_factory(beam_args)()
+        with phases.during(SHARDS), running(runner, staging, progress, conversion.task.noun):
             shards = graph.plan_rows(runner, opened, conversion, staging)
             graph.check_shards(shards, conversion, staging)
         outcome = read_outcome(staging, conversion)
-        found = _checked(opened, conversion, decoded.selection, staging, *outcome)
+        found = _checked(opened, conversion, decoded.selection, staging, phases, *outcome)
     return replace(found, seconds=time.monotonic() - started)
 
 
@@ -193,15 +194,17 @@ def _checked(
     conversion: Conversion,
     selection: Selection,
     staging: Staging,
+    phases: Phases,
     staged: StagedPlan,
     results: Sequence[ShardResult],
 ) -> CheckResult:
     """Return the result of a run that checked all rows and payloads, and wrote nothing."""
     findings = first_findings(staging, staged)
-    facts = ExampleFacts(staging.read_facts(results))
+    with phases.during(FACTS):
+        facts = ExampleFacts(staging.read_facts(results))
     dataset = to_dataset(source, staged, results, conversion)
     dataset, _ = indexed(dataset, lengths_of(results))
-    dataset, lint = linted(dataset, facts, staged, findings, conversion, selection)
+    dataset, lint = linted(dataset, facts, staged, findings, conversion, selection, phases)
     return CheckResult(
         dataset=dataset,
         rejects=all_rejects(staged, results),
@@ -210,6 +213,7 @@ def _checked(
         findings=findings,
         detection=source.detection,
         lint=lint,
+        phases=phases.seconds,
     )
 
 
@@ -295,7 +299,7 @@ def _convert_source(
 ) -> ConversionResult:
     started = time.monotonic()
     source.check_apart(output)
-    with run_events(source.names, output) as events:
+    with run_events(source.names, output) as events, Phases(progress) as phases:
         storage.check_writable(output)
         conversion = conversion_of(options)
         need_packages(conversion.task, options.selection)
@@ -303,7 +307,7 @@ def _convert_source(
         confirms = resume and is_there and not (overwrite or append)
         runner = new_runner()
         if confirms:
-            result = _confirm(source, output, conversion, options.selection, runner, progress)
+            result = _confirm(source, output, conversion, options.selection, runner, phases)
         else:
             if append:
                 _need_names(conversion.task)
@@ -318,10 +322,11 @@ def _convert_source(
                 existing = find_existing(output, conversion) if append else None
                 if run.leftovers:
                     _log.info("%s: resuming an interrupted run", masked(output))
-                with running(runner, run.staging, progress, conversion.task.noun):
+                noun, selection = conversion.task.noun, options.selection
+                with phases.during(SHARDS), running(runner, run.staging, progress, noun):
                     shards = graph.plan_rows(runner, source, conversion, run.staging, existing)
                     graph.write_shards(shards, conversion, run)
-                result = _committed(run, source, output, conversion, options.selection, existing)
+                result = _committed(run, source, output, conversion, selection, existing, phases)
         events.emit("COMPLETE", result.dataset)
     return replace(result, seconds=time.monotonic() - started)
 
@@ -333,6 +338,7 @@ def _committed(
     conversion: Conversion,
     selection: Selection,
     existing: Existing | None,
+    phases: Phases,
 ) -> ConversionResult:
     """Check the results of a run, and commit them to ``output``. Raises: as :func:`convert`."""
     staged, results = read_outcome(run.staging, conversion)
@@ -352,9 +358,10 @@ def _committed(
         lengths |= lengths_there(output, existing.dataset)
         found = merge_findings(output, source.names, found)
         kept = existing.files
-    facts = ExampleFacts([*facts_there, *run.staging.read_facts(results)])
+    with phases.during(FACTS):
+        facts = ExampleFacts(chain(facts_there, run.staging.read_facts(results)))
     first = first_findings(run.staging, staged)
-    dataset, lint = linted(dataset, facts, staged, first, conversion, selection)
+    dataset, lint = linted(dataset, facts, staged, first, conversion, selection, phases)
     stop_on_findings(lint, output)
     dataset, index = indexed(dataset, lengths)
 
@@ -362,9 +369,10 @@ def _committed(
         return storage.join(output, file) if file in kept else run.staging.path(file)
 
     described = UncommittedOutput(output, dataset, path_of, rejects, lint, facts)
-    files = side_files(described, found, index)
-    check_stopped()
-    commit(run.staging, output, dataset, files=files, kept=kept)
+    with phases.during(COMMIT):
+        files = side_files(described, found, index)
+        check_stopped()
+        commit(run.staging, output, dataset, files=files, kept=kept)
     resumed = sum(result.kept for result in results if result.split in dataset.splits)
     return ConversionResult(
         output=output,
@@ -376,6 +384,7 @@ def _committed(
         findings=first,
         detection=source.detection,
         lint=lint,
+        phases=phases.seconds,
     )
 
 
@@ -394,7 +403,7 @@ def _confirm(
     conversion: Conversion,
     selection: Selection,
     runner: Runner,
-    progress: Progress | None,
+    phases: Phases,
 ) -> ConversionResult:
     """Return the finished dataset in ``output`` if this run would write the same one.
 
@@ -418,11 +427,12 @@ def _confirm(
         "%s is finished; reading all payloads to check that they are unchanged", masked(output)
     )
     with open_run(output, overwrite=True, resume=True) as run:
-        with running(runner, run.staging, progress, conversion.task.noun):
+        noun = conversion.task.noun
+        with phases.during(SHARDS), running(runner, run.staging, phases.progress, noun):
             shards = graph.plan_rows(runner, source, conversion, run.staging)
             graph.compare_shards(shards, conversion, output, run.staging)
         outcome = read_outcome(run.staging, conversion)
-        found = _checked(source, conversion, selection, run.staging, *outcome)
+        found = _checked(source, conversion, selection, run.staging, phases, *outcome)
         now, names = found.dataset, [item.name for item in fields(Dataset)]
         _refuse_other(output, [n for n in names if getattr(there, n) != getattr(now, n)])
     return ConversionResult(output=output, unchanged=True, **vars(found))

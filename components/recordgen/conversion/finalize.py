@@ -29,6 +29,7 @@ from recordgen.core.dataset.manifest import (
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning.plan import too_many
 from recordgen.core.runs.commit import leave_failed
+from recordgen.core.runs.phases import CHECKS, Phases
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.core.task.built import GAP, HAS, INEXACT, MEASURED, PSNR
@@ -274,6 +275,7 @@ def linted(
     changes: Sequence[Finding],
     conversion: Conversion,
     selection: Selection,
+    phases: Phases,
 ) -> tuple[Dataset, Lint]:
     """Run the checks; return the dataset with their warnings and counts, and all findings.
 
@@ -284,6 +286,7 @@ def linted(
         changes: the first changes in rows.
         conversion: what the run did.
         selection: the checks that run.
+        phases: receives each check.
     """
     task, labels, store = conversion.task, conversion.labels, conversion.store
 
@@ -303,7 +306,10 @@ def linted(
         are_numbers_given=labels.mode == "integer" or bool(labels.vocabulary),
         open_payload=open_payload,
     )
-    lint = run_checks(examined, staged.odd_lines, changes, staged.adjusted, selection)
+    with phases.during(CHECKS):
+        lint = run_checks(
+            examined, staged.odd_lines, changes, staged.adjusted, selection, phases.step
+        )
     general = (item.message for item in lint.about_all)
-    warnings = (*dataset.warnings, *general, *task.advice())
+    warnings = (*dataset.warnings, *general, *lint.remarks, *task.advice())
     return replace(dataset, warnings=warnings, lint=lint.counts), lint

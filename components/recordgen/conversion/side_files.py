@@ -74,6 +74,6 @@ def side_files(
         REJECTS_FILE: ["".join(to_lines(output.all_rejects)).encode()],
         FINDINGS_FILE: (line.encode() for line in to_lines(findings)),
         LINT_FILE: (line.encode() for line in output.lint.lines()),
-        EXAMPLES_FILE: [to_parquet(output.facts.columns)],
+        EXAMPLES_FILE: to_parquet(output.facts.columns),
         INDEX_FILE: [index],
     }

@@ -61,7 +61,8 @@ FIELDS = {
     "finished": ROWS
     | {"rows_duplicate", "rows_merged", "rows_dropped", "rows_existing", "examples_written"}
     | {"payloads_rejected", "payload_bytes", "shard_bytes", "rejected", "exit_code", "output"}
-    | {"digest"},
+    | {"digest", "phases"},
+    "phase": {"name", "step", "done", "total", "seconds"},
     "failed": {"error", "exit_code"},  # and of bad data: rejected, rejects_file
     "interrupted": {"exit_code"},
 }

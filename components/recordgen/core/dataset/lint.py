@@ -63,12 +63,14 @@ class Lint(Shown):
         counts: number of findings by code, in the order of the codes.
         fatal: the counts of codes that fail a run.
         about_all: findings about the dataset as a whole.
+        remarks: what the checks had to leave out.
     """
 
     counts: Mapping[str, int]
     fatal: Mapping[str, int]
     about_all: Sequence[LintFinding]
     _of: Callable[[str], Iterator[LintFinding]]
+    remarks: Sequence[str] = ()
 
     @property
     def errors(self) -> int:

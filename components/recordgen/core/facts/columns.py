@@ -134,9 +134,33 @@ def picture_facts(seen: Columns) -> PictureFacts:
     return PictureFacts(**unknown | known | {"signature": signature})
 
 
-def to_parquet(columns: Columns, group_rows: int = GROUP_ROWS) -> bytes:
-    """Return the content of ``examples.parquet``, given the facts of all examples."""
-    out = io.BytesIO()
+class _Pieces(io.RawIOBase):
+    """Collects what is written until it is taken."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._position = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def write(self, data: Any) -> int:
+        self._pieces.append(bytes(data))
+        self._position += len(data)
+        return len(data)
+
+    def taken(self) -> bytes:
+        """Return what was written since the last call."""
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
+
+
+def to_parquet(columns: Columns, group_rows: int = GROUP_ROWS) -> Iterator[bytes]:
+    """Yield the content of ``examples.parquet`` by row group, given the facts of all examples."""
+    out = _Pieces()
     repeated = [
         name for name, kind in zip(_EXAMPLES.names, _EXAMPLES.types, strict=True) if kind == _TEXT
     ]
@@ -145,7 +169,8 @@ def to_parquet(columns: Columns, group_rows: int = GROUP_ROWS) -> bytes:
     ) as writer:
         for group in row_groups(columns.select(_EXAMPLES.names), group_rows):
             writer.write_table(group.cast(_EXAMPLES))
-    return out.getvalue()
+            yield out.taken()
+    yield out.taken()
 
 
 def row_groups(

@@ -54,36 +54,44 @@ def find_neighbours(
     usable: npt.NDArray[np.bool_] | None = None,
     alike: Alike | None = None,
     keys_of: KeysOf | None = None,
+    on_crowd: Callable[[int], None] | None = None,
 ) -> Indices:
     """Group things whose hashes differ in at most three bits.
 
     It needs less than 50 bytes per hash, in addition to ``alike``.
 
     Args:
-        hashes: uint64 [n], or [k × n] for k views of each thing; the first hash of each thing, then
-            the second hashes in the same order.
+        hashes: uint64 [n], or [2 × n]: the hash of each thing, then the hashes of their mirror
+            images in the same order. Two mirror images are as far apart as the things themselves.
         count: n; None for the number of hashes.
         usable: bool for each hash; False if it is meaningless, such as the hash of a picture of one
             colour. None if all are usable.
         alike: compares the things themselves, for pairs with close hashes.
-        keys_of: returns keys for things in crowded buckets, of which only some pairs are compared.
+        keys_of: returns keys for things in crowded buckets: their pairs are those that share a key.
+            Without it, only neighbours in such a bucket are compared.
+        on_crowd: called with the number of hashes in crowded buckets, if there are any.
 
     Returns:
         int32 [n]: the lowest index of the group of each thing; its own if it has none.
     """
-    forest = _Forest(len(hashes) if count is None else count)
+    count = len(hashes) if count is None else count
+    forest = _Forest(count)
     # Sorted by hash, then by index: the first index of each hash represents all that share it.
     order = np.argsort(hashes, kind="stable").astype(np.int32)
     kept = order if usable is None else order[usable[order]]
     leaders, left = _join_equal(hashes, kept, forest, alike)
     is_crowded = np.isin(hashes[leaders], hashes[left])
-    for first, second in _close_pairs(hashes[leaders], is_crowded):
+    for first, second in _close_pairs(hashes[leaders], is_crowded, skip_crowds=keys_of is not None):
         forest.join_alike(leaders[first], leaders[second], alike)
-    if keys_of is not None:
-        crowd = np.sort(np.concatenate([leaders[is_crowded], left]))
+    crowd = np.sort(np.concatenate([leaders[is_crowded], left]))
+    if on_crowd is not None and len(crowd):
+        on_crowd(len(crowd))
+    if keys_of is not None and len(crowd):
         for first, second in _pairs_by_keys(keys_of(crowd)):
-            close = _are_close(hashes[crowd[first]], hashes[crowd[second]])
-            forest.join_alike(crowd[first[close]], crowd[second[close]], alike)
+            one, other = crowd[first], crowd[second]
+            wanted = _are_close(hashes[one], hashes[other])
+            wanted &= (one < count) | (other < count)  # a pair of mirror images is there already
+            forest.join_alike(one[wanted], other[wanted], alike)
     return forest.groups()
 
 
@@ -141,11 +149,12 @@ def _chunks(size: int) -> Iterator[slice]:
 
 
 def _close_pairs(
-    hashes: Hashes, is_crowded: npt.NDArray[np.bool_]
+    hashes: Hashes, is_crowded: npt.NDArray[np.bool_], *, skip_crowds: bool
 ) -> Iterator[tuple[Indices, Indices]]:
     """Yield pairs of positions with close hashes; a pair may occur more than once.
 
-    Set ``is_crowded`` for positions in buckets of which only some pairs are compared.
+    Set ``is_crowded`` for positions in buckets of which not all pairs are yielded: with
+    ``skip_crowds`` none, else only neighbours.
     """
     for band in range(_BANDS):
         for rest in range(_BANDS):
@@ -153,7 +162,10 @@ def _close_pairs(
             order = np.argsort(keys, kind="stable").astype(np.int32)
             keys = keys[order]
             sizes = np.diff(np.flatnonzero(_starts(keys)), append=len(keys))
-            is_crowded[order[np.repeat(sizes > _WINDOW + 1, sizes)]] = True
+            crowds = np.repeat(sizes > _WINDOW + 1, sizes)
+            is_crowded[order[crowds]] = True
+            if skip_crowds:
+                keys, order = keys[~crowds], order[~crowds]
             for first, second in _pairs_in_buckets(keys, order):
                 close = _are_close(hashes[first], hashes[second])
                 if close.any():

@@ -70,7 +70,7 @@ class Progress(Protocol):
         """Called after planning, while payloads are read, checked and written."""
 
     def finished(self) -> None:
-        """Called at the end, whether the run succeeded or failed."""
+        """Called when the shards are written, or the run failed; and after phases that follow."""
 
 
 @runtime_checkable

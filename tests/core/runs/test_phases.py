@@ -1,0 +1,56 @@
+"""Phases after the shards: they are measured, and reported while they work."""
+
+import threading
+
+import recordgen
+from recordgen.core.runs import phases
+from recordgen.core.runs.phases import CHECKS, COMMIT, FACTS, SHARDS, Phase, Phases
+
+
+class Recorder:
+    """A Progress that keeps the phases it is told."""
+
+    def __init__(self):
+        self.told, self.calls, self.is_told = [], [], threading.Event()
+
+    def planning(self): ...
+    def writing(self, snapshot): ...
+
+    def phase(self, phase):
+        self.told.append(phase)
+        self.calls.append("phase")
+        self.is_told.set()
+
+    def finished(self):
+        self.calls.append("finished")
+
+
+def test_a_long_phase_is_told_with_its_step(monkeypatch):
+    monkeypatch.setattr(phases, "_POLL_SECONDS", 0.001)
+    recorder = Recorder()
+    with Phases(recorder) as measured, measured.during(CHECKS):
+        measured.step("NEAR_LEAK", 2, 7)
+        recorder.is_told.clear()  # one that began before the step
+        assert recorder.is_told.wait(10)
+        recorder.is_told.clear()
+        assert recorder.is_told.wait(10)
+    assert recorder.told[-1]._replace(seconds=0) == Phase(CHECKS, "NEAR_LEAK", 2, 7, 0)
+    assert recorder.calls[-1] == "finished"
+    assert list(measured.seconds) == [CHECKS]
+
+
+def test_the_shards_have_a_progress_of_their_own(monkeypatch):
+    monkeypatch.setattr(phases, "_POLL_SECONDS", 0.001)
+    recorder = Recorder()
+    with Phases(recorder) as measured, measured.during(SHARDS):
+        assert not recorder.is_told.wait(0.05)
+    assert recorder.calls == []
+    assert list(measured.seconds) == [SHARDS]
+
+
+def test_results_have_the_seconds_of_each_phase(make_images, make_csv, tmp_path):
+    source = make_csv(f"TRAIN,{path},cat" for path in make_images(2))
+    found = recordgen.convert(source, tmp_path / "out", check="header", progress=None)
+    assert list(found.phases) == [SHARDS, FACTS, CHECKS, COMMIT]
+    assert sum(found.phases.values()) <= found.seconds
+    assert list(recordgen.check(source, progress=None).phases) == [SHARDS, FACTS, CHECKS]
