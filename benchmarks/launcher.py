@@ -36,18 +36,17 @@ def make_facts(root: Path, rows: int) -> dict[str, tuple[str, int]]:
         folder = root / variety
         folder.mkdir()
         random = np.random.default_rng(0)
-        form = random.integers(60, 196, (SIDE // 4, SIDE // 4))
+        form = random.integers(12, 244, (SIDE, SIDE))
         for number, start in enumerate(range(0, rows, SHARD_ROWS)):
             count = min(SHARD_ROWS, rows - start)
             size = (count, SIDE // 4, SIDE // 4)
+            low, high = (0, 256) if variety == "varied" else (-12, 13)
+            pixels = np.kron(random.integers(low, high, size), np.ones((4, 4), int))
             if variety == "forms":
-                coarse = form + random.integers(-12, 13, size)
-            else:
-                coarse = random.integers(0, 256, size)
-            pixels = np.kron(coarse, np.ones((4, 4), int)).astype(np.uint8)
+                pixels += form
             contents = random.integers(0, 2**63, count, dtype=np.uint64)
             lines = random.permutation(count) + start
-            feather.write_feather(_facts(pixels, contents, lines), folder / f"{number:05d}.arrow")
+            feather.write_feather(_facts(pixels.astype(np.uint8), contents, lines), folder / f"{number:05d}.arrow")
         found[variety] = (str(folder), rows)
     return found
 

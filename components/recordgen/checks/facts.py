@@ -17,10 +17,11 @@ from recordgen.core.facts.columns import (
     LINTED,
     LOOK_COLUMNS,
     Columns,
+    bytes_of,
     picture_facts,
 )
 from recordgen.core.facts.kept_rows import RowIndices
-from recordgen.core.facts.minhash import SIGNATURE_BYTES, Signatures, similarity
+from recordgen.core.facts.minhash import Signatures, similarity
 from recordgen.core.facts.pictures import PictureFacts
 from recordgen.core.rows.row import is_content_uri
 from recordgen.rejects import place_of
@@ -98,8 +99,7 @@ class ExampleFacts:
         """Indexes of the examples whose text was measured and has words, and their signatures."""
         is_text = self.columns["characters"].is_valid().to_numpy()
         rows = np.flatnonzero(self.columns["signature"].is_valid().to_numpy() & is_text)
-        joined = b"".join(self.columns["signature"].take(pa.array(rows)).to_pylist())
-        return rows, np.frombuffer(joined, np.uint8).reshape(-1, SIGNATURE_BYTES)
+        return rows, bytes_of(self.columns["signature"].take(pa.array(rows)))
 
     def similarity(self, row: int, other: int) -> float | None:
         """Estimate the similarity of two texts, 0 to 1; None if one was not measured."""

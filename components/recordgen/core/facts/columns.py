@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -129,8 +130,7 @@ def picture_facts(seen: Columns) -> PictureFacts:
     """Return the measures of images that are in the columns; other measures are empty."""
     unknown = dict.fromkeys(PictureFacts._fields, np.zeros(0, np.float32))
     known = {name: seen[name].to_numpy() for name in seen.column_names if name != "signature"}
-    joined = b"".join(seen["signature"].to_pylist())
-    signature = np.frombuffer(joined, np.uint8).reshape(-1, SIGNATURE_SIDE, SIGNATURE_SIDE)
+    signature = bytes_of(seen["signature"]).reshape(-1, SIGNATURE_SIDE, SIGNATURE_SIDE)
     return PictureFacts(**unknown | known | {"signature": signature})
 
 
@@ -156,6 +156,17 @@ class _Pieces(io.RawIOBase):
         """Return what was written since the last call."""
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
+
+
+def bytes_of(column: Any) -> npt.NDArray[np.uint8]:
+    """Return a column of texts of one size, without nulls, as bytes: uint8 [rows, size]."""
+    size = column.type.byte_width
+    parts = [
+        np.frombuffer(part.buffers()[1], np.uint8)[part.offset * size :][: len(part) * size]
+        for part in column.chunks
+        if len(part)
+    ]
+    return np.concatenate([np.zeros(0, np.uint8), *parts]).reshape(-1, size)
 
 
 def to_parquet(columns: Columns, group_rows: int = GROUP_ROWS) -> Iterator[bytes]:
