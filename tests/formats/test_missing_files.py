@@ -1,10 +1,12 @@
 """Missing files, unreadable rows and slips in paths: the message ends in what helps."""
 
+import re
+
 import pytest
 
 import recordgen
 from recordgen import storage
-from recordgen.errors import SourceError, TooManyRejectsError
+from recordgen.errors import SourceError, TooManyRejectsError, UsageError
 from recordgen.formats.detect import detect
 from recordgen.formats.encodings import likely_encoding
 from recordgen.formats.import_file import ImportFile
@@ -45,11 +47,53 @@ def test_a_file_of_that_name_is_named(file, uri, tmp_path):
 
 def test_two_candidates_are_no_hint(tmp_path):
     """With two files of that name, or none, there is nothing to say."""
-    assert hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg") == ""
+    assert "may be" not in hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg")
     assert hint(tmp_path / "x", ["a/1.jpg", "b/1.png"], "1.jpg")  # only one has the whole name
-    assert hint(tmp_path, [], "2.jpg") == ""
+    assert "may be" not in hint(tmp_path, [], "2.jpg")
+    assert hint(tmp_path, [], "x/2.jpg") == ""
     elsewhere = Reject("https://a.example/labels.csv", 1, "1.jpg", "missing_file", "")
     assert missing_hint([elsewhere]) == ""
+
+
+@pytest.mark.parametrize(
+    ("files", "uris", "root"),
+    [
+        (["images/1.jpg", "images/2.JPG"], ["1", "2"], "images/"),
+        (["a/b/1.jpg", "a/c/2.jpg"], ["1.jpg", "2.jpg"], "a/"),
+        (["1.jpg"], ["1"], ""),  # beside the import file
+        (["my photos/1.jpg"], ["1"], "my photos/"),
+        (["a/1.mp4"], ["1.mp4"], None),  # no images
+        (["a/1.jpg", "b/1.jpg"], ["1.jpg"], "FOLDER"),
+        ([], ["1.jpg"], "FOLDER"),
+    ],
+)
+def test_the_folder_is_proposed(files, uris, root, tmp_path):
+    """The message has the option with the folder of the files."""
+    found = hint(tmp_path, files, *uris)
+    proposed = re.search(r"--image-root ('[^']+'|[^\s,]+)", found)
+    expected = root if root in (None, "FOLDER") else f"{tmp_path}/{root}"
+    assert (proposed and proposed[1].strip("'")) == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "columns"),
+    [
+        ("id,breed\n{},dingo\n{},boston bull\n{},dingo\n", "header=yes,path=id,label=breed"),
+        ("image,breed\n{},dingo\n{},boston bull\n{},dingo\n", "path=image,label=breed"),
+    ],
+)
+def test_the_whole_command_is_proposed(lines, columns, tmp_path, make_pictures):
+    """A CSV of names that is refused is read with the options that the message proposes."""
+    names = [f"{n:04x}" for n in (5, 77, 4000)]
+    make_pictures(*(f"train/{name}.jpg" for name in names))
+    source = tmp_path / "in/labels.csv"
+    source.write_text(lines.format(*names))
+    with pytest.raises(UsageError) as caught:
+        recordgen.check(source)
+    root = f"{tmp_path}/in/train/"
+    assert f"columns={columns!r} image_root={root!r}" in str(caught.value)
+    result = recordgen.check(source, columns=columns, image_root=root, lint="-ALL")
+    assert result.dataset.examples == 3
 
 
 def test_a_run_ends_with_the_hint(tmp_path):
@@ -129,5 +173,5 @@ def test_pointers_and_pages_are_named(tmp_path):
 
 
 def test_labels_beside_images_are_no_images(tmp_path):
-    assert hint(tmp_path, ["a.xml"], "a.jpg") == ""
+    assert "may be" not in hint(tmp_path, ["a.xml"], "a.jpg")
     assert "b.png" in hint(tmp_path, ["b.xml", "b.png"], "b.jpg")

@@ -26,6 +26,7 @@ from recordgen.formats.field_values import (
 from recordgen.formats.first_line import odd_first_line
 from recordgen.formats.geometry import geometry_columns
 from recordgen.formats.heads import Head
+from recordgen.formats.missing_files import root_hint
 from recordgen.formats.other_columns import likely_label
 from recordgen.quoting import listed
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -58,9 +59,11 @@ def unsure_header(head: Head, subject: str) -> str:
             f"like boxes, masks or points: {', '.join(first[n] for n in shapes):.200}; write boxes "
             f"as columns xmin, ymin, xmax and ymax, or ignore them: --columns header=yes,{example}"
         )
+    paths = (field_at(line.fields, at) for line in rest)
+    root = root_hint(paths, head.path) if subject == "path" else ""
     return (
         f"{shown}use --columns header=no if it is a row; if it is a header, name its columns, such "
-        f"as --columns header=yes,{example}, or use --task {Tabular.name} for a table"
+        f"as --columns header=yes,{example}{root}, or use --task {Tabular.name} for a table"
     )
 
 

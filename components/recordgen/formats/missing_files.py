@@ -3,16 +3,18 @@
     labels.csv    1.jpg, 2.jpg, …
     images/       1.JPG, 2.JPG, …   →  "1.jpg may be images/1.JPG"
 
-One listing of the import file's folder answers for all rows. The answer is only a hint: a name
-alone does not show that a file is the right one.
+One listing of the import file's folder answers for all rows. The answer is only a hint, with the
+folder for ``--image-root``: a name alone does not show that a file is the right one.
 """
 
 from __future__ import annotations
 
 import posixpath
+import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 
 from recordgen import storage
 from recordgen.core.rows.row import is_content_uri
@@ -24,6 +26,14 @@ from recordgen.rejects import Reject, RejectCode
 _REJECTS = 1000
 _FILES = 100_000
 _FOLDERS = 200
+
+# A folder holds the files of an import file if it has this share of them.
+_NEARLY_ALL = 0.9
+
+_NO_FOLDER = (
+    "the paths of missing files have no folder; if their files are in another one, use "
+    "--image-root FOLDER, or a path made of columns, such as --columns path=FOLDER/{id}.jpg"
+)
 
 
 def missing_hint(rejects: Sequence[Reject]) -> str:
@@ -37,18 +47,54 @@ def missing_hint(rejects: Sequence[Reject]) -> str:
         and not storage.is_http(storage.normal(item.source))
     ][:_REJECTS]
     found: list[tuple[str, str]] = []
-    for folder in {storage.folder_of(item.source): None for item in missing}:
-        there = _by_stem(folder)
-        for item in missing:
-            if storage.folder_of(item.source) == folder and (path := _only(there, item.uri)):
-                found.append((item.uri, path))
+    roots: set[str] = set()
+    for source in {item.source: None for item in missing}:
+        pairs = _found([item.uri for item in missing if item.source == source], source)
+        found += pairs
+        roots |= {_root(source, [path for _, path in pairs])} if pairs else set()
     if not found:
-        return ""
+        return _NO_FOLDER if missing and not any("/" in item.uri for item in missing) else ""
     shown = ", ".join(f"{uri:.80} may be {path:.80}" for uri, path in found[:2])
+    root = roots.pop() if len(roots) == 1 else ""
+    remedy = f"use{root}, or correct the paths" if root else "correct the paths"
     return (
         f"{len(found):,} of the first {len(missing):,} missing files are in another folder, or "
-        f"have another suffix or letter case: {shown}; correct the paths"
+        f"have another suffix or letter case: {shown}; {remedy}"
     )
+
+
+def root_hint(paths: Iterable[str], source: str) -> str:
+    """Return the option for a folder that holds nearly all files that rows name, or "".
+
+    `` --image-root photos/train/``, with a blank before it.
+
+    Args:
+        paths: as written in rows of an import file.
+        source: the import file.
+    """
+    some = list(dict.fromkeys(filter(None, islice(paths, _REJECTS))))
+    if not some or storage.is_http(storage.normal(source)):
+        return ""
+    found = _found(some, source)
+    are_exact = all(path == written for written, path in found)
+    if are_exact or len(found) < len(some) * _NEARLY_ALL:
+        return ""
+    return _root(source, [path for _, path in found])
+
+
+def _found(paths: Iterable[str], source: str) -> list[tuple[str, str]]:
+    """Return the paths that may mean a file below the import file's folder, each with that file."""
+    there = _by_stem(storage.folder_of(source))
+    return [(path, found) for path in paths if (found := _only(there, path))]
+
+
+def _root(source: str, files: Sequence[str]) -> str:
+    """Return the option that names the innermost folder of images, relative as the import file."""
+    if not all(map(IMAGE_SUFFIX.search, files)):
+        return ""
+    inner = posixpath.commonpath([posixpath.dirname(path) for path in files])
+    folder = storage.join(storage.resolve(inner, source), "") or "./"
+    return f" --image-root {shlex.quote(folder)}"
 
 
 def _by_stem(folder: str) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ from recordgen.formats.field_kinds import NUMBER, is_sentence
 from recordgen.formats.geometry import geometry_columns, mostly, runs_of_numbers
 from recordgen.formats.heads import Head
 from recordgen.formats.label_fields import BETWEEN
+from recordgen.formats.missing_files import root_hint
 from recordgen.formats.words import words_of
 from recordgen.tasks import Tabular
 
@@ -96,7 +97,10 @@ def of_header(
         )
     if others and not labels:
         bare = shlex.quote(_subject(head, columns)) + ("" if labelled else " --labels none")
-        remedy = f"convert {labelled} alone" if labelled else f"name it: --columns {example}"
+        paths = [field_at(line.fields, at) for at in columns["path"] for line in head.lines]
+        remedy = f"convert {labelled} alone"
+        if not labelled:
+            remedy = f"name it: --columns {example}{root_hint(paths, head.path)}"
         return (
             f"{head.where}: no column is known to hold labels ({','.join(head.names):.200}); "
             f"{remedy}, or use --columns {bare} if the rows have no labels"
