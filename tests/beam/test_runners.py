@@ -29,7 +29,7 @@ from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import Each
 from recordgen.core.planning.bucket_files import encode_bucket
 from recordgen.core.planning.messages import RowBlock
-from recordgen.core.rows.columns import columns_of, packed
+from recordgen.core.rows.columns import columns_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.core.runs.commit import Run
@@ -480,7 +480,7 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says():
     placed = [
         PlacedRow(*placing(0)(uri), source, n, None, uri, "rose") for n, uri in enumerate(uris)
     ]
-    block = RowBlock(packed(columns_of(PlacedRow, placed)))
+    block = RowBlock(columns_of(PlacedRow, placed))
     assert len(pickle.dumps(block)) / len(uris) < costs.ROW_BYTES
     version = str(1_700_000_000_000_000)
     planned = [

@@ -19,6 +19,7 @@ from recordgen.core.planning.decide import decide, facts_of
 from recordgen.core.planning.groups import with_groups
 from recordgen.core.planning.incomplete import lost_by_bucket, with_doubt
 from recordgen.core.planning.messages import (
+    Block,
     KnownBlock,
     LostRows,
     ReadSummary,
@@ -31,11 +32,9 @@ from recordgen.core.planning.resolve import Settled, plan_bucket, settle_bucket
 from recordgen.core.rows.columns import (
     by_bucket,
     columns_of,
-    packed,
     placed,
     rows_of,
     together,
-    unpacked,
 )
 from recordgen.core.rows.planned import KnownRow, PlacedRow
 from recordgen.core.rows.row import BATCH_ROWS, ReadItem, Row, RowBatch, batched
@@ -159,7 +158,7 @@ class ReadRows(PlanningStep):
             )
             rows = placed(batches, names, seed, groups)
             for bucket, columns in by_bucket(rows, self.buckets):
-                yield bucket, RowBlock(packed(columns))
+                yield bucket, RowBlock(columns)
         self.count({counters.ROWS_READ: read, counters.ROWS_REJECTED: len(rejects)})
         self._heartbeat.add(read, 0, len(rejects))
         yield summarised(ReadSummary(read, named, tuple(rejects)))
@@ -201,7 +200,7 @@ class ReadExisting(Step):
         rows = known_rows(shard, self.task, self.seed, self.folder)
         while some := list(islice(rows, _block_rows(self.buckets))):
             for bucket, columns in by_bucket(columns_of(KnownRow, some), self.buckets):
-                yield bucket, KnownBlock(packed(columns))
+                yield bucket, KnownBlock(columns)
 
 
 @dataclass(eq=False)
@@ -223,21 +222,21 @@ class SettleBuckets(PlanningStep):
         facts = facts_of(found.rows, self.conversion.task, self.conversion.splits)
         file = self.staging.write_settled(bucket, found.rows)
         left = replace(found, rows=found.rows.select([]))
-        yield ALL, SettledFile(bucket, file, left, facts=packed(facts))
+        yield ALL, SettledFile(bucket, file, left, facts=Block(facts))
         yield from summaries_in(parts)
 
 
 def settled(parts: Sequence[Any], conversion: Conversion, folders: frozenset[str]) -> Settled:
     """Settle the rows of a bucket, given all its messages."""
-    known = (unpacked(part.data) for part in parts if isinstance(part, KnownBlock))
-    rows = (unpacked(part.data) for part in parts if isinstance(part, RowBlock))
+    known = (part.columns for part in parts if isinstance(part, KnownBlock))
+    rows = (part.columns for part in parts if isinstance(part, RowBlock))
     return settle_bucket(
-        together(PlacedRow, chain.from_iterable(rows)),
+        together(PlacedRow, rows),
         splits=conversion.splits,
         task=conversion.task,
         drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
         store=conversion.store,
-        known=list(rows_of(KnownRow, together(KnownRow, chain.from_iterable(known)))),
+        known=list(rows_of(KnownRow, together(KnownRow, known))),
         folders=folders,
         lost=list(
             chain.from_iterable(part.rejects for part in parts if isinstance(part, LostRows))
@@ -269,10 +268,10 @@ class DecideTogether(Step):
             if isinstance(item, ReadSummary):
                 yield summarised(item)
             else:
-                [facts[item.bucket]] = unpacked(item.facts)
-                files[item.bucket] = replace(item, facts=b"")
+                facts[item.bucket] = item.facts.columns
+                files[item.bucket] = item
         for bucket, columns in decide(facts, self.splits):
-            yield bucket, replace(files[bucket], decided=packed(columns))
+            yield bucket, replace(files[bucket], facts=Block(columns))
 
 
 @dataclass(eq=False)
@@ -292,7 +291,7 @@ class ResolveBuckets(PlanningStep):
         parts = list(grouped)
         conversion, decided = self.conversion, None
         if file := next((part for part in parts if isinstance(part, SettledFile)), None):
-            [decided] = unpacked(file.decided)
+            decided = file.facts.columns
             rows = self.staging.read_settled(file.file)
             found = replace(file.settled, rows=rows)
         else:

@@ -1,30 +1,43 @@
 """Messages between the steps of a conversion: blocks of rows, files and summaries.
 
-Rows travel as bytes, because a runner that groups elements unpacks and packs all their objects.
+Rows travel as columns. Only a runner that sends messages to other processes packs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from recordgen.core.planning.resolve import Settled
+from recordgen.core.rows.columns import Columns, packed, unpacked
 from recordgen.rejects import OddLine, Reject
 
 
-@dataclass(frozen=True)
-class RowBlock:
-    """Placed rows of one bucket; ``data`` as :func:`recordgen.core.rows.columns.packed` gives."""
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows as columns, which are pickled as :func:`recordgen.core.rows.columns.packed` gives them.
 
-    data: bytes
+    Arrow pickles a slice with all rows of its table, and an array in many objects.
+    """
+
+    columns: Columns
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), packed(self.columns))
 
 
-@dataclass(frozen=True)
-class KnownBlock:
-    """Known rows of one bucket, from the dataset that is appended to; like :class:`RowBlock`."""
+def _unpickled(kind: type[Block], data: bytes) -> Block:
+    [columns] = unpacked(data)
+    return kind(columns)
 
-    data: bytes
+
+class RowBlock(Block):
+    """Placed rows of one bucket."""
+
+
+class KnownBlock(Block):
+    """Known rows of one bucket, from the dataset that is appended to."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +71,14 @@ class SettledFile:
         bucket: its number.
         file: name of the file with the rows.
         settled: everything except the rows.
-        facts: facts for the decision, packed; empty after it.
-        decided: see :func:`recordgen.core.planning.decide.decide`, packed; empty before it.
+        facts: facts for the decision; after it, what
+            :func:`recordgen.core.planning.decide.decide` returns.
     """
 
     bucket: int
     file: str
     settled: Settled
-    facts: bytes = b""
-    decided: bytes = b""
+    facts: Block
 
 
 @dataclass(frozen=True)
