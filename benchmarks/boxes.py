@@ -1,0 +1,112 @@
+"""The same boxes of the same images as a CSV, for YOLO and for COCO, to compare formats."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+SIZE = (500, 375)
+CLASSES = 80
+BOXES = 8  # on average, as in COCO 2017
+POINTS = 27  # of a polygon, so that an annotation has as many bytes as in COCO 2017
+
+
+class Box(NamedTuple):
+    """A class, and the left upper corner, width and height in pixels."""
+
+    label: int
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+def boxes_of(number: int) -> Sequence[Box]:
+    """Return the boxes of the image with a number; they are always the same."""
+    rng = random.Random(number)
+    found = []
+    for _ in range(rng.randrange(2 * BOXES - 1)):
+        left, top = rng.uniform(0, SIZE[0] - 40), rng.uniform(0, SIZE[1] - 40)
+        width, height = rng.uniform(9, SIZE[0] - left), rng.uniform(9, SIZE[1] - top)
+        corners = (round(value, 2) for value in (left, top, width, height))
+        found.append(Box(rng.randrange(CLASSES), *corners))
+    return found
+
+
+def write_csv(folder: Path, images: Iterable[str]) -> str:
+    """Write a line for each box, in pixels; return the source."""
+    lines = ["image_uri,label,xmin,ymin,xmax,ymax,width,height\n"]
+    for number, name in enumerate(images):
+        for label, left, top, width, height in boxes_of(number):
+            corners = f"{left},{top},{left + width:.2f},{top + height:.2f}"
+            lines.append(f"{name},class {label},{corners},{SIZE[0]},{SIZE[1]}\n")
+        if not boxes_of(number):
+            lines.append(f"{name},,,,,,,\n")
+    path = folder / "boxes.csv"
+    path.write_text("".join(lines), encoding="utf-8")
+    return str(path)
+
+
+def write_yolo(folder: Path, images: Iterable[str]) -> str:
+    """Write a file of labels beside each image, and data.yaml; return the source."""
+    names = [f"class {number}" for number in range(CLASSES)]
+    for number, name in enumerate(images):
+        lines = [
+            f"{label} {(left + width / 2) / SIZE[0]:.6f} {(top + height / 2) / SIZE[1]:.6f} "
+            f"{width / SIZE[0]:.6f} {height / SIZE[1]:.6f}\n"
+            for label, left, top, width, height in boxes_of(number)
+        ]
+        (folder / name).with_suffix(".txt").write_text("".join(lines))
+    (folder / "classes.txt").write_text("\n".join(names) + "\n")
+    return f"{folder}/"
+
+
+def write_coco(folder: Path, images: Iterable[str]) -> str:
+    """Write one document in COCO's order of keys, with polygons; return the source."""
+    names = list(images)
+    categories = [{"id": n + 1, "name": f"class {n}"} for n in range(CLASSES)]
+    with (folder / "instances.json").open("w", encoding="utf-8") as file:
+        file.write('{"info": {}, "licenses": [], "images": [')
+        file.writelines(_joined(_image(number, name) for number, name in enumerate(names)))
+        file.write('], "annotations": [')
+        file.writelines(_joined(_annotations(len(names))))
+        file.write(f'], "categories": {json.dumps(categories)}}}')
+    return f"{folder}/"
+
+
+def _image(number: int, name: str) -> dict[str, object]:
+    width, height = SIZE
+    url = f"http://images.cocodataset.org/train2017/{number:012d}.jpg"
+    return {
+        **{"license": 3, "file_name": name, "coco_url": url, "flickr_url": url, "id": number},
+        **{"height": height, "width": width, "date_captured": "2013-11-14 11:18:45"},
+    }
+
+
+def _annotations(images: int) -> Iterator[dict[str, object]]:
+    own = 0
+    for number in range(images):
+        for label, left, top, width, height in boxes_of(number):
+            xs = [round(left + width * at / POINTS, 2) for at in range(POINTS)]
+            ys = [round(top + height * (at % 2), 2) for at in range(POINTS)]
+            own += 1
+            yield {
+                "segmentation": [[side for pair in zip(xs, ys, strict=True) for side in pair]],
+                **{"area": width * height, "iscrowd": 0, "image_id": number},
+                **{"bbox": [left, top, width, height], "category_id": label + 1, "id": own},
+            }
+
+
+def _joined(items: Iterable[object]) -> Iterator[str]:
+    for number, item in enumerate(items):
+        yield f"{', ' if number else ''}{json.dumps(item)}"
+
+
+WRITERS: dict[str, Callable[[Path, Iterable[str]], str]] = {
+    "csv": write_csv,
+    "yolo": write_yolo,
+    "coco": write_coco,
+}
