@@ -113,6 +113,7 @@ class Coco(PictureFormat):
             yield parsed.picture(line, found, split, size, boxes)
         if twice := sum(count > 1 for count in seen.values()):
             yield Note(0, f"{twice:,} images are listed more than once; their boxes were merged")
+        listing.forget(document)
 
 
 def _is_coco(listing: Listing, name: str) -> bool:

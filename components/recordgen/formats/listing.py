@@ -6,7 +6,6 @@ Listing.of("photos/data.yaml")  the same names, but ``only`` is data.yaml
 
 from __future__ import annotations
 
-import copy
 import os
 import posixpath
 from collections import defaultdict
@@ -73,6 +72,8 @@ class Tree:
 class Listing:
     """The files below a folder. They are listed, and opened, when they are first needed.
 
+    A pickled listing begins anew.
+
     Attributes:
         root: the folder; its path or URL ends with ``/``.
         only: the name of the file in it that the user passed; empty if it was the folder.
@@ -103,9 +104,12 @@ class Listing:
 
     def at(self, name: str) -> Listing:
         """Return this listing as if the user had passed the file ``name`` in it."""
-        found = copy.copy(self)
-        found.only = name
+        found = Listing(self.root, name, self.access)
+        found._heads, found._parsed, found._trees = self._heads, self._parsed, self._trees
         return found
+
+    def __reduce__(self) -> tuple[type[Listing], tuple[str, str, Access | None]]:
+        return Listing, (self.root, self.only, self.access)
 
     @property
     def tree(self) -> Tree:
@@ -173,13 +177,20 @@ class Listing:
         return head if head is not None and len(head) < HEAD_BYTES else None
 
     def parsed(self, name: str, parse: Callable[[Listing, str], Any]) -> Any:
-        """Return what ``parse`` makes of a file; the first one is kept for the preview."""
-        if name in self._parsed:
-            return self._parsed[name]
-        found = parse(self, name)
-        if not self._parsed:
-            self._parsed[name] = found
-        return found
+        """Return what ``parse`` makes of a file, which is kept until :meth:`forget`."""
+        if name not in self._parsed:
+            self._parsed[name] = parse(self, name)
+        return self._parsed[name]
+
+    def forget(self, name: str) -> None:
+        """Forget a parsed file whose rows have been read; after the last one, all of the names."""
+        if self._parsed.pop(name, None) is not None and not self._parsed:
+            self._trees.clear()
+
+    @property
+    def is_parsed(self) -> bool:
+        """Whether it has parsed files, which are worth keeping."""
+        return bool(self._parsed)
 
     def check_link(self, name: str) -> None:
         """Check that a file is no link to one that rows may not reach. Raises: SourceError."""

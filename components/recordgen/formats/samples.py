@@ -60,6 +60,12 @@ class Samples:
         root = file.folder or Listing.of(file.path).root
         return file._replace(lines=self._lines.get(file.path), listing=self._listings.get(root))
 
+    def parsed(self, file: ImportFile) -> ImportFile:
+        """Return an import file with its listing, if that has parsed documents to be read."""
+        known = self.begun(file)
+        is_parsed = known.listing is not None and known.listing.is_parsed
+        return file._replace(listing=known.listing) if is_parsed else file
+
     def whole(self, file: ImportFile) -> ImportFile:
         """Return an import file with its lines, if all of them are known."""
         return self.begun(file) if file.path in self._whole else file

@@ -100,7 +100,8 @@ def open_files(
     shown = preview_files(with_all, detection.options, samples)
     detection = replace(detection, **shown._asdict())
     source = Source.of_files(map(samples.begun, with_all))
-    return replace(source, files=tuple(with_all), detection=detection), detection.options
+    kept = tuple(map(samples.parsed, with_all))
+    return replace(source, files=kept, detection=detection), detection.options
 
 
 @dataclass(frozen=True)
