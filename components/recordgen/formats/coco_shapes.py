@@ -14,7 +14,7 @@ from typing import Any
 
 from recordgen.core.records.run_lengths import runs_of, text_of
 from recordgen.core.rows.details import KEYPOINT, Mask, Points
-from recordgen.core.rows.picture import is_number, is_size
+from recordgen.core.rows.picture import are_numbers, is_number, is_size
 
 # Numbers of the smallest polygon, a triangle.
 _TRIANGLE = 6
@@ -80,7 +80,7 @@ def polygons_in(shape: Any) -> Sequence[Sequence[float]]:
     found = [
         each
         for each in shape
-        if isinstance(each, list) and len(each) >= _TRIANGLE and all(map(is_number, each))
+        if isinstance(each, list) and len(each) >= _TRIANGLE and are_numbers(each)
     ]
     return [each[: len(each) // 2 * 2] for each in found] if len(found) == len(shape) else ()
 

@@ -73,10 +73,7 @@ class Details:
         sides = (width, height)
         return replace(
             self,
-            polygons=tuple(
-                tuple(value / sides[at % 2] for at, value in enumerate(points))
-                for points in self.polygons
-            ),
+            polygons=tuple(_divided(points, width, height) for points in self.polygons),
             keypoints=tuple(
                 value if at % KEYPOINT == 2 else value / sides[at % KEYPOINT]
                 for at, value in enumerate(self.keypoints)
@@ -125,6 +122,13 @@ class Details:
             tuple(data.get("keypoints", ())),
             data.get("digest", ""),
         )
+
+
+def _divided(points: Points, width: float, height: float) -> Points:
+    found = [*points]
+    found[::2] = [x / width for x in points[::2]]
+    found[1::2] = [y / height for y in points[1::2]]
+    return tuple(found)
 
 
 NOTHING = Details()

@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from recordgen.core.records.float32 import as_float32
-from recordgen.core.rows.details import NOTHING, Details
+from recordgen.core.rows.details import NOTHING, Details, Points
 from recordgen.core.task.annotation import bad_annotation
 
 _WHOLE = re.compile(r"[0-9]{1,9}(\.0*)?", re.ASCII)
+
+# Seven decimals tell all float32 from 0.5 to 1 apart, and come back from those below.
+_PARTS = 10_000_000
 
 
 class ImageSize(NamedTuple):
@@ -133,6 +136,13 @@ def as_stored(details: Details) -> Details:
     return replace(
         details,
         area=None if details.area is None else as_float32(details.area),
-        polygons=tuple(tuple(map(as_float32, points)) for points in details.polygons),
-        keypoints=tuple(map(as_float32, details.keypoints)) if any(details.keypoints) else (),
+        polygons=tuple(map(_rounded, details.polygons)),
+        keypoints=_rounded(details.keypoints) if any(details.keypoints) else (),
     )
+
+
+def _rounded(shares: Points) -> Points:
+    """Return shares of a picture with the decimals that a float32 holds; there may be millions."""
+    import numpy as np
+
+    return tuple((np.rint(np.asarray(shares) * _PARTS) / _PARTS).tolist())
