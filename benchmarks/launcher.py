@@ -46,7 +46,9 @@ def make_facts(root: Path, rows: int) -> dict[str, tuple[str, int]]:
                 pixels += form
             contents = random.integers(0, 2**63, count, dtype=np.uint64)
             lines = random.permutation(count) + start
-            feather.write_feather(_facts(pixels.astype(np.uint8), contents, lines), folder / f"{number:05d}.arrow")
+            feather.write_feather(
+                _facts(pixels.astype(np.uint8), contents, lines), folder / f"{number:05d}.arrow"
+            )
         found[variety] = (str(folder), rows)
     return found
 

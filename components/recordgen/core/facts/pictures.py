@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -135,7 +136,7 @@ def find_alike(
     """Group pictures that are nearly the same, or nearly each other's mirror images.
 
     Pictures that look like very many others are compared with some hundred of them each: a picture
-    takes four microseconds, and fifty in such a crowd.
+    takes four microseconds, and forty in such a crowd.
 
     Args:
         facts: facts about all pictures.
@@ -178,21 +179,24 @@ def _signature_keys(
     count = len(views)
     depth = max(0, count // _CLASS_SIZE).bit_length()
     for directions in _directions()[:, :depth]:
-        along = np.empty((depth, count), np.uint32)
+        along = np.empty((depth, count), np.float32)
         for start in range(0, count, _SAMPLE):
             at = slice(start, start + _SAMPLE)
-            along[:, at] = _ordered_bits(_positions(signatures_of(views[at]), directions).T)
-        classes = np.zeros(count, np.uint64)
+            along[:, at] = _positions(signatures_of(views[at]), directions).T
+        classes = np.zeros(count, np.uint32)
         for step, positions in enumerate(along, start=1):
-            by_both = np.argsort(classes << np.uint64(32) | positions, kind="stable")
-            classes[by_both] = (np.arange(count) << step) // count
-        yield classes.astype(np.uint32)
+            halves = classes.view(np.uint16).reshape(count, 2).T
+            low, high = halves if sys.byteorder == "little" else halves[::-1]
+            order = np.lexsort((_as_levels(positions), low, high))
+            classes[order] = (np.arange(count) << step) // count
+        yield classes
 
 
-def _ordered_bits(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.uint32]:
-    """Return whole numbers in the order of the float32 ones: negative ones have inverted bits."""
-    bits = (numbers.astype(np.float32) + np.float32(0)).view(np.uint32)
-    return np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
+def _as_levels(positions: _Floats) -> npt.NDArray[np.uint16]:
+    """Return positions as 65,536 levels: numbers of 16 bits are sorted without comparisons."""
+    lowest, highest = positions.min(), positions.max()
+    scale = np.float64(65535) / max(float(highest - lowest), 1e-9)
+    return ((positions - lowest).astype(np.float64) * scale).astype(np.uint16)
 
 
 @lru_cache(maxsize=1)
