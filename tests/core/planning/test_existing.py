@@ -100,6 +100,8 @@ OF_WHOLE = {"duplicates": "drop", "stratify": "label"}
 MAY_DIFFER = {
     "format": "jsonl",
     "columns": "header=yes,offsets=utf16",
+    "image_root": "photos/",
+    "label_separator": "|",
     "max_reject_fraction": 0.5,
     "allow": ("https", "/"),
 }
