@@ -27,13 +27,19 @@ from tests.deaths import DEATHS, convert_and_die
 ROOT = Path(__file__).parents[1]
 DIGESTS = Path(__file__).with_name("golden.json")
 
-IMAGE_TASKS = ("image_classification", "image_multi_label", "object_detection")
+IMAGE_TASKS = (
+    "image_classification",
+    "image_multi_label",
+    "object_detection",
+    "image_segmentation",
+)
 
 SAMPLES = {
     "image_classification": "image_classification/digits.csv",
     "image_folder": "image_classification/images/",
     "image_multi_label": "image_multi_label/digits.csv",
     "object_detection": "object_detection/digits.csv",
+    "image_segmentation": "image_segmentation/shapes.csv",
     "text_classification": "text_classification/reviews.csv",
     "text_multi_label": "text_multi_label/reviews.csv",
     "text_sentiment": "text_sentiment/reviews.csv",

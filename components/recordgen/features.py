@@ -41,6 +41,12 @@ IMAGE_OBJECT_POLYGON_POINTS = "image/object/polygon/points"
 IMAGE_OBJECT_POLYGON_COUNT = "image/object/polygon/count"
 IMAGE_OBJECT_MASK_RUNS = "image/object/mask/runs"
 IMAGE_OBJECT_MASK_COUNT = "image/object/mask/count"
+# "encoded" and "format" as in DeepLab's datasets/build_data.py (TensorFlow Model Garden).
+IMAGE_MASK_ENCODED = "image/segmentation/class/encoded"
+IMAGE_MASK_FORMAT = "image/segmentation/class/format"
+IMAGE_MASK_SOURCE_ID = "image/segmentation/class/source_id"
+IMAGE_MASK_TEXT = "image/segmentation/class/text"
+IMAGE_MASK_LABEL = "image/segmentation/class/label"
 TEXT = "text"
 TEXT_SOURCE_ID = "source_id"
 CLASS_TEXT = "class/text"
@@ -202,6 +208,16 @@ OBJECTS: Mapping[str, FeatureSpec] = {
     IMAGE_OBJECT_MASK_COUNT: FeatureSpec("int64", shape=None),
 }
 
+#: Image segmentation: a mask whose pixels are class numbers, and the classes that have pixels.
+IMAGE_SEGMENTATION: Mapping[str, FeatureSpec] = {
+    **IMAGE,
+    IMAGE_MASK_ENCODED: FeatureSpec("bytes", b""),
+    IMAGE_MASK_FORMAT: FeatureSpec("bytes", b""),
+    IMAGE_MASK_SOURCE_ID: FeatureSpec("bytes", b""),
+    IMAGE_MASK_TEXT: FeatureSpec("bytes", shape=None),
+    IMAGE_MASK_LABEL: FeatureSpec("int64", shape=None),
+}
+
 # The features of every example with a text.
 _TEXT: Mapping[str, FeatureSpec] = {
     TEXT: FeatureSpec("bytes", None),
@@ -256,6 +272,8 @@ STATISTICS_ALLOWLIST = (
     *BBOX,
     IMAGE_OBJECT_TEXT,
     IMAGE_OBJECT_LABEL,
+    IMAGE_MASK_TEXT,
+    IMAGE_MASK_LABEL,
     TOKENS,
     TAGS_TEXT,
     ENTITY_TEXT,

@@ -341,8 +341,8 @@ class ConvertOptions:
     )
     box_orientation: str = option(
         "stored",
-        "whether boxes refer to the image as `stored` in its file, and are rotated with it by its "
-        "Exif orientation, or to the `upright` image that people see",
+        "whether boxes and masks refer to the image as `stored` in its file, and are rotated with "
+        "it by its Exif orientation, or to the `upright` image that people see",
         choices=("stored", "upright"),
         is_rare=True,
     )

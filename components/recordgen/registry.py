@@ -25,6 +25,7 @@ OWN: Mapping[str, str] = {
     "image_classification": "recordgen.tasks.images.image_classification:ImageClassification",
     "image_multi_label": "recordgen.tasks.images.image_multi_label:ImageMultiLabel",
     "object_detection": "recordgen.tasks.object_detection.task:ObjectDetection",
+    "image_segmentation": "recordgen.tasks.image_segmentation.task:ImageSegmentation",
     "text_classification": "recordgen.tasks.texts.text_classification:TextClassification",
     "text_multi_label": "recordgen.tasks.texts.text_multi_label:TextMultiLabel",
     "text_sentiment": "recordgen.tasks.texts.text_sentiment:TextSentiment",

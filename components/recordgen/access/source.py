@@ -198,6 +198,7 @@ class Source(BatchedSequence):
         - any number of labels: the image and float32 [classes] of 0 and 1
         - boxes: the image and a dict of ``boxes`` (float32 [n, 4]: left, top, right and bottom, in
           shares of the returned image), ``labels`` (int64 [n]) and ``count`` (int64 [])
+        - masks: the image and the class of each pixel (uint8 [height, width]; 255: none)
         - declared columns: as one label if they are an image and a label; else a dict of columns,
           with all images decoded, the target, and the weight
 

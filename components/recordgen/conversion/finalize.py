@@ -26,7 +26,7 @@ from recordgen.core.dataset.manifest import (
     mean_psnr,
     shard_file,
 )
-from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.vocabulary import Vocabulary, with_seen
 from recordgen.core.planning.plan import too_many
 from recordgen.core.runs.commit import leave_failed
 from recordgen.core.runs.phases import CHECKS, Phases
@@ -205,6 +205,8 @@ def to_dataset(
         adjusted.update(result.changes)
     features, inexact = _described(task, adjusted)
     objects = tuple(name for name in OBJECTS if adjusted.pop(f"{HAS}{name}", 0))
+    seen = {label for split in splits.values() for label in split.labels}
+    vocabulary = with_seen(staged.vocabulary, seen)
     psnr = mean_psnr((adjusted.pop(MEASURED, 0), adjusted.pop(PSNR, 0) / 100))
     rejects = all_rejects(staged, results)
     rows = RowCounts(
@@ -225,13 +227,13 @@ def to_dataset(
         seed=conversion.splits.seed,
         options=conversion.recorded,
         compression=conversion.shards.compression,
-        label_kind=staged.vocabulary.kind,
-        labels=staged.vocabulary.names,
+        label_kind=vocabulary.kind,
+        labels=vocabulary.names,
         splits=splits,
         rows=rows,
         reencoded=dict(sorted(reencoded.items())),
         psnr=psnr,
-        warnings=staged.vocabulary.warnings,
+        warnings=vocabulary.warnings,
         digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
         features=features,
         inexact=inexact,

@@ -28,10 +28,12 @@ from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, Line, is_table
 from recordgen.formats.heads import Head
 from recordgen.formats.label_fields import separated
 from recordgen.formats.one_hot import have_several
-from recordgen.tables.roles import LABEL_COLUMNS, SEGMENT_ROLES
+from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS, SEGMENT_ROLES
 from recordgen.tasks import TASKS
+from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from recordgen.tasks.images.image_classification import ImageClassification
 from recordgen.tasks.images.image_multi_label import ImageMultiLabel
+from recordgen.tasks.lines import either
 from recordgen.tasks.object_detection.task import ObjectDetection
 from recordgen.tasks.tables.tabular import Tabular
 from recordgen.tasks.text_entities.task import TextEntities
@@ -59,7 +61,10 @@ _SUBSUMES: Mapping[str, str] = {
 
 # The keys of an object's payload, and the possible tasks of such an object.
 _BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
-    ((ImageClassification.uri_key,), (ImageClassification, ImageMultiLabel, ObjectDetection)),
+    (
+        (ImageClassification.uri_key,),
+        (ImageClassification, ImageMultiLabel, ObjectDetection, ImageSegmentation),
+    ),
     (
         (CONTENT_KEY, TextClassification.uri_key, "text_snippet", "textSnippet"),
         (TextClassification, TextMultiLabel, TextSentiment, TextEntities),
@@ -130,8 +135,11 @@ def read_header(head: Head, where: str) -> Candidate:
     several = _have_several(head, labels)
     task: type[Task] = ImageMultiLabel if several else ImageClassification
     names = "one-hot columns of images" if head.classes else "the columns of images"
+    masks = find_columns(header, MASK_COLUMNS)
     if ObjectDetection.has_header(header):
         task, names = ObjectDetection, "the columns of a box"
+    elif masks and not labels and paths and any(map(is_media, _values(rows, masks[0]))):
+        task, names = ImageSegmentation, "the columns of images and masks"
     elif path >= len(header) or (texts and not are_images):
         if texts:
             _check_texts(header, _values(rows, texts[0]), where)
@@ -201,6 +209,8 @@ def read_object(record: Mapping[str, Any], where: str) -> Iterator[Candidate]:
         if (key := next((key for key in keys if key in record), None)) is None:
             continue
         values = {task: record.get(task.json_keys[0]) for task in tasks}
+        if values.get(ImageSegmentation, "") is None:  # an exported line has another key
+            values[ImageSegmentation] = either(record, ImageSegmentation.json_keys)
         # An empty list also shows a task, unless another key has a value.
         found = [task for task in tasks if values[task] not in (None, [], {})]
         found = found or [task for task in tasks if values[task] is not None]
@@ -259,6 +269,8 @@ def _read_line(line: Line, kind: str, *, are_sentiments: bool) -> Candidate:
             return Candidate(ObjectDetection.name, f"{line.where} has a box")
         if count > 1:
             return Candidate(ImageMultiLabel.name, f"{line.where} has {count} labels")
+        if IMAGE_SUFFIX.search(line.labels[0]):
+            return Candidate(ImageSegmentation.name, f"{line.where} has an image and its mask")
         return Candidate(ImageClassification.name, f"{line.where} has one label")
     if count > 1:
         return Candidate(TextMultiLabel.name, f"{line.where} has a text and {count} labels")

@@ -210,7 +210,8 @@ def too_many_bytes(size: int, limit: Limits) -> PayloadError:
     )
 
 
-def _check_pixels(height: int, width: int, settings: PayloadSettings) -> None:
+def check_pixels(height: int, width: int, settings: PayloadSettings) -> None:
+    """Refuse an image that announces too many pixels. Raises: PayloadError."""
     if max(height, width) > MAX_SIDE:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
@@ -236,7 +237,7 @@ def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> CheckedImag
         if kind == "jpeg":
             jpeg = decoded("JPEG", lambda: read_jpeg(data))
             height, width = jpeg.header.height, jpeg.header.width
-            _check_pixels(height, width, settings)
+            check_pixels(height, width, settings)
             return CheckedImage(data, kind, height, width, is_gray=jpeg.colorspace == "Gray")
         image = open_image(_header(data, settings))
     except PayloadError as exc:
@@ -252,7 +253,7 @@ def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> CheckedImag
 def _prepare_jpeg(data: bytes, settings: PayloadSettings) -> Prepared:
     jpeg = decoded("JPEG", lambda: read_jpeg(data))
     header = jpeg.header
-    _check_pixels(header.height, header.width, settings)
+    check_pixels(header.height, header.width, settings)
     pixels = header.height * header.width
     # At 1/8 scale, pixels take little; but several scans need all coefficients in memory.
     size = pixels * (8 if header.has_scans else 0.2)
@@ -324,7 +325,7 @@ def _change_jpeg(
     gray = jpeg.colorspace == "Gray"
     target = "GRAY" if gray else "RGB"
     pixels = decoded("JPEG", lambda: decoded_jpeg(jpeg, target, height, width))
-    image = _turn(Image.fromarray(pixels[:, :, 0] if gray else pixels), orientation)
+    image = turn(Image.fromarray(pixels[:, :, 0] if gray else pixels), orientation)
     stored = _encoded(image, "jpeg", placed, reason, settings)
     return stored._replace(orientation=orientation)
 
@@ -409,7 +410,7 @@ def _read_gif(data: bytes, settings: PayloadSettings) -> Gif:
     gif = read_gif(data)
     frames = gif.frames
     for frame in frames:
-        _check_pixels(frame.height, frame.width, settings)
+        check_pixels(frame.height, frame.width, settings)
     pixels = sum(frame.width * frame.height for frame in frames)
     most = _GIF_IMAGES * settings.limit.pixels
     if pixels > most:
@@ -487,13 +488,14 @@ def _reencoded(
         jpeg["subsampling"] = sampling if sampling >= 0 else 0
     elif lossy:
         jpeg.update(quality=95, subsampling=0)
-    upright = _turn(to_8_bit(image), orientation)
+    upright = turn(to_8_bit(image), orientation)
     _, placed = change_of(kind, upright.size, settings)
     stored = _encoded(upright, kind, placed, reason, settings, **jpeg)
     return stored._replace(orientation=orientation)
 
 
-def _turn(image: Image.Image, orientation: int) -> Image.Image:
+def turn(image: Image.Image, orientation: int) -> Image.Image:
+    """Return an image upright, given its Exif orientation."""
     return image.transpose(_TURNS[orientation]) if orientation in _TURNS else image
 
 
@@ -535,7 +537,7 @@ def _in_small(image: Image.Image, settings: PayloadSettings) -> SmallPicture | N
 def _header(data: bytes, settings: PayloadSettings) -> FileHeader:
     """Read a file's header. Raises: PayloadError: the picture or a tile of it is too large."""
     file = file_header(data)
-    _check_pixels(file.height, file.width, settings)
+    check_pixels(file.height, file.width, settings)
     if file.part_pixels > settings.limit.pixels:
         raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from recordgen.access.shards import ShardSet
-from recordgen.core.facts import BOXES
+from recordgen.core.facts import BOXES, MASKS
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError, did_you_mean
@@ -17,8 +17,11 @@ from recordgen.reading.options import BALANCED, LabelOptions, ReadOptions
 from recordgen.reading.tuning import AUTO
 from recordgen.registry import OF_OTHER_RECORDS
 
-#: The label mode of boxes.
-BOX_MODE = "boxes"
+#: The label modes of boxes and of masks.
+BOX_MODE, MASK_MODE = "boxes", "masks"
+
+#: Images are read whatever classes their parts have.
+PART_MODES = (BOX_MODE, MASK_MODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,8 @@ class ClassPlan:
     """The classes that are read, and how they are numbered and encoded.
 
     Attributes:
-        mode: ``int``, ``binary``, ``categorical``, ``multi_hot`` or None; or :data:`BOX_MODE`.
+        mode: ``int``, ``binary``, ``categorical``, ``multi_hot`` or None; or one of
+            :data:`PART_MODES`.
         names: the classes in their order; None if unknown.
         numbers: the number of each stored label, -1 for a skipped label; None: as stored.
         by_text: whether numbers are looked up by text, because stored numbers may differ.
@@ -47,6 +51,11 @@ class ClassPlan:
 def has_boxes(task: str) -> bool:
     """Return whether examples of a task have boxes."""
     return BOXES in TASKS[task].facts
+
+
+def has_masks(task: str) -> bool:
+    """Return whether examples of a task have masks."""
+    return MASKS in TASKS[task].facts
 
 
 def has_several_labels(task: str) -> bool:
@@ -73,6 +82,8 @@ def check_image_options(shards: ShardSet, options: ReadOptions, task: str) -> No
         if options.weights is not None:
             raise UsageError("weights need one label per example: not boxes (object_detection)")
         return
+    if has_masks(task):
+        _check_mask_options(shards, options)
     is_ours = shards.dataset is not None and not shards.dataset.features
     for field in fields(options):
         if field.name in ("boxes", "padding") and getattr(options, field.name) != field.default:
@@ -80,6 +91,27 @@ def check_image_options(shards: ShardSet, options: ReadOptions, task: str) -> No
                 f"{field.name} is for boxes, and these examples have labels of whole images "
                 f"({task}); remove it" + ("" if is_ours else ", or give task='object_detection'")
             )
+
+
+def _check_mask_options(shards: ShardSet, options: ReadOptions) -> None:
+    """Check that every option fits masks. Raises: UsageError."""
+    if options.label_mode not in (AUTO, None):
+        raise UsageError(
+            f"label_mode={options.label_mode!r} is for labels of whole images, and these have "
+            f"masks; remove it, or read the images alone with label_mode=None"
+        )
+    given = {"weights": options.weights, "vocabulary": options.vocabulary, "only": options.labels}
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(
+                f"{name} is for labels of whole images, and the pixels of masks have the class "
+                f"numbers of labels.txt; remove it"
+            )
+    if shards.renumbered:
+        raise UsageError(
+            "the datasets number their classes differently, and masks hold the numbers; convert "
+            "the later ones with --vocabulary and the labels.txt of the first"
+        )
 
 
 def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPlan:
@@ -92,6 +124,8 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
     mode: str | None = options.label_mode
     if has_boxes(task):
         mode = BOX_MODE
+    elif has_masks(task):
+        mode = mode and MASK_MODE
     elif mode == AUTO:
         mode = "multi_hot" if has_several_labels(task) else "int"
     counts = shards.labels
@@ -103,7 +137,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
         names = vocabulary
         check_mode(mode, names)
         # An image is read even if it has no box of the classes in ``labels``.
-        filters = mode != BOX_MODE and (mode is not None or wanted is not None)
+        filters = mode not in PART_MODES and (mode is not None or wanted is not None)
         return ClassPlan(mode, names, None, vocabulary is not None, wanted, filters, None)
 
     stored = shards.dataset.labels
@@ -124,7 +158,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
         place = {name: number for number, name in enumerate(names)}
         numbers = tuple(place.get(name, -1) if name in chosen else -1 for name in stored)
     all_labelled = labelled_examples(shards, task) == shards.examples
-    is_all = mode == BOX_MODE or (wanted is None and (mode is None or all_labelled))
+    is_all = mode in PART_MODES or (wanted is None and (mode is None or all_labelled))
     is_sorted = all(file.label is not None for file in shards.files)
     filters = not (is_all or is_sorted)
     return ClassPlan(mode, names, numbers, shards.renumbered, wanted, filters, read)

@@ -141,7 +141,7 @@ class BoxTargets:
         wanted = (*_CORNERS, *self.numbers.names, *self.fields.features)
         return to_parsing_spec({name: spec for name, spec in known.items() if name in wanted})
 
-    def boxes(self, parsed: Mapping[str, tf.RaggedTensor]) -> Boxes:
+    def stored(self, parsed: Mapping[str, tf.RaggedTensor]) -> Boxes:
         """Return the boxes of a batch of parsed records, as they are stored.
 
         Raises:

@@ -17,6 +17,7 @@ from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.quoting import listed
+from recordgen.reading.class_masks import MaskTargets
 from recordgen.reading.classes import has_boxes
 from recordgen.reading.detection import BoxTargets
 from recordgen.reading.options import LabelOptions
@@ -145,7 +146,7 @@ def _remedy(name: str, there: Iterable[str]) -> str:
 def keeping_labelled(
     plan: ReadPlan,
     options: LabelOptions,
-    targets: Targets | BoxTargets,
+    targets: Targets | BoxTargets | MaskTargets,
     described: Mapping[str, FeatureSpec],
     *,
     is_ours: bool,

@@ -17,7 +17,8 @@ from recordgen import features
 from recordgen.access.shards import ShardSet
 from recordgen.reading.augmentation import Changes, draw_changes, shown_views
 from recordgen.reading.caching import DECODED, picture_size
-from recordgen.reading.classes import BOX_MODE
+from recordgen.reading.class_masks import Masks, MaskTargets
+from recordgen.reading.classes import BOX_MODE, MASK_MODE
 from recordgen.reading.decoding import (
     ImageDecoder,
     as_written,
@@ -55,7 +56,7 @@ class ImageReading:
     Attributes:
         plan: the decisions.
         options: the user's options.
-        targets: how labels or boxes are read.
+        targets: how labels, boxes or masks are read.
         extras: specs of the further features.
         decoder: how images are decoded.
         has_raw: whether formats must be read to know which images are raw pixels.
@@ -81,9 +82,11 @@ class ImageReading:
         if plan.classes is None:
             raise TypeError("a plan for images has classes")
         self.plan, self.options = plan, options
-        self.targets: Targets | BoxTargets
+        self.targets: Targets | BoxTargets | MaskTargets
         if plan.classes.mode == BOX_MODE:
             self.targets = BoxTargets(plan.classes, options, shards.dataset)
+        elif plan.classes.mode == MASK_MODE:
+            self.targets = MaskTargets(plan.classes, options)
         else:
             self.targets = Targets(plan.classes, options)
         ours = is_ours(shards, features.IMAGE_ENCODED)
@@ -178,8 +181,8 @@ class ImageReading:
             # As labels, features are parsed as lists; as extras, with their own shape.
             extras = tf.io.parse_example(records, dict(self.extras))
         found: dict[str, Any] = {_EXTRAS: {name: extras[name] for name in self.extras}}
-        if isinstance(self.targets, BoxTargets):
-            found[_LABEL] = self.targets.boxes(parsed)
+        if isinstance(self.targets, BoxTargets | MaskTargets):
+            found[_LABEL] = self.targets.stored(parsed)
         elif self.targets.mode is not None:
             found[_LABEL] = self.targets.labels(parsed)
         return found, parsed
@@ -203,20 +206,20 @@ class ImageReading:
         crop_seed = tf.stack([seed, 0]) if self.options.draws_pixels else None
         sizes, is_raw = self._sizes(parsed)
         found[_IMAGE] = self.decoder.decode(encoded, sizes, crop_seed, is_raw, changes)
-        if isinstance(self.targets, BoxTargets):
+        if isinstance(self.targets, BoxTargets | MaskTargets):
             if not self.plan.is_checked:
                 sizes = image_sizes(encoded, sizes)
             views = self.decoder.views(encoded, sizes, crop_seed, is_raw)
             found[_LABEL] = self._moved(found[_LABEL].seen_through(views), changes)
         return found
 
-    def _moved(self, boxes: Boxes, changes: Changes | None) -> Boxes:
-        """Move boxes as the changes move the pixels."""
+    def _moved(self, parts: Boxes | Masks, changes: Changes | None) -> Boxes | Masks:
+        """Move boxes or masks as the changes move the pixels."""
         if changes is not None and "crop" in changes:
-            boxes = boxes.seen_through(shown_views(changes["crop"], self.options.image_size))
+            parts = parts.seen_through(shown_views(changes["crop"], self.options.image_size))
         if changes is not None and "is_mirrored" in changes:
-            boxes = boxes.mirrored(changes["is_mirrored"])
-        return boxes
+            parts = parts.mirrored(changes["is_mirrored"])
+        return parts
 
     def _sizes(self, parsed: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor | None, tf.Tensor | None]:
         return stored_sizes(
@@ -239,25 +242,25 @@ class ImageReading:
 
     def _changed(self, kept: dict[str, Any], seed: tf.Tensor) -> dict[str, Any]:
         """Cut random windows out of cached pictures; then apply the changes."""
-        images, boxes = kept[_IMAGE], kept.get(_LABEL)
+        images, parts = kept[_IMAGE], kept.get(_LABEL)
         changes = self._changes(tf.shape(images)[0], seed)
         if _SIZE in kept:
             sizes, crop_seed = kept[_SIZE], tf.stack([seed, 0])
             images = self.decoder.crops(images, sizes, crop_seed, changes)
-            if isinstance(boxes, Boxes):
-                boxes = boxes.seen_through(crop_view(self.decoder.windows(sizes, crop_seed), sizes))
+            if isinstance(parts, Boxes | Masks):
+                parts = parts.seen_through(crop_view(self.decoder.windows(sizes, crop_seed), sizes))
         elif changes:
             images = self.decoder.changed(images, changes)
-        if not isinstance(boxes, Boxes):
+        if not isinstance(parts, Boxes | Masks):
             return {**kept, _IMAGE: images}
-        return {**kept, _IMAGE: images, _LABEL: self._moved(boxes, changes)}
+        return {**kept, _IMAGE: images, _LABEL: self._moved(parts, changes)}
 
     @as_written
     def _elements(self, decoded: dict[str, Any]) -> Any:
         """Turn a batch of decoded and changed images into the batch that the user gets."""
         images = typed(decoded[_IMAGE], *self.options.pixels)
         parts = [images]
-        if isinstance(self.targets, BoxTargets):
+        if isinstance(self.targets, BoxTargets | MaskTargets):
             parts.append(self.targets.to_batch(decoded[_LABEL], images.shape[0]))
         elif self.targets.mode is not None:
             parts += self.targets.parts(decoded[_LABEL], images.shape[0])

@@ -16,7 +16,7 @@ from recordgen.access.shards import ShardFile, ShardSet
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.reading.caching import DECODED, NOTHING, CachePlan, plan_cache
 from recordgen.reading.classes import (
-    BOX_MODE,
+    PART_MODES,
     ClassPlan,
     check_image_options,
     has_several_labels,
@@ -268,7 +268,7 @@ def _wanted_examples(
         return None
     if classes.counts is None:
         return None if classes.filters else shards.examples
-    if classes.mode == BOX_MODE or (classes.mode is None and classes.wanted is None):
+    if classes.mode in PART_MODES or (classes.mode is None and classes.wanted is None):
         return shards.examples
     if not has_several_labels(task) or sum(map(bool, classes.counts.values())) <= 1:
         return sum(classes.counts.values())

@@ -25,7 +25,10 @@ BOX_ROLES = ("xmin", "ymin", "xmax", "ymax")
 SEGMENT_ROLES = ("start", "end")
 #: The roles that only tables have.
 TABLE_ROLES = ("target", "weight")
-ROLES = ("path", "text", "split", "label", *BOX_ROLES, *SIZE_ROLES, *SEGMENT_ROLES, *TABLE_ROLES)
+ROLES = (
+    *("path", "text", "split", "label", "mask"),
+    *(*BOX_ROLES, *SIZE_ROLES, *SEGMENT_ROLES, *TABLE_ROLES),
+)
 
 #: The value of a setting that is detected.
 AUTO = "auto"
@@ -183,4 +186,7 @@ def _text(name: str | int) -> str:
 
 
 #: Known names of a column of labels.
+MASK_COLUMNS = frozenset(
+    {"mask", "mask_path", "mask_uri", "mask_file", "mask_filename", "mask_image", "segmentation"}
+)
 LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})

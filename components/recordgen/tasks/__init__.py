@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recordgen.core.task.examples import each_row as each_row
     from recordgen.core.task.task import Task as Task
     from recordgen.options import ConvertOptions
+    from recordgen.tasks.image_segmentation.task import ImageSegmentation as ImageSegmentation
     from recordgen.tasks.images.image_classification import (
         ImageClassification as ImageClassification,
     )

@@ -15,7 +15,9 @@ from recordgen.tables.schema import Schema
 if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset
 
-_IMAGE_TASKS = frozenset({"image_classification", "image_multi_label", "object_detection"})
+_IMAGE_TASKS = frozenset(
+    {"image_classification", "image_multi_label", "object_detection", "image_segmentation"}
+)
 _TEXT_TASKS = frozenset(
     {"text_classification", "text_multi_label", "text_sentiment", "text_entities"}
 )
@@ -44,6 +46,7 @@ class _Suit(NamedTuple):
 _FILES = _Suit(_IMAGE_TASKS | _TEXT_TASKS | {_ONE_IMAGE}, "compares files, one in each row")
 _LOOKS = _Suit(_IMAGE_TASKS | {_ONE_IMAGE}, "compares images, one in each row")
 _IMAGES = _Suit(_IMAGE_TASKS | {_ONE_IMAGE, _SEVERAL_IMAGES}, "is for images")
+_DRAWN = _Suit(frozenset({"object_detection", "image_segmentation"}), "is for boxes and masks")
 _BOXES = _Suit(frozenset({"object_detection"}), "is for boxes")
 
 #: The tasks of each option that does not act in all of Recordgen's tasks; of a single value, if
@@ -57,7 +60,7 @@ SUITS: Mapping[str, _Suit] = {
         _IMAGES,
     ),
     "bad_boxes": _BOXES,
-    "box_orientation": _BOXES,
+    "box_orientation": _DRAWN,
 }
 
 # The same for an option whose tasks refuse it themselves, each with its own reason.

@@ -34,6 +34,7 @@ KNOWN = "known"  # some that it knows, for an error
 ACCURACY = "accuracy"
 AUC = "auc"
 MEAN_PRECISION = "map"  # mean average precision
+MEAN_IOU = "mean_iou"  # of the classes of pixels
 F1 = "f1"
 TABLE_SCORE = "score"  # accuracy of classes, R² of numbers
 R2 = "r2"

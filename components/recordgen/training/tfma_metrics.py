@@ -20,6 +20,7 @@ from recordgen.training.auc import ManyLabelsAccumulator
 from recordgen.training.average_precision import BoxAccumulator
 from recordgen.training.config import KNOWN, UNKNOWN
 from recordgen.training.entity_counts import EntityAccumulator
+from recordgen.training.mean_iou import MaskAccumulator
 from recordgen.training.measures import (
     MOST_LABELS,
     UNKNOWN_LABELS,
@@ -68,6 +69,15 @@ class BoxPrecision(_CountingMetric):
     """
 
     accumulator = BoxAccumulator
+
+
+class PixelIoU(_CountingMetric):
+    """``mean_iou``: the mean over all classes; ``mean_iou`` of class id N: the IoU of class N.
+
+    An example's label and prediction are the class numbers of pixels, int32 [height, width].
+    """
+
+    accumulator = MaskAccumulator
 
 
 class EntityF1(_CountingMetric):

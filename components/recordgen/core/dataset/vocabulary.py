@@ -144,6 +144,14 @@ def extend_vocabulary(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:
     return Vocabulary("integer", tuple(map(str, range(size))))
 
 
+def with_seen(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:
+    """Return a planned vocabulary with the labels that only the payloads of rows show."""
+    new = set(labels) - set(known.names)
+    if not new:
+        return known
+    return extend_vocabulary(known, new) if known.names else build_vocabulary(new)
+
+
 def join_names(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return the labels of several vocabularies, each once, the largest vocabulary first.
 

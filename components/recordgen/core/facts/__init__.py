@@ -20,6 +20,8 @@ TEXTS = "texts"
 MEASURES = "measures"
 #: Boxes in the annotation.
 BOXES = "boxes"
+#: A class for each pixel.
+MASKS = "masks"
 #: A part of a video in each example.
 SEGMENTS = "segments"
 #: Rows of a table, a sample of which is kept.

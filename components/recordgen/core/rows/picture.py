@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from recordgen.core.rows.details import NOTHING, Details
@@ -63,6 +63,9 @@ class Picture:
         size: width and height, in pixels, of the picture that the corners refer to.
         objects: the objects that are marked in it; none: it shows none of the classes.
         labels: the labels of the whole image.
+        mask: the image with a class for each pixel, as ``uri``; empty if there is none.
+        colours: the class of each colour in the mask, such as ``#ff0000``; empty if its pixels are
+            the numbers of classes.
         notes: pairs of a code and a message about what had to be changed in it.
         payload: where its bytes are in a container; None if the uri is its own file.
     """
@@ -75,3 +78,5 @@ class Picture:
     labels: Sequence[str] = ()
     notes: Sequence[tuple[str, str]] = ()
     payload: Range | None = None
+    mask: str = ""
+    colours: Mapping[str, str] = field(default_factory=dict)

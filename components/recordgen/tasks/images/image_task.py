@@ -6,7 +6,7 @@ import hashlib
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import features
 from recordgen.core.dataset.manifest import record_line
@@ -24,6 +24,22 @@ from recordgen.tasks.lines import stored_uri, uri_in
 
 if TYPE_CHECKING:
     from recordgen.payloads.image import CheckedImage
+
+
+class Described(NamedTuple):
+    """What an example holds besides its image.
+
+    Attributes:
+        annotation: the annotation of the stored image, or None.
+        labels: its labels, each once.
+        features: its features.
+        digested: what it adds to the shard's digest besides image, uri and annotation.
+    """
+
+    annotation: str | None = None
+    labels: Sequence[str] = ()
+    features: Mapping[str, FeatureValue] = {}
+    digested: bytes = b""
 
 
 class ImageTask(Task):
@@ -74,6 +90,24 @@ class ImageTask(Task):
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         """Return the exact annotation from which features were made, or None."""
 
+    def described(
+        self,
+        annotation: str,
+        others: Sequence[bytes],
+        image: CheckedImage,
+        vocabulary: Vocabulary,
+        settings: PayloadSettings,
+        changes: defaultdict[str, int],
+    ) -> Described:
+        """Return what an annotation adds to the example of a stored image.
+
+        Args and Raises: as :meth:`as_stored`; ``others`` are the row's payloads after its image.
+        """
+        stored = self.as_stored(annotation, image, changes)
+        if stored is None:
+            return Described()
+        return Described(stored, self.labels(stored), self.to_features(stored, vocabulary))
+
     @each_row
     def make(
         self,
@@ -85,19 +119,14 @@ class ImageTask(Task):
         # Imported here: reading import files does not need the decoders.
         from recordgen.payloads.image import check_image
 
-        [data] = payloads
+        data, *others = payloads
         image = check_image(data, settings, row.uri)
-        annotation = row.annotation
-        labels: Sequence[str] = ()
-        said: Mapping[str, FeatureValue] = {}
         changes = defaultdict(int, psnr_changes(image.psnr))
-        if annotation is not None:
-            annotation = self.as_stored(annotation, image, changes)
-        if annotation is not None:
-            labels = self.labels(annotation)
-            said = self.to_features(annotation, vocabulary)
-            for name in said.keys() & features.OBJECTS.keys():
-                changes[f"{HAS}{name}"] += 1
+        said = Described()
+        if row.annotation is not None:
+            said = self.described(row.annotation, others, image, vocabulary, settings, changes)
+        for name in said.features.keys() & features.OBJECTS.keys():
+            changes[f"{HAS}{name}"] += 1
         sha256 = hashlib.sha256(image.data)
         hexdigest = sha256.hexdigest()
         is_raw = image.format == features.RAW
@@ -110,13 +139,13 @@ class ImageTask(Task):
                 features.IMAGE_SOURCE_ID: row.uri.encode(),
                 features.IMAGE_SHA256: hexdigest.encode(),
                 **({features.IMAGE_CHANNELS: features.RAW_CHANNELS} if is_raw else {}),
-                **said,
+                **said.features,
             }
         )
         return BuiltExample(
             record,
-            record_line(hexdigest, annotation, row.uri),
-            labels,
+            record_line(hexdigest, said.annotation, row.uri) + said.digested,
+            said.labels,
             image.reencoded,
             (image.format, image.height, image.width),
             sha256.digest(),

@@ -1,0 +1,1 @@
+"""Image segmentation: a class for each pixel of an image."""

@@ -1,0 +1,190 @@
+"""Read a mask file, and bring it into the form and the geometry in which it is stored.
+
+    palette        its indexes, without the colours
+    gray, 8 bit    its levels; a file that needs no change keeps its bytes
+    gray, 1–4 bit  its samples: the white of 1 bit is class 1
+    16 bit         its levels, if none is above 255
+    RGB            the classes of its colours if the row names them; else the levels of gray pixels
+
+A mask is turned, cropped, resized and padded as its image is, by taking the nearest pixel.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from recordgen.core.records.class_masks import IGNORED, Mask, seen_through
+from recordgen.core.settings import PayloadSettings
+from recordgen.errors import PayloadError
+from recordgen.payloads.image import CheckedImage, check_pixels, check_size, turn
+from recordgen.payloads.opening import decoded, file_header, open_image
+from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, check_png
+from recordgen.rejects import RejectCode
+
+_GRAY = 0  # colour type of a PNG
+
+# Samples of fewer than 8 bits are stretched when they are decoded.
+_STRETCHED = {2: 85, 4: 17}
+
+# Exif orientations from this one on swap height and width.
+_ON_ITS_SIDE = 5
+
+# Not GIF: its encoders renumber colours.
+_EXACT = ("PNG", "BMP", "TIFF")
+
+
+class StoredMask(NamedTuple):
+    """A mask as it is stored.
+
+    Attributes:
+        data: a gray PNG of 8 bits.
+        numbers: the classes that have pixels, sorted.
+        is_resized: whether the file had another size than its image.
+    """
+
+    data: bytes
+    numbers: tuple[int, ...]
+    is_resized: bool
+
+
+def mask_of(
+    data: bytes,
+    colours: Mapping[str, int],
+    image: CheckedImage,
+    orientation: str,
+    settings: PayloadSettings,
+) -> StoredMask:
+    """Return the mask of a stored image.
+
+    Args:
+        data: the bytes of the mask file.
+        colours: the class of each colour; empty if pixels are class numbers.
+        image: its image, as it is stored.
+        orientation: see :class:`recordgen.tasks.image_segmentation.task.ImageSegmentation`.
+        settings: ``limit`` is used.
+
+    Raises:
+        PayloadError: the mask is no lossless image, is damaged, has other proportions than its
+            image, or has pixels without a class.
+    """
+    levels, is_plain = _levels(data, colours, settings)
+    mask = _upright(levels, image, orientation)
+    stored, is_resized = _placed(mask, image)
+    numbers = np.flatnonzero(np.bincount(stored.ravel(), minlength=IGNORED)[:IGNORED])
+    kept = is_plain and stored is levels
+    return StoredMask(data if kept else _png(stored), tuple(numbers.tolist()), is_resized)
+
+
+def _levels(
+    data: bytes, colours: Mapping[str, int], settings: PayloadSettings
+) -> tuple[Mask, bool]:
+    """Return class numbers, and whether the file is in the form in which masks are stored."""
+    check_size(len(data), settings.limit)
+    file = file_header(data)
+    check_pixels(file.height, file.width, settings)
+    if file.format not in _EXACT:
+        raise _bad(f"a mask must be a PNG, which keeps class numbers (got a {file.format})")
+    if file.format == "PNG":
+        check_png(data)  # Pillow skips checksums
+    image = open_image(file)
+    decoded(file.format, image.load)
+    if colours:
+        return _classes(np.asarray(image.convert("RGB")), colours), False
+    if image.mode in ("P", "1"):
+        return np.asarray(image).astype(np.uint8), False
+    if image.mode == "L" and file.format == "PNG" and data[PNG_DEPTH] in _STRETCHED:
+        return np.asarray(image) // np.uint8(_STRETCHED[data[PNG_DEPTH]]), False
+    if image.mode == "L":
+        is_gray = file.format == "PNG" and data[PNG_COLOUR] == _GRAY
+        return np.asarray(image), is_gray and "transparency" not in image.info
+    if image.mode.startswith("I"):
+        return _small(np.asarray(image)), False
+    bands = np.asarray(image.convert("RGB"))
+    if (bands[..., 0] != bands[..., 1]).any() or (bands[..., 0] != bands[..., 2]).any():
+        raise _bad(
+            "its pixels are colours, but must be class numbers, in a palette or gray; name the "
+            "class of each colour, as annotationSpecColors in Vertex AI's JSON Lines"
+        )
+    return bands[..., 0], False
+
+
+def _small(levels: npt.NDArray[Any]) -> Mask:
+    """Return levels of 16 or 32 bits in 8. Raises: PayloadError: one is too large."""
+    if levels.min() < 0 or levels.max() > IGNORED:
+        raise _bad(f"class numbers must be at most 255 (got {levels.max()})")
+    return levels.astype(np.uint8)
+
+
+def _classes(pixels: npt.NDArray[np.uint8], colours: Mapping[str, int]) -> Mask:
+    """Return the class of each pixel's colour. Raises: PayloadError: a colour has no class."""
+    codes = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
+    known = np.array([int(colour[1:], 16) for colour in colours], np.uint32)  # sorted
+    at = np.searchsorted(known, codes).clip(0, len(known) - 1)
+    if (wrong := codes[known[at] != codes]).size:
+        raise _bad(
+            f"{wrong.size:,} of its pixels have colours without a class, such as "
+            f"#{wrong[0]:06x}; the colours are {', '.join(colours)}"
+        )
+    return np.array(list(colours.values()), np.uint8)[at]
+
+
+def _upright(mask: Mask, image: CheckedImage, orientation: str) -> Mask:
+    """Return a mask turned as its image was. Raises: PayloadError: its proportions differ."""
+    if image.height is None or image.width is None:
+        return mask
+    upright = _whole(image)
+    stored = upright[::-1] if image.orientation >= _ON_ITS_SIDE else upright
+    as_upright, as_stored = (_is_alike(mask.shape, size) for size in (upright, stored))
+    if not (as_upright or as_stored):
+        height, width = stored
+        raise _bad(
+            f"it has {mask.shape[1]}×{mask.shape[0]} pixels, but its image {width}×{height}; a "
+            f"mask must have the proportions of its image"
+        )
+    is_turned = as_stored and (orientation == "stored" or not as_upright)
+    if not is_turned or image.orientation == 1:
+        return mask
+    return np.asarray(turn(Image.fromarray(mask), image.orientation))
+
+
+def _placed(mask: Mask, image: CheckedImage) -> tuple[Mask, bool]:
+    """Return a mask in the geometry of its image, and whether their files differ in size."""
+    if image.height is None or image.width is None:
+        return mask, False
+    size = image.height, image.width
+    is_resized = mask.shape != _whole(image)
+    if image.placed is None and not is_resized:
+        return mask, False
+    view = (0.0, 0.0, 1.0, 1.0)
+    if image.placed is not None:
+        left, top, width, height = image.placed.view
+        view = (top, left, height, width)
+    return seen_through(mask, view, size), is_resized
+
+
+def _whole(image: CheckedImage) -> tuple[int, int]:
+    """Return height and width of the upright image before an option changed its size."""
+    if image.placed is not None:
+        return image.placed.size[1], image.placed.size[0]
+    return image.height or 0, image.width or 0
+
+
+def _is_alike(size: tuple[int, ...], other: tuple[int, int]) -> bool:
+    """Return whether two sizes have the same proportions, up to a pixel."""
+    return abs(size[0] * other[1] - size[1] * other[0]) <= max(*size, *other)
+
+
+def _png(mask: Mask) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(mask).save(out, "PNG")
+    return out.getvalue()
+
+
+def _bad(message: str) -> PayloadError:
+    return PayloadError(RejectCode.BAD_ANNOTATION, message)

@@ -1,0 +1,231 @@
+"""Image segmentation, a mask for each image: ``[ML_USE],PATH,[MASK]``.
+
+The pixels of a mask are class numbers. In Vertex AI's JSON Lines they are colours, whose classes
+the line names, with red, green and blue from 0 to 1 (schema ``image_segmentation_io_format``)::
+
+    TRAIN,images/1.jpg,masks/1.png
+    {"imageGcsUri": "images/1.jpg", "segmentationAnnotation": {"categoryMaskGcsUri": "masks/1.png",
+     "annotationSpecColors": [{"color": {"red": 1.0}, "displayName": "cat"}]}}
+
+become ``image/segmentation/class/encoded``, a gray PNG, see
+:mod:`recordgen.core.records.class_masks`, and ``image/segmentation/class/text`` and ``…/label``,
+the classes that have pixels. The annotation is
+:class:`recordgen.tasks.image_segmentation.annotation.MaskRow`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from recordgen import features
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts import MASKS
+from recordgen.core.records.example import FeatureValue, parse_example
+from recordgen.core.rows.row import Adjustments
+from recordgen.core.settings import PayloadSettings, TaskSettings
+from recordgen.core.task.annotation import (
+    AnnotationError,
+    RowContent,
+    bad_annotation,
+    check_label,
+    check_uri,
+    printable,
+)
+from recordgen.core.task.annotations import PARTS
+from recordgen.core.task.task import Task, need_mixed_shards
+from recordgen.errors import PayloadError
+from recordgen.rejects import RejectCode
+from recordgen.tables.roles import MASK_COLUMNS
+from recordgen.tasks.image_segmentation.annotation import MaskRow, with_background
+from recordgen.tasks.images.image_task import Described, ImageTask
+from recordgen.tasks.lines import display_name, either, stored_uri
+
+if TYPE_CHECKING:
+    from recordgen.core.rows.picture import Picture
+    from recordgen.payloads.image import CheckedImage
+
+#: Name in ``rows.adjusted`` of ``dataset.json``: masks that got the size of their image.
+MASKS_RESIZED = "masks_resized"
+
+# The key of an exported line; published lines for the import have several names for the uri.
+_EXPORTED = "maskAnnotation"
+_URI_KEYS = ("categoryMaskGcsUri", "categoryMaskUri", "maskGcsUri")
+_COLOURS_KEY = "annotationSpecColors"
+_NAME_KEYS = ("displayName", "annotationSpecDisplayName")
+
+
+@dataclass(frozen=True)
+class ImageSegmentation(ImageTask):
+    """Image segmentation with at most one mask per image.
+
+    Attributes:
+        orientation: the picture that masks are drawn on, ``stored`` or ``upright``, if the shape of
+            a mask does not show it; see ``box_orientation`` of
+            :class:`recordgen.options.ConvertOptions`.
+    """
+
+    name = "image_segmentation"
+    expected = "[ML_USE],PATH,[MASK]"
+    columns: ClassVar = {"mask": MASK_COLUMNS}
+    json_keys = ("segmentationAnnotation", _EXPORTED)
+    features: ClassVar = features.IMAGE_SEGMENTATION
+    facts = (*ImageTask.facts, MASKS)
+    labelling = PARTS
+    details_noun = "masks"
+    pairing = "recordgen.tasks.image_segmentation.pairing:masks"
+    trainer = "recordgen.tasks.image_segmentation.training:ImageSegmenter"
+    measure = "recordgen.training.mean_iou:MaskAccumulator"
+    sample = "pipelines.samples.shapes:SHAPES"
+    page = "docs/tasks/image_segmentation.md"
+
+    orientation: str = "stored"
+
+    @classmethod
+    def of(cls, settings: TaskSettings) -> Task:
+        need_mixed_shards(cls.name, settings)
+        return cls(settings.box_orientation)
+
+    def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
+        if len(fields) > 1:
+            raise AnnotationError(
+                RejectCode.TOO_MANY_FIELDS,
+                f"expected {self.expected}, one mask per image (got {len(fields)} fields after "
+                f"the path)",
+            )
+        return MaskRow(check_uri(fields[0])).to_json() if fields and fields[0] else None
+
+    def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
+        said = either(record, self.json_keys)
+        if said is None:
+            return None
+        uri = either(said, _URI_KEYS) if isinstance(said, Mapping) else None
+        if not isinstance(uri, str) or not uri.strip():
+            raise bad_annotation(
+                f"{self.json_keys[0]} must be an object with {_URI_KEYS[0]}, the path or URL of a "
+                f"mask (got {said!r:.80})"
+            )
+        colours = dict(_colours_in(said.get(_COLOURS_KEY)))
+        return MaskRow(check_uri(uri.strip()), with_background(colours)).to_json()
+
+    def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
+        uri = check_uri(picture.uri)
+        if not picture.mask:
+            return RowContent(uri, None)
+        colours = {colour: check_label(name) for colour, name in picture.colours.items()}
+        mask = MaskRow(check_uri(picture.mask), with_background(colours))
+        return RowContent(uri, mask.to_json())
+
+    def stored_uris(
+        self, uris: Sequence[str], annotations: Sequence[str | None]
+    ) -> Sequence[Sequence[str]]:
+        return [
+            (uri,) if text is None else (uri, MaskRow.from_json(text).uri)
+            for uri, text in zip(uris, annotations, strict=True)
+        ]
+
+    def with_uris(self, annotation: str | None, uris: Mapping[str, str]) -> str | None:
+        if annotation is None:
+            return None
+        mask = MaskRow.from_json(annotation)
+        return mask._replace(uri=uris.get(mask.uri, mask.uri)).to_json()
+
+    def labels(self, annotation: str) -> Sequence[str]:
+        """Return the classes that a row names; only the pixels show which of them the mask has."""
+        return list(dict.fromkeys(MaskRow.from_json(annotation).colours.values()))
+
+    def details(self, annotation: str) -> Sequence[str]:
+        return (MaskRow.from_json(annotation).uri,)
+
+    def shown(self, annotation: str) -> str:
+        return MaskRow.from_json(annotation).uri
+
+    def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
+        return uri, "" if annotation is None else self.shown(annotation)
+
+    def contradicts(self, annotation: str, stored: str | None) -> bool:
+        # A record holds the mask without its colours.
+        return stored is None or self.shown(annotation) != self.shown(stored)
+
+    def nearly_agree(self, one: str, other: str) -> bool:
+        """Return True: copies of an image may each have a file with the same mask."""
+        return True
+
+    def described(
+        self,
+        annotation: str,
+        others: Sequence[bytes],
+        image: CheckedImage,
+        vocabulary: Vocabulary,
+        settings: PayloadSettings,
+        changes: defaultdict[str, int],
+    ) -> Described:
+        # Imported here: reading import files does not need the decoders.
+        from recordgen.tasks.image_segmentation.stored_masks import mask_of
+
+        row = MaskRow.from_json(annotation)
+        [data] = others
+        numbers = {colour: vocabulary.index(name) for colour, name in row.colours.items()}
+        try:
+            mask = mask_of(data, numbers, image, self.orientation, settings)
+            labels = _named(mask.numbers, vocabulary)
+        except PayloadError as exc:
+            message = f"mask {printable(row.uri)}: {exc.message}"
+            raise PayloadError(exc.code, message) from exc
+        if mask.is_resized:
+            changes[MASKS_RESIZED] += 1
+        said: Mapping[str, FeatureValue] = {
+            features.IMAGE_MASK_ENCODED: mask.data,
+            features.IMAGE_MASK_FORMAT: b"png",
+            features.IMAGE_MASK_SOURCE_ID: row.uri.encode(),
+            features.IMAGE_MASK_TEXT: [label.encode() for label in labels],
+            features.IMAGE_MASK_LABEL: list(mask.numbers),
+        }
+        return Described(MaskRow(row.uri).to_json(), labels, said, _digested(mask.data))
+
+    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
+        raise NotImplementedError("the features of a mask need its pixels")
+
+    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
+        for uri in values.get(features.IMAGE_MASK_SOURCE_ID, ()):
+            return MaskRow(stored_uri(uri)).to_json()
+        return None
+
+    def digested(self, record: bytes) -> bytes:
+        masks: Sequence[Any] = parse_example(record).get(features.IMAGE_MASK_ENCODED, ())
+        return super().digested(record) + b"".join(map(_digested, masks))
+
+
+def _colours_in(found: Any) -> Iterator[tuple[str, str]]:
+    """Yield the colours and classes of Vertex AI's ``annotationSpecColors``."""
+    if not isinstance(found, list) or not found:
+        raise bad_annotation(f"{_COLOURS_KEY} must be a list of colours (got {found!r:.80})")
+    for item in found:
+        name = display_name(item, f"each of {_COLOURS_KEY}", _NAME_KEYS)
+        colour = item.get("color") or {}
+        shares = [colour.get(key, 0) for key in ("red", "green", "blue")]
+        if not all(isinstance(share, int | float) and 0 <= share <= 1 for share in shares):
+            raise bad_annotation(f"red, green and blue must be from 0 to 1 (got {colour!r:.80})")
+        yield "#" + "".join(f"{round(share * 255):02x}" for share in shares), name
+
+
+def _named(numbers: Sequence[int], vocabulary: Vocabulary) -> Sequence[str]:
+    """Return the classes with these numbers. Raises: PayloadError: one has no name."""
+    if not vocabulary.names or vocabulary.kind == "integer":
+        return list(map(str, numbers))
+    count = len(vocabulary.names)
+    if wrong := [number for number in numbers if number >= count]:
+        raise PayloadError(
+            RejectCode.BAD_ANNOTATION,
+            f"its pixels have the class numbers {', '.join(map(str, wrong[:10]))}, but there are "
+            f"{count} classes, 0 to {count - 1}; name the others, or set their pixels to 255, "
+            f"which is no class",
+        )
+    return [vocabulary.names[number] for number in numbers]
+
+
+def _digested(mask: bytes) -> bytes:
+    return hashlib.sha256(mask).hexdigest().encode()

@@ -1,0 +1,173 @@
+"""Image segmentation: a small U-Net that predicts the class of each pixel.
+
+"U-Net: Convolutional Networks for Biomedical Image Segmentation" (Ronneberger et al., 2015), with
+fewer filters, and padded convolutions, so that masks have the size of their images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from functools import partial
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from recordgen import features
+from recordgen.core.records.class_masks import IGNORED
+from recordgen.reading import decode_images
+from recordgen.reading.class_masks import whole_masks
+from recordgen.tasks.images.stored_images import IMAGE_BYTES, stored_images
+from recordgen.training.config import (
+    FLOAT32,
+    LABEL,
+    MEAN_IOU,
+    SCORES,
+    UNKNOWN,
+    WEIGHT,
+    TrainingConfig,
+)
+from recordgen.training.learner import Models, Signature, TaskTrainer
+from recordgen.training.mean_iou import UNKNOWN_CLASS
+from recordgen.training.model import convolved
+
+# Filters of the layers before each halving, and of those in the middle.
+_FILTERS = (16, 32, 64)
+_MIDDLE = 128
+
+# Levels of a mask.
+_LEVELS = 256
+
+
+class ImageSegmenter(TaskTrainer):
+    """A class for each pixel."""
+
+    request = (IMAGE_BYTES,)
+
+    @property
+    def settings(self) -> Set[str]:
+        """Images can be changed."""
+        return {*super().settings, "augment", "colour"}
+
+    @property
+    def reading(self) -> Mapping[str, Any]:
+        """The arguments of :func:`recordgen.eval_dataset`."""
+        return {**super().reading, "image_size": self.config.image_size}
+
+    @property
+    def training(self) -> Mapping[str, Any]:
+        """Further arguments of :func:`recordgen.train_dataset`: how images are changed."""
+        config = self.config
+        colour = dict.fromkeys(("brightness", "contrast", "saturation"), config.colour)
+        # Masks can be cropped and mirrored with the image, but not turned.
+        crop = 0.0 if config.augment == "none" else config.augmentation
+        changes = {"crop": crop, "flip": config.augments_photos, **colour}
+        return {**super().training, "augment": changes if any(changes.values()) else None}
+
+    def models(self) -> Models:
+        """Build the network; the trained model is also the saved one."""
+        model = build_unet(self.config, len(self.dataset.labels))
+        return Models(model, model)
+
+    def loss(self) -> Any:
+        """Return :func:`pixels_loss`."""
+        return pixels_loss
+
+    def metrics(self) -> Sequence[keras.metrics.Metric]:
+        """Return the mean IoU of the pixels of a whole split."""
+        classes = len(self.dataset.labels)
+        return [keras.metrics.MeanIoU(classes, MEAN_IOU, None, IGNORED, sparse_y_pred=False)]
+
+    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
+        """``image_bytes`` → ``masks``: the number of each pixel's class in the resized image."""
+        images = decode_images(request[0], self.config.image_size)
+        return {"masks": _best(model(images, training=False))}
+
+    def portable_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
+        """``pixels``: decoded images → ``scores`` of each pixel's classes."""
+        height, width = self.config.image_size
+        pixels = tf.TensorSpec([None, height, width, 3], tf.float32, name="pixels")
+
+        @tf.function(input_signature=[pixels], autograph=False)
+        def scores_of(pixels: tf.Tensor) -> dict[str, tf.Tensor]:
+            return {SCORES: tf.nn.softmax(model(pixels, training=False))}
+
+        return {"pixels": scores_of}
+
+    def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
+        """Return the number of each pixel's class, int32 [batch, height, width]."""
+        return _best(model(stored_images(records, self.config.image_size), training=False))
+
+    def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the number of each pixel's class, int32 [batch, height, width].
+
+        255: no class; -1: a class that the model does not know.
+        """
+        encoded, text = features.IMAGE_MASK_ENCODED, features.IMAGE_MASK_TEXT
+        spec = {
+            encoded: tf.io.FixedLenFeature((), tf.string, ""),
+            text: tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64),
+            features.IMAGE_MASK_LABEL: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64),
+        }
+        parsed = tf.io.parse_example(records, spec)
+        stored = whole_masks(parsed[encoded]).decoded(self.config.image_size)
+        texts, numbers = parsed[text], parsed[features.IMAGE_MASK_LABEL]
+        # Another dataset may number its classes differently.
+        known = tf.cast(self.numbers(texts).values, tf.int32)
+        own = tf.where(known < 0, UNKNOWN_CLASS, known)
+        places = tf.stack([numbers.value_rowids(), numbers.values], 1)
+        table = tf.fill([tf.size(records), _LEVELS], IGNORED)
+        table = tf.tensor_scatter_nd_update(table, places, own)
+        masks = tf.gather(table, tf.cast(stored, tf.int32), batch_dims=1)
+        return {
+            LABEL: tf.ensure_shape(masks, (None, *self.config.image_size)),
+            WEIGHT: tf.cast(tf.strings.length(parsed[encoded]) > 0, tf.float32),
+            UNKNOWN: self.unknown(texts),
+        }
+
+
+def build_unet(config: TrainingConfig, classes: int) -> keras.Model:
+    """Build the network.
+
+    Returns:
+        float32 [batch, height, width, 3] in [0, 1] → float32 [batch, height, width, classes], the
+        logits of the classes.
+    """
+    inputs = keras.Input((*config.image_size, 3), name="image")
+    outputs, passed = inputs, []
+    for filters in _FILTERS:
+        outputs = _convolved(_convolved(outputs, filters), filters)
+        passed.append(outputs)
+        outputs = keras.layers.MaxPooling2D(padding="same")(outputs)
+    outputs = _convolved(outputs, _MIDDLE)
+    outputs = keras.layers.SpatialDropout2D(config.dropout, seed=config.seed)(outputs)
+    for seen in reversed(passed):
+        _, height, width, filters = seen.shape
+        outputs = keras.layers.UpSampling2D()(outputs)
+        rest = outputs.shape[1] - height, outputs.shape[2] - width  # odd sides were rounded up
+        outputs = keras.layers.Cropping2D(((0, rest[0]), (0, rest[1])))(outputs)
+        outputs = keras.layers.Concatenate()([outputs, seen])
+        outputs = _convolved(_convolved(outputs, filters), filters)
+    answers = keras.layers.Conv2D(classes, 1, dtype=FLOAT32, name="classes")(outputs)
+    return keras.Model(inputs, answers, name="small_unet")
+
+
+def pixels_loss(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+    """Return the mean cross-entropy of the pixels that have a class.
+
+    Args:
+        y_true: uint8 [batch, height, width]: class numbers, 255 for none.
+        y_pred: float32 [batch, height, width, classes]: logits.
+    """
+    counts = tf.not_equal(tf.cast(y_true, tf.int32), IGNORED)
+    numbers = tf.where(counts, tf.cast(y_true, tf.int32), 0)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(numbers, y_pred)
+    weights = tf.cast(counts, losses.dtype)
+    return tf.reduce_sum(losses * weights) / tf.maximum(tf.reduce_sum(weights), 1.0)
+
+
+def _best(logits: tf.Tensor) -> tf.Tensor:
+    return tf.argmax(logits, -1, output_type=tf.int32)
+
+
+_convolved = partial(convolved, keras.layers.Conv2D)

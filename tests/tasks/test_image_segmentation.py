@@ -1,0 +1,426 @@
+"""Masks: what rows say, what records hold, and that masks move with their images."""
+
+import io
+import json
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from recordgen import convert, load, source
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.records.class_masks import seen_through
+from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import AnnotationError
+from recordgen.errors import PayloadError, TooManyRejectsError, UsageError
+from recordgen.payloads.image import check_image
+from recordgen.tasks.image_segmentation.stored_masks import mask_of
+from recordgen.tasks.image_segmentation.task import ImageSegmentation
+from tests.conftest import exif_of, stored_examples
+from tests.settings import payload_settings
+
+MASK = "image/segmentation/class/encoded"
+RED, GREEN, OTHER = (255, 0, 0), (0, 128, 0), (1, 2, 3)
+VERTEX = {
+    "categoryMaskGcsUri": "m.png",
+    "annotationSpecColors": [
+        {"color": {"red": 1.0}, "displayName": "cat"},
+        {"color": {"green": 128 / 255, "blue": 0}, "displayName": "dog"},
+    ],
+}
+
+
+def png(image, kind="PNG", **settings):
+    file = io.BytesIO()
+    image.save(file, kind, **settings)
+    return file.getvalue()
+
+
+def palette(numbers, colours=((0, 0, 0), RED, GREEN)):
+    image = Image.fromarray(np.array(numbers, np.uint8), "P")
+    levels = [level for colour in colours for level in colour]
+    image.putpalette(levels + [0] * (768 - len(levels)))
+    return image
+
+
+def gray(numbers):
+    return Image.fromarray(np.array(numbers, np.uint8))
+
+
+def stored(data, colours=None, *, size=(2, 3), orientation="stored", way=1, **options):
+    """Return the class numbers of a mask as it is stored with a photo of a size (height, width)."""
+    photo = Image.fromarray(np.zeros((*size, 3), np.uint8))
+    settings = payload_settings(**options)
+    image = check_image(png(photo, "JPEG", exif=exif_of(way)), settings)
+    found = mask_of(data, colours or {}, image, orientation, settings)
+    kept = Image.open(io.BytesIO(found.data))
+    assert (kept.format, kept.mode) == ("PNG", "L")
+    assert kept.size == (image.width, image.height)
+    levels = np.asarray(kept)
+    assert found.numbers == tuple(sorted({*levels.ravel().tolist()} - {255}))
+    return levels.tolist()
+
+
+# fields after the path or a line of JSON → annotation
+ROWS = [
+    ([], None),
+    ([""], None),
+    (["m.png"], '["m.png"]'),
+    (["./a//m.png"], '["a/m.png"]'),
+    ({}, None),
+    (
+        {"segmentationAnnotation": VERTEX},
+        '["m.png", {"#000000": "background", "#008000": "dog", "#ff0000": "cat"}]',
+    ),
+    (
+        {
+            "maskAnnotation": {
+                "maskGcsUri": "m.png",
+                "annotationSpecColors": [{"annotationSpecDisplayName": "none", "color": {}}],
+            }
+        },
+        '["m.png", {"#000000": "none"}]',
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "annotation"), ROWS)
+def test_rows(given, annotation):
+    """A row names a mask, and Vertex AI's lines the classes of its colours."""
+    task, adjusted = ImageSegmentation(), Adjustments()
+    if isinstance(given, list):
+        assert task.from_fields(given, adjusted) == annotation
+        return
+    [row] = task.from_record({"imageGcsUri": "i.jpg", **given}, adjusted)
+    assert row == ("i.jpg", annotation)
+
+
+BAD_ROWS = [
+    (["m.png", "n.png"], "too_many_fields"),
+    ({"segmentationAnnotation": {"annotationSpecColors": []}}, "bad_annotation"),
+    ({"segmentationAnnotation": {**VERTEX, "annotationSpecColors": []}}, "bad_annotation"),
+    (
+        {
+            "segmentationAnnotation": {
+                **VERTEX,
+                "annotationSpecColors": [{"color": {"red": 255}, "displayName": "cat"}],
+            }
+        },
+        "bad_annotation",
+    ),
+    ({"segmentationAnnotation": {**VERTEX, "categoryMaskGcsUri": 3}}, "bad_annotation"),
+]
+
+
+@pytest.mark.parametrize(("given", "code"), BAD_ROWS)
+def test_bad_rows(given, code):
+    """Rows without a usable mask have the code of their reject."""
+    task, adjusted = ImageSegmentation(), Adjustments()
+    is_line = isinstance(given, list)
+    parse = task.from_fields if is_line else task.from_record
+    with pytest.raises(AnnotationError) as caught:
+        parse(given if is_line else {"imageGcsUri": "i.jpg", **given}, adjusted)
+    assert caught.value.code == code
+
+
+def test_a_rows_payloads_are_its_image_and_its_mask():
+    """The core asks for both files, and replaces addresses with secrets in both."""
+    task = ImageSegmentation()
+    annotation = '["m.png?key=1", {"#ff0000": "cat"}]'
+    assert task.stored_uris(["i.jpg", "j.jpg"], [annotation, None]) == [
+        ("i.jpg", "m.png?key=1"),
+        ("j.jpg",),
+    ]
+    replaced = task.with_uris(annotation, {"m.png?key=1": "m.png", "i.jpg": "i.jpg"})
+    assert json.loads(replaced) == ["m.png", {"#ff0000": "cat"}]
+
+
+NUMBERS = [[0, 1, 2], [2, 255, 0]]
+
+# a mask file of these numbers, in every form in which they are exact
+FORMS = {
+    "palette": png(palette(NUMBERS)),
+    "palette with a transparent colour": png(palette(NUMBERS), transparency=0),
+    "gray": png(gray(NUMBERS)),
+    "gray RGB": png(gray(NUMBERS).convert("RGB")),
+    "gray, opaque": png(gray(NUMBERS).convert("RGBA")),
+    "16 bit": png(Image.fromarray(np.array(NUMBERS, np.uint16))),
+    "bmp": png(gray(NUMBERS), "BMP"),
+    "tiff": png(gray(NUMBERS), "TIFF"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms(form):
+    """Pixels are the indexes of a palette or the levels of gray, never the palette's colours."""
+    assert stored(FORMS[form]) == NUMBERS
+
+
+def test_a_gray_file_keeps_its_bytes():
+    """A mask in the stored form is passed through."""
+    settings = payload_settings(encode="jpeg:50")
+    image = check_image(png(gray(NUMBERS), "BMP"), settings)
+    data = png(gray(NUMBERS), compress_level=1)
+    assert image.format == "jpeg"
+    assert mask_of(data, {}, image, "stored", settings).data == data
+
+
+def of_bits(levels, bits):
+    """Return a gray PNG with several samples in a byte, which Pillow does not write."""
+    per_byte = 8 // bits
+    padded = np.zeros((levels.shape[0], -(-levels.shape[1] // per_byte) * per_byte), np.uint8)
+    padded[:, : levels.shape[1]] = levels
+    shifts = np.arange(per_byte)[::-1] * bits
+    packed = (padded.reshape(len(padded), -1, per_byte) << shifts).sum(-1).astype(np.uint8)
+    rows = b"".join(b"\0" + row.tobytes() for row in packed)
+    header = struct.pack(">IIBBBBB", *levels.shape[::-1], bits, 0, 0, 0, 0)
+    parts = (b"IHDR" + header, b"IDAT" + zlib.compress(rows), b"IEND")
+    chunks = (struct.pack(">I", len(p) - 4) + p + struct.pack(">I", zlib.crc32(p)) for p in parts)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_few_bits(bits):
+    """The samples of 1, 2 and 4 bits are class numbers, not the levels that decoders show."""
+    levels = np.array([[0, 1, 1], [1, 0, 1]], np.uint8)
+    assert stored(of_bits(levels, bits)) == levels.tolist()
+
+
+def test_colours():
+    """The classes of colours that a row names; black is its own."""
+    pixels = np.array([[(0, 0, 0), RED, GREEN], [GREEN, RED, RED]], np.uint8)
+    numbers = {"#000000": 1, "#008000": 2, "#ff0000": 0}
+    assert stored(png(Image.fromarray(pixels)), numbers) == [[1, 0, 2], [2, 0, 0]]
+
+
+BAD = {
+    "JPEG": (png(gray(NUMBERS), "JPEG"), {}, "bad_annotation"),
+    "GIF, which renumbers": (png(palette(NUMBERS), "GIF"), {}, "bad_annotation"),
+    "not an image": (b"a mask", {}, "not_an_image"),
+    "cut": (png(gray(NUMBERS))[:50], {}, "truncated"),
+    "colours": (png(Image.fromarray(np.array([[RED] * 3] * 2, np.uint8))), {}, "bad_annotation"),
+    "other colour": (
+        png(Image.fromarray(np.array([[OTHER] * 3] * 2, np.uint8))),
+        {"#000000": 0},
+        "bad_annotation",
+    ),
+    "large number": (
+        png(Image.fromarray(np.full((2, 3), 256, np.uint16))),
+        {},
+        "bad_annotation",
+    ),
+    "other proportions": (png(gray([[0, 1]] * 9)), {}, "bad_annotation"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_masks(case):
+    """Masks that are lossy, damaged, of unknown classes or of another shape are refused."""
+    data, colours, code = BAD[case]
+    with pytest.raises(PayloadError) as caught:
+        stored(data, colours)
+    assert caught.value.code == code
+
+
+def corners(height, width):
+    """Return a mask and a photo of the same size: its quarters have the classes 1 to 4."""
+    mask = np.zeros((height, width), np.uint8)
+    for number, rows in enumerate(np.array_split(np.arange(height), 2)):
+        for other, columns in enumerate(np.array_split(np.arange(width), 2)):
+            mask[np.ix_(rows, columns)] = 1 + 2 * number + other
+    return mask
+
+
+@pytest.mark.parametrize("way", range(1, 9))
+@pytest.mark.parametrize("options", [{}, {"image_size": "20x20", "resize": "fit"}])
+@pytest.mark.parametrize("drawn_on", ["stored", "upright"])
+def test_masks_turn_with_their_image(way, options, drawn_on):
+    """The stored mask shows the classes where the stored photo shows their levels."""
+    upright = corners(24, 40)
+    turns = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # of Pillow, to lie in this way
+    lying = Image.fromarray(upright * 60)
+    if way > 1:
+        lying = lying.transpose(Image.Transpose(turns[way]))
+    settings = payload_settings(**options)
+    photo = check_image(png(lying, "JPEG", quality=100, exif=exif_of(way)), settings)
+    mask = np.asarray(lying) // 60 if drawn_on == "stored" else upright
+    found = mask_of(png(gray(mask)), {}, photo, drawn_on, settings)
+    seen = np.asarray(Image.open(io.BytesIO(photo.data)).convert("L"))
+    classes = np.asarray(Image.open(io.BytesIO(found.data)))
+    shown = np.where(classes == 255, 0, classes.astype(int) * 60)
+    assert (np.abs(shown - seen) < 30).mean() > 0.9
+
+
+@pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
+def test_masks_are_resized_with_their_image(resize):
+    """A class stays where its pixels are, and no new class appears."""
+    mask = corners(37, 61)
+    settings = payload_settings(image_size="16x16", resize=resize)
+    photo = check_image(png(gray(mask * 60)), settings)
+    found = mask_of(png(gray(mask)), {}, photo, "stored", settings)
+    seen = np.asarray(Image.open(io.BytesIO(photo.data)).convert("L"))
+    classes = np.asarray(Image.open(io.BytesIO(found.data)))
+    assert set(np.unique(classes)) <= {1, 2, 3, 4, 255}
+    shown = np.where(classes == 255, 0, classes.astype(int) * 60)
+    assert (np.abs(shown - seen) < 30).mean() > 0.8
+
+
+def test_a_smaller_mask_gets_the_size_of_its_image():
+    """Masks of the same proportions are enlarged by repeating pixels."""
+    assert stored(png(gray([[0, 1], [2, 3]])), size=(4, 4)) == [
+        [0, 0, 1, 1],
+        [0, 0, 1, 1],
+        [2, 2, 3, 3],
+        [2, 2, 3, 3],
+    ]
+
+
+# view, size → what is seen of [[0, 1], [2, 3]]
+VIEWS = [
+    ((0, 0, 1, 1), (2, 2), [[0, 1], [2, 3]]),
+    ((0, 0, 1, 1), (1, 4), [[2, 2, 3, 3]]),
+    ((0, 0.5, 1, 0.5), (2, 1), [[1], [3]]),
+    ((-0.5, 0, 2, 1), (4, 2), [[255, 255], [0, 1], [2, 3], [255, 255]]),
+]
+
+
+@pytest.mark.parametrize(("view", "size", "seen"), VIEWS)
+def test_views(view, size, seen):
+    """Pixels beyond the mask are ignored; others are the nearest."""
+    mask = np.array([[0, 1], [2, 3]], np.uint8)
+    assert seen_through(mask, view, size).tolist() == seen
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Eight photos whose classes are their levels of gray: 0, 1 and 2; the last has no mask."""
+    rows = []
+    for number in range(8):
+        mask = corners(20 + number, 30) % 3
+        gray(mask * 100).save(tmp_path / f"{number}.png")
+        palette(mask).save(tmp_path / f"{number}_mask.png")
+        mask_field = f",{number}_mask.png" if number < 7 else ""
+        rows.append(f"TRAIN,{number}.png{mask_field}\n")
+    (tmp_path / "rows.csv").write_text("".join(rows))
+    return tmp_path
+
+
+@pytest.fixture
+def output(folder):
+    convert(str(folder / "rows.csv"), str(folder / "out"))
+    return str(folder / "out")
+
+
+def test_numbers_are_the_labels_of_masks_without_names(output):
+    """Without names, labels are the numbers of all classes that have pixels."""
+    dataset = read_dataset(output)
+    assert (dataset.task, dataset.labels, dataset.label_kind) == (
+        "image_segmentation",
+        ("0", "1", "2"),
+        "integer",
+    )
+    assert dataset.splits["train"].labels == {"0": 7, "1": 7, "2": 7}
+    assert dataset.splits["train"].unlabelled == 1
+
+
+def test_names_are_given_by_a_vocabulary(folder):
+    """The line of a name in labels.txt is its class number; larger numbers are rejected."""
+    (folder / "names.txt").write_text("ground\ncat\ndog\nbird\n")
+    names = str(folder / "names.txt")
+    convert(str(folder / "rows.csv"), str(folder / "a"), vocabulary=names)
+    assert read_dataset(str(folder / "a")).labels == ("ground", "cat", "dog", "bird")
+    example = next(e for _, e in stored_examples(folder / "a") if MASK in e)
+    assert example["image/segmentation/class/text"] == [b"ground", b"cat", b"dog"]
+    assert example["image/segmentation/class/label"] == [0, 1, 2]
+    (folder / "names.txt").write_text("ground\ncat\n")
+    options = {"vocabulary": names, "max_reject_fraction": 1}
+    result = convert(str(folder / "rows.csv"), str(folder / "b"), **options)
+    assert read_dataset(str(folder / "b")).rows.rejected == {"bad_annotation": 7}
+    assert result is not None
+
+
+def test_a_class_without_pixels_is_a_finding(folder):
+    """A name that no mask uses, and numbers that none uses, are found."""
+    (folder / "names.txt").write_text("ground\ncat\ndog\nbird\n")
+    convert(str(folder / "rows.csv"), str(folder / "a"), vocabulary=str(folder / "names.txt"))
+    assert read_dataset(str(folder / "a")).lint["LOST_CLASS"] == 1
+
+
+def test_append_keeps_numbers_and_verifies_masks(folder, output):
+    """More rows keep the numbers; another mask of a known image contradicts."""
+    gray(corners(20, 30)).save(folder / "new.png")
+    gray(corners(20, 30)).save(folder / "new_mask.png")
+    (folder / "more.csv").write_text("TRAIN,new.png,new_mask.png\n")
+    convert(str(folder / "more.csv"), output, append=True)
+    assert read_dataset(output).labels == ("0", "1", "2", "3", "4")
+    (folder / "again.csv").write_text("TRAIN,0.png,new_mask.png\n")
+    with pytest.raises(TooManyRejectsError) as caught:
+        convert(str(folder / "again.csv"), output, append=True)
+    assert [reject.code for reject in caught.value.rejects] == ["conflicting_labels"]
+
+
+def pairs_of_load(output, **options):
+    data = load(output, batch_size=8, image_size=(32, 32), **options)["train"]
+    return [
+        (image, mask)
+        for images, masks in data.as_numpy_iterator()
+        for image, mask in zip(images, masks, strict=True)
+    ]
+
+
+def agree(image, mask):
+    """Return the share of pixels with a class whose level of gray is that of their class."""
+    level = image[..., 0] * 255
+    counts = mask != 255
+    return (np.abs(level - mask.astype(float) * 100) < 50)[counts].mean()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"resize": "fit"},
+        {"resize": "center_crop"},
+        {"augment": "photo", "seed": 2},
+        {"augment": {"flip": True, "crop": 0.5}, "seed": 3},
+        {"augment": {"flip": True, "crop": 0.5}, "cache": "memory", "seed": 3, "epochs": 2},
+        {"augment": "photo", "cache": "memory", "seed": 2, "epochs": 2},
+    ],
+)
+def test_load_moves_masks_with_their_images(output, options):
+    """Every way of resizing and every change moves both; a missing mask is ignored."""
+    pairs = pairs_of_load(output, **options)
+    assert {(mask.shape, mask.dtype) for _, mask in pairs} == {((32, 32), np.dtype("uint8"))}
+    masked = [(image, mask) for image, mask in pairs if (mask != 255).any()]
+    assert len(masked) == len(pairs) * 7 // 8
+    assert min(agree(*pair) for pair in masked) > 0.75
+    assert np.mean([agree(*pair) for pair in masked]) > 0.9
+
+
+@pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
+def test_source_gives_the_masks_of_load(output, resize):
+    """Without TensorFlow, masks are the same."""
+    expected = pairs_of_load(output, resize=resize, shuffle=False)
+    images = source(output, split="train").images((32, 32), resize=resize)
+    for (_, mask), (_, other) in zip(expected, images, strict=True):
+        np.testing.assert_array_equal(mask, other)
+    [(pixels, masks)] = images.batches(8)
+    assert (pixels.shape, masks.shape) == ((8, 32, 32, 3), (8, 32, 32))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"label_mode": "int"}, {"vocabulary": ["0"]}, {"only": ["0"]}, {"weights": "balanced"}],
+)
+def test_options_of_labels_do_not_act(output, options):
+    """Options of whole images' labels are refused."""
+    with pytest.raises(UsageError, match="masks"):
+        load(output, **options)
+
+
+def test_images_can_be_read_alone(output):
+    """label_mode=None reads images without their masks."""
+    images = next(iter(load(output, image_size=8, label_mode=None)["train"]))
+    assert images.shape[1:] == (8, 8, 3)
