@@ -38,6 +38,7 @@ from recordgen.registry import FORMAT_CHOICES, OF_SCHEMAS, TASK_CHOICES
 from recordgen.signatures import takes
 from recordgen.storage.access import Access, resolved
 from recordgen.tables.columns import Table
+from recordgen.tables.encoding import known_encoding
 from recordgen.tables.roles import AUTO as AUTO
 from recordgen.tables.roles import ROLES, TABLE_ROLES, Columns
 from recordgen.tables.schema import Schema
@@ -52,7 +53,7 @@ _BY_FILE = ("uri", "content", "near")
 _CHANGES = ("image_size", "resize", "encode")
 
 # These are recorded only if given: datasets without them are the same as before they existed.
-_OF_READING = ("image_root", "label_separator")
+_OF_READING = ("image_root", "encoding", "label_separator")
 
 # Suffix of a schema of TensorFlow Metadata.
 _TFMD_SUFFIX = ".pbtxt"
@@ -175,6 +176,13 @@ class ConvertOptions:
         "`create_ml`, or an installed one; `auto`: detected",
         choices=FORMAT_CHOICES,
         metavar="NAME",
+        is_rare=True,
+    )
+    encoding: str = option(
+        "",
+        "encoding of the import files, such as `cp1252`, `shift_jis` or `gb18030`",
+        metavar="NAME",
+        unset="UTF-8, or what a byte order mark shows",
         is_rare=True,
     )
     columns: Columns = option(  # noqa: RUF009  (a field; its default is frozen)
@@ -406,6 +414,7 @@ class ConvertOptions:
             self._check_value(name, declared)
         if (share := self.eval_share) is not None:
             self._set("eval_from", str(share))  # one spelling, for --append
+        self._set("encoding", known_encoding(self.encoding))
         _ = self.grouping
         self._check_stratify()
         if self.vocabulary and self.labels != AUTO:
@@ -580,6 +589,7 @@ class OptionValues(TypedDict, total=False):
 
     task: str
     format: str
+    encoding: str
     columns: str | Mapping[str, str | int | Sequence[str | int]] | Columns
     image_root: str | os.PathLike[str]
     schema: str | Mapping[str, str] | Schema

@@ -215,11 +215,11 @@ def test_any_bytes_give_one_item_per_json_line(lines):
         ("[\n{}\n]", "write one object per line"),
         ('[{"imageGcsUri": "a.jpg"}]', "write one object per line"),
         (b"\x1f\x8b\x08\x00", "packed with gzip; unpack it"),
-        ("\ufeff{}".encode("utf-16-le"), "is UTF-16"),
+        ('{"a": 1}'.encode("utf-16-le"), "as in utf-16-le"),
     ],
 )
 def test_files_that_are_no_jsonl(text, words, tmp_path):
-    """A JSON document or UTF-16 is one clear error."""
+    """A JSON document or UTF-16 without a mark is one clear error."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(SourceError, match=words):

@@ -22,7 +22,15 @@ from recordgen.tasks import TASKS
 
 # These options decide which rows become examples, or when a run fails, but do not change examples.
 _MAY_DIFFER = frozenset(
-    {"format", "columns", "image_root", "label_separator", "bad_boxes", "max_reject_fraction"}
+    {
+        "format",
+        "columns",
+        "image_root",
+        "encoding",
+        "label_separator",
+        "bad_boxes",
+        "max_reject_fraction",
+    }
     | {"allow", "duplicates", "stratify"}
 )
 

@@ -28,7 +28,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_keys import cells, check_keys
-from recordgen.formats.lines import decode_line, text_of_first
+from recordgen.formats.lines import decode_line
 from recordgen.formats.path_template import PathTemplate, with_path_key
 from recordgen.formats.task_parsers import row_parser
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
@@ -66,13 +66,13 @@ def parse_lines(
     (``\n`` or ``\r\n``), and a UTF-8 byte order mark at the start of a line is skipped.
 
     Raises:
-        SourceError: the file is UTF-16, not text, or one JSON document with all objects.
+        SourceError: the file is one JSON document with all objects.
         UsageError: the task does not have a given role.
     """
     by_roles = _ByRoles(task, adjusted, given) if given.roles else None
     for number, raw in enumerate(lines, start=1):
         if number == 1:
-            raw = text_of_first(raw, source, "JSONL in UTF-8")
+            raw = raw.removeprefix(BOM_UTF8)
             if raw.lstrip().startswith(b"[") or raw.strip() == b"{":
                 raise SourceError(
                     f"{source}: this is one JSON document; write one object per line (JSONL)"

@@ -111,7 +111,7 @@ def frame_rows(
 def declared_layout(files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
     """Return the declared columns, and whether a file has a header. Raises: SourceError."""
     task = declared(task_for(options))
-    has_names = has_header(files[0], task.schema, options.columns.header)
+    has_names = has_header(files[0], task.schema, options.columns.header, options.encoding)
     return Layout(options, columns_of_table(task.table), has_names)
 
 
@@ -152,15 +152,16 @@ def _columns(
     return list(range(len(fields))), False
 
 
-def has_header(file: ImportFile, schema: Schema, header: str) -> bool:
+def has_header(file: ImportFile, schema: Schema, header: str, encoding: str) -> bool:
     """Return whether the first line of a CSV names columns. Raises: SourceError.
 
     Args:
         file: the file.
         schema: declares the columns.
         header: the option of this name.
+        encoding: the option of this name.
     """
-    with open_file(file) as lines:
+    with open_file(file, encoding) as lines:
         records = read_records(lines, file.path)
         first = next((item.fields for item in records if not isinstance(item, Reject)), [])
     return _is_header([field.strip() for field in first], schema, header)

@@ -116,7 +116,7 @@ def detect(
         StorageError: storage failed.
     """
     check_submission(files)
-    samples = samples or Samples()
+    samples = samples or Samples(options.encoding)
     source = find_format(files, options, samples)
     files = source.files
     options = replace(options, format=source.format.name)
@@ -269,6 +269,8 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     """
     if options.columns.header != AUTO:
         raise UsageError("header is for CSV files, not for a DataFrame; omit it")
+    if options.encoding:
+        raise UsageError("encoding is for import files, not for a DataFrame; omit it")
     check_offsets((), options)
     options, reason = _with_given_task(options)
     if options.task != AUTO and TASKS[options.task].own_columns is not None:

@@ -17,8 +17,8 @@ def not_utf8(exc: UnicodeDecodeError, what: str) -> str:
     """
     name = likely_encoding(exc.object)
     return (
-        f"byte {exc.start + 1} of {what} is not UTF-8, but perhaps {name}; save the file as UTF-8, "
-        f"such as with iconv -f {name} -t UTF-8"
+        f"byte {exc.start + 1} of {what} is not UTF-8, but perhaps {name}; then use --encoding "
+        f"{name.lower()}"
     )
 
 

@@ -98,6 +98,7 @@ class Format(ABC):
         name: its name in ``--format`` and ``dataset.json``.
         has_columns: rows have columns or keys, which ``--columns`` may name.
         has_headers: its files may begin with a header.
+        is_decoded: its files are texts in the encoding that the option ``encoding`` names.
         heading: what the preview calls the result of :meth:`roles`.
         gives: what its rows hold, for the message to a user who wants another task.
         expects: what a source of this format is, for the message about a source without evidence.
@@ -107,6 +108,7 @@ class Format(ABC):
     name: ClassVar[str]
     has_columns: ClassVar[bool] = False
     has_headers: ClassVar[bool] = False
+    is_decoded: ClassVar[bool] = False
     heading: ClassVar[str] = "Columns"
     gives: ClassVar[str] = ""
     expects: ClassVar[str] = ""

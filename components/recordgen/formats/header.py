@@ -43,6 +43,7 @@ class Given:
         group: name, JSON key or number of the column of groups; empty if none is given.
         names_splits: whether names of files and folders give splits.
         label_separator: separates several labels in one field; empty if a field is a label.
+        encoding: of the files; empty if their byte order marks decide.
     """
 
     header: str = AUTO
@@ -50,6 +51,7 @@ class Given:
     group: str = ""
     names_splits: bool = True
     label_separator: str = ""
+    encoding: str = ""
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Given:
@@ -59,9 +61,14 @@ class Given:
         }
         grouping = options.grouping
         group = grouping.column if grouping is not None else ""
-        names_splits = options.split.names != "no"
-        separator = options.label_separator
-        return cls(options.columns.header, roles, group, names_splits, separator)
+        return cls(
+            options.columns.header,
+            roles,
+            group,
+            options.split.names != "no",
+            options.label_separator,
+            options.encoding,
+        )
 
     @property
     def settles_header(self) -> bool:

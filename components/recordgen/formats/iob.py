@@ -23,7 +23,7 @@ from recordgen.core.task.annotation import AnnotationError, check_label
 from recordgen.errors import SourceError
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.lines import decode_line, open_lines, text_of_first
+from recordgen.formats.lines import decode_line, open_lines
 from recordgen.formats.listing import Listing
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import FIRST_MARK, Reject, RejectCode
@@ -49,7 +49,7 @@ def read_sentences(file: ImportFile, adjusted: Adjustments, given: Given) -> Ite
 
     Raises:
         SourceError: the file is not named ``…sentences….txt``, or the folder has no such file; the
-            tags are missing or have another number of lines; or a file is UTF-16.
+            tags are missing or have another number of lines.
         StorageError: storage failed.
     """
     path = file.path
@@ -75,7 +75,8 @@ def _read_file(path: str, adjusted: Adjustments, given: Given) -> Iterator[Row |
     tags_name = before + _spelt_as(word, LABELS) + after
     tags_path = storage.join(folder, tags_name) if folder else tags_name
     split = split_in_path(path) if given.names_splits else None
-    with open_lines(path) as sentences, open_lines(tags_path) as tags:
+    encoding = given.encoding
+    with open_lines(path, encoding) as sentences, open_lines(tags_path, encoding) as tags:
         both = _lines(sentences, path, adjusted), _lines(tags, tags_path, adjusted)
         pairs = enumerate(zip_longest(*both), start=1)
         for line, (sentence, tagged) in pairs:
@@ -96,10 +97,8 @@ def _read_file(path: str, adjusted: Adjustments, given: Given) -> Iterator[Row |
 
 
 def _lines(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator[bytes]:
-    """Yield the lines of a file without byte order marks. Raises: SourceError: it is UTF-16."""
+    """Yield the lines of a file without byte order marks."""
     for number, raw in enumerate(lines, start=1):
-        if number == 1:
-            raw = text_of_first(raw, path, "UTF-8")
         if raw.startswith(BOM_UTF8):
             adjusted.add_line(path, number, *FIRST_MARK)
             raw = raw.removeprefix(BOM_UTF8)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
@@ -16,7 +17,6 @@ from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.errors import SourceError
 from recordgen.formats.column_names import KNOWN_COLUMNS, column_name
 from recordgen.formats.field_kinds import FILE_SUFFIXES
-from recordgen.formats.lines import text_of_first
 from recordgen.tables.csv_fields import DELIMITERS, read_fields
 
 _SAMPLE_LINES = 100
@@ -56,14 +56,14 @@ def read_layout(lines: Iterable[bytes], source: str) -> tuple[str, Iterator[byte
     mark; Excel's ``sep=;`` is returned as an empty line, so other lines keep their numbers.
 
     Raises:
-        SourceError: the file is UTF-16 or not text; or its lines end with only ``\r``, are quoted
+        SourceError: its lines end with only ``\r``, are quoted
             as a whole, are JSON, or are tokens with their tags.
     """
     rest = iter(lines)
     head = list(islice(rest, _SAMPLE_LINES))
     delimiter = ","
     if head:
-        head[0] = text_of_first(head[0], source, "CSV UTF-8")
+        head[0] = head[0].removeprefix(BOM_UTF8)
         delimiter = _delimiter_of(head, source)
     return delimiter, chain(head, rest)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from recordgen import storage
 from recordgen.formats import automl_jsonl
+from recordgen.formats.decoding import decoded_head
 from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, begins_with_header
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
@@ -38,6 +39,7 @@ class _LineFile(Format):
     """A file with a row in each line."""
 
     has_columns: ClassVar[bool] = True
+    is_decoded: ClassVar[bool] = True
 
     def detect(self, listing: Listing) -> Evidence | None:
         if not listing.only or not self._is_mine(listing.only.lower(), listing):
@@ -82,13 +84,13 @@ class CsvFile(_LineFile):
         parser = task.declared("csv_parser")
         if not parser.names_lists:
             return
-        with open_file(file) as lines:
+        with open_file(file, given.encoding) as lines:
             lines, given = _begun(lines, file, task, given)
             yield from parser.find_lists(lines, file.path, task, given, access)
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         parse_lines = task.declared("csv_parser").parse_lines
-        with open_file(file) as lines:
+        with open_file(file, given.encoding) as lines:
             lines, given = _begun(lines, file, task, given)
             yield from parse_lines(
                 lines, source=file.path, task=task, adjusted=adjusted, given=given
@@ -134,7 +136,7 @@ class JsonLines(_LineFile):
         ]
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        with open_file(file) as lines:
+        with open_file(file, given.encoding) as lines:
             yield from automl_jsonl.parse_lines(
                 lines, source=file.path, task=task, adjusted=adjusted, given=given
             )
@@ -147,4 +149,4 @@ class JsonLines(_LineFile):
 
 def _begins_with_object(listing: Listing) -> bool:
     """Return whether the first line that is not blank begins with ``{``."""
-    return listing.head(listing.only).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    return decoded_head(listing.head(listing.only)).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")

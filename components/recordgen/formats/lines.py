@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
@@ -11,29 +10,13 @@ from recordgen import storage
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
+from recordgen.formats.decoding import text_chunks
 from recordgen.formats.encodings import not_utf8
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
     from recordgen.formats.import_file import ImportFile
-
-#: The first bytes of files that Windows calls "Unicode".
-UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-
-#: Bytes of a file that are read at once.
-CHUNK_BYTES = 1 << 20
-
-
-def text_of_first(raw: bytes, source: str, remedy: str) -> bytes:
-    """Return the first line of an import file without its byte order mark.
-
-    Raises:
-        SourceError: the file is UTF-16; ``remedy`` is the encoding in which to save it.
-    """
-    if raw.startswith(UTF16_MARKS):
-        raise SourceError(f"{source}: this file is UTF-16; save it as {remedy}")
-    return raw.removeprefix(codecs.BOM_UTF8)
 
 
 def decode_line(raw: bytes, what: str, remedy: str) -> str:
@@ -53,18 +36,20 @@ def decode_line(raw: bytes, what: str, remedy: str) -> str:
 
 
 @contextmanager
-def open_file(file: ImportFile) -> Iterator[Iterator[bytes]]:
+def open_file(file: ImportFile, encoding: str) -> Iterator[Iterator[bytes]]:
     """Open an import file, or take the lines that are known. Raises: as :func:`open_lines`."""
     if file.lines is not None:
         yield iter(file.lines)
         return
-    with open_lines(file.path) as lines:
+    with open_lines(file.path, encoding) as lines:
         yield lines
 
 
 @contextmanager
-def open_lines(path: str) -> Iterator[Iterator[bytes]]:
-    """Open a file as an iterator over its lines.
+def open_lines(path: str, encoding: str) -> Iterator[Iterator[bytes]]:
+    """Open a file as an iterator over its lines, in UTF-8.
+
+    ``encoding`` is the given encoding; empty if the byte order mark decides.
 
     Raises:
         SourceError: the file is missing or unreadable; or, when its first line is read, the file
@@ -76,26 +61,25 @@ def open_lines(path: str) -> Iterator[Iterator[bytes]]:
     except OSError as exc:
         raise SourceError(f"{path}: cannot read this import file: {exc.strerror or exc}") from exc
     with file:
-        yield bounded_lines(file, path)
+        yield bounded_lines(file, path, encoding)
 
 
-def bounded_lines(file: IO[bytes], source: str) -> Iterator[bytes]:
+def bounded_lines(file: IO[bytes], source: str, encoding: str = "") -> Iterator[bytes]:
     r"""Yield each line without its ``\n``; an overlong line is cut off.
 
     A line that is cut off is still longer than ``MAX_RECORD_BYTES``, so the parser recognises it.
     Lines are cut here because some storage libraries cannot read a line of bounded length.
 
     Raises:
-        SourceError: the file has a known format of another tool.
+        SourceError: the file has a known format of another tool, or another encoding.
     """
-    chunk = file.read(CHUNK_BYTES)
-    _check_format(chunk, source)
     rest = b""
-    while chunk:
+    for number, chunk in enumerate(text_chunks(file, source, encoding)):
+        if number == 0:
+            _check_format(chunk, source)
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines
         rest = rest[: MAX_RECORD_BYTES + 1]
-        chunk = file.read(CHUNK_BYTES)
     if rest:
         yield rest
 

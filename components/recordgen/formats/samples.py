@@ -22,9 +22,13 @@ _MAX_BYTES = 4_000_000
 
 
 class Samples:
-    """The first lines of import files, and the listings of folders."""
+    """The first lines of import files, and the listings of folders.
 
-    def __init__(self) -> None:
+    ``encoding`` is that of the files; empty if their byte order marks decide.
+    """
+
+    def __init__(self, encoding: str = "") -> None:
+        self._encoding = encoding
         self._lines: dict[str, Lines] = {}
         self._whole: set[str] = set()
         self._listings: dict[str, Listing] = {}
@@ -44,10 +48,10 @@ class Samples:
         listing = self._listings.get(Listing.of(path).root)
         known = None if listing is None else listing.known(path.removeprefix(listing.root))
         if known is None:
-            with open_lines(path) as lines:
+            with open_lines(path, self._encoding) as lines:
                 yield lines
         else:
-            yield bounded_lines(io.BytesIO(known), path)
+            yield bounded_lines(io.BytesIO(known), path, self._encoding)
 
     def listing(self, path: str, access: Access | None = None) -> Listing:
         """Return the listing of a folder, or of a file and its folder; see :class:`Listing`."""

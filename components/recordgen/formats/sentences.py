@@ -20,6 +20,7 @@ class Sentences(Format):
     """``sentences.txt`` beside ``labels.txt``, or a folder with such files."""
 
     name = "iob"
+    is_decoded = True
     gives = "entities in texts"
     expects = (
         f"a file of sentences; name it …{iob.SENTENCES}….txt, and the file of tags next to it "

@@ -91,7 +91,7 @@ def open_files(
         for file in files:
             if (refusal := options.access.refusal(file.path, file.path)) is not None:
                 raise SourceError(f"{file.path}: this link to a file leaves its folder: {refusal}")
-    samples, images = Samples(), ImageRoot.of(options)
+    samples, images = Samples(options.encoding), ImageRoot.of(options)
     detection = detect(files, options, samples)
     if images is not None:
         images.check()

@@ -89,7 +89,7 @@ def _read_all(
     stats: list[ColumnStats] = []
     header_file = ""
     for file in files:
-        with open_file(file) as lines:
+        with open_file(file, options.encoding) as lines:
             blocks = read_blocks(lines, file.path)
             first, rest = _first_record(blocks)
             if first is None:

@@ -96,7 +96,7 @@ class VideoParser(LineParser):
         """
         path, named_by = file.path, str(file.named_by)
         _check_access(path, named_by, named_by, access)
-        with _open_list(path, named_by, access) as lines:
+        with _open_list(path, named_by, access, given.encoding) as lines:
             parsed = super().parse_lines(
                 lines, source=path, task=task, adjusted=adjusted, given=given
             )
@@ -111,9 +111,11 @@ class VideoParser(LineParser):
 
 
 @contextmanager
-def _open_list(path: str, named_by: str, access: Access) -> Iterator[Iterator[bytes]]:
+def _open_list(
+    path: str, named_by: str, access: Access, encoding: str
+) -> Iterator[Iterator[bytes]]:
     if not storage.is_http(path):
-        with open_lines(path) as lines:
+        with open_lines(path, encoding) as lines:
             yield lines
         return
     context = RequestContext(RowUrlPolicy(access, named_by))
@@ -121,7 +123,7 @@ def _open_list(path: str, named_by: str, access: Access) -> Iterator[Iterator[by
         data = storage.read_bytes(path, _MAX_LIST_BYTES, context)
     except (OSError, NotAllowedError, FileTooLargeError) as exc:
         raise SourceError(f"{named_by}: cannot read the list of videos {path}: {exc}") from exc
-    yield bounded_lines(io.BytesIO(data), path)
+    yield bounded_lines(io.BytesIO(data), path, encoding)
 
 
 def _first_and_lists(records: Iterable[Record | Reject]) -> Iterator[Record]:

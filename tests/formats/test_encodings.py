@@ -1,0 +1,120 @@
+"""Import files in other encodings than UTF-8."""
+
+import codecs
+
+import pandas as pd
+import pytest
+
+from recordgen.core.rows.row import RowBatch
+from recordgen.errors import SourceError, UsageError
+from recordgen.formats import decoding
+from recordgen.formats.detect import detect_frame
+from recordgen.formats.row_reader import RowReader
+from recordgen.formats.source import open_source
+from recordgen.options import make_options
+
+CSV = "image,label\n1.jpg,caf\u00e9\n2.jpg,th\u00e9\n3.jpg,th\u00e9\n"
+LABELS = ["caf\u00e9", "th\u00e9", "th\u00e9"]
+
+
+def read(path, **options):
+    """Return the labels of the rows of an import file."""
+    source, decided = open_source(str(path), make_options(options))
+    reader = RowReader(decided)
+    items = [item for part in source.parts() for item in reader.read_part(part)]
+    return [row.annotation for item in items if isinstance(item, RowBatch) for row in item.rows]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        CSV.encode(),
+        CSV.encode("utf-8-sig"),
+        CSV.encode("utf-16"),
+        codecs.BOM_UTF16_BE + CSV.encode("utf-16-be"),
+        CSV.encode("utf-32"),
+        codecs.BOM_UTF32_BE + CSV.encode("utf-32-be"),
+        CSV.replace("\n", "\r\n").encode("utf-16"),
+        CSV.replace(",", "\t").encode("utf-16"),  # Excel's "Unicode text"
+    ],
+)
+def test_a_byte_order_mark_shows_the_encoding(data, tmp_path, monkeypatch):
+    """No option is needed if the file says its encoding, wherever it is cut into chunks."""
+    (tmp_path / "a.csv").write_bytes(data)
+    for size in (1 << 20, 7):
+        monkeypatch.setattr(decoding, "CHUNK_BYTES", size)
+        assert read(tmp_path / "a.csv") == LABELS
+
+
+@pytest.mark.parametrize(
+    "name", ["cp1252", "latin-1", "Windows-1252", "utf-16-le", "utf-16", "utf_8"]
+)
+def test_the_option_decodes_the_whole_file(name, tmp_path, monkeypatch):
+    """Every name that Python knows is an encoding."""
+    (tmp_path / "a.csv").write_bytes(CSV.encode(name))
+    monkeypatch.setattr(decoding, "CHUNK_BYTES", 5)
+    assert read(tmp_path / "a.csv", encoding=name) == LABELS
+
+
+@pytest.mark.parametrize("name", ["shift_jis", "gb18030", "euc_kr", "cp1251"])
+def test_characters_of_several_bytes(name, tmp_path, monkeypatch):
+    """The second byte of a character is no separator and no line end."""
+    label = {"euc_kr": "\uac1c", "cp1251": "\u043a\u043e\u0442"}.get(name, "\u8868\u4e00")
+    (tmp_path / "a.csv").write_bytes(f"1.jpg,{label}\n2.jpg,{label}x\n".encode(name))
+    monkeypatch.setattr(decoding, "CHUNK_BYTES", 3)
+    assert read(tmp_path / "a.csv", encoding=name) == [label, f"{label}x"]
+
+
+def test_every_format_of_lines_is_decoded(tmp_path):
+    """JSON Lines, tables and sentences with their tags, too."""
+    line = '{"imageGcsUri": "1.jpg", "classificationAnnotation": {"displayName": "caf\u00e9"}}'
+    for name in ("a.jsonl", "a.txt"):
+        (tmp_path / name).write_bytes(line.encode("utf-16"))
+        assert read(tmp_path / name) == LABELS[:1]
+    (tmp_path / "b.jsonl").write_bytes(line.encode("cp1252"))
+    assert read(tmp_path / "b.jsonl", encoding="cp1252") == LABELS[:1]
+    (tmp_path / "sentences.txt").write_bytes("Ren\u00e9 flew".encode("cp1252"))
+    (tmp_path / "labels.txt").write_bytes(b"B-PER O")
+    [annotation] = read(tmp_path / "sentences.txt", encoding="cp1252")
+    assert "Ren\u00e9 flew" in annotation
+    (tmp_path / "t.csv").write_bytes("age,job\n1,caf\u00e9\n2,th\u00e9\n3,a\n".encode("cp1252"))
+    rows = read(tmp_path / "t.csv", encoding="cp1252", task="tabular")
+    assert rows[0] == "1,caf\u00e9"
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "where"),
+    [
+        (b"1.jpg,a\n2.jpg,\x81\n", "cp1252", ":2: byte 0x81"),
+        (b"1.jpg,a\n2.jpg,\x81", "shift_jis", ":2: byte 0x81"),
+        (CSV.encode("utf-16")[:-1], "", ":4: byte"),
+        (CSV.encode("utf-16"), "cp1252", "shows utf-16-le"),
+        (CSV.encode("utf-8-sig"), "cp1252", "shows utf-8"),
+        (CSV.encode("utf-16-le"), "", ":1: .* --encoding utf-16-le"),
+        (CSV.encode("utf-16-be"), "", ":1: .* --encoding utf-16-be"),
+    ],
+)
+def test_bytes_of_another_encoding_stop_the_run(data, encoding, where, tmp_path, monkeypatch):
+    """The message names the line and the encoding; no character is lost or replaced."""
+    (tmp_path / "a.csv").write_bytes(data)
+    for size in (1 << 20, 6):
+        monkeypatch.setattr(decoding, "CHUNK_BYTES", size)
+        with pytest.raises(SourceError, match=where):
+            read(tmp_path / "a.csv", encoding=encoding)
+
+
+@pytest.mark.parametrize("name", ["cp1253x", "base64", "rot13", "\0"])
+def test_unknown_encodings(name):
+    """An encoding of bytes is none of texts."""
+    with pytest.raises(UsageError, match="encoding must be"):
+        make_options({"encoding": name})
+
+
+def test_an_encoding_without_files_of_lines_is_refused(tmp_path):
+    """Images and DataFrames have no encoding."""
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat/1.jpg").write_bytes(b"")
+    with pytest.raises(UsageError, match="encoding is for"):
+        read(f"{tmp_path}/", encoding="cp1252")
+    with pytest.raises(UsageError, match="encoding is for"):
+        detect_frame(pd.DataFrame({"image": ["1.jpg"]}), make_options({"encoding": "cp1252"}))
