@@ -21,6 +21,7 @@ from gcsfs.core import GCSFileSystem
 
 import recordgen
 from benchmarks import costs
+from recordgen import storage
 from recordgen.beam.beam_runner import BeamRunner
 from recordgen.beam.runners import beam_flags, pipeline_factory, runner_factory
 from recordgen.beam.workers import workers_below
@@ -444,6 +445,12 @@ def test_dataflow_refuses_local_files_and_outputs(source, tmp_path):
     cloud = [*_CLOUD, "--setup_file=./setup.py"]
     with pytest.raises(UsageError, match=r"labels\.csv"):
         recordgen.convert(source, "memory://out", beam_args=cloud)
+    far = "memory://far/labels.csv"
+    storage.write_text(far, "image_id,label\n1,a\n")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/1.jpg").touch()
+    with pytest.raises(UsageError, match="photos"):
+        recordgen.convert(far, "memory://out", beam_args=cloud, image_root=tmp_path / "photos")
     frame = pd.DataFrame({"image_uri": ["gs://b/1.jpg", "2.jpg"], "label": ["a", "b"]})
     with pytest.raises(UsageError, match=r"2\.jpg"):
         recordgen.convert(frame, "memory://out", beam_args=cloud)

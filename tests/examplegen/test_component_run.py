@@ -392,6 +392,27 @@ def test_a_missing_or_empty_import_file_is_an_error(tmp_path, run_tfx, text, err
         run_tfx(tmp_path / "work", AutoMLExampleGen(str(tmp_path / "data")))
 
 
+def test_a_csv_of_names(tmp_path, write_image, run_tfx, examples_of):
+    """Names without suffix, of images in a folder that the step's author names."""
+    for number in range(4):
+        write_image(tmp_path / f"photos/a/{number}.png", number)
+    (tmp_path / "data").mkdir()
+    lines = ["id,breed,split", "0,cat,train", "1,dog,train", "2,cat,val", "3,dog,test"]
+    (tmp_path / "data/labels.csv").write_text("\n".join(lines))
+    example_gen = AutoMLExampleGen(
+        str(tmp_path / "data"),
+        columns="path=id,label=breed",
+        image_root=str(tmp_path / "photos"),
+    )
+    examples = examples_of(run_tfx(tmp_path / "work", example_gen))
+    dataset = read_dataset(examples.uri)
+    assert dataset.rows.adjusted == {"found_by_name": 4}
+    assert {name: split.examples for name, split in dataset.splits.items()} == {
+        "train": 2, "eval": 1, "test": 1
+    }  # fmt: skip
+    assert "images:4," in examples.properties["input_fingerprint"]
+
+
 def test_a_folder_and_boxes_in_jsonl_are_converted_by_input_config(
     tmp_path, write_image, run_tfx, examples_of
 ):

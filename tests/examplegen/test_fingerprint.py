@@ -57,6 +57,21 @@ def test_a_label_swapped_within_a_second_counts(data):
     assert fingerprint(data) != before
 
 
+def test_an_image_found_by_name_counts(data):
+    (data / "b.csv").write_text("image_id,label\n0,a\n1,a\n")
+    options = ConvertOptions(image_root=str(data / "i"), confined=True)
+
+    def found():
+        return image_fingerprint([ImportFile(str(data / "b.csv"))], options)
+
+    before = found()
+    assert before.startswith("images:2,")
+    replace_later(data / "i/1.png", b"other")
+    assert found() != before
+    (data / "i/1.jpg").touch()  # now the row may mean either
+    assert found().startswith("images:1,")
+
+
 def test_unnamed_files_do_not_count(data):
     before = fingerprint(data)
     (data / "i/other.png").write_bytes(b"x")

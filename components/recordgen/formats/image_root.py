@@ -86,6 +86,8 @@ class ImageRoot:
             return (written if written in self.tree.there else path,)
         names = {_stem(written), posixpath.basename(written).casefold()}
         found = [name for stem in sorted(names) for name in self._by_stem.get(stem, ())]
+        if len(found) == 1:
+            return found
         fits = {name: _fit(name, written) for name in found}
         best = tuple(max(each) for each in zip(*fits.values(), strict=True))
         # If no file is the best in all respects, each may be meant.

@@ -141,8 +141,9 @@ class Source:
 
     @property
     def paths(self) -> Iterator[str]:
-        """The locations of the import files, or of the payloads of rows in memory."""
+        """The locations of the import files and of their images, or of payloads in memory."""
         yield from (file.path for file in self.files)
+        yield from {file.images.root: None for file in self.files if file.images is not None}
         for batch in chain.from_iterable(self.rows):
             if isinstance(batch, RowBatch):
                 yield from (storage.resolve(uri, batch.source) for uri in batch.uris if uri)

@@ -35,7 +35,8 @@ def run(step: StepInput) -> StepOutput:
     logs.started("convert", source, output=output)
     options = to_options(values)
     files = find_import_files(source)
-    need_reachable(beam_args, [output, *(file.path for file in files)])
+    roots = [options.image_root] if options.image_root else []
+    need_reachable(beam_args, [output, *roots, *(file.path for file in files)])
     result = convert_files(files, output, options, new_runner=runner_factory(beam_args))
     page = storage.read_text(storage.join(output, REPORT_FILE))
     storage.write_text(place_of(step.outputs["report"], transfer), page)
