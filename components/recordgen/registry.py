@@ -55,6 +55,7 @@ OWN_FORMATS: Mapping[str, str] = {
     "via": "recordgen.formats.via:Via",
     "yolo_keras": "recordgen.formats.yolo_keras:YoloKeras",
     "webdataset": "recordgen.formats.webdataset:WebDataset",
+    "tfrecord": "recordgen.formats.tfrecord:TfRecordFiles",
     "iob": "recordgen.formats.sentences:Sentences",
     "csv": "recordgen.formats.line_files:CsvFile",
     "jsonl": "recordgen.formats.line_files:JsonLines",

@@ -2,7 +2,6 @@
 
 import io
 import json
-import shutil
 import tarfile
 
 import pytest
@@ -14,15 +13,10 @@ from tests.conftest import (
     interrupt_convert,
     noise,
     run_python,
-    stored_examples,
     tree_bytes,
 )
 from tests.exports.copies import boxes, export, labelled
-from tests.formats.boxes import boxes_of
-
-
-def image(seed=0):
-    return encoded(noise(seed=seed), "JPEG", quality=90)
+from tests.formats.containers import contents, converted, image
 
 
 def member(name, data=b"", **more):
@@ -39,21 +33,6 @@ def sample(key, cls=b"0", seed=0):
 
 
 END = bytes(1024)
-
-
-def converted(folder, *, source=None, **options):
-    """Return the result of a conversion, its rejects by uri, and its examples by uri."""
-    shutil.rmtree(folder / "out", ignore_errors=True)
-    options = {"max_reject_fraction": 1, "lint": "-ALL", **options}
-    run = recordgen.convert(str(source or folder / "in"), folder / "out", **options)
-    path = folder / "out/rejects.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
-    rejects = [json.loads(line) for line in lines]
-    examples = {
-        values["image/source_id"][0].decode(): (split, values)
-        for split, values in stored_examples(folder / "out")
-    }
-    return run.dataset, {item["uri"]: item for item in rejects}, examples
 
 
 @pytest.fixture
@@ -96,15 +75,6 @@ def test_own_export_comes_back(make, folder):
     first = recordgen.read_dataset(out)
     assert (dataset.task, not rejects) == (first.task, True)
     assert sorted(contents(folder / "out")) == sorted(contents(out))
-
-
-def contents(output):
-    """Yield split, image, labels and rounded boxes of each example."""
-    found = boxes_of(output)
-    for split, values in stored_examples(output):
-        uri = values["image/source_id"][0].decode()
-        label = values.get("image/class/text", [])
-        yield split, values["image/key/sha256"], label, found[uri][1]
 
 
 def test_check_append_and_groups_read_ranges(folder):

@@ -77,7 +77,8 @@ ARFF = ForeignFormat(
 )
 TFRECORD = ForeignFormat(
     "a TFRecord file",
-    "it already contains examples: read them with recordgen.train_dataset or recordgen.read",
+    "it already contains examples: read them with recordgen.train_dataset or recordgen.read; only "
+    "records of images are converted again",
     files=r"tfrecord",
 )
 ZIP = ForeignFormat("a ZIP archive", _UNPACK, begins=[b"PK\x03\x04"], files=r"\.zip$")

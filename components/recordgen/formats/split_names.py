@@ -29,6 +29,7 @@ _PLAIN = frozenset(
     | {"image", "images", "img", "imgs", "photos", "list", "file", "files", "text", "texts", "df"}
     | {"sentences", "reviews", "rows", "table", "meta", "final", "clean", "new", "csv", "tsv"}
     | {"tab", "txt", "json", "jsonl", "ndjson", "gz", "v"}
+    | {"tfrecord", "tfrecords", "record", "records", "parquet", "of", "shard"}
 )
 
 

@@ -91,6 +91,16 @@ class RecordFormat(ABC):
         """
 
     @abstractmethod
+    def read_placed(self, path: str) -> Iterator[tuple[int, bytes] | RecordError]:
+        """Yield the records of a file that is not packed, each with the place of its first byte.
+
+        Damaged records are an error, as in :meth:`read_around`.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+
+    @abstractmethod
     def read_around(self, path: str) -> Iterator[bytes | RecordError]:
         """Yield the records of a file, and an error in place of damaged records.
 

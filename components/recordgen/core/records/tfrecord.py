@@ -95,17 +95,26 @@ class TfRecords(RecordFormat):
             except RecordError as exc:
                 yield exc
             return
+        for found in self.read_placed(path):
+            yield found if isinstance(found, RecordError) else found[1]
+
+    def read_placed(self, path: str) -> Iterator[tuple[int, bytes] | RecordError]:
+        """Yield the records of one file that is not packed, and where each one begins."""
         with storage.open_read(path) as file:
+            end = file.seek(0, io.SEEK_END)
+            file.seek(0)
             offset: int | None = 0
             while offset is not None and (head := file.read(_HEAD_BYTES)):
                 try:
+                    if offset + _FRAME_BYTES + _record_bytes(head, path, offset) > end:
+                        raise RecordError(f"{path}: truncated in the record at offset {offset}")
                     record = _read_one(file, head, path, offset)
                 except RecordError as exc:
                     yield exc
                     if (offset := _next_record(file, head, offset)) is not None:
                         file.seek(offset)
                 else:
-                    yield record
+                    yield offset + _HEAD_BYTES, record
                     offset += _FRAME_BYTES + len(record)
 
     def lengths(self, path: str) -> Iterator[int]:

@@ -1,0 +1,219 @@
+"""TFRecords that already hold images: Recordgen's, the Object Detection API's, TFDS's.
+
+    train.tfrecord   image/encoded: …, image/object/bbox/xmin: [0.4], …, …/class/text: [dog]
+
+becomes the picture ``train.tfrecord/0/rex.jpg`` with the box of a dog. The image stays in the
+record, from which its bytes are read: so a dataset gets other splits, shards and checks, and keeps
+its images. Names: :mod:`recordgen.formats.tfrecord_names`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, ClassVar, NamedTuple
+
+from recordgen import features, storage
+from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
+from recordgen.core.records import RECORDS
+from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
+from recordgen.core.records.example import parse_example
+from recordgen.core.rows.picture import Marked, Picture
+from recordgen.core.rows.ranges import Range
+from recordgen.errors import RecordError, SourceError
+from recordgen.formats.format import Evidence
+from recordgen.formats.listing import Listing
+from recordgen.formats.pictures import Note, PictureFormat, Problem
+from recordgen.formats.tfrecord_names import Names, names_of
+from recordgen.quoting import listed
+from recordgen.rejects import RejectCode
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+
+_NAMES = re.compile(r"tf_?rec(ord)?s?\b|\.records?(-\d+-of-\d+)?$", re.IGNORECASE)
+_FORMAT, _FILE_NAME = "image/format", "image/filename"
+_TRUNCATED = "truncated"
+
+# Features of the whole image, the first of which counts.
+_LABELS = (features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL)
+
+# Records that detection reads until one can be read.
+_TRIED = 8
+
+Values = Mapping[str, Sequence[Any]]
+
+
+class _Source(NamedTuple):
+    """What is known about the records of a file.
+
+    Attributes:
+        names: the names of their features.
+        is_own: a dataset of Recordgen has them, so that the uri of an image identifies it.
+    """
+
+    names: Names
+    is_own: bool
+
+
+class TfRecordFiles(PictureFormat):
+    """Records of images with labels or boxes."""
+
+    name = "tfrecord"
+    tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
+    gives = "labels or boxes of images"
+    expects = "TFRecords with images, and with a label or boxes for each"
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        dataset = _dataset_of(listing)
+        if dataset is not None and not listing.only:
+            files = [shard.file for shard in dataset.shards]
+        else:
+            files = [
+                n for n in ([listing.only] if listing.only else listing.others) if _NAMES.search(n)
+            ]
+        if not files:
+            return None
+        where = f"{listing.root}{files[0]}"
+        first = _first(where)
+        if first is None:
+            return None
+        source = _source(listing, files[0], dataset)
+        if source.names.image not in first:
+            if not listing.only:
+                return None
+            raise SourceError(
+                f"{where}: no feature is known to hold an image (features: {listed(first, str)}); "
+                f"read such records with recordgen.read"
+            )
+        task = self._task(where, source.names, first, dataset)
+        classes = dataset.labels if dataset is not None else _in_order(source.names.classes)
+        reason = f"{files[0]} holds examples with {source.names.image}"
+        return Evidence(reason, task, files, classes)
+
+    def _task(self, where: str, names: Names, first: Values, dataset: Dataset | None) -> str:
+        single, several, boxes = self.tasks
+        if dataset is not None and dataset.task in self.tasks:
+            return dataset.task
+        if names.boxes or any(name.startswith("image/object/") for name in first):
+            return boxes
+        label = names.label or next((name for name in _LABELS if name in first), "")
+        if not label:
+            raise SourceError(
+                f"{where}: no feature is known to hold a label or boxes (features: "
+                f"{listed(first, str)}); write records with the names of the Object Detection API, "
+                f"or read them with recordgen.read"
+            )
+        return several if len(first.get(label, ())) > 1 else single
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        source = _source(listing, document, _dataset_of(listing))
+        path = f"{listing.root}{document}"
+        for number, found in enumerate(RECORDS.read_placed(path)):
+            if isinstance(found, RecordError):
+                is_cut = _TRUNCATED in str(found)
+                code = RejectCode.TRUNCATED if is_cut else RejectCode.CORRUPT
+                yield Problem(number + 1, str(found), f"{document}/{number}", code)
+            else:
+                yield _picture(source, document, number, *found)
+
+
+def _dataset_of(listing: Listing) -> Dataset | None:
+    """Return the dataset that a folder, or a file in it, belongs to, if Recordgen wrote one."""
+    roots = [listing.root]
+    if listing.only:
+        roots.append(storage.folder_of(listing.root.rstrip("/")))
+    for root in roots:
+        if not storage.is_http(root) and storage.exists(storage.join(root, DATASET_FILE)):
+            return read_dataset(root)
+    return None
+
+
+def _first(path: str) -> Values | None:
+    """Return the features of the first record that can be read; None if it is no TFRecord.
+
+    Raises:
+        SourceError: the file is packed.
+    """
+    try:
+        if RECORDS.is_gzip(path):
+            raise SourceError(
+                f"{path}: images are read from the records one by one, and this file is packed; "
+                f"unpack it: gzip -d"
+            )
+        for found in islice(RECORDS.read_placed(path), _TRIED):
+            if not isinstance(found, RecordError):
+                return parse_example(found[1])
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
+    except ValueError:
+        return None
+    return None
+
+
+def _source(listing: Listing, document: str, dataset: Dataset | None) -> _Source:
+    names = Names() if dataset is not None else names_of(listing, document)
+    return _Source(names, dataset is not None)
+
+
+def _in_order(classes: Mapping[int, str]) -> Sequence[str]:
+    return tuple(dict.fromkeys(classes[number] for number in sorted(classes)))
+
+
+def _picture(
+    source: _Source, document: str, number: int, place: int, record: bytes
+) -> Picture | Problem:
+    """Return the image of a record, or the problem with it."""
+    uri, names = f"{document}/{number}", source.names
+    try:
+        values: Values = parse_example(record)
+        uri = _uri(source, document, number, values)
+        if values.get(_FORMAT) == [features.RAW.encode()]:
+            raise ValueError("the record holds raw pixels, and no image file")
+        image = values.get(names.image, ())
+        if len(image) != 1 or not isinstance(image[0], bytes):
+            raise ValueError(f"expected one image in {names.image} (got {len(image)} values)")
+        objects = _objects(names, values)
+        labels = _labels(names, values)
+    except ValueError as exc:
+        return Problem(number + 1, str(exc), uri)
+    payload = Range(document, place + record.find(image[0]), len(image[0]))
+    return Picture(number + 1, uri, None, None, objects, labels, payload=payload)
+
+
+def _uri(source: _Source, document: str, number: int, values: Values) -> str:
+    """Return the path of an image: its own in a dataset, else below that of its file."""
+    candidates = (source.names.file, _FILE_NAME, features.IMAGE_SOURCE_ID)
+    found = next((values[name] for name in candidates if values.get(name)), [b""])[0]
+    text = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
+    if source.is_own and text:
+        return text
+    return f"{document}/{number}/{posixpath.basename(text)}" if text else f"{document}/{number}"
+
+
+def _labels(names: Names, values: Values) -> Sequence[str]:
+    label = names.label or next((name for name in _LABELS if values.get(name)), "")
+    return [text for text in map(names.named, values.get(label, ())) if text]
+
+
+def _objects(names: Names, values: Values) -> Sequence[Marked]:
+    """Return the objects of an image, in shares. Raises: ValueError: one is no box."""
+    if not names.boxes:
+        if OBJECT_FEATURES[0] not in values:
+            return ()
+        has_texts = bool(values.get(features.IMAGE_OBJECT_TEXT))
+        return [
+            Marked(box.label if has_texts else names.named(box.number), box[2:6], box.details)
+            for box in stored_boxes(values)
+        ]
+    corners, labels = values.get(names.boxes, ()), values.get(names.box_label, ())
+    if len(corners) != 4 * len(labels) or not all(isinstance(it, int | float) for it in corners):
+        raise ValueError(
+            f"expected four numbers in {names.boxes} for each {names.box_label} (got "
+            f"{len(corners)} and {len(labels)})"
+        )
+    each = [corners[at : at + 4] for at in range(0, len(corners), 4)]
+    return [
+        Marked(names.named(label), (xmin, ymin, xmax, ymax))
+        for label, (ymin, xmin, ymax, xmax) in zip(labels, each, strict=True)
+    ]

@@ -1,0 +1,136 @@
+"""The names of features in TFRecords of images, and of the classes behind numbers.
+
+    Recordgen, Object Detection API   image/encoded, image/class/label, image/object/bbox/xmin, …
+    TensorFlow Datasets               image, label, objects/bbox, …, as features.json says
+
+The Object Detection API's numbers begin at 1, with names in ``label_map.pbtxt``; those of
+TensorFlow Datasets at 0, with names in ``label.labels.txt``.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from recordgen import features
+from recordgen.errors import SourceError
+from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.formats.objects import names_beside
+
+_FEATURES_FILE = "features.json"
+_LABEL_MAP = re.compile(r"label_?map\.pbtxt$")
+_ITEM = re.compile(r"item\s*\{(.*?)\}", re.DOTALL)
+_ID = re.compile(r"\bid\s*:\s*(\d{1,6})")
+_NAME = re.compile(r"""\b(display_name|name)\s*:\s*(?:"([^"]*)"|'([^']*)')""")
+
+
+@dataclass(frozen=True)
+class Names:
+    """Which features hold the image, its label and its boxes.
+
+    Attributes:
+        image: the bytes of the image file.
+        label: the label of the whole image, its number or text; "" if there is none.
+        boxes: the corners in one list, for each box ymin, xmin, ymax and xmax; "" for the Object
+            Detection API's lists.
+        box_label: with ``boxes``, the number of each box's class.
+        file: the name of the image.
+        classes: the names of classes by number.
+    """
+
+    image: str = features.IMAGE_ENCODED
+    label: str = ""
+    boxes: str = ""
+    box_label: str = ""
+    file: str = ""
+    classes: Mapping[int, str] = field(default_factory=dict)
+
+    def named(self, number: Any) -> str:
+        """Return the label of a number or a text. Raises: ValueError: no class has the number."""
+        if isinstance(number, bytes):
+            return number.decode("utf-8").strip()
+        if not isinstance(number, int):
+            raise ValueError(f"a label must be a text or a whole number (got {number!r:.80})")
+        if number == features.NO_LABEL:
+            return ""
+        if self.classes and number not in self.classes:
+            raise ValueError(f"the class is {number}, but the names end at {max(self.classes)}")
+        return self.classes.get(number, str(number))
+
+
+def names_of(listing: Listing, document: str) -> Names:
+    """Return the names of the features in a file. Raises: SourceError: features.json is damaged."""
+    folder = posixpath.dirname(document)
+    path = posixpath.join(folder, _FEATURES_FILE)
+    if path in listing:
+        return _declared(listing, folder, path)
+    for name in listing.others:
+        if _LABEL_MAP.search(name.lower()) and posixpath.dirname(name) in ("", folder):
+            found = _label_map(listing.head(name).decode("utf-8", "replace"))
+            return Names(classes=found)
+    return Names(classes=dict(enumerate(names_beside(listing, document))))
+
+
+def _label_map(text: str) -> dict[int, str]:
+    """Return the names of a label map: ``item { id: 1 name: 'cat' }``."""
+    found = {}
+    for item in _ITEM.findall(text):
+        texts = {key: one or other for key, one, other in _NAME.findall(item)}
+        number = _ID.search(item)
+        if number and texts:
+            found[int(number[1])] = texts.get("display_name") or texts.get("name", "")
+    return found
+
+
+def _declared(listing: Listing, folder: str, path: str) -> Names:
+    head = listing.head(path)
+    try:
+        if len(head) >= HEAD_BYTES:
+            raise ValueError(f"more than {HEAD_BYTES >> 10} KiB")
+        kinds = dict(_kinds(json.loads(head), ""))
+    except (ValueError, RecursionError, AttributeError, TypeError) as exc:
+        raise SourceError(f"{listing.root}{path}: this is no list of features: {exc}") from exc
+
+    def first(kind: str, inside: str | None = None) -> str:
+        names = (name for name, each in kinds.items() if each == kind)
+        return next((n for n in names if inside is None or n.rpartition("/")[0] == inside), "")
+
+    image, boxes = first("Image"), first("BBoxFeature")
+    inside = boxes.rpartition("/")[0]
+    box_label = first("ClassLabel", inside) if boxes else ""
+    labels = [name for name, kind in kinds.items() if kind == "ClassLabel" and name != box_label]
+    label = next((name for name in labels if "/" not in name), labels[0] if labels else "")
+    if image == features.IMAGE_ENCODED:  # Recordgen's own files, whose boxes have a list a side
+        box_label = features.IMAGE_OBJECT_LABEL
+        label = "" if label == box_label else label
+    wanted = box_label or label
+    file = next((name for name in kinds if name.rpartition("/")[2] in _FILE_NAMES), "")
+    return Names(image, label, boxes, box_label, file, _classes(listing, folder, wanted))
+
+
+_FILE_NAMES = ("filename", "file_name", "source_id")
+
+
+def _kinds(node: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
+    """Yield each feature and its kind: ``objects/bbox``, ``BBoxFeature``."""
+    kind = str(node["pythonClassName"]).rpartition(".")[2]
+    if kind == "FeaturesDict":
+        for key, inner in node["featuresDict"]["features"].items():
+            yield from _kinds(inner, f"{name}/{key}" if name else key)
+    elif kind in ("Sequence", "Dataset"):
+        yield from _kinds(node["sequence"]["feature"], name)
+    else:
+        yield name, kind
+
+
+def _classes(listing: Listing, folder: str, name: str) -> Mapping[int, str]:
+    for separator in ("-", "."):
+        path = posixpath.join(folder, f"{name.replace('/', separator)}.labels.txt")
+        if name and path in listing:
+            lines: Sequence[str] = listing.head(path).decode("utf-8", "replace").splitlines()
+            return dict(enumerate(line.strip() for line in lines))
+    return {}

@@ -1,0 +1,36 @@
+"""Conversions of containers, as tests look at them."""
+
+import json
+import shutil
+
+import recordgen
+from tests.conftest import encoded, noise, stored_examples
+from tests.formats.boxes import boxes_of
+
+
+def image(seed=0):
+    return encoded(noise(seed=seed), "JPEG", quality=90)
+
+
+def converted(folder, *, source=None, **options):
+    """Return the dataset, its rejects by uri, and its examples (split and values) by uri."""
+    shutil.rmtree(folder / "out", ignore_errors=True)
+    options = {"max_reject_fraction": 1, "lint": "-ALL", **options}
+    run = recordgen.convert(str(source or folder / "in"), folder / "out", **options)
+    path = folder / "out/rejects.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    rejects = [json.loads(line) for line in lines]
+    examples = {
+        values["image/source_id"][0].decode(): (split, values)
+        for split, values in stored_examples(folder / "out")
+    }
+    return run.dataset, {item["uri"]: item for item in rejects}, examples
+
+
+def contents(output):
+    """Yield split, image, labels and rounded boxes of each example."""
+    found = boxes_of(output)
+    for split, values in stored_examples(output):
+        uri = values["image/source_id"][0].decode()
+        label = values.get("image/class/text", [])
+        yield split, values["image/key/sha256"], label, found[uri][1]

@@ -1,0 +1,195 @@
+"""TFRecords of images: the same bytes with other splits, and what other writers call features."""
+
+import gzip
+import json
+
+import pytest
+
+import recordgen
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import serialize_example
+from recordgen.core.records.tfrecord import frame_head
+from recordgen.errors import SourceError
+from tests.conftest import run_python
+from tests.exports.copies import boxes, labelled
+from tests.formats.boxes import boxes_of
+from tests.formats.containers import contents, converted, image
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "in").mkdir()
+    return tmp_path
+
+
+def framed(*records):
+    return b"".join(
+        b"".join(RECORDS.frame([r] if isinstance(r, bytes) else serialize_example(r)))
+        for r in records
+    )
+
+
+def write(folder, name, *records):
+    (folder / "in" / name).write_bytes(framed(*records))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("make", [labelled, boxes])
+def test_own_dataset_gets_other_splits(make, folder):
+    """The folder of a dataset keeps splits, order and bytes; names=no assigns splits anew."""
+    out = make(folder)
+    first = recordgen.read_dataset(out)
+    (folder / "new").mkdir()
+    dataset, rejects, _ = converted(folder / "new", source=out)
+    assert (dataset.task, rejects) == (first.task, {})
+    assert list(dataset.labels) == list(first.labels)
+    assert sorted(contents(folder / "new/out")) == sorted(contents(out))
+    again, _, _ = converted(folder / "new", source=out, split={"names": "no"}, seed=5)
+    images = sorted(item[1:] for item in contents(folder / "new/out"))
+    assert images == sorted(item[1:] for item in contents(out))
+    assert again.digest != dataset.digest
+
+
+BOX = {
+    "image/object/bbox/xmin": [0.1],
+    "image/object/bbox/xmax": [0.2],
+    "image/object/bbox/ymin": [0.25],
+    "image/object/bbox/ymax": [0.5],
+}
+CORNERS = [0.1, 0.25, 0.2, 0.5]
+
+
+@pytest.mark.parametrize("has_text", [False, True])
+def test_object_detection_api(has_text, folder):
+    """Texts, or numbers from 1 with a label map; other features are ignored."""
+    said = {"image/object/class/text": [b"dog"]} if has_text else {}
+    said |= {"image/object/class/label": [2], "image/filename": b"x/rex.jpg", "other": 1}
+    write(folder, "train.record-00000-of-00001", {"image/encoded": image(1), **BOX, **said})
+    write(folder, "val.record-00000-of-00001", {"image/encoded": image(2)})
+    (folder / "in/label_map.pbtxt").write_text(
+        'item {\n id: 2\n name: \'dog\'\n}\nitem { name: "c" id: 1 display_name: "cat" }'
+    )
+    dataset, rejects, examples = converted(folder)
+    assert (rejects, list(dataset.labels)) == ({}, ["cat", "dog"])
+    uri = "train.record-00000-of-00001/0/rex.jpg"
+    assert boxes_of(folder / "out") == {
+        uri: ("train", [("dog", 1, CORNERS)]),
+        "val.record-00000-of-00001/0": ("eval", []),
+    }
+    assert examples[uri][1]["image/encoded"] == [image(1)]
+
+
+def tfds(folder, **features):
+    """Write features.json as TensorFlow Datasets does."""
+
+    def node(kind):
+        if isinstance(kind, dict):
+            inner = {key: node(each) for key, each in kind.items()}
+            head = "tensorflow_datasets.core.features.features_dict.FeaturesDict"
+            return {"pythonClassName": head, "featuresDict": {"features": inner}}
+        if isinstance(kind, list):
+            head = "tensorflow_datasets.core.features.sequence_feature.Sequence"
+            return {"pythonClassName": head, "sequence": {"feature": node(kind[0])}}
+        return {"pythonClassName": f"tensorflow_datasets.core.features.some_feature.{kind}"}
+
+    (folder / "in/features.json").write_text(json.dumps(node(features)))
+
+
+def test_tfds_boxes(folder):
+    """Boxes are ymin, xmin, ymax, xmax; names are those of objects-label.labels.txt."""
+    tfds(
+        folder,
+        **{"image": "Image", "image/filename": "Text"},
+        objects=[{"bbox": "BBoxFeature", "label": "ClassLabel", "is_difficult": "Scalar"}],
+    )
+    (folder / "in/objects-label.labels.txt").write_text("cat\ndog\n")
+    said = {"objects/bbox": [0.25, 0.1, 0.5, 0.2], "objects/label": [1]}
+    for split in ("train", "test"):
+        record = {"image": image(), "image/filename": b"a.jpg", **said}
+        write(folder, f"voc-{split}.tfrecord-00000-of-00001", record)
+    dataset, rejects, _ = converted(folder)
+    assert (rejects, list(dataset.labels)) == ({}, ["cat", "dog"])
+    found = boxes_of(folder / "out")
+    assert found["voc-train.tfrecord-00000-of-00001/0/a.jpg"] == ("train", [("dog", 1, CORNERS)])
+    assert found["voc-test.tfrecord-00000-of-00001/0/a.jpg"][0] == "test"
+
+
+def test_tfds_labels(folder):
+    tfds(folder, image="Image", label="ClassLabel", id="Text")
+    (folder / "in/label.labels.txt").write_text("cat\ndog\n")
+    records = [{"image": image(at), "label": at % 2} for at in range(4)]
+    write(folder, "pets-train.tfrecord-00000-of-00001", *records)
+    dataset, _, examples = converted(folder)
+    assert (dataset.task, list(dataset.labels)) == ("image_classification", ["cat", "dog"])
+    texts = {uri: values["image/class/text"] for uri, (_, values) in examples.items()}
+    assert texts["pets-train.tfrecord-00000-of-00001/3"] == [b"dog"]
+
+
+GOOD = {"image/encoded": image(), "image/class/label": 0}
+
+# name: the bytes after a good record, the code of the reject
+TRAPS = {
+    "no example": (framed(b"\xff" * 40), "bad_annotation"),
+    "no image": (framed({"image/class/label": 0}), "bad_annotation"),
+    "two images": (framed({**GOOD, "image/encoded": [image(), b"x"]}), "bad_annotation"),
+    "the image is a number": (framed({**GOOD, "image/encoded": 7}), "bad_annotation"),
+    "raw pixels": (framed({**GOOD, "image/format": b"raw"}), "bad_annotation"),
+    "no such class": (framed({**GOOD, "image/class/label": 7}), "bad_annotation"),
+    "empty image": (framed({**GOOD, "image/encoded": b""}), "empty_file"),
+    "label is a share": (framed({**GOOD, "image/class/label": 0.5}), "bad_annotation"),
+    "cut in a record": (framed(GOOD)[:-9], "truncated"),
+    "cut in a length": (framed(GOOD)[:5], "truncated"),
+    "a damaged record": (framed(GOOD)[:-9] + b"x" + framed(GOOD)[-8:], "corrupt"),
+    "a damaged length": (b"\xff" * 12, "corrupt"),
+}
+
+
+@pytest.mark.parametrize(("more", "code"), TRAPS.values(), ids=TRAPS)
+def test_traps(more, code, folder):
+    """A bad record is a reject that names its file; the good one before it stays."""
+    (folder / "in/a.tfrecord").write_bytes(framed(GOOD) + more)
+    (folder / "in/classes.txt").write_text("cat\ndog\n")
+    dataset, rejects, examples = converted(folder)
+    assert dict(dataset.rows.rejected) == {code: 1}
+    assert list(rejects) == ["a.tfrecord/1"]
+    assert list(examples) == ["a.tfrecord/0"]
+
+
+def test_a_record_after_a_damaged_one_is_found(folder):
+    whole = framed(GOOD)
+    damaged = whole[:100] + b"x" + whole[101:]
+    (folder / "in/a.tfrecord").write_bytes(damaged + whole)
+    _, rejects, examples = converted(folder)
+    assert (list(rejects), list(examples)) == (["a.tfrecord/0"], ["a.tfrecord/1"])
+
+
+@pytest.mark.parametrize(
+    ("record", "named"),
+    [({"x": b"1"}, "x"), ({"image/encoded": image(), "kind": 1}, "kind")],
+    ids=["no image", "no label"],
+)
+def test_unknown_features_are_listed(record, named, folder):
+    write(folder, "a.tfrecord", record)
+    with pytest.raises(SourceError, match=named):
+        converted(folder, source=folder / "in/a.tfrecord")
+
+
+def test_no_memory_for_an_announced_length(folder):
+    """A length of 2 GB with a right checksum takes no memory."""
+    head = frame_head((1 << 31) - 1)
+    (folder / "in/a.tfrecord").write_bytes(framed(GOOD) + head)
+    program = (
+        "import resource, recordgen\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
+        f"recordgen.convert({str(folder / 'in')!r}, {str(folder / 'out')!r}, "
+        "max_reject_fraction=1)\n"
+    )
+    done = run_python("-c", program)
+    assert done.returncode == 0, done.stderr
+    assert recordgen.read_dataset(folder / "out").rows.rejected == {"truncated": 1}
+
+
+def test_packed_files_are_refused(folder):
+    (folder / "in/a.tfrecord").write_bytes(gzip.compress(framed(GOOD)))
+    with pytest.raises(SourceError):
+        converted(folder)
