@@ -12,6 +12,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
@@ -65,13 +66,14 @@ class TfRecordFiles(PictureFormat):
     expects = "TFRecords with images, and with a label or boxes for each"
 
     def detect(self, listing: Listing) -> Evidence | None:
+        is_output = not listing.only and "" in listing.tree.datasets
+        names = [listing.only] if listing.only else listing.others
+        files: Sequence[str] = [name for name in names if _NAMES.search(name)]
+        if not files and not is_output:
+            return None
         dataset = _dataset_of(listing)
-        if dataset is not None and not listing.only:
-            files = [shard.file for shard in dataset.shards]
-        else:
-            files = [
-                n for n in ([listing.only] if listing.only else listing.others) if _NAMES.search(n)
-            ]
+        if is_output:
+            files = [shard.file for shard in dataset.shards] if dataset else []
         if not files:
             return None
         where = f"{listing.root}{files[0]}"
@@ -125,7 +127,8 @@ def _dataset_of(listing: Listing) -> Dataset | None:
         roots.append(storage.folder_of(listing.root.rstrip("/")))
     for root in roots:
         if not storage.is_http(root) and storage.exists(storage.join(root, DATASET_FILE)):
-            return read_dataset(root)
+            with suppress(SourceError):  # another program's file of this name
+                return read_dataset(root)
     return None
 
 
