@@ -14,6 +14,7 @@ from typing import NamedTuple
 from recordgen import storage
 from recordgen.core.task.annotation import AnnotationError, check_text, printable
 from recordgen.errors import SourceError, UsageError
+from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.listing import Listing
@@ -48,6 +49,7 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
         SourceError: a file is unreadable, or has not the given format.
         StorageError: storage failed.
     """
+    files = [_opened(file, options, samples) for file in files]
     found = [(file, _format_of(file.path, options, samples)) for file in files]
     names = {format_.name: file.path for file, (format_, _) in reversed(found)}
     if len(names) > 1:
@@ -69,6 +71,18 @@ def _check_classes(classes: Iterable[str], path: str) -> None:
             check_text(name)
         except AnnotationError as exc:
             raise SourceError(f"{path}: the class {printable(name)!s:.80}: {exc}") from exc
+
+
+def _opened(file: ImportFile, options: ConvertOptions, samples: Samples) -> ImportFile:
+    """Return a ZIP or tar archive as a folder, unless a format reads the archive itself."""
+    if not is_archive(file.path):
+        return file
+    listing = samples.listing(file.path)
+    formats = FORMATS.values() if options.format == AUTO else [FORMATS[options.format]]
+    evidence = (found().detect(listing) for found in formats)
+    if any(item is not None and not item.is_weak for item in evidence):
+        return file
+    return file._replace(path=f"{file.path}/", bytes=None)
 
 
 def _format_of(path: str, options: ConvertOptions, samples: Samples) -> tuple[Format, Evidence]:
@@ -148,8 +162,13 @@ def _documents(file: ImportFile, evidence: Evidence) -> list[ImportFile]:
     """Return the documents of a file or folder as import files."""
     if tuple(evidence.documents) == ("",):
         return [file]
-    root = Listing.of(file.path).root
+    listing = Listing.of(file.path)
+    root, archive = listing.root, listing.archive
     return [
-        file._replace(path=storage.join(root, name), bytes=None, folder=root)
+        file._replace(
+            path=storage.join(root, name),
+            bytes=archive.range_of(name).length if archive and name in archive.entries else None,
+            folder=root,
+        )
         for name in evidence.documents
     ]

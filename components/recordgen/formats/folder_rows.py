@@ -20,10 +20,11 @@ from recordgen import storage
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, check_label, check_text
 from recordgen.core.task.task import Task
-from recordgen.errors import SourceError
+from recordgen.errors import PayloadError, SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.folder_names import Folders, Placed, is_no_image
 from recordgen.formats.listing import Listing
+from recordgen.formats.pictures import in_addresses
 from recordgen.rejects import SKIPPED, Reject, RejectCode
 
 _IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
@@ -67,41 +68,45 @@ def list_images(listing: Listing) -> FolderFiles:
             f"of images by label"
         )
     if not found.images:
-        _check_import_files(folder, found, [], [""])
-    _check_format(folder, tree.files)
+        _check_import_files(listing, found, [], [""])
+    _check_format(listing)
     if not found.images:
         raise SourceError(f"{folder}: {_without_images(found)}")
     return found
 
 
 def _check_import_files(
-    folder: str, found: FolderFiles, placed: Sequence[Placed], inside: Collection[str]
+    listing: Listing, found: FolderFiles, placed: Sequence[Placed], inside: Collection[str]
 ) -> None:
     """Check that no import file holds the labels of images. Raises: SourceError, StorageError.
 
     A file such as ``history.csv`` beside folders of classes is none, unless it names their images.
 
     Args:
-        folder: the folder.
+        listing: the folder.
         found: its files.
         placed: its images.
         inside: the folders that are no classes.
     """
+    folder = listing.root
     for name in found.others:
         place, suffix = posixpath.dirname(name), posixpath.splitext(name)[1]
         if place not in inside or suffix.lower() not in _IMPORT_SUFFIXES:
             continue
         below = [image for image in placed if image.name.startswith(f"{place}/" if place else "")]
         has_classes = any(image.labels for image in below)
-        path = storage.join(folder, name)
-        if has_classes and not _names_images(path, below):
+        if has_classes and not _names_images(listing.head(name), below):
             continue
-        same = [
-            name for name in found.others if posixpath.basename(name) == posixpath.basename(path)
-        ]
+        if listing.archive is not None:
+            raise SourceError(
+                f"{folder}: this archive contains the import file {name}; unpack the archive, and "
+                f"pass that file"
+            )
+        base = posixpath.basename(name)
+        same = [name for name in found.others if posixpath.basename(name) == base]
         pattern = storage.join(folder, place, f"*{suffix}")
         if len(same) > 1 and place and all(name.count("/") == 1 for name in same):
-            pattern = f"{storage.join(folder, '*', posixpath.basename(path))} for all splits"
+            pattern = f"{storage.join(folder, '*', base)} for all splits"
         other = "; or move it elsewhere, to take labels from the folders" if has_classes else ""
         raise SourceError(
             f"{folder}: this folder contains the import file {name}; pass that file, or "
@@ -109,10 +114,9 @@ def _check_import_files(
         )
 
 
-def _names_images(path: str, images: Iterable[Placed]) -> bool:
-    """Return whether the first lines of a file name one of these images. Raises: StorageError."""
-    with storage.open_read(path) as file:
-        text = file.read(foreign_formats.HEAD_BYTES).decode("utf-8", "replace")
+def _names_images(head: bytes, images: Iterable[Placed]) -> bool:
+    """Return whether the first lines of a file name one of these images."""
+    text = head.decode("utf-8", "replace")
     names = {posixpath.basename(field.strip()) for field in _FIELD.findall(text)}
     return any(posixpath.basename(image.name) in names for image in images)
 
@@ -136,19 +140,19 @@ def _without_images(found: FolderFiles) -> str:
     return message
 
 
-def _check_format(folder: str, names: Sequence[str]) -> None:
+def _check_format(listing: Listing) -> None:
     """Check that a folder has no format of another tool. Raises: SourceError, StorageError."""
+    names = listing.tree.files
     found = foreign_formats.of_folder(names)
     # One document describes all images, or each image has one: the first shows the format.
     document = next((name for name in names if name.lower().endswith((".json", ".xml"))), None)
     if found is None and document is not None:
-        with storage.open_read(storage.join(folder, document)) as file:
-            format_ = foreign_formats.of_file(file.read(foreign_formats.HEAD_BYTES))
+        format_ = foreign_formats.of_file(listing.head(document))
         if format_ is not None and format_ is not foreign_formats.XML:
             found = format_, document
     if found is not None:
         format_, evidence = found
-        raise format_.error(folder, evidence)
+        raise format_.error(listing.root, evidence)
 
 
 def roles_in(listing: Listing) -> Mapping[str, str]:
@@ -169,7 +173,7 @@ def _understood(listing: Listing) -> tuple[FolderFiles, Folders, Sequence[Placed
     """
     found, names = list_images(listing), Folders(listing.root)
     placed = names.place(found.images)
-    _check_import_files(listing.root, found, placed, ["", *names.roles])
+    _check_import_files(listing, found, placed, ["", *names.roles])
     return found, names, placed
 
 
@@ -198,6 +202,10 @@ def read_folder(listing: Listing, task: Task, adjusted: Adjustments) -> Iterator
         try:
             check_text(name)
             label = check_label(labels[0]) if labels else None
+            addresses = in_addresses(listing.payload(name))
+        except PayloadError as exc:
+            yield Reject(folder, line, name, exc.code, exc.message)
+            continue
         except AnnotationError as exc:
             yield exc.reject(folder, line, name)
             continue
@@ -207,4 +215,4 @@ def read_folder(listing: Listing, task: Task, adjusted: Adjustments) -> Iterator
             )
             yield Reject(folder, line, name, RejectCode.BAD_ANNOTATION.value, message)
             continue
-        yield Row(folder, line, split, name, label)
+        yield Row(folder, line, split, name, label, addresses=addresses)

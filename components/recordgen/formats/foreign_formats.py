@@ -81,11 +81,15 @@ TFRECORD = ForeignFormat(
     "records of images are converted again",
     files=r"tfrecord",
 )
-ZIP = ForeignFormat("a ZIP archive", _UNPACK, begins=[b"PK\x03\x04"], files=r"\.zip$")
+ZIP = ForeignFormat(
+    "a ZIP archive",
+    f"{_UNPACK}, or pass the archive itself",
+    begins=[b"PK\x03\x04"],
+    files=r"\.zip$",
+)
 TAR = ForeignFormat(
     "a tar archive",
-    f"{_UNPACK}; WebDataset's tars are read as they are: a .cls, .json or .txt beside each image, "
-    f"and not packed",
+    f"{_UNPACK}; a .tar that is not packed is read as it is",
     files=r"\.(tar|tgz|tar\.\w+)$",
 )
 GZIP = ForeignFormat("a file packed with gzip", "unpack it", begins=[b"\x1f\x8b"])

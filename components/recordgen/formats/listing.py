@@ -15,7 +15,9 @@ from typing import IO, Any
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import DATASET_FILE
+from recordgen.core.rows.ranges import Range
 from recordgen.errors import SourceError
+from recordgen.formats.archives import Archive, archive_at, names_in
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.folder_names import holds_no_images
 from recordgen.formats.import_file import ImportFile
@@ -78,10 +80,18 @@ class Listing:
         root: the folder; its path or URL ends with ``/``.
         only: the name of the file in it that the user passed; empty if it was the folder.
         access: the rules for links that leave the folder; None: they are followed.
+        archive: the archive that holds the files; None for a folder.
     """
 
-    def __init__(self, root: str, only: str = "", access: Access | None = None) -> None:
+    def __init__(
+        self,
+        root: str,
+        only: str = "",
+        access: Access | None = None,
+        archive: Archive | None = None,
+    ) -> None:
         self.root = root
+        self.archive = archive
         self.only = only
         self.access = access
         self._heads: dict[str, bytes] = {}
@@ -92,7 +102,7 @@ class Listing:
     def of(cls, path: str, access: Access | None = None) -> Listing:
         """Return the listing of a folder, whose path ends with ``/``, or of one file."""
         if path.endswith("/"):
-            return cls(path, access=access)
+            return cls(path, access=access, archive=archive_at(path))
         folder, _, name = path.rpartition("/")
         return cls(f"{folder}/" if folder or path.startswith("/") else "./", name, access)
 
@@ -115,7 +125,8 @@ class Listing:
     def tree(self) -> Tree:
         """All files below the folder. Raises: as :func:`list_tree`."""
         if "" not in self._trees:
-            self._trees[""] = list_tree(self.root)
+            found = self.archive
+            self._trees[""] = list_tree(self.root) if found is None else Tree(*names_in(found))
         return self._trees[""]
 
     @property
@@ -195,11 +206,17 @@ class Listing:
     def check_link(self, name: str) -> None:
         """Check that a file is no link to one that rows may not reach. Raises: SourceError."""
         path = storage.join(self.root, name)
-        if self.access is not None and (refusal := self.access.refusal(path, self.root)):
+        if (
+            self.archive is None
+            and self.access is not None
+            and (refusal := self.access.refusal(path, self.root))
+        ):
             raise SourceError(f"{path}: this link to a file leaves its folder: {refusal}")
 
     def open(self, name: str) -> IO[bytes]:
         """Open a file for reading. Raises: SourceError: it is unreadable; StorageError."""
+        if self.archive is not None:
+            return self.archive.open(name)
         path = storage.join(self.root, name)
         if name != self.only and storage.is_local(path):
             place = storage.local_path(path)
@@ -209,6 +226,12 @@ class Listing:
             return storage.open_read(path)
         except OSError as exc:
             raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
+
+    def payload(self, name: str) -> Range | None:
+        """Return where a file is in the archive; None in a folder. Raises: PayloadError."""
+        if self.archive is None or name not in self.archive.entries:
+            return None
+        return self.archive.range_of(name)
 
     def image_at(self, name: str, *folders: str) -> str | Sequence[str]:
         """Return the image that a document names, as its authors may have written the path.

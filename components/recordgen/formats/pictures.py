@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from recordgen import storage
 from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.rows.picture import Picture
+from recordgen.core.rows.ranges import Range
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import PayloadError, SourceError
@@ -104,11 +105,11 @@ class PictureFormat(Format):
                 message = f"{prefix}{item.message}"
                 yield Reject(source, item.line, item.uri, item.code.value, message)
             else:
-                yield _row(item, source, prefix, task, adjusted)
+                yield _row(item, listing, source, prefix, task, adjusted)
 
 
 def _row(
-    picture: Picture, source: str, prefix: str, task: Task, adjusted: Adjustments
+    picture: Picture, listing: Listing, source: str, prefix: str, task: Task, adjusted: Adjustments
 ) -> Row | Reject:
     """Return the row of a picture, or its reject."""
     for code, message in picture.notes:
@@ -116,15 +117,21 @@ def _row(
     try:
         split = parse_ml_use(picture.split) if picture.split else None
         content = task.from_picture(picture, adjusted)
+        addresses = in_addresses(picture.payload or listing.payload(picture.uri))
+    except PayloadError as exc:
+        return Reject(source, picture.line, picture.uri, exc.code, f"{prefix}{exc.message}")
     except AnnotationError as exc:
         reject = exc.reject(source, picture.line, picture.uri)
         return reject._replace(message=f"{prefix}{reject.message}")
     except ValueError as exc:
         code = RejectCode.UNKNOWN_ML_USE.value
         return Reject(source, picture.line, picture.uri, code, f"{prefix}{exc}")
-    payload = picture.payload
-    addresses = None if payload is None else json.dumps([payload.address])
     return Row(source, picture.line, split, *content, addresses=addresses)
+
+
+def in_addresses(payload: Range | None) -> str | None:
+    """Return the addresses of a row whose image is in a container; None for a file."""
+    return None if payload is None else json.dumps([payload.address])
 
 
 def keypoints(names: Sequence[str], flip: Sequence[int] = ()) -> Mapping[str, Any]:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 _MARK = "\x1e"
 _RANGE = re.compile(rf"(.+){_MARK}(\d{{1,18}})\+(\d{{1,18}})(?:>(\d{{1,18}}))?", re.DOTALL)
 
-# zlib's code for a stream without a header, as ZIP archives hold them.
-_PLAIN_DEFLATE = -15
+#: zlib's code for a stream without a header, as ZIP archives hold them.
+PLAIN_DEFLATE = -15
 
 
 class Range(NamedTuple):
@@ -64,7 +64,7 @@ class Range(NamedTuple):
         """
         if self.inflated is None:
             return data
-        stream = zlib.decompressobj(_PLAIN_DEFLATE)
+        stream = zlib.decompressobj(PLAIN_DEFLATE)
         try:
             found = stream.decompress(data, self.inflated + 1)
         except zlib.error as exc:

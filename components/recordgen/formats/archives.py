@@ -1,0 +1,239 @@
+"""The files in a ZIP or tar archive, read in place as if they were those of a folder.
+
+    photos.zip           data.yaml, images/train/a.jpg, labels/train/a.txt
+    photos.zip/          the root of their listing, in which every format looks for evidence
+
+Documents are inflated while they are read. An image is a range of the archive
+(:class:`recordgen.core.rows.ranges.Range`), inflated when its shard is written. Nothing is written
+to disk, so names cannot lead anywhere.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
+from typing import IO, Any
+
+from recordgen import storage
+from recordgen.core.dataset.manifest import DATASET_FILE
+from recordgen.core.rows.ranges import PLAIN_DEFLATE, Range
+from recordgen.errors import PayloadError, SourceError, StorageError
+from recordgen.formats.folder_names import holds_no_images
+from recordgen.formats.tar_members import BadMember, tar_members
+from recordgen.rejects import RejectCode
+
+SUFFIXES = (".zip", ".tar")
+
+# Limits: entries of an archive, bytes of a ZIP's list of them, and how much a large document grows.
+_MAX_FILES = 2_000_000
+_MAX_DIRECTORY = 512 << 20
+_LARGE, _MAX_RATIO = 64 << 20, 300
+
+_ENCRYPTED = 0x1
+_DIRECTORY_END = struct.Struct("<4s4H2LH")
+_DIRECTORY_MARK = b"PK\x05\x06"
+_MEMBER = struct.Struct("<4s22x2H")
+_MEMBER_MARK = b"PK\x03\x04"
+_READ_BYTES = 1 << 16
+
+
+@lru_cache(64)
+def is_archive(path: str) -> bool:
+    """Return whether a path is a ZIP or tar archive, by its name and its first bytes."""
+    if not path.lower().endswith(SUFFIXES) or storage.is_http(path):
+        return False
+    try:
+        with storage.open_read(path) as file:
+            head = file.read(512)
+    except (OSError, StorageError):
+        return False
+    return head.startswith((_MEMBER_MARK, _DIRECTORY_MARK)) or head[257:262] == b"ustar"
+
+
+def archive_at(root: str) -> Archive | None:
+    """Return the archive whose files have the root ``photos.zip/``; None for a folder."""
+    path = root[:-1]
+    if not is_archive(path):
+        return None
+    return Archive(os.path.abspath(path) if storage.is_local(path) else path)
+
+
+class Archive:
+    """The files in an archive.
+
+    Attributes:
+        path: the archive.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @cached_property
+    def entries(self) -> Mapping[str, Range | PayloadError]:
+        """The places of all files by name, or why a file cannot be read.
+
+        Raises:
+            SourceError: the archive is damaged, encrypted, or exceeds a limit; or it holds links,
+                or names that lead out of it.
+        """
+        with storage.open_read(self.path) as file:
+            is_tar = file.read(len(_MEMBER_MARK)) not in (_MEMBER_MARK, _DIRECTORY_MARK)
+            found: dict[str, Range | PayloadError] = {}
+            for name, entry in self._tar(file) if is_tar else self._zip(file):
+                parts = name.split("/")
+                if ".." in parts or not parts[0]:
+                    raise self._error(f"{name!r:.80} leads out of the archive")
+                found["/".join(part for part in parts if part not in ("", "."))] = entry
+                if len(found) > _MAX_FILES:
+                    raise self._error(f"it has more than {_MAX_FILES:,} files")
+        return found
+
+    def _error(self, what: str) -> SourceError:
+        return SourceError(f"{self.path}: {what}; unpack it, and pass the folder")
+
+    def _tar(self, file: IO[bytes]) -> Iterator[tuple[str, Range]]:
+        for member in tar_members(file):
+            if isinstance(member, BadMember):
+                raise self._error(f"{member.name}: {member.message}".removeprefix(": "))
+            yield member.name, Range(self.path, member.offset, member.size)
+
+    def _zip(self, file: IO[bytes]) -> Iterator[tuple[str, Range | PayloadError]]:
+        self._check_directory(file)
+        try:
+            with zipfile.ZipFile(file) as found:
+                entries = found.infolist()
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as exc:
+            raise self._error(f"damaged archive: {exc}") from exc
+        for entry in sorted(entries, key=lambda entry: entry.header_offset):
+            name = entry.filename if "/" in entry.filename else entry.filename.replace("\\", "/")
+            if entry.is_dir() or name.endswith("/"):
+                continue
+            if stat.S_ISLNK(entry.external_attr >> 16):
+                raise self._error(f"{name!r:.80} is a link")
+            if entry.flag_bits & _ENCRYPTED:
+                raise self._error(f"{name!r:.80} is encrypted")
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise self._error(f"{name!r:.80} is packed with method {entry.compress_type}")
+            yield name, self._place(file, entry)
+
+    def _place(self, file: IO[bytes], entry: zipfile.ZipInfo) -> Range | PayloadError:
+        """Return where a file is: behind a header of its own, whose length only it says."""
+        file.seek(max(0, entry.header_offset))
+        head = file.read(_MEMBER.size)
+        if not head.startswith(_MEMBER_MARK) or len(head) < _MEMBER.size:
+            message = f"{self.path}: {entry.filename!r:.80} is not where the list of files says"
+            return PayloadError(RejectCode.CORRUPT.value, message)
+        _, *behind = _MEMBER.unpack(head)
+        offset = entry.header_offset + _MEMBER.size + sum(behind)
+        if entry.compress_type == zipfile.ZIP_STORED:
+            return Range(self.path, offset, entry.file_size)
+        return Range(self.path, offset, entry.compress_size, entry.file_size)
+
+    def _check_directory(self, file: IO[bytes]) -> None:
+        """Check the size of a ZIP's list of entries, which is read as a whole."""
+        end = file.seek(0, io.SEEK_END)
+        file.seek(max(0, end - _DIRECTORY_END.size - 0xFFFF))
+        tail = file.read()
+        at = tail.rfind(_DIRECTORY_MARK)
+        if 0 <= at <= len(tail) - _DIRECTORY_END.size:
+            size = _DIRECTORY_END.unpack_from(tail, at)[5]
+            if _MAX_DIRECTORY < size < 0xFFFFFFFF or (size == 0xFFFFFFFF and end > _MAX_DIRECTORY):
+                raise self._error(f"its list of files has {size:,} bytes or more")
+
+    def range_of(self, name: str) -> Range:
+        """Return where a file is in the archive. Raises: PayloadError: it is not there."""
+        found = self.entries[name]
+        if isinstance(found, PayloadError):
+            raise found
+        return found
+
+    def open(self, name: str) -> IO[bytes]:
+        """Open a file for reading from its beginning. Raises: SourceError: there is none."""
+        if name not in self.entries:
+            raise SourceError(f"{self.path}: there is no {name} in this archive")
+        try:
+            part = self.range_of(name)
+        except PayloadError as exc:
+            raise SourceError(exc.message) from exc
+        if part.length > max(_LARGE, _MAX_RATIO * part.stored):
+            raise self._error(f"{name!r:.80} would grow to {part.length:,} bytes")
+        return io.BufferedReader(_Part(part, f"{self.path}/{name}"), _READ_BYTES)
+
+
+def names_in(archive: Archive) -> tuple[list[str], list[str], list[str]]:
+    """Return the sorted names of an archive's files, and the folders that are not searched.
+
+    Which these are is as for folders: those of programs, and those of converted datasets.
+    """
+    datasets = {
+        name[: -len(DATASET_FILE)]
+        for name in archive.entries
+        if name == DATASET_FILE or name.endswith(f"/{DATASET_FILE}")
+    }
+    files, skipped = [], set()
+    for name in sorted(archive.entries):
+        *folders, base = name.split("/")
+        at = next((at for at, each in enumerate(folders) if holds_no_images(each)), None)
+        above = ["", *("/".join(folders[: at + 1]) + "/" for at in range(len(folders)))]
+        if base.startswith(".") or any(each.startswith(".") for each in folders):
+            continue
+        if at is not None:
+            skipped.add("/".join(folders[: at + 1]) + "/")
+        elif datasets.isdisjoint(above):
+            files.append(name)
+    return files, sorted(skipped), sorted(datasets)
+
+
+class _Part(io.RawIOBase):
+    """The bytes of a file in an archive, inflated as they are read."""
+
+    def __init__(self, part: Range, where: str) -> None:
+        self._file = storage.open_read(part.file)
+        self._file.seek(part.offset)
+        self._stored, self._left = part.stored, part.length
+        self._inflate = None if part.inflated is None else zlib.decompressobj(PLAIN_DEFLATE)
+        self._where = where
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._next(min(len(buffer), self._left))
+        self._left -= len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _next(self, most: int) -> bytes:
+        if not most:
+            return b""
+        if self._inflate is None:
+            data = self._file.read(most)
+            if not data:
+                raise SourceError(f"{self._where}: the archive ends within this file")
+            return data
+        while True:
+            try:
+                data = self._inflate.decompress(
+                    self._inflate.unconsumed_tail or self._packed(), most
+                )
+            except zlib.error as exc:
+                raise SourceError(f"{self._where}: damaged in the archive: {exc}") from exc
+            if data:
+                return data
+            if self._inflate.eof or not (self._stored or self._inflate.unconsumed_tail):
+                raise SourceError(f"{self._where}: it has fewer bytes than the archive says")
+
+    def _packed(self) -> bytes:
+        data = self._file.read(min(_READ_BYTES, self._stored))
+        self._stored = self._stored - len(data) if data else 0
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()

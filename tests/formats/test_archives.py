@@ -1,0 +1,278 @@
+"""ZIP and tar archives: the same dataset as from the unpacked folder, and hostile archives."""
+
+import io
+import json
+import shutil
+import tarfile
+import zipfile
+import zlib
+
+import pytest
+
+import recordgen
+from recordgen.conversion.settings import store_of
+from recordgen.core.rows.row import Row
+from recordgen.errors import NothingToConvertError, SourceError
+from recordgen.formats.archives import Archive
+from recordgen.formats.row_reader import RowReader
+from recordgen.formats.source import open_source
+from recordgen.options import ConvertOptions
+from tests.conftest import tree_bytes
+from tests.formats.containers import contents, converted, image
+
+BOX = "1 0.5 0.5 0.2 0.4\n"
+
+
+def write_all(root, files):
+    for name, data in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+def yolo():
+    files = {"data.yaml": "names: [cat, dog]\ntrain: images/train\nval: images/val\n"}
+    for at, split in enumerate(["train"] * 6 + ["val"] * 3):
+        files[f"images/{split}/{at}.jpg"] = image(at)
+        files[f"labels/{split}/{at}.txt"] = BOX
+    return files
+
+
+def coco():
+    images = [{"id": at, "file_name": f"{at}.jpg", "width": 64, "height": 48} for at in range(5)]
+    boxes = [
+        {"id": at, "image_id": at, "category_id": 1, "bbox": [1, 2, 10, 12]} for at in range(5)
+    ]
+    document = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "cat"}]}
+    files = {f"train/{at}.jpg": image(at) for at in range(5)}
+    return {**files, "train/_annotations.coco.json": json.dumps(document)}
+
+
+def by_label():
+    return {f"{split}/{label}/{at}.jpg": image(at + len(label)) for at in range(3)
+            for split in ("train", "test") for label in ("cat", "horse")}  # fmt: skip
+
+
+def metadata():
+    lines = [json.dumps({"file_name": f"{at}.jpg", "label": "ab"[at % 2]}) for at in range(4)]
+    return {"metadata.jsonl": "\n".join(lines), **{f"{at}.jpg": image(at) for at in range(4)}}
+
+
+def stored(folder, path):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in sorted(folder.rglob("*")):
+            archive.write(name, name.relative_to(folder))
+
+
+def deflated(folder, path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(folder.rglob("*")):
+            archive.write(name, name.relative_to(folder))
+
+
+def streamed(folder, path):
+    """A ZIP whose local headers have no sizes, as programs write it to a pipe."""
+
+    class Pipe(io.RawIOBase):
+        data = b""
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            self.data += bytes(data)
+            return len(data)
+
+    pipe = Pipe()
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(folder.rglob("*")):
+            archive.write(name, name.relative_to(folder))
+    path.write_bytes(pipe.data)
+
+
+def tar(folder, path):
+    with tarfile.open(path, "w") as archive:
+        archive.add(folder, ".")
+
+
+PACKED = [(stored, "a.zip"), (deflated, "a.zip"), (streamed, "a.zip"), (tar, "a.tar")]
+
+
+@pytest.mark.parametrize("files", [yolo, coco, by_label, metadata])
+@pytest.mark.parametrize(("pack", "name"), PACKED, ids=lambda value: getattr(value, "__name__", ""))
+def test_same_as_the_folder(files, pack, name, tmp_path):
+    """Shards are equal byte for byte, since paths in the archive are those in the folder."""
+    write_all(tmp_path / "in", files())
+    pack(tmp_path / "in", tmp_path / name)
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    first, rejects, _ = converted(tmp_path / "one", source=tmp_path / "in")
+    second, more, _ = converted(tmp_path / "two", source=tmp_path / name)
+    assert (rejects, more) == ({}, {})
+    assert first.options["format"] == second.options["format"]
+    assert (first.digest, first.examples) == (second.digest, second.examples)
+    one, two = (
+        {
+            name: data
+            for name, data in tree_bytes(tmp_path / each / "out").items()
+            if "Split" in name
+        }
+        for each in ("one", "two")
+    )
+    assert one == two
+
+
+def test_workers_of_beam_read_the_archive(tmp_path):
+    write_all(tmp_path / "in", yolo())
+    deflated(tmp_path / "in", tmp_path / "a.zip")
+    options = {"source": tmp_path / "a.zip", "beam_args": ["--direct_num_workers=1"]}
+    _, rejects, examples = converted(tmp_path, **options)
+    assert (rejects, len(examples)) == ({}, 9)
+
+
+def test_access_holds_for_the_archive(tmp_path):
+    """In a pipeline step, images of the archive are reached; allow must name the archive."""
+    write_all(tmp_path / "in", yolo())
+    deflated(tmp_path / "in", tmp_path / "a.zip")
+    options = ConvertOptions(confined=True)
+    source, options = open_source(str(tmp_path / "a.zip"), options)
+    rows = [row for row in RowReader(options).read_all(source.files) if isinstance(row, Row)]
+    addresses = [json.loads(row.addresses)[0] for row in rows]
+    found = list(store_of(options).infos(addresses, [row.source for row in rows]))
+    assert [info.size for info in found] == [len(image(at)) for at in range(9)]
+    _, rejects, _ = converted(tmp_path, source=tmp_path / "a.zip", allow=[str(tmp_path / "a.zip")])
+    assert rejects == {}
+    elsewhere = str(tmp_path / "in")
+    with pytest.raises(NothingToConvertError, match="not_allowed"):
+        converted(tmp_path, source=tmp_path / "a.zip", allow=[elsewhere])
+
+
+def entry(name, data=b"x", **more):
+    info = zipfile.ZipInfo(name)
+    for key, value in more.items():
+        setattr(info, key, value)
+    return info, data
+
+
+GOOD = [(name, data) for name, data in by_label().items()]
+
+# The further members of an archive that is refused as a whole.
+REFUSED = {
+    "name outside": [entry("../x.jpg")],
+    "absolute name": [entry("/x.jpg")],
+    "Windows name outside": [entry("..\\x.jpg")],
+    "link": [entry("x.jpg", b"/etc/passwd", external_attr=0o120777 << 16)],
+    "bzip2": [entry("x.jpg", b"x", compress_type=zipfile.ZIP_BZIP2)],
+}
+
+
+def zip_of(path, *members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    return path
+
+
+@pytest.mark.parametrize("members", REFUSED.values(), ids=REFUSED)
+def test_refused(members, tmp_path):
+    path = zip_of(tmp_path / "a.zip", *GOOD, *members)
+    with pytest.raises(SourceError, match=r"a\.zip: .*unpack it"):
+        recordgen.plan(str(path))
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_links_in_a_tar(kind, tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        link = tarfile.TarInfo("cat/x.jpg")
+        link.type, link.linkname = kind, "/etc/passwd"
+        archive.addfile(link)
+    with pytest.raises(SourceError, match="link"):
+        recordgen.plan(str(tmp_path / "a.tar"))
+
+
+def test_encrypted(tmp_path):
+    data = bytearray(zip_of(tmp_path / "a.zip", *GOOD).read_bytes())
+    at = data.rfind(b"PK\1\2")
+    data[at + 8] |= 1
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(SourceError, match="encrypted"):
+        recordgen.plan(str(tmp_path / "a.zip"))
+
+
+@pytest.mark.parametrize("cut", [1, 30, 500])
+def test_cut_off(cut, tmp_path):
+    """A ZIP without its end has no list of files; a tar's last image is missing."""
+    path = zip_of(tmp_path / "a.zip", *GOOD)
+    path.write_bytes(path.read_bytes()[:-cut])
+    with pytest.raises(SourceError, match="damaged"):
+        recordgen.plan(str(path))
+
+
+def test_lists_of_files_that_lie(tmp_path):
+    """Wrong places and sizes cost their images: corrupt, truncated, too many bytes."""
+    members = [(f"cat/{at}.jpg", image(at)) for at in range(5)]
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    places = []
+    at = -1
+    while (at := data.find(b"PK\1\2", at + 1)) >= 0:
+        places.append(at)
+    data[places[0] + 42 : places[0] + 46] = (7).to_bytes(4, "little")  # another offset
+    data[places[1] + 24 : places[1] + 28] = (9).to_bytes(4, "little")  # it inflates to more
+    data[places[2] + 20 : places[2] + 24] = (1 << 24).to_bytes(4, "little")  # after the end
+    data[places[3] + 24 : places[3] + 28] = (1 << 30).to_bytes(4, "little")
+    (tmp_path / "a.zip").write_bytes(data)
+    _, rejects, examples = converted(tmp_path, source=tmp_path / "a.zip")
+    codes = {uri: item["code"] for uri, item in rejects.items()}
+    assert codes == {
+        "cat/0.jpg": "corrupt",
+        "cat/1.jpg": "corrupt",
+        "cat/2.jpg": "truncated",
+        "cat/3.jpg": "too_many_bytes",
+    }
+    assert list(examples) == ["cat/4.jpg"]
+
+
+def test_a_document_that_grows(tmp_path):
+    """A document that inflates to 300 times its size and more is refused before it is read."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("instances_train.json", '{"images": [' + " " * (100 << 20))
+    with pytest.raises(SourceError, match="would grow"):
+        recordgen.plan(str(tmp_path / "a.zip"))
+
+
+def test_damaged_documents(tmp_path):
+    write_all(tmp_path / "in", coco())
+    deflated(tmp_path / "in", tmp_path / "a.zip")
+    part = Archive(str(tmp_path / "a.zip")).range_of("train/_annotations.coco.json")
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    data[part.offset : part.offset + 8] = b"\xff" * 8
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(SourceError, match="damaged in the archive"):
+        recordgen.plan(str(tmp_path / "a.zip"))
+    stream = zlib.compressobj(9, zlib.DEFLATED, -15)
+    short = stream.compress(b"{}") + stream.flush()
+    data[part.offset : part.offset + len(short)] = short
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(SourceError, match="fewer bytes"):
+        recordgen.plan(str(tmp_path / "a.zip"))
+
+
+def test_files_of_programs_and_import_files(tmp_path):
+    """Hidden files and __MACOSX are skipped; an import file must be unpacked."""
+    extra = [("__MACOSX/cat/._1.jpg", b"x"), (".DS_Store", b"x"), ("cat/._1.jpg", b"x")]
+    path = zip_of(tmp_path / "a.zip", *GOOD, *extra)
+    assert recordgen.check(str(path)).dataset.examples == len(GOOD)
+    zip_of(tmp_path / "b.zip", ("labels.csv", "1.jpg,cat\n"), ("1.jpg", image()))
+    with pytest.raises(SourceError, match="unpack the archive"):
+        recordgen.plan(str(tmp_path / "b.zip"))
+
+
+def test_a_folder_of_that_name_is_a_folder(tmp_path):
+    write_all(tmp_path / "photos.zip", by_label())
+    assert recordgen.check(str(tmp_path / "photos.zip")).dataset.examples == 12
+    shutil.make_archive(str(tmp_path / "b"), "gztar", tmp_path / "photos.zip")
+    with pytest.raises(SourceError, match="unpack it"):
+        recordgen.plan(str(tmp_path / "b.tar.gz"))
