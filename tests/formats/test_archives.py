@@ -11,14 +11,14 @@ import pytest
 
 import recordgen
 from recordgen.conversion.settings import store_of
-from recordgen.core.rows.row import Row
+from recordgen.core.rows.row import RowBatch
 from recordgen.errors import NothingToConvertError, SourceError
 from recordgen.formats.archives import Archive
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from tests.conftest import tree_bytes
-from tests.formats.containers import contents, converted, image
+from tests.formats.containers import converted, image
 
 BOX = "1 0.5 0.5 0.2 0.4\n"
 
@@ -136,7 +136,8 @@ def test_access_holds_for_the_archive(tmp_path):
     deflated(tmp_path / "in", tmp_path / "a.zip")
     options = ConvertOptions(confined=True)
     source, options = open_source(str(tmp_path / "a.zip"), options)
-    rows = [row for row in RowReader(options).read_all(source.files) if isinstance(row, Row)]
+    batches = RowReader(options).read_all(source.files)
+    rows = [row for item in batches if isinstance(item, RowBatch) for row in item.rows]
     addresses = [json.loads(row.addresses)[0] for row in rows]
     found = list(store_of(options).infos(addresses, [row.source for row in rows]))
     assert [info.size for info in found] == [len(image(at)) for at in range(9)]

@@ -120,16 +120,14 @@ FILES = [
     ("0af-asset.json", as_json(VOTT_ASSET), "a VoTT export", "boundingBox"),
     ("pets-export.json", as_json(VOTT_PROJECT, indent=4), "a VoTT export", "boundingBox"),
     ("a-00000-of-00001", TFRECORDS, "a TFRecord file", "recordgen.train_dataset"),
-    ("a.tfrecord.gz", gzip.compress(TFRECORDS), "a TFRecord file", "recordgen.read"),
+    ("a.tfrecord.gz", gzip.compress(TFRECORDS), "packed", "gzip -d"),
     ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip", "unpack it"),
-    ("a.zip", in_memory(lambda f: zipped(f, "a.csv")), "a ZIP archive", "pass the folder"),
     (
         "a.csv",
         in_memory(lambda f: zipped(f, "[Content_Types].xml", "xl/workbook.xml")),
         "an Excel workbook",
         "save the sheet as CSV UTF-8",
     ),
-    ("a.tar", in_memory(lambda f: in_tar(f, "w")), "a tar archive", "pass the folder"),
     ("a.tgz", in_memory(lambda f: in_tar(f, "w:gz")), "a tar archive", "pass the folder"),
     (
         "a.parquet",

@@ -192,4 +192,4 @@ def test_no_memory_for_an_announced_length(folder):
 def test_packed_files_are_refused(folder):
     (folder / "in/a.tfrecord").write_bytes(gzip.compress(framed(GOOD)))
     with pytest.raises(SourceError):
-        converted(folder)
+        converted(folder, source=folder / "in/a.tfrecord")

@@ -114,12 +114,13 @@ class Listing:
 
     def at(self, name: str) -> Listing:
         """Return this listing as if the user had passed the file ``name`` in it."""
-        found = Listing(self.root, name, self.access)
+        found = Listing(self.root, name, self.access, self.archive)
         found._heads, found._parsed, found._trees = self._heads, self._parsed, self._trees
         return found
 
-    def __reduce__(self) -> tuple[type[Listing], tuple[str, str, Access | None]]:
-        return Listing, (self.root, self.only, self.access)
+    def __reduce__(self) -> tuple[type[Listing], tuple[str, str, Access | None, Archive | None]]:
+        archive = None if self.archive is None else Archive(self.archive.path)
+        return Listing, (self.root, self.only, self.access, archive)
 
     @property
     def tree(self) -> Tree:

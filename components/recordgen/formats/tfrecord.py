@@ -77,7 +77,12 @@ class TfRecordFiles(PictureFormat):
         if not files:
             return None
         where = f"{listing.root}{files[0]}"
-        first = _first(where)
+        try:
+            first = _first(where)
+        except SourceError:
+            if listing.only or is_output:
+                raise
+            return None  # packed files among others
         if first is None:
             return None
         source = _source(listing, files[0], dataset)
