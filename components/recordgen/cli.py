@@ -197,7 +197,7 @@ def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
 def _check(args: argparse.Namespace) -> int:
     logs.started("check", args.source)
     from recordgen.conversion.api import check
-    from recordgen.conversion.verifying import is_finished
+    from recordgen.exports.verifying import is_finished
 
     if is_finished(args.source):
         return _verify(args)
@@ -227,7 +227,7 @@ def _check(args: argparse.Namespace) -> int:
 
 def _verify(args: argparse.Namespace) -> int:
     """Compare a finished output with its dataset.json."""
-    from recordgen.conversion.verifying import verify
+    from recordgen.exports.verifying import verify
 
     if args.beam_args or any(getattr(args, name) != OPTIONS[name].default for name in OPTIONS):
         raise UsageError(
@@ -319,11 +319,11 @@ def _exported(args: argparse.Namespace, name: str, place: str) -> int:
         progress.finished()
     if args.json:
         _print_json({"written": list(done.files)} if done.values is None else done.values)
-        return 0
+        return int(done.is_bad)
     for line in done.text.splitlines():
         terminal.show(line)
     _show_written(done.files)
-    return 0
+    return int(done.is_bad)
 
 
 def _show_written(files: Iterable[str]) -> None:
@@ -535,6 +535,11 @@ def build_parser() -> argparse.ArgumentParser:
         action=_Several,
         default=(),
         help="lineage: open the dataset also there, if lineage.json names it; as in convert",
+    )
+    export.add_argument(
+        "--verify",
+        action="store_true",
+        help="lineage: read the shards, and compare each record with the dataset's digests",
     )
     _add_old_options(export, ("allow_scheme", "allow_root"))
     return parser

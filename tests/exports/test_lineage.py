@@ -1,7 +1,9 @@
 """Lineage from a model to its import files, without a metadata store."""
 
 import json
+import platform
 
+import numpy as np
 import pytest
 from aiohttp import web
 
@@ -11,6 +13,7 @@ from recordgen.core.dataset.lineage import (
     LINEAGE_FILE,
     DatasetLineage,
     ModelLineage,
+    software_here,
     write_lineage,
 )
 from recordgen.core.dataset.manifest import read_dataset
@@ -64,6 +67,34 @@ def test_json(model, output, capsys):
     assert found["dataset"]["digest"] == read_dataset(str(output)).digest
     assert found["dataset"]["options"]["seed"] == found["dataset"]["seed"] == 3
     assert found["dataset_state"] == "same"
+
+
+def test_verified_files(model, output, capsys):
+    """Without --verify only digests in dataset.json count; a flipped bit is damage, and exit 1."""
+    [shard] = (output / "Split-train").iterdir()
+    content = bytearray(shard.read_bytes())
+    for place in (model, output):
+        assert main(["export", "lineage", str(place), "--verify", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["dataset_state"], found["differences"]) == ("same", [])
+    content[100] ^= 1
+    shard.write_bytes(content)
+    for place in (model, output):
+        assert main(["export", "lineage", str(place), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["dataset_state"] == "same"
+        assert main(["export", "lineage", str(place), "--verify", "--json"]) == 1
+        found = json.loads(capsys.readouterr().out)
+        assert found["dataset_state"] == "damaged"
+        assert [item["file"] for item in found["differences"]] == [f"Split-train/{shard.name}"]
+
+
+def test_software_is_what_runs_here():
+    said = {"GITHUB_SHA": "3f0c", "RECORDGEN_COMMIT": "", "RECORDGEN_IMAGE": "example/train:2"}
+    found = software_here(said)
+    assert found["python"] == platform.python_version()
+    assert (found["commit"], found["image"]) == ("3f0c", "example/train:2")
+    assert found["numpy"] == np.__version__
+    assert not {"commit", "image"} & software_here({}).keys()
 
 
 def test_a_pushed_model_keeps_it(model, tmp_path):

@@ -64,6 +64,24 @@ def test_a_conversion_starts_and_completes(events, tmp_path, monkeypatch):
     assert complete["producer"].startswith("urn:recordgen:")
 
 
+def test_a_job_and_its_parent_are_named(events, tmp_path, monkeypatch):
+    run = "01938c5a-0000-7000-8000-000000000000"
+    monkeypatch.setenv("OPENLINEAGE_JOB_NAME", "nightly")
+    monkeypatch.setenv("OPENLINEAGE_PARENT_ID", f"airflow/pets.convert/{run}")
+    convert(SOURCE, tmp_path / "out")
+    for event in events():
+        assert event["job"]["name"] == "nightly"
+        parent = event["run"]["facets"]["parent"]
+        assert parent["run"]["runId"] == run
+        assert (parent["job"]["namespace"], parent["job"]["name"]) == ("airflow", "pets.convert")
+
+
+def test_a_wrong_parent_ends_no_run(events, tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("OPENLINEAGE_PARENT_ID", "pets")
+    convert(SOURCE, tmp_path / "out")
+    assert "NAMESPACE/JOB/RUN" in caplog.text
+
+
 def test_a_failure_is_told(events, tmp_path):
     (tmp_path / "a.csv").write_text("gone.png,cat\n")
     with pytest.raises(NothingToConvertError):

@@ -25,7 +25,7 @@ from recordgen.tasks.suiting import remedies_of
 if TYPE_CHECKING:
     from recordgen.core.dataset.lint import Lint, LintFinding
     from recordgen.core.dataset.manifest import Dataset
-    from recordgen.core.runs.intact import Difference
+    from recordgen.core.shards.intact import Difference
     from recordgen.formats.detect import Detection
     from recordgen.inspection.examples import ListedExample
     from recordgen.inspection.records import Record

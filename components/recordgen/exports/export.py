@@ -39,6 +39,7 @@ class ExportOptions:
         overwrite: replace an existing file, and with it the answers that people added.
         allow: schemes of URLs that may be opened, in addition to the default ones; and folders and
             URL prefixes, then no others.
+        verify: compare the shards with ``dataset.json``, instead of their digests there only.
         progress: called after each example that is copied.
     """
 
@@ -47,6 +48,7 @@ class ExportOptions:
     split: str | None = None
     overwrite: bool = False
     allow: Sequence[str] = ()
+    verify: bool = False
     progress: Callable[[Copied], None] | None = None
 
 
@@ -58,11 +60,13 @@ class Exported:
         files: paths of the files that it wrote.
         text: the text to print; empty: the paths.
         values: the result as JSON; None: the paths.
+        is_bad: the exit code is 1.
     """
 
     files: Sequence[str] = ()
     text: str = ""
     values: Any = None
+    is_bad: bool = False
 
 
 class Export(ABC):

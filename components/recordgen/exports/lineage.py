@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.lineage import FORMAT, LINEAGE_FILE, DatasetLineage, ModelLineage
 from recordgen.core.dataset.manifest import DATASET_FILE, read_dataset
+from recordgen.core.shards.intact import Difference
 from recordgen.errors import DataError, SourceError
 from recordgen.exports.export import Export, Exported, ExportOptions
+from recordgen.exports.verifying import verify as verify_files
 from recordgen.options import make_options
 from recordgen.storage.access import Access, RowUrlPolicy
 
 #: Where TFX's Trainer puts the model inside its artifact.
 TFX_FOLDER = "Format-Serving"
+
+#: States of a dataset, see :class:`Traced`.
+SAME, DAMAGED = "same", "damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +39,11 @@ class Traced:
         dataset: the origin of the dataset.
         model: training of the model; None if the place is a dataset.
         state: whether the dataset at its uri is still the ``same`` or is ``changed`` or
-            ``missing``; ``same`` if the place is a dataset; ``unchecked`` if its uri was not
+            ``missing``, by the digests in ``dataset.json``; ``same`` if the place is a dataset;
+            ``damaged`` if its files were read and are others; ``unchecked`` if its uri was not
             followed.
         refusal: why the dataset's uri was not followed; empty if it was.
+        differences: the files that differ from ``dataset.json``; None if they were not read.
     """
 
     place: str
@@ -44,6 +51,7 @@ class Traced:
     model: ModelLineage | None
     state: str
     refusal: str = ""
+    differences: Sequence[Difference] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the lineage for ``--json``."""
@@ -57,24 +65,27 @@ class Traced:
             "dataset": asdict(self.dataset),
             "dataset_state": self.state,
             "refusal": self.refusal,
+            "differences": self.differences and [item._asdict() for item in self.differences],
         }
 
 
 class Lineage(Export):
     """Shows the lineage of a model or a dataset."""
 
-    takes = ("allow",)
+    takes = ("allow", "verify")
 
     def export(self, place: str, options: ExportOptions) -> Exported:
         """Show the lineage. Raises: as :func:`find_lineage`."""
-        found = find_lineage(place, allow=options.allow)
-        return Exported(text="\n".join(lineage_lines(found)), values=found.to_json())
+        found = find_lineage(place, allow=options.allow, verify=options.verify)
+        text = "\n".join(lineage_lines(found))
+        return Exported(text=text, values=found.to_json(), is_bad=found.state == DAMAGED)
 
 
 def find_lineage(
     place: str | os.PathLike[str],
     *,
     allow: str | Sequence[str] = (),
+    verify: bool = False,
 ) -> Traced:
     """Find the lineage of a model or a dataset.
 
@@ -86,6 +97,7 @@ def find_lineage(
             output of a conversion.
         allow: schemes of datasets that may be opened, in addition to the default ones; and folders
             and URL prefixes, then no others.
+        verify: read the dataset's files, and compare them with its ``dataset.json``.
 
     Raises:
         SourceError: there is neither, or its description is damaged.
@@ -96,16 +108,31 @@ def find_lineage(
     root = storage.normal(os.fspath(place)).rstrip("/")
     if storage.exists(storage.join(root, DATASET_FILE)):
         dataset = DatasetLineage.of(root, read_dataset(root))
-        return Traced(root, dataset, None, "same")
+        found = Traced(root, dataset, None, SAME)
+        return _verified(found) if verify else found
     for folder in _models(root):
         path = storage.join(folder, LINEAGE_FILE)
         if storage.exists(path):
             model = _read_model(path)
-            return Traced(folder, model.dataset, model, *_state(model.dataset, path, access))
+            found = Traced(folder, model.dataset, model, *_state(model.dataset, path, access))
+            return _verified(found) if verify else found
     raise SourceError(
         f"{root}: no {DATASET_FILE} and no {LINEAGE_FILE} here; give a dataset, or a SavedModel "
         f"that recordgen.training has saved"
     )
+
+
+def _verified(found: Traced) -> Traced:
+    """Return the lineage with the differences of the dataset's files, if it is still the same."""
+    if found.state != SAME:
+        return found
+    roots = [storage.normal(root) for root in _places(found.dataset)]
+    differences = [
+        item if len(roots) == 1 else item._replace(file=storage.join(root, item.file))
+        for root in roots
+        for item in verify_files(root).differences
+    ]
+    return replace(found, state=DAMAGED if differences else SAME, differences=differences)
 
 
 def lineage_lines(found: Traced) -> Iterator[str]:
@@ -117,6 +144,8 @@ def lineage_lines(found: Traced) -> Iterator[str]:
         settings = ", ".join(f"{name}={value}" for name, value in found.model.settings.items())
         if settings:
             yield f"  with {settings}"
+        if software := ", ".join(" ".join(item) for item in found.model.software.items()):
+            yield f"  by {software}"
         yield "  from"
         indent = "    "
     yield from (f"{indent}{line}" for line in _dataset_lines(found))
@@ -125,16 +154,21 @@ def lineage_lines(found: Traced) -> Iterator[str]:
 def _dataset_lines(found: Traced) -> Iterator[str]:
     dataset = found.dataset
     states = {
-        "same": "",
+        SAME: "",
         "changed": " (replaced by another dataset)",
         "missing": " (no longer there)",
         "unchecked": f" (not looked up: {found.refusal})",
+        DAMAGED: " (its files are others than its dataset.json says)",
     }
     splits = ", ".join(f"{name} {count:,}" for name, count in dataset.splits.items())
     examples = sum(dataset.splits.values())
     version, task, seed = dataset.recordgen_version, dataset.task, dataset.seed
     yield f"dataset {', '.join(_places(dataset))}{states[found.state]}"
     yield f"  digest {dataset.digest}"
+    if found.differences is not None:
+        yield from (f"  {item.file}: {item.message}" for item in found.differences)
+        if not found.differences:
+            yield "  all records are as they were written"
     yield f"  {examples:,} examples ({splits}), {dataset.label_count:,} labels"
     yield f"  made by recordgen {version}, task {task}, seed {seed}"
     if not dataset.source:
@@ -178,7 +212,7 @@ def _state(dataset: DatasetLineage, named_by: str, access: Access) -> tuple[str,
     context = storage.RequestContext(RowUrlPolicy(access, named_by))
     try:
         there = join_datasets([(root, read_dataset(root, context)) for root in roots])
-        return ("same" if there.digest == dataset.digest else "changed"), ""
+        return (SAME if there.digest == dataset.digest else "changed"), ""
     except SourceError:
         return "missing", ""
     except DataError:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _PRODUCER = f"urn:recordgen:{__version__}"
 
 _NAMESPACE = "OPENLINEAGE_NAMESPACE"
+_JOB_NAME = "OPENLINEAGE_JOB_NAME"
+_PARENT = "OPENLINEAGE_PARENT_ID"
 _DISABLED = "OPENLINEAGE_DISABLED"
 _SETTINGS = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG")
 _TRANSPORT = "OPENLINEAGE__TRANSPORT"
@@ -108,12 +110,17 @@ class RunEvents:
         output = event_v2.OutputDataset(
             *dataset_id(self._output), facets=facets, outputFacets=output_facets
         )
+        if parent := _parent():
+            run_facets["parent"] = parent
         name = f"recordgen.convert.{source_name(self._source) or 'rows'}"
         return event_v2.RunEvent(
             eventType=event_v2.RunState[state],
             eventTime=datetime.now(timezone.utc).isoformat(),
             run=event_v2.Run(runId=self._run_id, facets=run_facets),
-            job=event_v2.Job(namespace=os.environ.get(_NAMESPACE, "default"), name=name),
+            job=event_v2.Job(
+                namespace=os.environ.get(_NAMESPACE) or "default",
+                name=os.environ.get(_JOB_NAME) or name,
+            ),
             inputs=inputs,
             outputs=[output],
             producer=_PRODUCER,
@@ -163,6 +170,27 @@ def run_events(source: Sequence[str], output: str) -> Iterator[RunEvents]:
     finally:
         if client is not None:  # transports may send in the background
             client.close(_CLOSE_SECONDS)
+
+
+def _parent() -> Any:
+    """Return the facet of the run that started this one, which ``OPENLINEAGE_PARENT_ID`` names.
+
+    Airflow's ``lineage_parent_id`` macro gives it: ``NAMESPACE/JOB/RUN``. None without one.
+    """
+    said = os.environ.get(_PARENT)
+    if not said:
+        return None
+    parts = said.rsplit("/", 2)
+    if len(parts) != 3 or not all(parts):
+        raise ValueError(f"{_PARENT} must be NAMESPACE/JOB/RUN (got {said!r:.80})")
+    from openlineage.client.facet_v2 import parent_run
+
+    namespace, job, run = parts
+    return parent_run.ParentRunFacet(
+        run=parent_run.Run(runId=run),
+        job=parent_run.Job(namespace=namespace, name=job),
+        producer=_PRODUCER,
+    )
 
 
 def _client() -> OpenLineageClient | None:

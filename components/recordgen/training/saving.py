@@ -28,7 +28,12 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.core.dataset.lineage import DatasetLineage, ModelLineage, write_lineage
+from recordgen.core.dataset.lineage import (
+    DatasetLineage,
+    ModelLineage,
+    software_here,
+    write_lineage,
+)
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.training.config import EVALUATE, KNOWN, SCORES, TRUTH
 from recordgen.training.earlier import write_inputs
@@ -81,4 +86,6 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
     write_model_labels(path, trainer.dataset.labels)
     write_inputs(path, trainer.known_inputs(model))
     dataset = DatasetLineage.of(trainer.root, trainer.dataset)
-    write_lineage(path, ModelLineage(dataset, trainer.split, trainer.config.to_custom_config()))
+    settings = trainer.config.to_custom_config()
+    lineage = ModelLineage(dataset, trainer.split, settings, software=software_here())
+    write_lineage(path, lineage)

@@ -10,8 +10,12 @@ dataset, wherever it is.
 from __future__ import annotations
 
 import json
+import os
+import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from recordgen import storage
@@ -23,6 +27,14 @@ LINEAGE_FILE = "assets.extra/lineage.json"
 
 #: The value of ``format`` in the file.
 FORMAT = "recordgen-lineage/1"
+
+_PACKAGES = ("tensorflow", "keras", "numpy", "tfx")
+
+# Variables that say what runs: our own, and for the commit those of GitHub, GitLab and Cloud Build.
+_SAID = {
+    "image": ("RECORDGEN_IMAGE",),
+    "commit": ("RECORDGEN_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA", "COMMIT_SHA"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +94,14 @@ class ModelLineage:
         split: the training split.
         settings: the settings of the training.
         recordgen_version: the version that trained the model.
+        software: versions of what trained it, see :func:`software_here`.
     """
 
     dataset: DatasetLineage
     split: str
     settings: Mapping[str, Any]
     recordgen_version: str = __version__
+    software: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the content of ``lineage.json``."""
@@ -104,6 +118,21 @@ class ModelLineage:
         if not isinstance(found["uri"], str):
             found["uri"] = tuple(found["uri"])
         return cls(dataset=DatasetLineage(**found), **values)
+
+
+def software_here(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return versions of Python and packages here, and the container and commit if they are said.
+
+    ``{"python": "3.10.13", "tensorflow": "2.16.2", "keras": "3.3.3", "commit": "3f0c…"}``
+    """
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    for name, variables in _SAID.items():
+        if value := next((environ[each] for each in variables if environ.get(each)), ""):
+            found[name] = without_secrets(value)
+    return found
 
 
 def write_lineage(model: str, lineage: ModelLineage) -> None:

@@ -10,9 +10,9 @@ from aiohttp import web
 import recordgen
 from pipelines.samples.digits import write_digits
 from recordgen.cli import main
-from recordgen.conversion.verifying import verify
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
+from recordgen.exports.verifying import verify
 from tests.servers import serving
 
 SHARD = "Split-train/data_tfrecord-00000-of-00001"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES, Dataset, read_dataset
-from recordgen.core.runs.intact import Difference, Digested, find_differences
+from recordgen.core.shards.intact import Difference, Digested, find_differences
 from recordgen.core.task.examples import Examples
 from recordgen.errors import StorageError
 from recordgen.options import OPTIONS, make_options, recorded_there
