@@ -81,6 +81,10 @@ BBOX = (IMAGE_OBJECT_XMIN, IMAGE_OBJECT_YMIN, IMAGE_OBJECT_XMAX, IMAGE_OBJECT_YM
 #: The flags of boxes, 0 or 1.
 OBJECT_FLAGS = tuple(f"image/object/{name}" for name in FLAGS)
 
+#: What boxes may be read with; ``masks`` are drawn from outlines, or stored runs.
+AREA, KEYPOINTS, MASKS = "area", "keypoints", "masks"
+OBJECT_FIELDS = (*FLAGS, AREA, KEYPOINTS, MASKS)
+
 #: The value of ``image/class/label`` and ``class/label`` for a record without a label.
 NO_LABEL = -1
 

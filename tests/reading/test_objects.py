@@ -1,5 +1,7 @@
 """Flags, areas and keypoints of boxes in batches."""
 
+import pickle
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -116,3 +118,27 @@ def test_records_without_a_feature_have_zeros(count):
     np.testing.assert_array_equal(found.values, expected[0])
     with pytest.raises(tf.errors.InvalidArgumentError):
         for_each_box(tf.ragged.constant([[1] * (2 * each + 1), [], [], []], tf.int64), boxes, count)
+
+
+@pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
+@pytest.mark.parametrize(
+    "fields", [[], ["is_crowd"], ["masks"], ["masks", "area", "is_crowd", "keypoints", "occluded"]]
+)
+def test_a_source_gives_the_same(fields, resize, output):
+    """Without TensorFlow: the same keys, boxes and fields as `load`, padded likewise."""
+    size = (30, 32)
+    options = {"image_size": size, "resize": resize, "split": "train"}
+    [(_, expected)] = eval_dataset(output, boxes={"fields": fields}, **options)
+    pairs = recordgen.source(output, "train").images(size, resize=resize, fields=fields)
+    _, found = pickle.loads(pickle.dumps(pairs)).batch(range(3))
+    assert list(found) == list(expected) == ["boxes", "labels", *fields, "count"]
+    for name, values in found.items():
+        assert values.dtype == expected[name].dtype.as_numpy_dtype
+        np.testing.assert_allclose(values, expected[name], atol=1e-5, err_msg=name)
+
+
+def test_fields_of_a_source_are_checked(output, tmp_path):
+    source = recordgen.source(output, "train")
+    with pytest.raises(UsageError, match="fields"):
+        source.images(fields=["mask"])
+    assert source[0].keys() >= {"image/object/is_crowd"}

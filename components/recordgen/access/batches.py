@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,25 +86,38 @@ class BatchedSequence(Sequence[Any]):
         return map_in_order(self.batch, parts, threads=threads or default_threads())
 
 
-def together(values: Sequence[Any], padding: int | None = None, least: int = 0) -> Any:
+def together(
+    values: Sequence[Any],
+    padding: int | None = None,
+    least: int = 0,
+    several: Collection[str] = (),
+    name: str = "",
+) -> Any:
     """Return values of several items as one; tuples and dicts are joined part by part.
 
     Numbers and arrays of one shape are stacked; other values are a list.
 
     Args:
         values: at least one.
-        padding: pads arrays of different lengths, if given; text is padded with "", and bool with
-            False.
+        padding: pads arrays of different lengths, if given; text is padded with "", bool with
+            False, and uint8 with 0.
         least: the least length of padded arrays.
+        several: names of parts with a value for each object, of any shape; other parts with three
+            dimensions are images.
+        name: of the part.
 
     Raises:
         UsageError: images to be padded have different sizes.
     """
     first = values[0]
     if isinstance(first, tuple):
-        return tuple(together(part, padding, least) for part in zip(*values, strict=True))
+        parts = zip(*values, strict=True)
+        return tuple(together(part, padding, least, several) for part in parts)
     if isinstance(first, dict):
-        return {name: together([each[name] for each in values], padding, least) for name in first}
+        return {
+            key: together([each[key] for each in values], padding, least, several, key)
+            for key in first
+        }
     if not isinstance(first, np.ndarray | np.generic):
         return list(values)
     is_one_shape = len({np.shape(each) for each in values}) == 1
@@ -112,9 +125,9 @@ def together(values: Sequence[Any], padding: int | None = None, least: int = 0) 
         return np.stack(values)
     if padding is None:
         return list(values)
-    if first.ndim > 2:
+    if first.ndim > 2 and name not in several:
         raise UsageError("a batch needs images of one size: give images(…) a size")
-    blank = {"O": "", "b": False}.get(first.dtype.kind, padding)
+    blank = {"O": "", "b": False, "u": 0}.get(first.dtype.kind, padding)
     length = max(least, *map(len, values))
     found = np.full((len(values), length, *first.shape[1:]), blank, first.dtype)
     for at, each in enumerate(values):

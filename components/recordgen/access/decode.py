@@ -22,7 +22,7 @@ from PIL import Image
 
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import UsageError
-from recordgen.features import RAW, RAW_CHANNELS
+from recordgen.features import OBJECT_FIELDS, RAW, RAW_CHANNELS
 from recordgen.image_settings import check_image_size
 
 if TYPE_CHECKING:
@@ -59,12 +59,16 @@ class Decoded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """How images are decoded; see :meth:`recordgen.access.source.Source.images`."""
+    """How images are decoded, and with which fields of their boxes.
+
+    See :meth:`recordgen.access.source.Source.images`.
+    """
 
     size: tuple[int, int] | None
     resize: str = "stretch"
     method: str = "bilinear"
     dtype: str = "uint8"
+    fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the values. Raises: UsageError."""
@@ -75,6 +79,10 @@ class Decoder:
                 )
         if self.size is not None:
             check_image_size(self.size)
+        if not set(self.fields) <= set(OBJECT_FIELDS):
+            raise UsageError(
+                f"fields must be of {', '.join(OBJECT_FIELDS)} (got {list(self.fields)})"
+            )
 
     def of_examples(self, dataset: Dataset | None, column: str = "image") -> OfExamples:
         """Return how images of a dataset's examples are decoded.

@@ -13,6 +13,7 @@ from recordgen.access.decode import Decoder
 from recordgen.core.dataset.manifest import EXAMPLES
 from recordgen.core.task.named import TASKS
 from recordgen.errors import UsageError
+from recordgen.features import OBJECTS
 from recordgen.registry import OF_OTHER_RECORDS
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class Pairing:
         item: returns the inputs of an example, or a tuple of inputs, label, and weight. Raises
             ValueError: the example is damaged.
         defaults: values of records that lack a feature, instead of those in its spec.
-        padding, least: how batches are padded, see :func:`recordgen.access.batches.together`.
+        padding, least, several: how batches are padded, see
+            :func:`recordgen.access.batches.together`.
     """
 
     names: Sequence[str]
@@ -39,6 +41,7 @@ class Pairing:
     defaults: Mapping[str, float] = field(default_factory=dict)
     padding: int = 0
     least: int = 0
+    several: Collection[str] = ()
 
 
 #: Returns the pairing of a source's examples.
@@ -103,13 +106,15 @@ class Pairs(BatchedSequence):
             raise UsageError(f"task={task!r}, but dataset.json says {name!r}; remove task")
         make: MakePairing = TASKS[name].declared("pairing")
         self._pairing = make(source, there, decoder)
+        if decoder.fields and not self._pairing.several:
+            raise UsageError(f"fields={list(decoder.fields)}: {name} has no boxes; remove them")
         self.names = [each for each in self._pairing.names if each in there]
         if self._pairing.names[0] not in there:
             raise UsageError(
                 f"{source!r} has no feature {self._pairing.names[0]}, which {name} needs; read its "
                 f"examples with source[i]"
             )
-        known_specs = source.features if is_ours else TASKS[name].features
+        known_specs = source.features if is_ours else {**OBJECTS, **TASKS[name].features}
         specs = {each: known_specs[each] for each in self.names}
         for each, value in self._pairing.defaults.items():
             specs[each] = replace(specs[each], default=value)
@@ -139,4 +144,5 @@ class Pairs(BatchedSequence):
         Numbers and arrays are stacked, lists of different lengths padded as in ``recordgen.load``;
         texts are a list. Raises: UsageError: images have different sizes.
         """
-        return together(items, self._pairing.padding, self._pairing.least)
+        pairing = self._pairing
+        return together(items, pairing.padding, pairing.least, pairing.several)

@@ -191,13 +191,15 @@ class Source(BatchedSequence):
         method: str = "bilinear",
         dtype: str = "uint8",
         task: str = "auto",
+        fields: Sequence[str] = (),
     ) -> Pairs:
         """Return the decoded images with their labels, as ``recordgen.load`` gives them.
 
         - one label: the image (uint8 [height, width, 3]) and its class (int64 []; -1: none)
         - any number of labels: the image and float32 [classes] of 0 and 1
         - boxes: the image and a dict of ``boxes`` (float32 [n, 4]: left, top, right and bottom, in
-          shares of the returned image), ``labels`` (int64 [n]) and ``count`` (int64 [])
+          shares of the returned image), ``labels`` (int64 [n]) and ``count`` (int64 []); boxes
+          around crowds only with the field ``is_crowd``
         - masks: the image and the class of each pixel (uint8 [height, width]; 255: none)
         - declared columns: as one label if they are an image and a label; else a dict of columns,
           with all images decoded, the target, and the weight
@@ -209,12 +211,15 @@ class Source(BatchedSequence):
             dtype: ``uint8`` from 0 to 255, or ``float32`` from 0 to 1.
             task: of other tools' files, and of files written from Python; ``auto``: image
                 classification.
+            fields: what else to return of boxes: flags such as ``is_crowd`` (int64 [n]), ``area``
+                (float32 [n]), ``keypoints`` (float32 [n, k, 3]), ``masks`` (uint8 [n, height,
+                width]).
 
         Raises:
             UsageError: an argument is wrong, or the records have no images.
         """
         square = (size, size) if isinstance(size, int) else size
-        found = Pairs(self, Decoder(square, resize, method, dtype), task)
+        found = Pairs(self, Decoder(square, resize, method, dtype, tuple(fields)), task)
         if not any(map(is_image, found.names)):
             raise UsageError(
                 f"{self!r} has no images to decode; source.pairs() has its inputs and labels"

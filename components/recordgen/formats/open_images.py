@@ -39,7 +39,6 @@ from recordgen.tasks import ImageMultiLabel, ObjectDetection
 _IMAGE, _LABEL, _CONFIDENCE = "imageid", "labelname", "confidence"
 _FLAGS = {GROUP_OF: "isgroupof", OCCLUDED: "isoccluded", TRUNCATED: "istruncated"}
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
-BOXES_CROWD = "boxes_crowd"
 _OF_LABELS = frozenset({_IMAGE, _LABEL, _CONFIDENCE})
 _OF_BOXES = frozenset({_IMAGE, _LABEL, *_SIDES})
 _DESCRIPTIONS = "class-descriptions"

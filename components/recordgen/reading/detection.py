@@ -10,6 +10,7 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.rows.details import IS_CROWD
+from recordgen.features import KEYPOINTS, MASKS
 from recordgen.reading import boxes
 from recordgen.reading.classes import ClassPlan
 from recordgen.reading.masks import drawn_masks
@@ -24,7 +25,7 @@ from recordgen.reading.objects import (
     mirrored_frames,
     shown_keypoints,
 )
-from recordgen.reading.options import KEYPOINTS, MASKS, RAGGED, ReadOptions
+from recordgen.reading.options import RAGGED, ReadOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.targets import ClassNumbers
 
@@ -223,7 +224,7 @@ class BoxTargets:
                     (1.0, 1.0) if is_share else (float(width), float(height)),
                 )
             )
-        return details
+        return {name: details[name] for name in self.fields.names}
 
 
 def padded(values: tf.RaggedTensor, padding: str | int, most: int | None = None) -> tf.Tensor:

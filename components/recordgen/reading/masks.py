@@ -74,6 +74,8 @@ def _sampled(
     is_there = (rows >= 0) & (rows < high) & (columns >= 0) & (columns < wide)
     flat = tf.reshape(tf.where(is_there, columns * high + rows, 0), (-1, height * width))
     ends = tf.cumsum(tf.gather(runs, chosen).to_tensor(), 1)
+    # One more, since a batch may have no runs at all; no pixel is behind it.
+    ends = tf.pad(ends, ((0, 0), (0, 1)), constant_values=tf.int64.max)
     values = tf.reshape(tf.searchsorted(ends, flat, "right") % 2, (-1, height, width))
     found = tf.cast(tf.where(is_there, values, 0), tf.uint8)
     shape = tf.stack([runs.nrows(), tf.cast(height, tf.int64), tf.cast(width, tf.int64)])

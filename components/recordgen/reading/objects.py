@@ -11,7 +11,7 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.core.rows.details import FLAGS, KEYPOINT
 from recordgen.errors import UsageError
-from recordgen.reading.options import AREA, KEYPOINTS, MASKS
+from recordgen.features import AREA, KEYPOINTS, MASKS
 
 #: Among the details of boxes: see :func:`whole_frames`; and what masks are drawn of.
 FRAME, POLYGONS, RUNS, SIZES = "frame", "polygons", "runs", "sizes"
@@ -44,7 +44,7 @@ class ObjectFields:
     """The fields of boxes that are returned.
 
     Attributes:
-        names: their names, of :data:`recordgen.reading.options.OBJECT_FIELDS`.
+        names: their names, of :data:`recordgen.features.OBJECT_FIELDS`.
         keypoints: the number of keypoints of a box.
         flip: for each keypoint the one that it becomes in a mirrored image.
         skips_crowds: whether boxes around crowds are skipped.

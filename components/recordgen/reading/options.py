@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from recordgen.core.rows.details import FLAGS
 from recordgen.errors import UsageError
-from recordgen.features import TEXT_ENTITIES
+from recordgen.features import OBJECT_FIELDS, TEXT_ENTITIES
 from recordgen.image_settings import check_image_size
 from recordgen.options import check_names
 from recordgen.reading.checks import (
@@ -44,10 +43,6 @@ _ROW_PADDINGS = (AUTO, "ragged")
 BOX_FORMATS = tuple(
     prefix + order for prefix in ("rel_", "") for order in ("xyxy", "yxyx", "xywh", "center_xywh")
 )
-
-#: What boxes may be returned with; ``masks`` are drawn from outlines, or stored runs.
-AREA, KEYPOINTS, MASKS = "area", "keypoints", "masks"
-OBJECT_FIELDS = (*FLAGS, AREA, KEYPOINTS, MASKS)
 
 #: ``padding``: to the longest list of a batch; or not at all.
 LONGEST, RAGGED = "longest", "ragged"
@@ -103,8 +98,9 @@ class BoxForm:
     Attributes:
         format: the four numbers of a box, one of :data:`BOX_FORMATS`.
         min_visible: skip a box if cropping leaves a smaller share of its area, 0..1.
-        fields: what else to return of each box, names of :data:`OBJECT_FIELDS`. Without
-            ``is_crowd``, boxes around crowds are skipped.
+        fields: what else to return of each box, names of
+            :data:`recordgen.features.OBJECT_FIELDS`. Without ``is_crowd``, boxes around crowds are
+            skipped.
     """
 
     format: str = "rel_xyxy"
