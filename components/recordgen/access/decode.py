@@ -44,6 +44,11 @@ _JPEG = b"\xff\xd8\xff"
 _RATIOS = (1, 2, 4, 8)
 
 
+# The view of a whole image: top, left, height, width.
+_WHOLE = np.array([0, 0, 1, 1], np.float32)
+_WHOLE.flags.writeable = False
+
+
 class Decoded(NamedTuple):
     """A decoded image.
 
@@ -108,7 +113,7 @@ class Decoder:
         if raw_size is not None:
             pixels = encoded.reshape(*raw_size, RAW_CHANNELS)
             found = self._shown(pixels, raw_size, 1)
-        elif encoded[:3].tobytes() == _JPEG:
+        elif bytes(encoded[:3]) == _JPEG:
             found = self._shown(*self._jpeg(encoded))
         else:
             pixels = _by_pillow(encoded)
@@ -123,30 +128,27 @@ class Decoder:
         height, width, *_ = simplejpeg.decode_jpeg_header(encoded)
         if height * width > MAX_PIXELS:
             raise ValueError(f"its header promises {height:,}×{width:,} pixels")
-        if self.size is None or self.method != "area":
-            pixels = simplejpeg.decode_jpeg(encoded, "RGB", fastdct=True)
-            return pixels, pixels.shape[:2], 1
-        ratio = self._ratio(height, width)
+        ratio = 1
+        if self.size is not None and self.method == "area":
+            ratio = self._ratio(height, width, self.size)
         least = (-(-height // ratio), -(-width // ratio)) if ratio > 1 else (0, 0)
         pixels = simplejpeg.decode_jpeg(
             encoded, "RGB", fastdct=True, min_height=least[0], min_width=least[1]
         )
         return pixels, (height, width), ratio
 
-    def _ratio(self, height: int, width: int) -> int:
+    def _ratio(self, height: int, width: int, size: tuple[int, int]) -> int:
         """Return the largest ratio at which what is shown still covers the size."""
-        if self.size is None:
-            return 1
         if self.resize == "center_crop":
-            _, _, height, width = _center(height, width, self.size)
-        times = (height // self.size[0], width // self.size[1])
+            _, _, height, width = _center(height, width, size)
+        times = (height // size[0], width // size[1])
         tight = max(times) if self.resize == "fit" else min(times)
         return max(ratio for ratio in _RATIOS if ratio <= max(tight, 1))
 
     def _shown(self, pixels: Pixels, whole: tuple[int, int], ratio: int) -> tuple[Pixels, Floats]:
         """Cut and resize pixels of an image of the size ``whole``, at the scale 1 / ratio."""
-        view = np.array([0, 0, 1, 1], np.float32)
-        if self.size is None:
+        view = _WHOLE
+        if self.size is None or (pixels.shape[:2] == self.size and whole == self.size):
             return pixels, view
         height, width = pixels.shape[:2]
         if self.resize == "center_crop":
@@ -168,8 +170,8 @@ class Decoder:
         return padded, np.concatenate([view[:2] - larger * start / target, larger])
 
     def _resized(self, pixels: Pixels, size: tuple[int, int]) -> Pixels:
-        if pixels.shape[:2] == size:
-            return pixels
+        if pixels.shape[:2] == size:  # a part of an image keeps the whole
+            return pixels if self.resize == "stretch" else pixels.copy()
         return _means(pixels, size) if self.method == "area" else _interpolated(pixels, size)
 
 
@@ -234,7 +236,8 @@ def _float32(values: Any) -> Floats:
 def _interpolated(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     """Resize with antialiasing; by PyTorch if it is loaded, which takes a quarter of the time."""
     if (torch := sys.modules.get("torch")) is not None:
-        channels_last = torch.from_numpy(np.array(pixels)).permute(2, 0, 1)[None]
+        writable = pixels if pixels.flags.writeable else np.array(pixels)
+        channels_last = torch.from_numpy(writable).permute(2, 0, 1)[None]
         resized = torch.nn.functional.interpolate(
             channels_last, size, mode="bilinear", antialias=True
         )

@@ -76,8 +76,12 @@ def _parsed(record: memoryview, wanted: Collection[str] | None) -> dict[str, Val
             size, at = _long_varint(record, at - 1)
         name = str(record[at : at + size], "utf-8")
         at += size
-        if wanted is None or name in wanted:
+        if wanted is None:
             found[name] = _values(record, at, stop)
+        elif name in wanted:
+            found[name] = _values(record, at, stop)
+            if len(found) == len(wanted):
+                return found
         elif at > stop:
             raise _OtherLayoutError
         at = stop

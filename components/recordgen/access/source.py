@@ -133,7 +133,7 @@ class Source(BatchedSequence):
         """
         if isinstance(index, slice):
             index = range(len(self))[index]
-        is_one = not isinstance(index, Iterable)
+        is_one = not hasattr(index, "__iter__")
         indexes = [index] if is_one else list(index)
         used = self._readers if readers is None else readers
         found = []
