@@ -147,27 +147,28 @@ class Decoder:
 
     def _shown(self, pixels: Pixels, whole: tuple[int, int], ratio: int) -> tuple[Pixels, Floats]:
         """Cut and resize pixels of an image of the size ``whole``, at the scale 1 / ratio."""
-        view = _WHOLE
-        if self.size is None or (pixels.shape[:2] == self.size and whole == self.size):
-            return pixels, view
+        if self.size is None or (pixels.shape[:2] == self.size and ratio == 1):
+            return pixels, _WHOLE
         height, width = pixels.shape[:2]
+        window = np.array([0, 0, height, width])
         if self.resize == "center_crop":
-            top, left, height, width = _center(*whole, self.size)
-            top, left = top // ratio, left // ratio
-            height, width = max(height // ratio, 1), max(width // ratio, 1)
+            window = np.array(_center(*whole, self.size)) // ratio
+            top, left, height, width = (*window[:2], *np.maximum(window[2:], 1))
             pixels = pixels[top : top + height, left : left + width]
-            view = _view((top, left, height, width), ratio, whole)
-        elif ratio > 1:  # the last row and column may represent fewer pixels than the others
-            view = _view((0, 0, height, width), ratio, whole)
+            window[2:] = height, width
+        # At a scale, the last row and column may represent fewer pixels than the others.
+        view = _WHOLE
+        if self.resize == "center_crop" or ratio > 1:
+            view = _float32(window) * np.float32(ratio) / _float32((*whole, *whole))
         if self.resize != "fit":
             return self._resized(pixels, self.size), view
-        top, left, inner_height, inner_width = _fitted(height, width, self.size)
+        top, left, *inner = _fitted(height, width, self.size)
         padded = np.zeros((*self.size, RAW_CHANNELS), np.uint8)
-        inner = self._resized(pixels, (inner_height, inner_width))
-        padded[top : top + inner_height, left : left + inner_width] = inner
-        start, target = _float32((top, left)), _float32(self.size)
-        larger = view[2:] * target / _float32((inner_height, inner_width))
-        return padded, np.concatenate([view[:2] - larger * start / target, larger])
+        shown = self._resized(pixels, (inner[0], inner[1]))
+        padded[top : top + inner[0], left : left + inner[1]] = shown
+        larger = view[2:] * _float32(self.size) / _float32(inner)
+        start = _float32((top, left)) / _float32(self.size)
+        return padded, np.concatenate([view[:2] - larger * start, larger])
 
     def _resized(self, pixels: Pixels, size: tuple[int, int]) -> Pixels:
         if pixels.shape[:2] == size:  # a part of an image keeps the whole
@@ -223,10 +224,6 @@ def _fitted(height: int, width: int, target: tuple[int, int]) -> tuple[int, ...]
     scale = (_float32(target) / sides).min()
     inner = np.clip(np.rint(sides * scale).astype(int), 1, target)
     return tuple(map(int, (*(np.array(target) - inner) // 2, *inner)))
-
-
-def _view(window: tuple[int, ...], ratio: int, whole: tuple[int, int]) -> Floats:
-    return _float32(window) * np.float32(ratio) / _float32((*whole, *whole))
 
 
 def _float32(values: Any) -> Floats:

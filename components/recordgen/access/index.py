@@ -28,16 +28,14 @@ def lengths_of(shards: ShardSet) -> list[Lengths]:
     Raises:
         SourceError: an index does not belong to its dataset.
         RecordError: a file is damaged.
-        StorageError: storage failed.
+        FileNotFoundError, StorageError: storage failed.
     """
     known: dict[str, Lengths] = {}
     for root, dataset in shards.parts:
         if dataset.index:
             known |= _stored(root, dataset)
-    return [
-        known[file.path] if file.path in known else remembered_lengths(file.path)
-        for file in shards.files
-    ]
+    paths = [file.path for file in shards.files]
+    return [known[path] if path in known else _remembered(path) for path in paths]
 
 
 def lengths_there(root: str, dataset: Dataset) -> dict[str, bytes]:
@@ -59,27 +57,21 @@ def read_lengths(root: str, dataset: Dataset) -> dict[str, bytes]:
 
     Raises: as :func:`lengths_there`.
     """
-    return {s.file: _lengths_in(storage.join(root, s.file)).tobytes() for s in dataset.shards}
+    return {s.file: _read(storage.join(root, s.file)).tobytes() for s in dataset.shards}
 
 
-def remembered_lengths(path: str) -> Lengths:
-    """Return the length of each record of a file, and remember them in the user's cache folder.
+def _read(path: str) -> Lengths:
+    return np.fromiter(RECORDS.lengths(path), DTYPE)
 
-    Raises:
-        RecordError: the file is damaged.
-        FileNotFoundError, StorageError: it cannot be read.
-    """
+
+def _remembered(path: str) -> Lengths:
     kept = cache_file("lengths", [path])
     with suppress(OSError, ValueError, StorageError):  # not there yet, or damaged
         return decoded(storage.read_bytes(kept))
-    found = _lengths_in(path)
+    found = _read(path)
     with suppress(StorageError):
         storage.write_bytes(kept, encoded(found))
     return found
-
-
-def _lengths_in(path: str) -> Lengths:
-    return np.fromiter(RECORDS.lengths(path), DTYPE)
 
 
 def _stored(root: str, dataset: Dataset) -> Mapping[str, Lengths]:

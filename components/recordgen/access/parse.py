@@ -56,93 +56,74 @@ def parse(record: memoryview, wanted: Collection[str] | None = None) -> dict[str
 def _parsed(record: memoryview, wanted: Collection[str] | None) -> dict[str, Values]:
     found: dict[str, Values] = {}
     end = len(record)
-    if not end:
-        return found
-    at = _value_start(record, 0, end, _FIRST)
+    at = _within(record, 0, end, _FIRST) if end else 0
     while at < end:
         # A feature: its length, its name and its length, its kind and its length, its values.
-        if record[at] != _FIRST:
+        start, stop = _field(record, at, _FIRST)
+        start, at = _field(record, start, _FIRST)
+        name = str(record[start:at], "utf-8")
+        if at > stop or stop > end:
             raise _OtherLayoutError
-        size = record[at + 1]
-        at += 2
-        if size > 127:
-            size, at = _long_varint(record, at - 1)
-        stop = at + size
-        if stop > end or record[at] != _FIRST:
-            raise _OtherLayoutError
-        size = record[at + 1]
-        at += 2
-        if size > 127:
-            size, at = _long_varint(record, at - 1)
-        name = str(record[at : at + size], "utf-8")
-        at += size
-        if wanted is None:
+        if wanted is None or name in wanted:
             found[name] = _values(record, at, stop)
-        elif name in wanted:
-            found[name] = _values(record, at, stop)
-            if len(found) == len(wanted):
-                return found
-        elif at > stop:
-            raise _OtherLayoutError
+            if wanted is not None and len(found) == len(wanted):
+                return found  # nobody needs the rest
         at = stop
     return found
 
 
 def _values(record: memoryview, at: int, stop: int) -> Values:
     """Return the values in the bytes from the value of a map's entry to the entry's end."""
-    if at == stop:
-        return ()
-    at = _value_start(record, at, stop, _SECOND)
+    if at < stop:
+        at = _within(record, at, stop, _SECOND)
     if at == stop:
         return ()
     kind = record[at]
-    at = _value_start(record, at, stop, kind)
+    at = _within(record, at, stop, kind)
     if kind == _FIRST:
-        return _views(record, at, stop)
-    if kind not in (_SECOND, _THIRD):
-        raise _OtherLayoutError
+        found = []
+        while at < stop:
+            start, at = _field(record, at, _FIRST)
+            found.append(record[start:at])
+        if at != stop:
+            raise _OtherLayoutError
+        return found
     if at < stop:
-        at = _value_start(record, at, stop, _FIRST)
-    if kind == _SECOND:
-        return _floats(record[at:stop])
+        at = _within(record, at, stop, _FIRST)
+    if kind == _SECOND and (stop - at) % 4 == 0:
+        return np.frombuffer(record[at:stop], "<f4")
+    if kind != _THIRD:
+        raise _OtherLayoutError
     if stop - at == 1 and record[at] < 128:
         return _SMALL[record[at]]
     return _integers(record[at:stop])
 
 
-def _value_start(record: memoryview, at: int, stop: int, tag: int) -> int:
+def _within(record: memoryview, at: int, stop: int, tag: int) -> int:
     """Return where the value of a field begins, which must have ``tag`` and end at ``stop``."""
+    start, end = _field(record, at, tag)
+    if end != stop:
+        raise _OtherLayoutError
+    return start
+
+
+def _field(record: memoryview, at: int, tag: int) -> tuple[int, int]:
+    """Return where the value of a field begins and ends; the field must have ``tag``."""
     if record[at] != tag:
         raise _OtherLayoutError
     size = record[at + 1]
     at += 2
     if size > 127:
-        size, at = _long_varint(record, at - 1)
-    if at + size != stop:
-        raise _OtherLayoutError
-    return at
-
-
-def _views(record: memoryview, at: int, stop: int) -> list[memoryview]:
-    found = []
-    while at < stop:
-        if record[at] != _FIRST:
+        size &= 127
+        for shift in range(7, 64, 7):
+            byte = record[at]
+            at += 1
+            size |= (byte & 127) << shift
+            if byte < 128:
+                break
+        else:
             raise _OtherLayoutError
-        size = record[at + 1]
-        at += 2
-        if size > 127:
-            size, at = _long_varint(record, at - 1)
-        found.append(record[at : at + size])
-        at += size
-    if at != stop:
-        raise _OtherLayoutError
-    return found
-
-
-def _floats(packed: memoryview) -> npt.NDArray[np.float32]:
-    if len(packed) % 4:
-        raise _OtherLayoutError
-    return np.frombuffer(packed, "<f4")
+    return at, at + size
 
 
 def _integers(packed: memoryview) -> npt.NDArray[np.int64]:
@@ -174,29 +155,14 @@ def _one_by_one(packed: memoryview) -> Iterator[int]:
         raise _OtherLayoutError
 
 
-def _long_varint(record: memoryview, at: int) -> tuple[int, int]:
-    """Return a length of several bytes, and where it ends."""
-    value = shift = 0
-    while True:
-        byte = record[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise _OtherLayoutError
-
-
 def _by_protobuf(record: memoryview, wanted: Collection[str] | None) -> dict[str, Values]:
     def values(items: Sequence[Any]) -> Values:
         if not items:
             return ()
         if isinstance(items[0], bytes):
             return [memoryview(item) for item in items]
-        if isinstance(items[0], int):
-            return np.array(items, np.int64)
-        return np.array(items, np.float32)
+        dtype: Any = np.int64 if isinstance(items[0], int) else np.float32
+        return np.array(items, dtype)
 
     parsed = parse_example(bytes(record))
     return {n: values(items) for n, items in parsed.items() if wanted is None or n in wanted}

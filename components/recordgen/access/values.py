@@ -61,7 +61,7 @@ def _raw(spec: FeatureSpec) -> Reader:
     stored = np.dtype(spec.dtype).newbyteorder("<")
 
     def read(values: Values) -> Any:
-        found = np.frombuffer(_one(_views(values)), stored)
+        found = np.frombuffer(_one(_of_kind(values, bytes)), stored)
         return found.astype(spec.dtype).reshape(spec.shape or ())
 
     return read
@@ -69,14 +69,14 @@ def _raw(spec: FeatureSpec) -> Reader:
 
 def _bytes(spec: FeatureSpec, as_bytes: Callable[[memoryview], Any]) -> Reader:
     def scalar(values: Values) -> Any:
-        if len(values) == 1 and isinstance(values, list):
+        if isinstance(values, list) and len(values) == 1:
             return as_bytes(values[0])
         if not len(values) and isinstance(spec.default, bytes):
             return as_bytes(memoryview(spec.default))
-        return as_bytes(_one(_views(values)))
+        return as_bytes(_one(_of_kind(values, bytes)))
 
     def array(values: Values) -> Any:
-        found = _objects([as_bytes(value) for value in _views(values)])
+        found = _objects([as_bytes(value) for value in _of_kind(values, bytes)])
         return found if spec.shape is None else found.reshape(spec.shape)
 
     return scalar if spec.shape == () else array
@@ -87,14 +87,13 @@ def _numbers(spec: FeatureSpec, gap_dtype: np.dtype[Any]) -> Reader:
     dtype = gap_dtype if spec.has_gaps else stored
 
     def scalar(values: Values) -> Any:
-        if len(values) == 1 and isinstance(values, np.ndarray) and values.dtype is dtype:
-            return values[0]
         if not len(values) and spec.default is not None:
             return dtype.type(spec.default)
-        return dtype.type(_one(_kind(values, stored)))
+        found = _one(_of_kind(values, stored))
+        return found if dtype is stored else dtype.type(found)
 
     def array(values: Values) -> Any:
-        found = np.array(_kind(values, stored), dtype)
+        found = np.array(_of_kind(values, stored), dtype)
         return found if spec.shape is None else found.reshape(spec.shape)
 
     return scalar if spec.shape == () else array
@@ -106,20 +105,13 @@ def _one(values: Any) -> Any:
     return values[0]
 
 
-def _kind(values: Values, dtype: np.dtype[Any]) -> Any:
-    if len(values) and not (isinstance(values, np.ndarray) and values.dtype == dtype):
-        raise ValueError(f"values of {dtype} are expected (got {_kind_of(values)})")
+def _of_kind(values: Values, kind: Any) -> Any:
+    """Return values if they are bytes or have a dtype; an empty list has any kind."""
+    found: Any = values.dtype if isinstance(values, np.ndarray) else bytes
+    if found != kind and len(values):
+        words = ["bytes" if each is bytes else each for each in (kind, found)]
+        raise ValueError("values of {} are expected (got {})".format(*words))
     return values
-
-
-def _views(values: Values) -> Any:
-    if isinstance(values, np.ndarray) and len(values):
-        raise ValueError(f"bytes are expected (got {_kind_of(values)})")
-    return values
-
-
-def _kind_of(values: Values) -> str:
-    return str(values.dtype) if isinstance(values, np.ndarray) else "bytes"
 
 
 def _objects(items: list[Any]) -> npt.NDArray[np.object_]:
