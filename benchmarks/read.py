@@ -37,6 +37,7 @@ The output has images per second over a whole pass and, per image, the CPU time 
 times that a thread waited. Compare figures of one run only, because machines drift. Run it under
 ``taskset -c 0`` to measure one core.
 
+    --peak     each contender's peak memory with its worker processes, in one more pass
     --memory   resident memory of a process after each of several epochs of reading
     --train    a small CNN: seconds per step with input in memory, of reading only, and of both;
                the model and reading have one core each, so that they do not compete
@@ -61,6 +62,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.memory import PeakMemory, run_apart
 from benchmarks.others import PIPELINES
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".gif", ".bmp"}
@@ -432,6 +434,25 @@ def compare(
     }
 
 
+def peaks(
+    setting: Setting, names: Iterable[str], running: Mapping[str, subprocess.Popen[str]]
+) -> dict[str, float]:
+    """Return each contender's peak memory in MB, with all its processes, in one more pass.
+
+    Pipelines of ``benchmarks/others.py`` have been started before; ``bare`` and those that read
+    containers of their own hold all encoded images.
+    """
+    found = {}
+    for name in names:
+        if name in running:
+            with PeakMemory(running[name].pid) as seen:
+                measure_other(running[name])
+            found[name] = seen.peak_mb
+        else:
+            _, found[name] = run_apart(measure, name, setting)
+    return found
+
+
 def _line(which: str, name: str, rate: float, cpu_ms: float, waits: float) -> str:
     return f"{which:8s} {name:18s} {rate:8,.0f} images/s  {cpu_ms:6.3f} ms CPU  {waits:6.3f} waits"
 
@@ -594,6 +615,7 @@ def main() -> None:
         metavar="EPOCHS",
         help="also measure memory over some epochs (default: 3)",
     )
+    parser.add_argument("--peak", action="store_true", help="also measure peak memory")
     parser.add_argument("--train", action="store_true", help="also train a small CNN")
     args = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -605,6 +627,8 @@ def main() -> None:
         setting = prepare(args.data, Path(work), args)
         with others(args.others, names, setting) as running:
             result = compare(setting, names, args.rounds, running, quiet=args.json)
+            if args.peak:
+                result["peak_mb"] = peaks(setting, names, running)
         if args.memory:
             result["memory_mb_after_epoch"] = memory(setting, args.memory)
         if args.train:
@@ -617,7 +641,7 @@ def main() -> None:
     for name, rate in rates.items():
         of_limit = f"  {rate / rates['limit']:.2f} of the limit" if "limit" in rates else ""
         print(_line("median", name, rate, cpu[name], waits[name]) + of_limit)
-    for key in ("memory_mb_after_epoch", "seconds_per_step"):
+    for key in ("peak_mb", "memory_mb_after_epoch", "seconds_per_step"):
         if key in result:
             print(f"{key}: {json.dumps(result[key])}")
 

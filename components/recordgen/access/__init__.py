@@ -1,8 +1,8 @@
 """Records at random places, for any trainer: NumPy values, without TensorFlow and PyArrow.
 
 shards.py    the files of a split, and what ``dataset.json`` says about them
-counting.py  counts of other tools' records, remembered
-index.py     the length of each record
+counting.py  the lengths of other tools' records, remembered
+index.py     the lengths of records in ``records.npy``
 files.py     the bytes of a file at any place
 parse.py     a record → its values
 values.py    values → NumPy

@@ -1,7 +1,7 @@
-"""Count records once, and remember the counts in the user's cache folder.
+"""Read the lengths of records once, and remember them in the user's cache folder.
 
-``$XDG_CACHE_HOME/recordgen/counts/…`` (``~/.cache`` without it) has one small file per count, named
-by the paths and versions (size and time, generation or etag) of the counted files.
+``$XDG_CACHE_HOME/recordgen/…`` (``~/.cache`` without it) has one small file for each result, named
+by the paths and versions (size and time, generation or etag) of the files that were read.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+import numpy as np
+
 from recordgen import storage
+from recordgen.core.dataset.index import DTYPE, Lengths, decoded, encoded
 from recordgen.core.records import RECORDS
 from recordgen.errors import StorageError
 
 
-def count_records(path: str) -> int:
-    """Return the number of records in a TFRecord file, compressed or not.
+def lengths_in(path: str) -> Lengths:
+    """Return the length of each record in a TFRecord file, compressed or not.
 
     For a local file that is not compressed, only the frames are read, not the records.
 
@@ -26,7 +29,18 @@ def count_records(path: str) -> int:
         FileNotFoundError: there is no such file.
         StorageError: storage failed.
     """
-    return remembered([path], "records", lambda: RECORDS.count(path))
+    kept = cache_file("lengths", [path])
+    with suppress(OSError, ValueError, StorageError):  # not read yet, or not readable as lengths
+        return decoded(storage.read_bytes(kept))
+    found = read_lengths_in(path)
+    with suppress(StorageError):  # without a writable cache folder, read again next time
+        storage.write_bytes(kept, encoded(found))
+    return found
+
+
+def read_lengths_in(path: str) -> Lengths:
+    """Return what :func:`lengths_in` returns, by a pass over the file."""
+    return np.fromiter(RECORDS.lengths(path), DTYPE)
 
 
 def is_cheap(path: str) -> bool:

@@ -7,14 +7,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from recordgen import storage
-from recordgen.access.counting import cache_file
-from recordgen.core.dataset.index import DTYPE, Lengths, by_shard, decoded, encoded
+from recordgen.access.counting import lengths_in, read_lengths_in
+from recordgen.core.dataset.index import Lengths, by_shard, decoded
 from recordgen.core.dataset.manifest import INDEX_FILE, Dataset
-from recordgen.core.records import RECORDS
-from recordgen.errors import SourceError, StorageError
+from recordgen.errors import SourceError
 
 if TYPE_CHECKING:
     from recordgen.access.shards import ShardSet
@@ -35,7 +32,7 @@ def lengths_of(shards: ShardSet) -> list[Lengths]:
         if dataset.index:
             known |= _stored(root, dataset)
     paths = [file.path for file in shards.files]
-    return [known[path] if path in known else _remembered(path) for path in paths]
+    return [known[path] if path in known else lengths_in(path) for path in paths]
 
 
 def lengths_there(root: str, dataset: Dataset) -> dict[str, bytes]:
@@ -57,21 +54,7 @@ def read_lengths(root: str, dataset: Dataset) -> dict[str, bytes]:
 
     Raises: as :func:`lengths_there`.
     """
-    return {s.file: _read(storage.join(root, s.file)).tobytes() for s in dataset.shards}
-
-
-def _read(path: str) -> Lengths:
-    return np.fromiter(RECORDS.lengths(path), DTYPE)
-
-
-def _remembered(path: str) -> Lengths:
-    kept = cache_file("lengths", [path])
-    with suppress(OSError, ValueError, StorageError):  # not there yet, or damaged
-        return decoded(storage.read_bytes(kept))
-    found = _read(path)
-    with suppress(StorageError):
-        storage.write_bytes(kept, encoded(found))
-    return found
+    return {s.file: read_lengths_in(storage.join(root, s.file)).tobytes() for s in dataset.shards}
 
 
 def _stored(root: str, dataset: Dataset) -> Mapping[str, Lengths]:

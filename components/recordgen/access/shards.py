@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from recordgen import storage
-from recordgen.access.counting import count_records, is_cheap
+from recordgen.access.counting import is_cheap, lengths_in
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.joining import are_renumbered, join_datasets
 from recordgen.core.dataset.manifest import (
@@ -304,7 +304,7 @@ def _counted(file: ShardFile) -> ShardFile:
     if not is_cheap(file.path):
         return file
     try:
-        count = count_records(file.path)
+        count = len(lengths_in(file.path))
     except RecordError as exc:
         return replace(file, damage=str(exc))
     return replace(file, examples=count, bytes=storage.size(file.path))

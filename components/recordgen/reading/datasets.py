@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen.access.counting import count_records, remembered
+from recordgen.access.counting import lengths_in, remembered
 from recordgen.access.shards import ShardSet, find_shards, find_split
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
@@ -315,7 +315,7 @@ def _counted(shards: ShardSet, plan: ReadPlan, options: RecordOptions, kind: Kin
         return int(records.reduce(tf.constant(0, tf.int64), lambda total, _: total + 1))
     except tf.errors.DataLossError as exc:
         for path in plan.files:
-            count_records(path)  # raises an error that names the file and the offset
+            lengths_in(path)  # raises an error that names the file and the offset
         where = f"{plan.files[0]} or another of {len(plan.files)} files"
         raise RecordError(f"{where}: {exc.message}") from exc
 
