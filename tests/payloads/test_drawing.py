@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from recordgen.core.records.boxes import StoredBox
+from recordgen.core.records.run_lengths import runs_in, text_of
+from recordgen.core.rows.details import Details, Mask
 from recordgen.errors import PayloadError
 from recordgen.payloads.drawing import draw_boxes, label_colour
 from tests.conftest import encoded, exif_of, noise
@@ -147,3 +149,31 @@ def test_a_jpeg_stays_a_jpeg_and_others_become_png(kind, mode, expected):
 def test_an_image_that_does_not_decode_is_refused(data):
     with pytest.raises(PayloadError):
         draw_boxes(data, [StoredBox("cat", 0, 0, 0, 1, 1)])
+
+
+TRIANGLE = (0.25, 0.25, 0.75, 0.25, 0.25, 0.75)
+LEFT = np.zeros((4, 4), np.uint8)
+LEFT[:, :2] = 1
+
+
+@pytest.mark.parametrize(
+    ("details", "inside", "outside"),
+    [
+        (Details(polygons=(TRIANGLE,)), (30, 30), (65, 65)),
+        (Details(mask=Mask(text_of(runs_in(LEFT)), 4, 4)), (50, 20), (50, 80)),
+        (Details(keypoints=(0.25, 0.5, 2.0)), (50, 25), (50, 75)),
+    ],
+)
+def test_shapes_are_coloured(details, inside, outside):
+    """Pixels (row, column) of the object have its colour, others are as they were."""
+    pixels = drawn(plain(100, 100), StoredBox("", 0, 0.0, 0.0, 1.0, 1.0, details))
+    red, _, blue = pixels[inside].astype(int)
+    assert red > blue + 30
+    assert pixels[outside].tolist() == [128] * 3
+
+
+def test_keypoints_without_a_label_are_not_drawn():
+    box = StoredBox("", 0, 0.0, 0.0, 1.0, 1.0)
+    details = Details(keypoints=(0.5, 0.5, 0.0))
+    expected = drawn(plain(100, 100), box)
+    np.testing.assert_array_equal(drawn(plain(100, 100), box._replace(details=details)), expected)

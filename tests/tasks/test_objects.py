@@ -11,6 +11,7 @@ from recordgen import cli
 from recordgen.core.records.objects import details_in, features_of
 from recordgen.core.records.run_lengths import box_of, pixels_of, runs_in, runs_of, text_of
 from recordgen.core.rows.details import Details, Mask
+from recordgen.inspection.records import inspect
 from tests.conftest import stored_examples
 from tests.exports.copies import export
 from tests.formats.conftest import make_pictures  # noqa: F401
@@ -195,3 +196,35 @@ def test_details_come_back_from_features():
     ]
     values = {"image/height": [3], "image/width": [3], **features_of(details)}
     assert details_in(values, 3) == details
+
+
+def test_the_report_draws_polygons_and_keypoints(document, tmp_path):
+    """As SVG paths over the thumbnail; inspect as coloured pixels."""
+    recordgen.convert(str(document), tmp_path / "out")
+    page = (tmp_path / "out/report.html").read_text()
+    assert "M0.1 0.25L0.3 0.25L0.2 0.75z" in page
+    assert "M0.285 0.3h0.03M0.3 0.285v0.03" in page  # the nose
+    records = inspect(str(tmp_path / "out"), to=str(tmp_path / "pictures"))
+    assert len(records) == 3
+
+
+BAD = [
+    {"image/object/is_crowd": [1, 1]},
+    {"image/object/area": [1.0, 2.0, 3.0]},
+    {"image/object/keypoint/x": [0.5], "image/object/keypoint/y": []},
+    {"image/object/polygon/count": [1], "image/object/polygon/points": [3]},
+    {"image/object/mask/count": [2, 2]},
+]
+
+
+@pytest.mark.parametrize("values", BAD)
+def test_other_writers_lists_of_a_wrong_length_are_errors(values):
+    if "image/object/polygon/count" in values:
+        values = {**values, "image/object/polygon/x": [0.1, 0.2], "image/object/polygon/y": [0.5]}
+    with pytest.raises(ValueError, match=r"box|keypoints|shorter|longer"):
+        details_in(values, 1)
+
+
+def test_other_writers_keypoints_may_lack_a_visibility():
+    values = {"image/object/keypoint/x": [0.5], "image/object/keypoint/y": [0.25]}
+    assert details_in(values, 1) == [Details(keypoints=(0.5, 0.25, 2.0))]

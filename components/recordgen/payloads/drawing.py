@@ -1,4 +1,4 @@
-"""Draw boxes on a picture, for display."""
+"""Draw boxes, and what else is known of objects, on a picture, for display."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from PIL import ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFont
 
 from recordgen.core.records.boxes import StoredBox
+from recordgen.core.records.run_lengths import pixels_of, runs_of
+from recordgen.core.rows.details import KEYPOINT
 from recordgen.payloads.eight_bit import to_8_bit
 from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.payloads.resizing import LOSSY_QUALITY
@@ -22,6 +24,9 @@ _TEXT, _LEAST_TEXT = 1 / 28, 11
 
 # Steps of the golden ratio keep each hue far from the previous ones.
 _HUE_TURN = 0.6180339887
+
+# How much of a mask's colour covers the picture, of 255.
+_FILLING = 96
 
 # Above this brightness, black is easier to read on a colour than white.
 _MIDDLE = 128
@@ -48,7 +53,7 @@ def label_colour(number: int) -> Colour:
 
 
 def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
-    """Draw boxes and their labels on an encoded image.
+    """Draw boxes, their outlines, masks and keypoints, and their labels on an encoded image.
 
     The picture shows the stored pixels like TensorFlow's decoder, which ignores Exif orientation.
     A box's outline covers its outermost pixels, in the colour of its label, between black lines.
@@ -64,8 +69,12 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
     canvas = decoded(name, lambda: to_8_bit(image).convert("RGB"))
     draw = ImageDraw.Draw(canvas)
     # Small boxes are drawn over large ones, and labels over all.
-    for box in sorted(boxes, key=_area, reverse=True):
+    ordered = sorted(boxes, key=_area, reverse=True)
+    for box in ordered:
+        _fill_shape(canvas, box)
+    for box in ordered:
         _draw_outline(draw, box, canvas.size)
+        _draw_keypoints(draw, box, canvas.size)
     for box in boxes:
         _draw_label(draw, box, canvas.size)
     out = io.BytesIO()
@@ -88,6 +97,32 @@ def _pixels(box: StoredBox, size: tuple[int, int]) -> tuple[int, int, int, int]:
         for side, start, end in ((size[0], box.xmin, box.xmax), (size[1], box.ymin, box.ymax))
     )
     return left, top, right, bottom
+
+
+def _fill_shape(canvas: Image.Image, box: StoredBox) -> None:
+    """Colour the pixels of an object."""
+    details, (width, height) = box.details, canvas.size
+    if details.mask is not None:
+        pixels = pixels_of(runs_of(details.mask.counts), details.mask.height, details.mask.width)
+        shape = Image.fromarray(pixels * _FILLING).resize(canvas.size, Image.Resampling.NEAREST)
+        canvas.paste(label_colour(box.number), mask=shape)
+    for points in details.polygons:
+        shape = Image.new("L", canvas.size)
+        scaled = [value * (width, height)[at % 2] for at, value in enumerate(points)]
+        ImageDraw.Draw(shape).polygon(scaled, fill=_FILLING)
+        canvas.paste(label_colour(box.number), mask=shape)
+
+
+def _draw_keypoints(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int]) -> None:
+    """Draw a dot at each labelled keypoint, filled if it is visible."""
+    radius = 2 * max(_LEAST_LINE, round(_LINE * min(size)))
+    numbers = box.details.keypoints
+    for x, y, shown in zip(*(numbers[at::KEYPOINT] for at in range(KEYPOINT)), strict=True):
+        if shown:
+            column, row = x * size[0], y * size[1]
+            around = (column - radius, row - radius, column + radius, row + radius)
+            colour = label_colour(box.number)
+            draw.ellipse(around, fill=colour if shown > 1 else None, outline=(0, 0, 0))
 
 
 def _draw_outline(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int]) -> None:

@@ -131,7 +131,8 @@ def _masks(values: Mapping[str, Sequence[Any]], count: int) -> Sequence[Mask | N
     runs: Iterator[int] = iter(values.get(features.IMAGE_OBJECT_MASK_RUNS) or ())
     if not any(counts):
         return [None] * count
-    [height], [width] = values[features.IMAGE_HEIGHT], values[features.IMAGE_WIDTH]
+    sides = (values.get(name) or [0] for name in (features.IMAGE_HEIGHT, features.IMAGE_WIDTH))
+    (height, *_), (width, *_) = sides
     return [
         Mask(text_of(list(islice(runs, number))), height, width) if number else None
         for number in counts

@@ -30,6 +30,7 @@ from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.facts import BOXES
 from recordgen.core.records.boxes import StoredBox
+from recordgen.core.rows.details import KEYPOINT
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.exports.report.balance import class_balance
 from recordgen.exports.report.contents import Contents
@@ -54,6 +55,12 @@ from recordgen.tasks.object_detection.task import (
 
 REJECTS_SHOWN = 50
 FINDINGS_SHOWN = 12  # of each code
+
+# More points of a polygon would not be seen in the small picture.
+_POINTS_DRAWN = 60
+
+# Half of a cross at a keypoint, as a share of the picture.
+_CROSS = 0.015
 
 # More boxes would only cover the small picture.
 _BOXES_DRAWN = 100
@@ -239,7 +246,7 @@ def _data_uri(thumbnail: Thumbnail) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The boxes of one label.
+    """The boxes of one label, with their polygons and keypoints.
 
     Attributes:
         text: the label.
@@ -255,6 +262,19 @@ class Outline:
     path: str
 
 
+def _shapes(box: StoredBox) -> str:
+    """Return the polygons of a box and a cross for each keypoint as SVG path data."""
+    path = ""
+    for points in box.details.polygons:
+        pairs = [f"{x:.3g} {y:.3g}" for x, y in zip(points[::2], points[1::2], strict=True)]
+        path += f"M{'L'.join(pairs[:: 1 + len(pairs) // _POINTS_DRAWN])}z"
+    numbers = box.details.keypoints
+    for x, y, shown in zip(*(numbers[at::KEYPOINT] for at in range(KEYPOINT)), strict=True):
+        if shown:
+            path += f"M{x - _CROSS:.3g} {y:.3g}h{2 * _CROSS}M{x:.3g} {y - _CROSS:.3g}v{2 * _CROSS}"
+    return path
+
+
 def outlines(boxes: Sequence[StoredBox]) -> list[Outline]:
     """Return the boxes of an image by label, in the order of their numbers.
 
@@ -268,7 +288,7 @@ def outlines(boxes: Sequence[StoredBox]) -> list[Outline]:
         counts[label] += 1
         if place < _BOXES_DRAWN:
             left, top, right, bottom = (f"{value:.3g}" for value in box[2:6])
-            paths[label] += f"M{left} {top}H{right}V{bottom}H{left}z"
+            paths[label] += f"M{left} {top}H{right}V{bottom}H{left}z{_shapes(box)}"
     return [
         Outline(text, count, "#" + bytes(label_colour(number)).hex(), paths[number, text])
         for (number, text), count in sorted(counts.items())
