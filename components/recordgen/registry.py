@@ -59,6 +59,7 @@ OWN_FORMATS: Mapping[str, str] = {
     "iob": "recordgen.formats.sentences:Sentences",
     "csv": "recordgen.formats.line_files:CsvFile",
     "jsonl": "recordgen.formats.line_files:JsonLines",
+    "text_folder": "recordgen.formats.text_folder:TextFolder",
     "folder": "recordgen.formats.image_folder:ImageFolder",
 }
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.core.rows.row import Adjustments, Row
-from recordgen.core.task.annotation import AnnotationError, check_label, check_text
+from recordgen.core.task.annotation import AnnotationError, RowContent, check_label, check_text
 from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats import foreign_formats
@@ -134,8 +134,8 @@ def _without_images(found: FolderFiles) -> str:
     message = f"there is no image in this folder, only files such as {shown}"
     if any(name.lower().endswith(".txt") for name in found.others):
         message += (
-            "; to convert texts, write a CSV with the columns text_uri and label, and a row for "
-            "each file"
+            "; to convert texts, put them into a folder for each class, or write a CSV with the "
+            "columns text_uri and label, and a row for each file"
         )
     return message
 
@@ -194,14 +194,30 @@ def read_folder(listing: Listing, task: Task, adjusted: Adjustments) -> Iterator
         (sorted(found.others), "files or folders whose names show that they are no images"),
         (found.datasets, "folders with a converted dataset"),
     ):
-        if names:
-            more = ", …" if len(names) > _NAMES_SHOWN else ""
-            shown = f"{', '.join(names[:_NAMES_SHOWN])}{more}"
-            adjusted.add_line(folder, 0, SKIPPED, f"{len(names):,} {what} were skipped: {shown}")
+        add_skipped(folder, names, what, adjusted)
+    yield from rows_of(listing, placed, RowContent)
+
+
+def add_skipped(folder: str, names: Sequence[str], what: str, adjusted: Adjustments) -> None:
+    """Report files or folders that are skipped; ``what`` they are, in words."""
+    if names:
+        more = ", …" if len(names) > _NAMES_SHOWN else ""
+        shown = f"{', '.join(names[:_NAMES_SHOWN])}{more}"
+        adjusted.add_line(folder, 0, SKIPPED, f"{len(names):,} {what} were skipped: {shown}")
+
+
+def rows_of(
+    listing: Listing, placed: Iterable[Placed], content: Callable[[str, str | None], RowContent]
+) -> Iterator[Row | Reject]:
+    """Yield a row for each file of a folder, or its reject.
+
+    ``content`` makes the row of a file's name and its label.
+    """
+    folder = listing.root
     for line, (name, split, labels) in enumerate(placed, start=1):
         try:
             check_text(name)
-            label = check_label(labels[0]) if labels else None
+            row = content(name, check_label(labels[0]) if labels else None)
             addresses = in_addresses(listing.payload(name))
         except PayloadError as exc:
             yield Reject(folder, line, name, exc.code, exc.message)
@@ -215,4 +231,4 @@ def read_folder(listing: Listing, task: Task, adjusted: Adjustments) -> Iterator
             )
             yield Reject(folder, line, name, RejectCode.BAD_ANNOTATION.value, message)
             continue
-        yield Row(folder, line, split, name, label, addresses=addresses)
+        yield Row(folder, line, split, *row, addresses=addresses)

@@ -1,0 +1,132 @@
+"""A folder of texts by label, as in Stanford's aclImdb."""
+
+import pytest
+
+import recordgen
+from recordgen.core.rows.row import RowBatch
+from recordgen.errors import RecordgenError
+from recordgen.formats.row_reader import RowReader
+from recordgen.formats.source import open_source
+from recordgen.options import make_options
+from recordgen.rejects import Reject
+
+IMDB = {
+    "train/pos/1_7.txt": "Good, and cheap.",
+    "train/pos/2_9.txt": "A film that I would see again.",
+    "train/neg/1_2.txt": "Bad, and dear.",
+    "train/unsup/1_0.txt": "Nobody has rated this one.",
+    "test/pos/1_8.txt": "Very good.",
+    "test/neg/1_1.txt": "Very bad.",
+    "train/urls_pos.txt": "http://www.imdb.com/title/tt0453418/usercomments",
+    "train/labeledBow.feat": "9 0:9 1:1",
+    "imdb.vocab": "the",
+    "imdbEr.txt": "0.0490972013402",
+    "README": "Large Movie Review Dataset v1.0",
+}
+
+
+def write(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return f"{folder}/"
+
+
+def read(folder, **options):
+    """Return how a folder is read: its rows and rejects."""
+    source, decided = open_source(str(folder), make_options(options))
+    reader = RowReader(decided)
+    items = [item for part in source.parts() for item in reader.read_part(part)]
+    rows = [row for item in items if isinstance(item, RowBatch) for row in item.rows]
+    labels = {row.uri: (row.split, row.annotation) for row in rows}
+    rejects = [item.code for item in items if isinstance(item, Reject)]
+    return source.detection, labels, rejects
+
+
+def said(label):
+    return f'{{"said": ["{label}"]}}'
+
+
+def test_aclimdb_needs_no_option(tmp_path):
+    """Splits and labels are the folders; other files are counted; unsup has no labels."""
+    detection, labels, rejects = read(write(tmp_path, IMDB))
+    assert (detection.options.task, detection.options.format) == (
+        "text_classification",
+        "text_folder",
+    )
+    assert labels == {
+        "test/neg/1_1.txt": ("test", said("neg")),
+        "test/pos/1_8.txt": ("test", said("pos")),
+        "train/neg/1_2.txt": ("train", said("neg")),
+        "train/pos/1_7.txt": ("train", said("pos")),
+        "train/pos/2_9.txt": ("train", said("pos")),
+        "train/unsup/1_0.txt": ("train", None),
+    }
+    assert rejects == []
+    assert dict(detection.columns) == {
+        "train": "split train",
+        "test": "split test",
+        "train/unsup": "no label",
+    }
+
+
+def test_the_texts_become_examples(tmp_path):
+    """The contents of the files are stored, and what is skipped is a finding."""
+    source = write(tmp_path / "imdb", IMDB)
+    result = recordgen.convert(source, tmp_path / "out", fail_on="none", max_reject_fraction=0)
+    texts = {
+        example["text"].numpy().decode()
+        for example in recordgen.read(tmp_path / "out", split="train")
+    }
+    assert texts == {text for name, text in IMDB.items() if name.count("/") > 1 and "train" in name}
+    assert result.rows == 6
+    assert any(finding.code == "SKIPPED" for finding in result.findings)
+
+
+@pytest.mark.parametrize(
+    ("files", "labels"),
+    [
+        ({"sport/1.txt": "Goal!", "tech/1.txt": "A chip."}, {"sport", "tech"}),
+        ({"bbc/sport/1.txt": "Goal!", "bbc/tech/1.txt": "A chip."}, {"sport", "tech"}),
+        ({"README.TXT": "x", "sport/1.TXT": "Goal!", "tech/1.txt": "A chip."}, {"sport", "tech"}),
+    ],
+)
+def test_folders_without_splits(files, labels, tmp_path):
+    """BBC News has a folder for each class, and its splits are assigned."""
+    _, rows, _ = read(write(tmp_path, files))
+    assert {split for split, _ in rows.values()} == {None}
+    assert {annotation for _, annotation in rows.values()} == set(map(said, labels))
+
+
+# files of a folder that is none of texts by label; words of the error
+OTHERS = {
+    "YOLO's labels": (
+        {"a/1.txt": "0 0.5 0.5 0.2 0.2\n", "b/2.txt": "1 0.5 0.5 0.2 0.2\n"},
+        "YOLO|no image",
+    ),
+    "one class": ({"pos/1.txt": "Good."}, "no image"),
+    "an import file": ({"a/1.txt": "x", "b/1.txt": "y", "labels.csv": "a/1.txt,q"}, "labels.csv"),
+    "a split beside a class": (
+        {"train/a/1.txt": "x", "train/b/1.txt": "y", "c/1.txt": "z"},
+        "name of a split",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "words"), OTHERS.values(), ids=OTHERS.keys())
+def test_other_folders_are_no_texts_by_label(files, words, tmp_path):
+    """Nothing is taken for a class that may be something else."""
+    with pytest.raises(RecordgenError, match=words):
+        read(write(tmp_path, files))
+
+
+def test_images_win_over_texts(tmp_path):
+    """Captions beside images are no examples."""
+    files = {f"{label}/1.{suffix}": "x" for label in "ab" for suffix in ("jpg", "txt")}
+    assert read(write(tmp_path, files))[0].options.format == "folder"
+
+
+def test_a_folder_that_is_too_deep_rejects_its_text(tmp_path):
+    """A folder in a class is neither a class nor a split."""
+    files = {"a/1.txt": "x", "b/1.txt": "y", "b/more/2.txt": "z", "a/2.txt": "x"}
+    assert read(write(tmp_path, files))[2] == ["bad_annotation"]
