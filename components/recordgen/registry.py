@@ -46,6 +46,7 @@ OWN_FORMATS: Mapping[str, str] = {
     "coco": "recordgen.formats.coco:Coco",
     "yolo": "recordgen.formats.yolo:Yolo",
     "pascal_voc": "recordgen.formats.pascal_voc:PascalVoc",
+    "mask_folders": "recordgen.formats.mask_folders:MaskFolders",
     "hugging_face": "recordgen.formats.hugging_face:HuggingFace",
     "cvat": "recordgen.formats.cvat:Cvat",
     "labelme": "recordgen.formats.labelme:LabelMe",

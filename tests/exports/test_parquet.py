@@ -42,6 +42,10 @@ COLUMNS = {
         **{"image": IMAGE, "width": INT, "height": INT, "source_id": TEXT},
         "objects": [{"bbox": _several(FLOAT), "category": DIGITS}],
     },
+    "image_segmentation": {
+        **{"image": IMAGE, "source_id": TEXT, "mask": IMAGE, "mask_source_id": TEXT},
+        "classes": _several(_class(*"012")),
+    },
     "text_classification": {"text": TEXT, "source_id": TEXT, "label": TOPICS},
     "text_multi_label": {"text": TEXT, "source_id": TEXT, "labels": _several(TOPICS)},
     "text_sentiment": {"text": TEXT, "source_id": TEXT, "label": _class(*"01234")},

@@ -59,6 +59,10 @@ _NAMES = {
 }
 
 
+# The columns of images that belong to another one.
+_CALLED = {features.IMAGE_MASK_ENCODED: "mask"}
+
+
 class Column(NamedTuple):
     """One column.
 
@@ -101,7 +105,9 @@ def _columns(dataset: Dataset) -> Iterator[Column]:
         elif name == features.TAGS_LABEL:
             tags = label_files(dataset).get(_TAGS_FILE, "").splitlines()
             yield Column(_NAMES[name], _several(_class_label(tags)), partial(_list, name))
-        elif name in (*parts, *_CONTAINED, features.TAGS_TEXT):
+        elif name == features.IMAGE_MASK_LABEL:
+            yield Column("classes", _several(classes), partial(_list, name))
+        elif name in (*parts, features.IMAGE_MASK_TEXT, *_CONTAINED, features.TAGS_TEXT):
             continue
         elif name == number:
             yield _label(dataset, name, spec, classes)
@@ -116,14 +122,15 @@ def _image(dataset: Dataset, name: str) -> Iterator[Column]:
     """Yield the columns of an image; sizes only beside boxes, which are in pixels."""
     prefix = name.removesuffix("/encoded")
     table = table_of(dataset)
-    column = (table.only_image or prefix) if table is not None else prefix
+    column = (table.only_image or prefix) if table is not None else _CALLED.get(name, prefix)
     yield Column(column, IMAGE, partial(_file, name))
     stored = stored_features(dataset)
     if OBJECT_FEATURES[0] in stored:
         for side in ("width", "height"):
             yield Column(side, _value("int64"), partial(_scalar, f"{prefix}/{side}"))
     if (source := f"{prefix}/source_id") in stored:
-        called = "source_id" if table is None else f"{column}_source_id"
+        is_only = table is None and name not in _CALLED
+        called = "source_id" if is_only else f"{column}_source_id"
         yield Column(called, _value("string"), partial(_text, source))
 
 

@@ -60,7 +60,9 @@ class CsvFile(_LineFile):
     def detect(self, listing: Listing) -> Evidence | None:
         if listing.only or storage.is_http(listing.root):
             return super().detect(listing)
-        found = [name for name in listing.others if posixpath.basename(name) == _ROBOFLOW]
+        named = [name for name in listing.others if posixpath.basename(name) == _ROBOFLOW]
+        # The same file beside masks names the classes of their pixels.
+        found = [name for name in named if not listing.head(name).startswith(b"Pixel Value")]
         return Evidence(f"{found[0]} has columns of classes", "", found) if found else None
 
     def accepts(self, task: type[Task]) -> bool:

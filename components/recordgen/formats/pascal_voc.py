@@ -63,7 +63,7 @@ class PascalVoc(PictureFormat):
         return Evidence(reason, self.tasks[0], found if listing.only else ("",))
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        sets = _image_sets(listing)
+        sets = splits_in_sets(listing, "ImageSets/Main")
         used = set()
         for line, name in enumerate(listing.candidates(".xml"), start=1):
             item = _read(listing, line, name)
@@ -90,16 +90,16 @@ def _is_voc(head: bytes) -> bool:
     return _ROOT.search(head[:1024]) is not None and b"<annotations" not in head[:1024]
 
 
-def _image_sets(listing: Listing) -> Mapping[str, Mapping[str, str]]:
-    """Return for each folder with ``ImageSets/Main`` the splits in its lists.
+def splits_in_sets(listing: Listing, sets: str) -> Mapping[str, Mapping[str, str]]:
+    """Return for each folder with the folder ``sets`` of VOC the splits in its lists.
 
     ``{"VOC2007/": {"000005": "train"}}``. Inner folders come before the outer ones.
     """
     lists: dict[str, dict[str, str]] = {}
     for name in listing.others:
         place, base = posixpath.split(name)
-        if f"/{place}".endswith("/ImageSets/Main") and base.endswith(".txt"):
-            lists.setdefault(place.removesuffix("ImageSets/Main"), {})[base] = name
+        if f"/{place}".endswith(f"/{sets}") and base.endswith(".txt"):
+            lists.setdefault(place.removesuffix(sets), {})[base] = name
     return {place: _splits(listing, lists[place]) for place in sorted(lists, reverse=True)}
 
 

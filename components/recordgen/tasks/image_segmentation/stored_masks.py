@@ -81,6 +81,18 @@ def mask_of(
     return StoredMask(data if kept else _png(stored), tuple(numbers.tolist()), is_resized)
 
 
+def gray_levels(data: bytes) -> set[int]:
+    """Return the levels of a gray file; of another form, numbers that no level has.
+
+    Raises:
+        PayloadError: it is no image, or damaged.
+    """
+    file = file_header(data)
+    image = open_image(file)
+    decoded(file.format, image.load)
+    return set(np.unique(np.asarray(image)).tolist()) if image.mode == "L" else {-1}
+
+
 def _levels(
     data: bytes, colours: Mapping[str, int], settings: PayloadSettings
 ) -> tuple[Mask, bool]:

@@ -1,0 +1,227 @@
+"""Folders of images and masks: pairs, splits, names of classes, and what cannot be used."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordgen
+from recordgen.errors import SourceError, UsageError
+from tests.conftest import stored_examples
+from tests.formats.test_pascal_voc import document
+
+NUMBERS = np.array([[0, 1, 2], [2, 255, 1]], np.uint8)
+RED, GREEN = (255, 0, 0), (0, 255, 0)
+
+
+def palette(numbers=NUMBERS):
+    image = Image.fromarray(numbers, "P")
+    image.putpalette([0, 0, 0, *RED, *GREEN] + [7] * 759)
+    return image
+
+
+def write(folder, *names, mask=None):
+    """Write files below ``in``: photos of 3×2 pixels, and masks where a name says so."""
+    for name in names:
+        path = folder / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith(".png"):
+            (mask or palette()).save(path)
+        else:
+            Image.fromarray(np.zeros((2, 3, 3), np.uint8)).save(path)
+    return folder / "in"
+
+
+def outcome(root, **options):
+    """Return the split, the mask and its pixels by image, and the result."""
+    output = root.parent / "out"
+    result = recordgen.convert(str(root), output, max_reject_fraction=1, **options)
+    found = {}
+    for split, example in stored_examples(output):
+        uri = example["image/source_id"][0].decode()
+        mask = Image.open(io.BytesIO(example["image/segmentation/class/encoded"][0]))
+        name = example["image/segmentation/class/source_id"][0].decode()
+        found[uri] = split, name, np.asarray(mask).tolist()
+    return found, result
+
+
+# files → image, mask, split
+LAYOUTS = [
+    (["images/a.jpg", "masks/a.png"], "images/a.jpg", "masks/a.png", None),
+    (
+        ["train/images/a.jpg", "train/masks/a.png"],
+        "train/images/a.jpg",
+        "train/masks/a.png",
+        "train",
+    ),
+    (["images/val/a.jpg", "labels/val/a.png"], "images/val/a.jpg", "labels/val/a.png", "eval"),
+    (
+        ["images/training/1.jpg", "annotations/training/1.png"],
+        "images/training/1.jpg",
+        "annotations/training/1.png",
+        "train",
+    ),
+    (["images/a.jpg", "masks/a_mask.png"], "images/a.jpg", "masks/a_mask.png", None),
+    (["test/a.jpg", "test/a_mask.png"], "test/a.jpg", "test/a_mask.png", "test"),
+    (["a.jpg", "masks/a.png"], "a.jpg", "masks/a.png", None),
+    (
+        ["JPEGImages/A.JPG", "SegmentationClass/A.png"],
+        "JPEGImages/A.JPG",
+        "SegmentationClass/A.png",
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "image", "mask", "split"), LAYOUTS)
+def test_layouts(tmp_path, files, image, mask, split):
+    """No option but the path: images and masks are paired by folder and name."""
+    found, result = outcome(write(tmp_path, *files))
+    assert result.dataset.task == "image_segmentation"
+    assert list(found) == [image]
+    named, uri, pixels = found[image]
+    assert (uri, pixels) == (mask, NUMBERS.tolist())
+    assert split in (None, named)
+
+
+# file, its text → labels
+NAMES = [
+    ("classes.txt", "ground\ncat\ndog\n", ("ground", "cat", "dog")),
+    ("labels.txt", "\ufeffground\r\ncat\r\ndog\r\n", ("ground", "cat", "dog")),
+    (
+        "train/_classes.csv",
+        "Pixel Value, Class\n0, ground\n1, cat\n2, dog\n",
+        ("ground", "cat", "dog"),
+    ),
+    ("other.txt", "ground\n", ("0", "1", "2")),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "labels"), NAMES)
+def test_names(tmp_path, file, text, labels):
+    """A file beside the masks names the classes, which keep their numbers."""
+    root = write(tmp_path, "train/images/a.jpg", "train/masks/a.png")
+    (root / file).write_text(text)
+    found, result = outcome(root)
+    assert result.dataset.labels == labels
+    assert found["train/images/a.jpg"][2] == NUMBERS.tolist()
+
+
+# file, its text
+COLOURS = [
+    ("class_dict.csv", "name,r,g,b\nground,0,0,0\ncat,255,0,0\ndog,0,255,0\nnone,7,7,7\n"),
+    (
+        "labelmap.txt",
+        "# label:color_rgb:parts:actions\n"
+        "ground:0,0,0::\ncat:255,0,0::\ndog:0,255,0::\nnone:7,7,7::\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("file", "text"), COLOURS)
+def test_colours(tmp_path, file, text):
+    """A file gives the colours of classes, in files of colours and of palettes."""
+    root = write(tmp_path, "images/a.jpg", "masks/a.png", mask=palette().convert("RGB"))
+    (root / file).write_text(text)
+    found, result = outcome(root)
+    assert result.dataset.labels == ("ground", "cat", "dog", "none")
+    assert found["images/a.jpg"][2] == [[0, 1, 2], [2, 3, 1]]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("_classes.csv", "Pixel Value, Class\n1, cat\n"),
+        ("_classes.csv", "Pixel Value, Class\ncat\n"),
+        ("class_dict.csv", "name,r,g,b\ncat,255,0\n"),
+        ("labelmap.txt", "cat:red::\n"),
+    ],
+)
+def test_names_that_cannot_be_used(tmp_path, file, text):
+    """The run stops before anything is written, and names the file."""
+    root = write(tmp_path, "images/a.jpg", "masks/a.png")
+    (root / file).write_text(text)
+    with pytest.raises(SourceError, match=file):
+        outcome(root)
+
+
+def test_black_and_white(tmp_path):
+    """Masks of 0 and 255 have two classes; otherwise 255 is none."""
+    mask = Image.fromarray(np.array([[0, 255, 255], [0, 0, 255]], np.uint8))
+    root = write(tmp_path, "images/a.jpg", "masks/a.png", mask=mask)
+    found, result = outcome(root)
+    assert result.dataset.labels == ("background", "object")
+    assert result.dataset.rows.adjusted == {"masks_of_two_levels": 1}
+    assert found["images/a.jpg"][2] == [[0, 1, 1], [0, 0, 1]]
+
+
+def test_what_has_no_partner(tmp_path):
+    """A mask without an image is rejected, as is one of two images; images alone are skipped."""
+    root = write(
+        tmp_path,
+        *("images/a.jpg", "masks/a.png", "masks/b.png", "images/c.jpg"),
+        *("images/d.jpg", "images/d.jpeg", "masks/d.png"),
+    )
+    found, result = outcome(root)
+    assert list(found) == ["images/a.jpg"]
+    codes = {reject.uri: reject.code for reject in result.rejects}
+    assert codes == {"masks/b.png": "missing_file", "masks/d.png": "ambiguous_path"}
+    lint = (tmp_path / "out" / "lint.jsonl").read_text()
+    assert "images/c.jpg" in lint
+
+
+def voc(tmp_path):
+    """A folder of the challenge: boxes of a and b, masks of a, b and d, lists of a and b."""
+    root = write(
+        tmp_path,
+        *(f"JPEGImages/{name}.jpg" for name in "abcd"),
+        *(f"SegmentationClass/{name}.png" for name in "abd"),
+    )
+    for place, lists in (
+        ("Segmentation", {"train.txt": "a\n", "val.txt": "b\n", "trainval.txt": "a\nb\n"}),
+        ("Main", {"train.txt": "a\nc\n", "val.txt": "b\n"}),
+    ):
+        (root / "ImageSets" / place).mkdir(parents=True)
+        for name, text in lists.items():
+            (root / "ImageSets" / place / name).write_text(text)
+    (root / "Annotations").mkdir()
+    for name in "abc":
+        text = document(f"{name}.jpg", ("dog", "1 1 3 2"), folder="VOC2012", size="3 2")
+        (root / "Annotations" / f"{name}.xml").write_text(text)
+    return root
+
+
+def test_voc(tmp_path):
+    """Its lists of segmentation give images and splits; classes are those of the challenge."""
+    found, result = outcome(voc(tmp_path), task="image_segmentation")
+    assert {uri: split for uri, (split, *_) in found.items()} == {
+        "JPEGImages/a.jpg": "train",
+        "JPEGImages/b.jpg": "eval",
+    }
+    labels = result.dataset.labels
+    assert (len(labels), labels[0], labels[1], labels[20]) == (
+        *(21, "background", "aeroplane"),
+        "tvmonitor",
+    )
+
+
+def test_voc_has_boxes_and_masks(tmp_path):
+    """The task decides; without it, the run stops and says both."""
+    root = voc(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        outcome(root)
+    assert "pascal_voc" in str(caught.value)
+    assert "mask_folders" in str(caught.value)
+    result = recordgen.convert(str(root), tmp_path / "boxes", task="object_detection")
+    assert (result.dataset.task, result.dataset.examples) == ("object_detection", 3)
+
+
+def test_a_folder_of_classes_is_none_of_masks(tmp_path):
+    """Folders by label stay folders by label, whatever the labels are called."""
+    root = write(tmp_path, "cat/a.jpg", "dog/b.jpg", "mask/c.png")
+    result = recordgen.convert(str(root), tmp_path / "out")
+    assert (result.dataset.task, result.dataset.labels) == (
+        "image_classification",
+        ("cat", "dog", "mask"),
+    )
