@@ -1,0 +1,109 @@
+"""Other tools' formats through AutoMLExampleGen, StatisticsGen and, one of each task, Trainer."""
+
+import json
+from pathlib import Path
+
+import pytest
+import tensorflow_data_validation as tfdv
+from tfx import v1 as tfx
+
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.examplegen import AutoMLExampleGen
+from tests.conftest import encoded, noise
+from tests.examplegen.configs import input_config
+from tests.formats.written import SPLITS, WRITERS, write
+
+pytestmark = pytest.mark.slow
+
+COUNT = 4
+SETTINGS = {"batch_size": 2, "epochs": 1, "image_size": [32, 32]}
+
+
+def write_choices(root):
+    """Write one label for each image, as Label Studio does."""
+    for split in SPLITS:
+        tasks = [
+            {
+                "data": {"image": path.name},
+                "annotations": [{"result": [{"type": "choices", "value": {"choices": [label]}}]}],
+            }
+            for path, label in zip(sorted((root / split).iterdir()), "abab", strict=True)
+        ]
+        (root / split / "project.json").write_text(json.dumps(tasks))
+
+
+def write_labels(root):
+    """Write several labels for each image, as Open Images does."""
+    for split in SPLITS:
+        lines = ["ImageID,Source,LabelName,Confidence"]
+        lines += [
+            f"{path.stem},verification,{label},1"
+            for path in sorted((root / split).iterdir())
+            for label in "ab"
+        ]
+        (root / split / "imagelabels.csv").write_text("\n".join(lines))
+
+
+#: by name: how the documents are written, the format and the task
+SOURCES = {
+    **{
+        name: (lambda root, name=name: write(name, root), name, "object_detection")
+        for name in WRITERS
+    },
+    "choices": (write_choices, "label_studio", "image_classification"),
+    "labels": (write_labels, "open_images", "image_multi_label"),
+}
+TRAINED = ("coco", "choices", "labels")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, run_tfx):
+    """The uris of the artifacts of one run with all sources, by component and type."""
+    root = tmp_path_factory.mktemp("formats")
+    steps = []
+    for name, (write_documents, _, _) in SOURCES.items():
+        for split in SPLITS:
+            folder = root / "data" / name / split
+            folder.mkdir(parents=True)
+            for number in range(COUNT):
+                image = noise(40, 20, seed=hash((split, number)) % 1000)
+                (folder / f"{split}{number}.jpg").write_bytes(encoded(image, "JPEG"))
+        write_documents(root / "data" / name)
+        examples = AutoMLExampleGen(
+            str(root / "data"), input_config=input_config(all=f"{name}/"), lint="-ALL"
+        ).with_id(f"{name}_examples")
+        statistics = tfx.components.StatisticsGen(examples=examples.outputs["examples"])
+        steps += [examples, statistics.with_id(f"{name}_statistics")]
+        if name in TRAINED:
+            trainer = tfx.components.Trainer(
+                run_fn="recordgen.training.run_fn",
+                examples=examples.outputs["examples"],
+                custom_config=SETTINGS,
+                train_args=tfx.proto.TrainArgs(),
+                eval_args=tfx.proto.EvalArgs(),
+            )
+            steps.append(trainer.with_id(f"{name}_trainer"))
+    metadata = run_tfx(root / "work", *steps)
+    return {
+        f"{execution.component}/{artifact.type}": artifact.uri
+        for execution in metadata.latest_run()
+        for artifact in metadata.outputs(execution)
+    }
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_examples_and_statistics(name, run):
+    _, format_, task = SOURCES[name]
+    dataset = read_dataset(run[f"{name}_examples/Examples"])
+    assert (dataset.options["format"], dataset.task) == (format_, task)
+    folder = run[f"{name}_statistics/ExampleStatistics"]
+    for split in ("train", "eval"):
+        assert dataset.splits[split].examples == COUNT
+        found = tfdv.load_stats_binary(f"{folder}/Split-{split}/FeatureStats.pb")
+        assert found.datasets[0].num_examples == COUNT
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_models(name, run):
+    """One step is enough to see that the examples fit the trainer of their task."""
+    assert Path(run[f"{name}_trainer/Model"], "Format-Serving/saved_model.pb").exists()

@@ -1,0 +1,162 @@
+"""The same boxes of the same images, as each format of another tool writes them.
+
+Every image has 40 × 20 pixels, and a cat at (4, 5, 8, 10) and a dog that fills it.
+"""
+
+import json
+from pathlib import Path
+
+CLASSES = ("cat", "dog")
+#: the corners of each class, in pixels
+CORNERS = ((4, 5, 8, 10), (0, 0, 40, 20))
+SIZE = {"width": 40, "height": 20}
+SPLITS = ("train", "valid")
+
+#: left, top, width and height
+SIDES = [(left, top, right - left, low - top) for left, top, right, low in CORNERS]
+
+
+def _coco(folder, names):
+    images = [{"id": at, "file_name": name, **SIZE} for at, name in enumerate(names)]
+    annotations = [
+        {"id": 2 * at + n, "image_id": at, "category_id": n, "bbox": SIDES[n], "area": 1}
+        for at in range(len(names))
+        for n in (0, 1)
+    ]
+    categories = [{"id": n, "name": name} for n, name in enumerate(CLASSES)]
+    content = {"images": images, "annotations": annotations, "categories": categories}
+    (folder / "_annotations.coco.json").write_text(json.dumps(content))
+
+
+def _yolo(folder, names):
+    config = f"train: train\nval: valid\nnames: [{', '.join(CLASSES)}]\n"
+    (folder.parent / "data.yaml").write_text(config)
+    lines = [
+        f"{n} {(left + right) / 80} {(top + low) / 40} {(right - left) / 40} {(low - top) / 20}\n"
+        for n, (left, top, right, low) in enumerate(CORNERS)
+    ]
+    for name in names:
+        (folder / name).with_suffix(".txt").write_text("".join(lines))
+
+
+def _pascal_voc(folder, names):
+    sides = ("xmin", "ymin", "xmax", "ymax")
+    objects = [
+        f"<object><name>{label}</name><bndbox>"
+        f"{''.join(f'<{s}>{v}</{s}>' for s, v in zip(sides, corners, strict=True))}"
+        f"</bndbox></object>"
+        for label, corners in zip(CLASSES, CORNERS, strict=True)
+    ]
+    size = "<size><width>40</width><height>20</height></size>"
+    for name in names:
+        text = f"<annotation><filename>{name}</filename>{size}{''.join(objects)}</annotation>"
+        (folder / name).with_suffix(".xml").write_text(text)
+
+
+def _hugging_face(folder, names):
+    objects = {"bbox": SIDES, "categories": CLASSES}
+    lines = [json.dumps({"file_name": name, "objects": objects}) + "\n" for name in names]
+    (folder / "metadata.jsonl").write_text("".join(lines))
+
+
+def _cvat(folder, names):
+    boxes = [
+        f'<box label="{label}" xtl="{x1}" ytl="{y1}" xbr="{x2}" ybr="{y2}"/>'
+        for label, (x1, y1, x2, y2) in zip(CLASSES, CORNERS, strict=True)
+    ]
+    images = [
+        f'<image name="{name}" width="40" height="20">{"".join(boxes)}</image>' for name in names
+    ]
+    text = f"<annotations>{''.join(images)}</annotations>"
+    (folder / "annotations.xml").write_text(text)
+
+
+def _labelme(folder, names):
+    shapes = [
+        {"label": label, "shape_type": "rectangle", "points": [corners[:2], corners[2:]]}
+        for label, corners in zip(CLASSES, CORNERS, strict=True)
+    ]
+    size = {"imageWidth": 40, "imageHeight": 20}
+    for name in names:
+        content = {"shapes": shapes, "imagePath": name, **size}
+        (folder / name).with_suffix(".json").write_text(json.dumps(content))
+
+
+def _create_ml(folder, names):
+    found = [
+        {"label": label, "coordinates": {"x": x + w / 2, "y": y + h / 2, "width": w, "height": h}}
+        for label, (x, y, w, h) in zip(CLASSES, SIDES, strict=True)
+    ]
+    content = [{"image": name, "annotations": found} for name in names]
+    (folder / "_annotations.createml.json").write_text(json.dumps(content))
+
+
+def _label_studio(folder, names):
+    result = [
+        {
+            "type": "rectanglelabels",
+            "value": {
+                **{"x": x / 0.4, "y": y / 0.2, "width": w / 0.4, "height": h / 0.2},
+                "rectanglelabels": [label],
+            },
+            **{"original_width": 40, "original_height": 20},
+        }
+        for label, (x, y, w, h) in zip(CLASSES, SIDES, strict=True)
+    ]
+    tasks = [
+        {"data": {"image": f"/data/upload/1/ab12cd34-{name}"}, "annotations": [{"result": result}]}
+        for name in names
+    ]
+    (folder / "project.json").write_text(json.dumps(tasks))
+
+
+def _open_images(folder, names):
+    lines = ["ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax"]
+    for name in names:
+        for label, (x1, y1, x2, y2) in zip(CLASSES, CORNERS, strict=True):
+            corners = f"{x1 / 40},{x2 / 40},{y1 / 20},{y2 / 20}"
+            lines.append(f"{Path(name).stem},xclick,/m/{label},1,{corners}")
+    (folder / "annotations-bbox.csv").write_text("\n".join(lines))
+    descriptions = "".join(f"/m/{label},{label}\n" for label in CLASSES)
+    (folder.parent / "class-descriptions-boxable.csv").write_text(descriptions)
+
+
+def _via(folder, names):
+    regions = [
+        {
+            "shape_attributes": {"name": "rect", "x": x, "y": y, "width": w, "height": h},
+            "region_attributes": {"class": label},
+        }
+        for label, (x, y, w, h) in zip(CLASSES, SIDES, strict=True)
+    ]
+    content = {name: {"filename": name, "regions": regions} for name in names}
+    (folder / "via.json").write_text(json.dumps(content))
+
+
+def _yolo_keras(folder, names):
+    boxes = " ".join(f"{','.join(map(str, corners))},{n}" for n, corners in enumerate(CORNERS))
+    (folder / "_annotations.txt").write_text("".join(f"{name} {boxes}\n" for name in names))
+    (folder / "_classes.txt").write_text("\n".join(CLASSES))
+
+
+#: Each writes the documents of one split beside its images.
+WRITERS = {
+    "coco": _coco,
+    "yolo": _yolo,
+    "pascal_voc": _pascal_voc,
+    "hugging_face": _hugging_face,
+    "cvat": _cvat,
+    "labelme": _labelme,
+    "create_ml": _create_ml,
+    "label_studio": _label_studio,
+    "open_images": _open_images,
+    "via": _via,
+    "yolo_keras": _yolo_keras,
+}
+
+
+def write(name, root):
+    """Write the documents of a format below a folder with images in a folder for each split."""
+    for split in SPLITS:
+        folder = root / split
+        WRITERS[name](folder, sorted(path.name for path in folder.glob("*.jpg")))
