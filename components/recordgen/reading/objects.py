@@ -164,14 +164,15 @@ def for_each_box(
     are_whole = tf.reduce_all((lengths == expected) | (lengths == 0))
     with tf.control_dependencies([tf.debugging.Assert(are_whole, [message])]):
         rows = boxes.value_rowids()
-    place = tf.range(tf.size(rows, tf.int64)) - tf.gather(boxes.row_starts(), rows)
+    index = boxes.row_splits.dtype  # int32 or int64, as the features were parsed
+    place = tf.range(tf.size(rows, index)) - tf.gather(boxes.row_starts(), rows)
     first = tf.gather(values.row_starts(), rows) + place * each
-    end = tf.size(values.values, tf.int64)
+    end = tf.size(values.values, index)
     first = tf.where(tf.gather(lengths, rows) > 0, first, end)
     flat = tf.concat([values.values, tf.zeros([each], values.dtype)], 0)
     if not count:
         return boxes.with_values(tf.gather(flat, first))
-    return boxes.with_values(tf.gather(flat, first[:, None] + tf.range(each, dtype=tf.int64)))
+    return boxes.with_values(tf.gather(flat, first[:, None] + tf.range(each, dtype=index)))
 
 
 def whole_frames(boxes: tf.RaggedTensor) -> tf.RaggedTensor:
