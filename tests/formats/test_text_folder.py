@@ -79,8 +79,8 @@ def test_the_texts_become_examples(tmp_path):
         for example in recordgen.read(tmp_path / "out", split="train")
     }
     assert texts == {text for name, text in IMDB.items() if name.count("/") > 1 and "train" in name}
-    assert result.rows == 6
-    assert any(finding.code == "SKIPPED" for finding in result.findings)
+    assert sum(split.examples for split in result.dataset.splits.values()) == 6
+    assert result.dataset.lint["SKIPPED"] == 1
 
 
 @pytest.mark.parametrize(
