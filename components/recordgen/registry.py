@@ -57,6 +57,7 @@ OWN_FORMATS: Mapping[str, str] = {
     "yolo_keras": "recordgen.formats.yolo_keras:YoloKeras",
     "webdataset": "recordgen.formats.webdataset:WebDataset",
     "tfrecord": "recordgen.formats.tfrecord:TfRecordFiles",
+    "parquet": "recordgen.formats.parquet:Parquet",
     "iob": "recordgen.formats.sentences:Sentences",
     "csv": "recordgen.formats.line_files:CsvFile",
     "jsonl": "recordgen.formats.line_files:JsonLines",

@@ -1,0 +1,230 @@
+"""Parquet files with images, as Hugging Face's datasets and Recordgen's export write them.
+
+    image {bytes, path}   label            objects {bbox, category}
+    …, rex.jpg            1 (= dog)        [[10, 20, 30, 40]], [1]
+
+becomes the picture ``train-00000-of-00002.parquet/0/rex.jpg`` with the label, or with the box of a
+dog. The image stays in the file: an uncompressed page holds its length and its bytes, so it is a
+range of the file. Names of classes are those that Hugging Face keeps in the schema.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Any, ClassVar
+
+from recordgen import storage
+from recordgen.core.rows.picture import Picture, is_size
+from recordgen.core.rows.ranges import Range
+from recordgen.errors import PayloadError, SourceError
+from recordgen.formats.format import Evidence
+from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.formats.objects import named, read_objects
+from recordgen.formats.parquet_columns import SIZE, ParquetColumns, columns_of
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
+from recordgen.rejects import RejectCode
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+
+_ROWS_AT_ONCE = 16
+_BUFFER_BYTES = 1 << 20
+
+# Between two values of a column there may be the header of a page, and its levels.
+_BETWEEN = 1 << 16
+_MAX_DICTIONARY = 8 << 20
+
+_REWRITE = (
+    "write the file again: pyarrow.parquet.write_table(pyarrow.parquet.read_table(OLD), NEW, "
+    "compression='none', use_dictionary=False)"
+)
+
+
+class Parquet(PictureFormat):
+    """Parquet with a column of images and one of labels or objects."""
+
+    name = "parquet"
+    tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
+    gives = "labels or boxes of images"
+    expects = "Parquet files with a column of images, and one of labels or objects"
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        found = listing.candidates(".parquet")
+        if not found or not listing.head(found[0]).startswith(b"PAR1\x15"):
+            return None
+        if storage.is_http(listing.root):
+            raise SourceError(
+                f"{listing.root}{found[0]}: images are read from the file one by one, which few "
+                f"web servers allow; copy it to a folder or bucket"
+            )
+        with _opened(listing, found[0]) as file:
+            columns = columns_of(file, listing, found[0])
+        if columns is None:
+            return None
+        single, several, boxes = self.tasks
+        task = boxes if columns.objects else several if columns.several else single
+        reason = (
+            f"{found[0]} has the columns {columns.image} and {columns.objects or columns.label}"
+        )
+        return Evidence(reason, task, found, tuple(dict.fromkeys(columns.names)))
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        with _opened(listing, document) as file, listing.open(document) as raw:
+            columns = columns_of(file, listing, document)
+            if columns is None:
+                raise SourceError(f"{listing.root}{document}: there is no column of images")
+            line = 0
+            for group in range(file.num_row_groups):
+                rows = file.metadata.row_group(group).num_rows
+                chunk = _Chunk.of(file, group, columns, raw, listing.root, document)
+                for number, row in enumerate(_rows(file, group, columns), start=line):
+                    if isinstance(row, str):
+                        uri = f"{document}/{number}"
+                        yield Problem(number + 1, row, uri, RejectCode.CORRUPT)
+                        break
+                    yield _picture(listing, document, number, row, columns, chunk)
+                line += rows
+
+
+@contextmanager
+def _opened(listing: Listing, name: str) -> Iterator[Any]:
+    """Open a Parquet file. Raises: SourceError: it is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with listing.open(name) as raw:
+        try:
+            source = pa.PythonFile(raw, "r")
+            yield pq.ParquetFile(source, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+        except (pa.ArrowException, OSError) as exc:
+            raise SourceError(f"{listing.root}{name}: damaged Parquet file: {exc}") from exc
+
+
+def _rows(file: Any, group: int, columns: ParquetColumns) -> Iterator[Mapping[str, Any] | str]:
+    """Yield the rows of a row group, or the message about its first damaged page."""
+    import pyarrow as pa
+
+    batches = file.iter_batches(_ROWS_AT_ONCE, row_groups=[group], columns=list(columns.read))
+    try:
+        for batch in batches:
+            yield from batch.to_pylist()
+    except (pa.ArrowException, OSError, ValueError) as exc:
+        yield f"row group {group} is damaged from here on: {exc}"
+
+
+def _picture(
+    listing: Listing,
+    document: str,
+    number: int,
+    row: Mapping[str, Any],
+    columns: ParquetColumns,
+    chunk: _Chunk,
+) -> Picture | Problem:
+    """Return the image of a row, or the problem with it."""
+    value = row[columns.image]
+    if not isinstance(value, Mapping):
+        value = {"bytes": value}
+    data, path = value.get("bytes"), value.get("path") or ""
+    base = posixpath.basename(path.replace("\\", "/"))
+    uri = f"{document}/{number}/{base}" if base else f"{document}/{number}"
+    payload = None
+    if data is not None:
+        payload = chunk.place_of(data)
+    elif not path:
+        message = f"row {number} has no image: neither bytes nor a path"
+        return Problem(number + 1, message, uri, RejectCode.MISSING_FILE)
+    else:
+        folder = posixpath.dirname(document)
+        found = image_or_problem(listing, path, folder, line=number + 1)
+        if isinstance(found, Problem):
+            return found
+        uri = found
+    try:
+        objects = read_objects(row.get(columns.objects) or [], columns.names)
+        label = row[columns.label] if columns.label else None
+        labels = [named(each, columns.names) for each in _listed(label)]
+        head = data[:HEAD_BYTES] if data is not None else listing.head(uri)
+        size = _size(row, head) if objects else None
+    except (ValueError, PayloadError) as exc:
+        return Problem(number + 1, str(exc), uri)
+    found_labels = [each for each in labels if each]
+    return Picture(number + 1, uri, None, size, objects, found_labels, payload=payload)
+
+
+def _listed(label: Any) -> Sequence[Any]:
+    """Return the labels of a row: none for null and for -1, which stands for a missing class."""
+    values = label if isinstance(label, list) else [label]
+    return [each for each in values if each is not None and each != -1]
+
+
+def _size(row: Mapping[str, Any], head: bytes) -> tuple[int, int]:
+    """Return the size of an image from its row, or from its header. Raises: PayloadError."""
+    from recordgen.payloads.opening import file_header
+
+    said = tuple(row.get(side) for side in SIZE)
+    if all(type(side) is int for side in said) and is_size(said):  # type: ignore[arg-type]
+        return said  # type: ignore[return-value]
+    header = file_header(head)
+    return header.width, header.height
+
+
+class _Chunk:
+    """The bytes of the images of one row group in the file.
+
+    Values follow each other as a length and bytes, with a page's header here and there. A value is
+    searched behind the one before, and all its bytes are compared, so nothing depends on how pages
+    are laid out.
+    """
+
+    def __init__(self, raw: IO[bytes], root: str, document: str, start: int, end: int) -> None:
+        self._raw = raw
+        self._root, self._document = root, document
+        self._start, self._end = start, end
+        self._at = start
+
+    @classmethod
+    def of(
+        cls,
+        file: Any,
+        group: int,
+        columns: ParquetColumns,
+        raw: IO[bytes],
+        root: str,
+        document: str,
+    ) -> _Chunk:
+        """Return the chunk of a row group. Raises: SourceError: it is compressed."""
+        found = file.metadata.row_group(group)
+        chunks = (found.column(at) for at in range(found.num_columns))
+        chunk = next(each for each in chunks if each.path_in_schema == columns.leaf)
+        if chunk.compression != "UNCOMPRESSED":
+            raise SourceError(
+                f"{root}{document}: the column {columns.image} is compressed "
+                f"({chunk.compression}), which hardly makes images smaller, and they cannot be "
+                f"read one by one; {_REWRITE}"
+            )
+        begins = [chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset]
+        start = min(begins)
+        return cls(raw, root, document, start, start + chunk.total_compressed_size)
+
+    def place_of(self, data: bytes) -> Range:
+        """Return where the next value is. Raises: SourceError: it is not there as it is."""
+        wanted = len(data).to_bytes(4, "little") + data
+        found = self._find(wanted, self._at, len(wanted))
+        if found < 0:
+            found = self._find(wanted, self._at, len(wanted) + _BETWEEN)
+        if found >= 0:
+            self._at = found + len(wanted)
+        else:  # a value that occurs often is only in the dictionary, before all pages
+            found = self._find(wanted, self._start, len(wanted) + _MAX_DICTIONARY)
+        if found < 0:
+            raise SourceError(
+                f"{self._root}{self._document}: the images are not stored one after the other, as "
+                f"the encoding PLAIN does; {_REWRITE}"
+            )
+        return Range(self._document, found + 4, len(data))
+
+    def _find(self, wanted: bytes, start: int, size: int) -> int:
+        """Return where bytes are within ``size`` bytes of the file, or -1."""
+        self._raw.seek(start)
+        at = self._raw.read(max(0, min(size, self._end - start))).find(wanted)
+        return at if at < 0 else start + at

@@ -1,0 +1,225 @@
+"""Parquet with images: bytes are ranges of the file, whatever its pages look like."""
+
+import json
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import recordgen
+from recordgen.errors import SourceError
+from tests.exports.copies import boxes, export, labelled
+from tests.formats.boxes import boxes_of
+from tests.formats.containers import contents, converted, image
+
+IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+CLASS = {"_type": "ClassLabel", "names": ["cat", "dog"]}
+PLAIN = {"compression": "none", "use_dictionary": False}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "in").mkdir()
+    return tmp_path
+
+
+def write(folder, name, columns, *, features=None, **options):
+    """Write columns (name: type, values) to a file, as Hugging Face's datasets do."""
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})} if features else None
+    schema = pa.schema([(key, kind) for key, (kind, _) in columns.items()], metadata)
+    arrays = [pa.array(values, kind) for kind, values in columns.values()]
+    path = folder / "in" / name
+    path.parent.mkdir(exist_ok=True)
+    table = pa.Table.from_arrays(arrays, schema=schema)
+    pq.write_table(table, path, **{**PLAIN, **options})
+
+
+def images(*seeds, path="x/{}.jpg"):
+    return IMAGE, [{"bytes": image(seed), "path": path.format(seed)} for seed in seeds]
+
+
+# How writers lay out pages: with a dictionary, several row groups, small pages, nulls, version 2.
+LAYOUTS = [
+    {},
+    {"use_dictionary": True},
+    {"row_group_size": 7},
+    {"data_page_size": 1000},
+    {"data_page_version": "2.0", "version": "2.6"},
+    {"use_dictionary": True, "dictionary_pagesize_limit": 3000},
+]
+
+
+@pytest.mark.parametrize("options", LAYOUTS, ids=str)
+def test_bytes(options, folder):
+    """Each image has its own bytes, also if images occur several times."""
+    seeds = [at % 20 for at in range(40)]
+    columns = {"image": images(*seeds), "label": (pa.int64(), [at % 2 for at in seeds])}
+    features = {"image": {"_type": "Image"}, "label": CLASS}
+    write(folder, "data/train-00000-of-00001.parquet", columns, features=features, **options)
+    write(folder, "data/test-00000-of-00001.parquet", columns, features=features, **options)
+    dataset, rejects, examples = converted(folder)
+    assert (rejects, list(dataset.labels)) == ({}, ["cat", "dog"])
+    for split in ("train", "test"):
+        for at, seed in enumerate(seeds):
+            uri = f"data/{split}-00000-of-00001.parquet/{at}/{seed}.jpg"
+            found, values = examples.pop(uri)
+            assert (found, values["image/encoded"]) == (split, [image(seed)])
+            assert values["image/class/text"] == [[b"cat", b"dog"][seed % 2]]
+    assert not examples
+
+
+def test_frames_of_pandas(folder):
+    """A column of bytes under a name of images, and labels as texts."""
+    frame = pd.DataFrame({"image": [image(0), image(1)], "label": ["cat", None]})
+    frame.to_parquet(folder / "in/a.parquet", compression=None)
+    _, rejects, examples = converted(folder, source=folder / "in/a.parquet")
+    assert rejects == {}
+    assert examples["a.parquet/0"][1]["image/class/text"] == [b"cat"]
+    assert "image/class/text" not in examples["a.parquet/1"][1]
+
+
+BOX = {"bbox": [[4, 5, 4, 5]], "category": [1]}
+CORNERS = [4 / 64, round(5 / 48, 4), 8 / 64, round(10 / 48, 4)]
+OBJECTS = {
+    "dict of lists": (
+        pa.struct([("bbox", pa.list_(pa.list_(pa.float32()))), ("category", pa.list_(pa.int64()))]),
+        [BOX, None],
+        {"feature": {"bbox": {}, "category": CLASS}, "_type": "Sequence"},
+    ),
+    "list of dicts": (
+        pa.list_(pa.struct([("bbox", pa.list_(pa.float64())), ("category", pa.int64())])),
+        [[{"bbox": [4, 5, 4, 5], "category": 1}], []],
+        [{"bbox": {}, "category": CLASS}],
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "values", "feature"), OBJECTS.values(), ids=OBJECTS)
+def test_boxes(kind, values, feature, folder):
+    """COCO's boxes in pixels, with the size in the row or in the image's header."""
+    columns = {"image": images(0, 1), "objects": (kind, values)}
+    write(folder, "a.parquet", columns, features={"image": {"_type": "Image"}, "objects": feature})
+    dataset, rejects, examples = converted(folder)
+    assert (rejects, list(dataset.labels)) == ({}, ["cat", "dog"])
+    [height], [width] = (
+        examples["a.parquet/0/0.jpg"][1][f"image/{s}"] for s in ("height", "width")
+    )
+    corners = [round(value, 4) for value in (4 / width, 5 / height, 8 / width, 10 / height)]
+    found = boxes_of(folder / "out")
+    assert found["a.parquet/0/0.jpg"][1] == [("dog", 1, corners)]
+    assert found["a.parquet/1/1.jpg"][1] == []
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("make", [labelled, boxes])
+def test_own_export_comes_back(make, folder):
+    """What export parquet writes converts to the same images, splits, labels and boxes."""
+    out = make(folder)
+    export("parquet", out, folder / "in2")
+    dataset, rejects, _ = converted(folder, source=folder / "in2/data")
+    first = recordgen.read_dataset(out)
+    assert (dataset.task, rejects, list(dataset.labels)) == (first.task, {}, list(first.labels))
+    assert sorted(contents(folder / "out")) == sorted(contents(out))
+
+
+def test_images_of_several_labels(folder):
+    features = {"image": {"_type": "Image"}, "tags": {"feature": CLASS, "_type": "Sequence"}}
+    columns = {"image": images(0, 1), "tags": (pa.list_(pa.int64()), [[0, 1], []])}
+    write(folder, "a.parquet", columns, features=features)
+    dataset, _, examples = converted(folder)
+    assert dataset.task == "image_multi_label"
+    assert examples["a.parquet/0/0.jpg"][1]["image/class/text"] == [b"cat", b"dog"]
+
+
+# name: the image of a row, its label, the code of the reject
+TRAPS = {
+    "neither bytes nor path": ({"bytes": None, "path": None}, 0, "missing_file"),
+    "a path to nothing": ({"bytes": None, "path": "none.jpg"}, 0, "missing_file"),
+    "no image at all": (None, 0, "missing_file"),
+    "empty bytes": ({"bytes": b"", "path": "a.jpg"}, 0, "empty_file"),
+    "no image bytes": ({"bytes": b"text", "path": None}, 0, "not_an_image"),
+    "no such class": ({"bytes": image(1), "path": None}, 2, "bad_annotation"),
+}
+
+
+@pytest.mark.parametrize(("value", "label", "code"), TRAPS.values(), ids=TRAPS)
+def test_traps(value, label, code, folder):
+    """A bad row is a reject with its place; the good one before it stays."""
+    columns = {
+        "image": (IMAGE, [{"bytes": image(), "path": None}, value]),
+        "label": (pa.int64(), [0, label]),
+    }
+    write(folder, "a.parquet", columns, features={"image": {"_type": "Image"}, "label": CLASS})
+    dataset, rejects, examples = converted(folder)
+    assert dict(dataset.rows.rejected) == {code: 1}
+    assert all(uri.startswith("a.parquet/1") or code == "missing_file" for uri in rejects)
+    assert list(examples) == ["a.parquet/0"]
+
+
+def test_null_bytes_with_a_file(folder):
+    """The path is the image if it is there."""
+    (folder / "in/images").mkdir()
+    (folder / "in/images/a.jpg").write_bytes(image(5))
+    columns = {
+        "image": (IMAGE, [{"bytes": None, "path": "images/a.jpg"}]),
+        "label": (pa.string(), ["cat"]),
+    }
+    write(folder, "a.parquet", columns)
+    _, _, examples = converted(folder, source=folder / "in/a.parquet")
+    assert examples["images/a.jpg"][1]["image/encoded"] == [image(5)]
+
+
+LABEL = {"label": (pa.int64(), [0])}
+REFUSED = {
+    "compressed": ({"image": images(0), **LABEL}, {"compression": "snappy"}, "snappy|SNAPPY"),
+    "no label": ({"image": images(0), "text": (pa.string(), ["x"])}, {}, "text"),
+    "two labels": (
+        {"image": images(0), **LABEL, "category": (pa.int64(), [0])},
+        {},
+        "category",
+    ),
+    "two images": ({"image": images(0), "mask": images(1), **LABEL}, {}, "image, mask"),
+    "differences of lengths": (
+        {"image": images(0, 1), "label": (pa.int64(), [0, 1])},
+        {"column_encoding": {"image.bytes": "DELTA_BYTE_ARRAY"}, "version": "2.6"},
+        "PLAIN",
+    ),
+}
+
+
+@pytest.mark.parametrize(("columns", "options", "named"), REFUSED.values(), ids=REFUSED)
+def test_refused(columns, options, named, folder):
+    if "column_encoding" in options and int(pa.__version__.partition(".")[0]) < 11:
+        pytest.skip("this pyarrow writes no such encoding")
+    write(folder, "a.parquet", columns, **options)
+    with pytest.raises(SourceError, match=named):
+        converted(folder, source=folder / "in/a.parquet")
+
+
+@pytest.mark.parametrize("cut", [1, 8, 300])
+def test_cut_off(cut, folder):
+    write(folder, "a.parquet", {"image": images(*range(9)), "label": (pa.int64(), [0] * 9)})
+    path = folder / "in/a.parquet"
+    path.write_bytes(path.read_bytes()[:-cut])
+    with pytest.raises(SourceError, match="damaged"):
+        converted(folder, source=path)
+
+
+def test_damaged_page(folder):
+    """A damaged header of a page costs the rest of its row group."""
+    write(
+        folder,
+        "a.parquet",
+        {"image": images(*range(8)), "label": (pa.int64(), [0] * 8)},
+        row_group_size=4,
+    )
+    path = folder / "in/a.parquet"
+    start = pq.ParquetFile(path).metadata.row_group(1).column(0).data_page_offset
+    data = bytearray(path.read_bytes())
+    data[start : start + 12] = b"\xff" * 12
+    path.write_bytes(data)
+    dataset, rejects, examples = converted(folder)
+    assert dict(dataset.rows.rejected) == {"corrupt": 1}
+    assert list(rejects) == ["a.parquet/4"]
+    assert len(examples) == 4
