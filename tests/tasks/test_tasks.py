@@ -30,6 +30,7 @@ from recordgen.tasks import (
 )
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.box_geometry import turned
+from recordgen.tasks.object_detection.task import box_features
 from tests.conftest import encoded, exif_of
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
@@ -237,7 +238,8 @@ def test_boxes_come_back_from_a_record(found):
         == said
     )
     vocabulary = build_vocabulary(task.labels(said), "text")
-    stored = parse_example(b"".join(serialize_example(task.to_features(said, vocabulary))))
+    values = box_features(Boxes.from_json(said), vocabulary)
+    stored = parse_example(b"".join(serialize_example(values)))
     assert task.from_features(stored) == said
     assert {*map(as_stored, Boxes.from_json(said).boxes)} == {*map(as_stored, found)}
     assert not task.contradicts(said, task.from_features(stored))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
@@ -19,8 +18,8 @@ _FEWEST, _MOST_OTHERS = 10, 1
 class LabelledTask(CheckedTask, Protocol):
     """A task with labels."""
 
-    def labels(self, annotation: str) -> Sequence[str]:
-        """Return the labels of an example, each once."""
+    def label_lists(self, annotations: Any) -> Any:
+        """Return the labels of each annotation, a list of texts; an empty list for a null."""
 
 
 class ClassSize(Check):
@@ -34,9 +33,7 @@ class ClassSize(Check):
     def findings(self, examined: Examined[LabelledTask]) -> Iterator[FoundRows]:
         """Yield the first image of each class with such a size, in percent of its images."""
         facts = examined.facts
-        known = facts.columns["annotation"].combine_chunks().dictionary_encode()
-        labels_of = [examined.task.labels(text) for text in known.dictionary.to_pylist()]
-        lists = pa.array(labels_of, pa.list_(pa.string())).take(known.indices)
+        lists = examined.task.label_lists(facts.columns["annotation"].combine_chunks())
         rows = pc.list_parent_indices(lists).to_numpy()
         names = pc.list_flatten(lists).dictionary_encode()
         width, height = (

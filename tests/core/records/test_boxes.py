@@ -1,7 +1,5 @@
 """Boxes in a record: written boxes are read, and records of other writers are understood."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +8,8 @@ from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.core.records.example import parse_example, serialize_example
-from recordgen.tasks import ObjectDetection
+from recordgen.tasks.object_detection.annotation import Box, Boxes
+from recordgen.tasks.object_detection.task import box_features
 
 pytestmark = pytest.mark.once
 
@@ -22,7 +21,8 @@ BOX = st.tuples(st.sampled_from(LABELS), SHARE, SHARE, SHARE, SHARE)
 @given(st.lists(BOX, min_size=1, max_size=9))
 def test_what_was_written_is_read(boxes):
     """Boxes that a task writes are read in their order, with sorted corners."""
-    values = ObjectDetection().to_features(json.dumps(boxes), Vocabulary("text", LABELS))
+    row = Boxes(tuple(Box(*box) for box in boxes))
+    values = box_features(row, Vocabulary("text", LABELS))
     record = parse_example(b"".join(serialize_example(values)))
     assert stored_boxes(record) == [
         StoredBox(label, LABELS.index(label), min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))

@@ -399,8 +399,9 @@ class _Settling:
         if are_several:
             agreeing = [*ordered]
         try:
-            self.task.merge([row.annotation for row in ordered])  # a contradiction rejects all rows
-            annotation, duplicates = self.task.merge([row.annotation for row in agreeing])
+            merged = self.task.merge([row.annotation for row in ordered])  # it may reject all rows
+            if len(agreeing) < len(ordered):
+                merged = self.task.merge([row.annotation for row in agreeing])
         except AnnotationError as exc:
             lines = ", ".join(map(_place, ordered[:5]))
             for row in ordered:
@@ -413,8 +414,9 @@ class _Settling:
         if is_content_uri(ordered[0].uri) and len({row.annotation for row in agreeing}) == 1:
             # Equal texts in rows are examples of their own; `duplicates` decides about copies.
             return [row._replace(split=named.split) for row in agreeing]
+        duplicates = merged.duplicates
         self.found.counts.update(duplicates=duplicates, merged=len(agreeing) - 1 - duplicates)
-        return [ordered[0]._replace(split=named.split, annotation=annotation)]
+        return [ordered[0]._replace(split=named.split, annotation=merged.annotation)]
 
     def _several_splits(self, rows: Sequence[PlacedRow], named: PlacedRow) -> OddLine:
         """Return the finding about an example whose rows name other splits than ``named``."""

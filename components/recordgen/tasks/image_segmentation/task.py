@@ -186,9 +186,6 @@ class ImageSegmentation(ImageTask):
         }
         return Described(MaskRow(row.uri).to_json(), labels, said, _digested(mask.data))
 
-    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
-        raise NotImplementedError("the features of a mask need its pixels")
-
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         for uri in values.get(features.IMAGE_MASK_SOURCE_ID, ()):
             return MaskRow(stored_uri(uri)).to_json()

@@ -28,14 +28,14 @@ from recordgen.core.task.annotations import ONE
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks.images.image_task import ImageTask
+from recordgen.tasks.images.image_task import LabelledImage
 from recordgen.tasks.lines import display_name
 
 if TYPE_CHECKING:
     from recordgen.core.rows.picture import Picture
 
 
-class ImageClassification(ImageTask):
+class ImageClassification(LabelledImage):
     """Image classification with at most one label per image."""
 
     name = "image_classification"

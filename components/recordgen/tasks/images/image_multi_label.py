@@ -23,14 +23,14 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import Merged, RowContent, check_label, check_uri
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks.images.image_task import ImageTask
+from recordgen.tasks.images.image_task import LabelledImage
 from recordgen.tasks.lines import add_up, display_names
 
 if TYPE_CHECKING:
     from recordgen.core.rows.picture import Picture
 
 
-class ImageMultiLabel(ImageTask):
+class ImageMultiLabel(LabelledImage):
     """Image classification with any number of labels per image."""
 
     name = "image_multi_label"

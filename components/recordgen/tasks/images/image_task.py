@@ -65,31 +65,11 @@ class ImageTask(Task):
         Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
         """
 
-    def as_stored(
-        self, annotation: str, image: CheckedImage, changes: defaultdict[str, int]
-    ) -> str | None:
-        """Return the annotation of the stored image, which may be turned, cropped or padded.
-
-        None if nothing of the annotation is left.
-
-        Args:
-            annotation: annotation of the original payload.
-            image: the stored image.
-            changes: counts changes, see :class:`recordgen.core.task.built.BuiltBatch`.
-
-        Raises:
-            PayloadError: the annotation does not fit this image.
-        """
-        return annotation
-
-    @abstractmethod
-    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
-        """Return the features of the annotation of a stored payload."""
-
     @abstractmethod
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         """Return the exact annotation from which features were made, or None."""
 
+    @abstractmethod
     def described(
         self,
         annotation: str,
@@ -101,12 +81,19 @@ class ImageTask(Task):
     ) -> Described:
         """Return what an annotation adds to the example of a stored image.
 
-        Args and Raises: as :meth:`as_stored`; ``others`` are the row's payloads after its image.
+        It is decoded here, and only here: the stored image may be turned, cropped or padded.
+
+        Args:
+            annotation: annotation of the original payload.
+            others: the row's payloads after its image.
+            image: the stored image.
+            vocabulary: numbers the labels.
+            settings: how to check and change payloads.
+            changes: counts changes, see :class:`recordgen.core.task.built.BuiltBatch`.
+
+        Raises:
+            PayloadError: the annotation does not fit this image.
         """
-        stored = self.as_stored(annotation, image, changes)
-        if stored is None:
-            return Described()
-        return Described(stored, self.labels(stored), self.to_features(stored, vocabulary))
 
     @each_row
     def make(
@@ -168,3 +155,23 @@ class ImageTask(Task):
     def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]
         return RowContent(stored_uri(uri), self.from_features(values))
+
+
+class LabelledImage(ImageTask):
+    """A task whose annotations are labels of the whole image."""
+
+    @abstractmethod
+    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
+        """Return the features of an annotation."""
+
+    def described(
+        self,
+        annotation: str,
+        others: Sequence[bytes],
+        image: CheckedImage,
+        vocabulary: Vocabulary,
+        settings: PayloadSettings,
+        changes: defaultdict[str, int],
+    ) -> Described:
+        said = self.to_features(annotation, vocabulary)
+        return Described(annotation, self.labels(annotation), said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -95,6 +95,11 @@ class Boxes:
             found[there] = found[there].merged(new) if there in found else new
         boxes = tuple(sorted(found))
         return cls(boxes, size, tuple(found[box] for box in boxes) if any(found.values()) else ())
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The labels of the boxes, each once."""
+        return sorted({box.label for box in self.boxes})
 
     def pairs(self) -> Iterator[tuple[Box, Details]]:
         """Return each box with its details."""

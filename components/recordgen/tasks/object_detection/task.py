@@ -34,7 +34,7 @@ from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.objects import details_in, features_of
 from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.settings import TaskSettings
+from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import (
     Merged,
     RowContent,
@@ -50,7 +50,7 @@ from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS
-from recordgen.tasks.images.image_task import ImageTask
+from recordgen.tasks.images.image_task import Described, ImageTask
 from recordgen.tasks.lines import add_up, display_name
 from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize
 from recordgen.tasks.object_detection.box_geometry import (
@@ -285,10 +285,10 @@ class ObjectDetection(ImageTask):
         return Merged(found.to_json(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
-        there = Boxes.from_json(stored)
+        own, there = self.boxes(annotation), Boxes.from_json(stored)
         # A record does not hold the original orientation of its image.
         ways = range(1, 9) if self.box_orientation == "stored" else (1,)
-        lying = ([turned(box, way) for box in self.boxes(annotation)] for way in ways)
+        lying = ([turned(box, way) for box in own] for way in ways)
         if not self.moves_boxes:
             return not any({box.stored for box in boxes} <= {*there.boxes} for boxes in lying)
         size = there.size or ImageSize(1, 1)  # without boxes it does not matter
@@ -340,17 +340,31 @@ class ObjectDetection(ImageTask):
         ]
 
     def labels(self, annotation: str) -> Sequence[str]:
-        return sorted({box.label for box in self.boxes(annotation)})
+        return Boxes.from_json(annotation).labels
 
-    def as_stored(
-        self, annotation: str, image: CheckedImage, changes: defaultdict[str, int]
-    ) -> str | None:
-        row = Boxes.from_json(annotation)
+    def described(
+        self,
+        annotation: str,
+        others: Sequence[bytes],
+        image: CheckedImage,
+        vocabulary: Vocabulary,
+        settings: PayloadSettings,
+        changes: defaultdict[str, int],
+    ) -> Described:
+        given = Boxes.from_json(annotation)
+        stored = self._stored(given, image, changes)
+        if not stored.boxes:
+            return Described()
+        text = annotation if stored is given else stored.to_json()
+        return Described(text, stored.labels, box_features(stored, vocabulary))
+
+    def _stored(self, row: Boxes, image: CheckedImage, changes: defaultdict[str, int]) -> Boxes:
+        """Return the boxes of the stored image. Raises: PayloadError."""
         if row.size is not None:
             self._check_size(row.size, image)
         way = image.orientation if self.box_orientation == "stored" else 1
         if row.size is None and way == 1 and not self.moves_boxes and not row.details:
-            return annotation
+            return row
         view = image.placed.view if self.moves_boxes and image.placed is not None else None
         move = Move.of(row.size, way, image)
         found = []
@@ -363,8 +377,7 @@ class ObjectDetection(ImageTask):
             if view is not None and is_cut(upright, view):
                 changes[BOXES_CUT] += 1
             found.append((there, move(details, upright)))
-        stored = Boxes.detailed(found)
-        return stored.to_json()
+        return Boxes.detailed(found)
 
     def _check_size(self, size: ImageSize, image: CheckedImage) -> None:
         """Check a row's width and height against its image. Raises: PayloadError."""
@@ -388,17 +401,6 @@ class ObjectDetection(ImageTask):
             f"the row says that the image has {size} pixels, but it has {right}; {remedy}",
         )
 
-    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
-        row = Boxes.from_json(annotation)
-        boxes = row.boxes
-        corners = zip(*(box[1:] for box in boxes), strict=True)
-        return {
-            **dict(zip(features.BBOX, map(list, corners), strict=True)),
-            features.IMAGE_OBJECT_TEXT: [box.label.encode() for box in boxes],
-            features.IMAGE_OBJECT_LABEL: [vocabulary.index(box.label) for box in boxes],
-            **features_of(row.details),
-        }
-
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         columns = [values.get(name, ()) for name in (features.IMAGE_OBJECT_TEXT, *features.BBOX)]
         rows = zip(*columns, strict=True)
@@ -414,6 +416,17 @@ class ObjectDetection(ImageTask):
             for number, label in enumerate(labels, start=1)
         )
         return {"label_map.pbtxt": "".join(items)}
+
+
+def box_features(row: Boxes, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
+    """Return the features of the boxes of a stored image."""
+    corners = zip(*(box[1:] for box in row.boxes), strict=True)
+    return {
+        **dict(zip(features.BBOX, map(list, corners), strict=True)),
+        features.IMAGE_OBJECT_TEXT: [box.label.encode() for box in row.boxes],
+        features.IMAGE_OBJECT_LABEL: [vocabulary.index(box.label) for box in row.boxes],
+        **features_of(row.details),
+    }
 
 
 def _columns_named(fields: Sequence[str], names: frozenset[str]) -> list[str]:
