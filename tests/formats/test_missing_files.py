@@ -78,22 +78,39 @@ def test_the_folder_is_proposed(files, uris, root, tmp_path):
 @pytest.mark.parametrize(
     ("lines", "columns"),
     [
-        ("id,breed\n{},dingo\n{},boston bull\n{},dingo\n", "header=yes,path=id,label=breed"),
+        ("id,breed\n{},dingo\n{},boston bull\n{},dingo\n", "path=id,label=breed"),
         ("image,breed\n{},dingo\n{},boston bull\n{},dingo\n", "path=image,label=breed"),
+        ("id,age,breed\n{},3,dingo\n{},5,boston\n{},3,dingo\n", "path=id,label=breed"),
     ],
 )
-def test_the_whole_command_is_proposed(lines, columns, tmp_path, make_pictures):
+@pytest.mark.parametrize("form", ["{:04x}", "{:04d}"])
+def test_the_whole_command_is_proposed(lines, columns, form, tmp_path, make_pictures):
     """A CSV of names that is refused is read with the options that the message proposes."""
-    names = [f"{n:04x}" for n in (5, 77, 4000)]
+    names = [form.format(n) for n in (5, 77, 4000)]
     make_pictures(*(f"train/{name}.jpg" for name in names))
     source = tmp_path / "in/labels.csv"
     source.write_text(lines.format(*names))
     with pytest.raises(UsageError) as caught:
         recordgen.check(source)
     root = f"{tmp_path}/in/train/"
-    assert f"columns={columns!r} image_root={root!r}" in str(caught.value)
+    found = str(caught.value).replace("header=yes,", "")
+    assert f"columns={columns!r} image_root={root!r}" in found
     result = recordgen.check(source, columns=columns, image_root=root, lint="-ALL")
     assert result.dataset.examples == 3
+
+
+def test_tables_beside_images(tmp_path, make_pictures):
+    """A table stays one if its numbers are no names, or if the user says so."""
+    make_pictures("plots/1.png", "plots/2.png", "plots/14.png")
+    source = tmp_path / "in/table.csv"
+    for rows in ("alcohol,ash\n14.23,1.71\n1.0,2.5\n2.0,3.5\n", "id,ash\n1,2\n7,3\n9,4\n"):
+        source.write_text(rows)
+        assert recordgen.check(source, lint="-ALL").dataset.task == "tabular"
+    source.write_text("id,ash\n1,2\n2,3\n14,4\n")
+    with pytest.raises(UsageError, match="image_root"):
+        recordgen.check(source)
+    assert recordgen.check(source, task="tabular", lint="-ALL").dataset.task == "tabular"
+    assert recordgen.check(source, columns="target=ash", lint="-ALL").dataset.task == "tabular"
 
 
 def test_a_run_ends_with_the_hint(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from recordgen import storage
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
 from recordgen.formats.by_header import field_at
 from recordgen.formats.column_names import (
@@ -15,7 +16,7 @@ from recordgen.formats.column_names import (
     find_path,
     find_split,
 )
-from recordgen.formats.field_kinds import kind_of
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, kind_of
 from recordgen.formats.field_values import (
     bracketed,
     some_of,
@@ -65,6 +66,26 @@ def unsure_header(head: Head, subject: str) -> str:
         f"{shown}use --columns header=no if it is a row; if it is a header, name its columns, such "
         f"as --columns header=yes,{example}{root}, or use --task {Tabular.name} for a table"
     )
+
+
+def table_of_images(head: Head) -> str:
+    """Return the message for a table whose first column of distinct values names images beside it.
+
+    Numbers alone do not show that they are names: ``id,breed`` above ``7,dingo`` may be either.
+    """
+    names, below = head.rows[0], head.rows[1:]
+    for at, name in enumerate(names):
+        values = [field_at(row, at) for row in below]
+        is_name = all("." not in value or IMAGE_SUFFIX.search(value) for value in values)
+        if not is_name or len(values) < 2 or len(set(values)) < len(values):
+            continue
+        root = root_hint(values, head.path) if storage.is_local(head.path) else ""
+        label = likely_label(names, below, [n for n, _ in enumerate(names) if n != at])
+        example = shlex.quote(f"path={name},label={label}")
+        shown = f"{head.where}: the column {name!r} names files of images beside this table; use "
+        remedy = f"--columns {example}{root} for these images, or --task {Tabular.name} for a table"
+        return shown + remedy if root else ""
+    return ""
 
 
 def values_of_labels(head: Head) -> list[str]:

@@ -12,6 +12,7 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats import other_columns
+from recordgen.formats.ambiguous_headers import table_of_images
 from recordgen.formats.by_header import check_twice
 from recordgen.formats.column_names import find_columns
 from recordgen.formats.find_format import check_task
@@ -49,6 +50,9 @@ def check_columns(
     ``is_given``: the user has set the task.
     """
     if not heads or TASKS[options.task].own_columns is not None:
+        for form in map(table_of_images, [] if is_given or options.of_tables() else heads):
+            if form:
+                raise UsageError(form)
         return
     given, made = Given.of(options), task_for(options)
     labelled = next((head.path for head in heads if _label_columns(head, made)), "")
@@ -155,7 +159,10 @@ def check_format(format_: Format, options: ConvertOptions) -> None:
 def check_image_root(options: ConvertOptions) -> None:
     """Check that a task has images if their root is given. Raises: UsageError."""
     if options.image_root and IMAGES not in TASKS[options.task].facts:
-        raise UsageError(f"image_root is for images, and the task is {options.task}; omit it")
+        raise UsageError(
+            f"image_root is for images, and the task is {options.task}; omit it, or name the "
+            f"columns of the images: --columns path=…,label=…"
+        )
 
 
 def check_separator(options: ConvertOptions, without_fields: str) -> None:
