@@ -79,7 +79,7 @@ def table_of_images(head: Head) -> str:
         is_name = all("." not in value or IMAGE_SUFFIX.search(value) for value in values)
         if not is_name or len(values) < 2 or len(set(values)) < len(values):
             continue
-        root = root_hint(values, head.path) if storage.is_local(head.path) else ""
+        root = root_hint(values, head.path, in_folder=True) if storage.is_local(head.path) else ""
         label = likely_label(names, below, [n for n, _ in enumerate(names) if n != at])
         example = shlex.quote(f"path={name},label={label}")
         shown = f"{head.where}: the column {name!r} names files of images beside this table; use "

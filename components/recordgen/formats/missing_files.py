@@ -63,7 +63,7 @@ def missing_hint(rejects: Sequence[Reject]) -> str:
     )
 
 
-def root_hint(paths: Iterable[str], source: str) -> str:
+def root_hint(paths: Iterable[str], source: str, *, in_folder: bool = False) -> str:
     """Return the option for a folder that holds nearly all files that rows name, or "".
 
     `` --image-root photos/train/``, with a blank before it.
@@ -71,13 +71,15 @@ def root_hint(paths: Iterable[str], source: str) -> str:
     Args:
         paths: as written in rows of an import file.
         source: the import file.
+        in_folder: only a folder beside the import file counts, not its own.
     """
     some = list(dict.fromkeys(filter(None, islice(paths, _REJECTS))))
     if not some or storage.is_http(storage.normal(source)):
         return ""
     found = _found(some, source)
     are_exact = all(path == written for written, path in found)
-    if are_exact or len(found) < len(some) * _NEARLY_ALL:
+    is_beside = in_folder and not all("/" in path for _, path in found)
+    if are_exact or is_beside or len(found) < len(some) * _NEARLY_ALL:
         return ""
     return _root(source, [path for _, path in found])
 
