@@ -78,8 +78,8 @@ def root_hint(paths: Iterable[str], source: str, *, in_folder: bool = False) -> 
         return ""
     found = _found(some, source)
     are_exact = all(path == written for written, path in found)
-    is_beside = in_folder and not all("/" in path for _, path in found)
-    if are_exact or is_beside or len(found) < len(some) * _NEARLY_ALL:
+    is_own = in_folder and not all("/" in path for _, path in found)
+    if are_exact or is_own or len(found) < len(some) * _NEARLY_ALL:
         return ""
     return _root(source, [path for _, path in found])
 
