@@ -12,11 +12,12 @@ from PIL import Image
 
 from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.records import RECORDS
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.tasks.object_detection.training import ObjectDetector, cells_loss
 from recordgen.training import TrainingConfig
-from recordgen.training.average_precision import BoxAccumulator
+from recordgen.training.average_precision import CROWD, BoxAccumulator
 from tests import trainer
 from tests.cpp_loader import CppModel
 
@@ -251,3 +252,40 @@ def test_targets_follow_the_image(dataset, augmentation):
         pixel = images[image, row * 4 + 1 : row * 4 + 3, column * 4 + 1 : column * 4 + 3]
         colour = np.mean(pixel, axis=(0, 1))
         assert LABELS[int(cells[image, row, column, 1])] == LABELS[2 - int(colour.argmax())]
+
+
+def test_crowds_do_not_teach_and_are_passed_on_to_evaluation(tmp_path):
+    """A box around a crowd is no target; the truth has it with a class below -1."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(2):
+        picture(number)[0].save(folder / f"{number}.png")
+    shared = {"category_id": 2, "bbox": [8, 8, 8, 8]}
+    document = {
+        "images": [
+            {"id": at, "file_name": f"{at}.png", "width": SIDE, "height": SIDE} for at in range(2)
+        ],
+        "annotations": [
+            {**shared, "image_id": 0, "iscrowd": 1},
+            {**shared, "image_id": 0, "bbox": [20, 20, 8, 8]},
+            {**shared, "image_id": 1},
+        ],
+        "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
+    }
+    (folder / "instances_train.json").write_text(json.dumps(document))
+    output = str(tmp_path / "out")
+    convert(str(folder), output, lint="-ALL")
+    config = TrainingConfig.from_custom_config({**FAST, "augmentation": 0})
+    trainer = ObjectDetector(output, "train", read_dataset(output), config)
+    _, cells = next(iter(trainer.train_data()))
+    assert {*(cells.numpy()[..., 0] == 1).sum(axis=(1, 2)).tolist()} == {1}
+    records = [
+        record
+        for shard in read_dataset(output).shards
+        for record in RECORDS.read(f"{output}/{shard.file}")
+    ]
+    truth = trainer.truth(tf.constant(records))
+    labels = sorted(
+        tuple(sorted(row[row != -1].tolist())) for row in truth["label"].numpy()[..., 4]
+    )
+    assert labels == [(CROWD - 1, 1), (1,)]

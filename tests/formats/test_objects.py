@@ -1,0 +1,166 @@
+"""What each format says of objects besides label and box."""
+
+import json
+
+import pytest
+
+import recordgen
+from recordgen.core.records.objects import details_in
+from recordgen.core.rows.details import Details
+from recordgen.errors import SourceError
+from tests.conftest import stored_examples
+from tests.exports.copies import export
+
+# Of an image of 40 by 20: in pixels, and as shares.
+PIXELS = [(4, 5), (12, 5), (8, 15)]
+SHARES = (0.1, 0.25, 0.3, 0.25, 0.2, 0.75)
+POLYGON = Details(polygons=(SHARES,))
+FLAT = [value for point in PIXELS for value in point]
+
+
+def yolo(lines, **config):
+    names = {"names": ["cat"], "train": "images", **config}
+    return {
+        "data.yaml": json.dumps(names),
+        "labels/a.png.txt".replace(".png", ""): lines,
+    }
+
+
+def voc(flags):
+    box = "<bndbox><xmin>4</xmin><ymin>5</ymin><xmax>12</xmax><ymax>15</ymax></bndbox>"
+    return {
+        "images/a.xml": f"<annotation><filename>a.png</filename><object><name>cat</name>{flags}"
+        f"{box}</object></annotation>"
+    }
+
+
+def cvat(shape):
+    return {
+        "annotations.xml": f"<annotations><meta></meta><image name='a.png' width='40' "
+        f"height='20'>{shape}</image></annotations>"
+    }
+
+
+LABELME = {"imagePath": "a.png", "shapes": [{"label": "cat", "points": PIXELS}]}
+STUDIO = {
+    "data": {"image": "a.png"},
+    "annotations": [
+        {
+            "result": [
+                {
+                    **{"type": "polygonlabels", "original_width": 40, "original_height": 20},
+                    "value": {
+                        "points": [[x / 0.4, y / 0.2] for x, y in PIXELS],
+                        "polygonlabels": ["cat"],
+                    },
+                }
+            ]
+        }
+    ],
+}
+VIA = {
+    "a.png": {
+        "filename": "a.png",
+        "regions": [
+            {
+                "shape_attributes": {
+                    "name": "polygon",
+                    "all_points_x": [x for x, _ in PIXELS],
+                    "all_points_y": [y for _, y in PIXELS],
+                },
+                "region_attributes": {"class": "cat"},
+            }
+        ],
+    }
+}
+POINTS = " ".join(map(str, SHARES))
+KEYPOINTS = "0 0.2 0.5 0.2 0.5 0.1 0.25 2 0 0 0"
+
+# the documents beside images/a.png, what is known of its object, the keypoints of the dataset
+FORMATS = {
+    "yolo polygon": (yolo(f"0 {POINTS}"), POLYGON, {}),
+    "yolo keypoints": (
+        yolo(KEYPOINTS, kpt_shape=[2, 3], flip_idx=[1, 0]),
+        Details(keypoints=(0.1, 0.25, 2.0, 0.0, 0.0, 0.0)),
+        {"names": ["0", "1"], "flip_idx": [1, 0]},
+    ),
+    "yolo keypoints without visibility": (
+        yolo("0 0.2 0.5 0.2 0.5 0.1 0.25 0 0", kpt_shape=[2, 2], kpt_names={"0": ["eye", "ear"]}),
+        Details(keypoints=(0.1, 0.25, 2.0, 0.0, 0.0, 0.0)),
+        {"names": ["eye", "ear"], "flip_idx": [0, 1]},
+    ),
+    "voc": (
+        voc("<difficult>1</difficult><truncated>0</truncated><occluded>1</occluded>"),
+        Details(frozenset({"difficult", "occluded"})),
+        {},
+    ),
+    "voc without flags": (voc("<difficult></difficult>"), Details(), {}),
+    "cvat": (
+        cvat("<box label='cat' occluded='1' xtl='4' ytl='5' xbr='12' ybr='15'/>"),
+        Details(frozenset({"occluded"})),
+        {},
+    ),
+    "cvat polygon": (
+        cvat("<polygon label='cat' occluded='0' points='4,5;12,5;8,15'/>"),
+        POLYGON,
+        {},
+    ),
+    "labelme": ({"images/a.json": json.dumps(LABELME)}, POLYGON, {}),
+    "label studio": ({"tasks.json": json.dumps([STUDIO])}, POLYGON, {}),
+    "via": ({"via.json": json.dumps(VIA)}, POLYGON, {}),
+    "polygon over the edge": (
+        yolo("0 0.5 -0.5 1 0.5 0.5 0.5"),
+        Details(polygons=((0.5, 0.0, 0.75, 0.0, 1.0, 0.5, 0.5, 0.5),)),
+        {},
+    ),
+}
+
+
+@pytest.fixture
+def converted(tmp_path, make_pictures):
+    """Return a function that converts documents about an image: → its details, the dataset."""
+
+    def convert(files):
+        make_pictures("images/a.png")
+        for name, text in files.items():
+            path = tmp_path / "in" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        result = recordgen.convert(str(tmp_path / "in"), tmp_path / "out", lint="-ALL")
+        [(_, example)] = stored_examples(tmp_path / "out")
+        return details_in(example, len(example["image/object/class/text"])), result.dataset
+
+    return convert
+
+
+@pytest.mark.parametrize(("files", "expected", "keypoints"), FORMATS.values(), ids=FORMATS)
+def test_what_is_known_of_the_object(files, expected, keypoints, converted):
+    [details], dataset = converted(files)
+    assert details.flags == expected.flags
+    assert details.keypoints == pytest.approx(expected.keypoints)
+    assert [sorted(each) for each in details.polygons] == [
+        pytest.approx(sorted(each)) for each in expected.polygons
+    ]
+    assert dataset.keypoints == keypoints
+
+
+@pytest.mark.parametrize(
+    "config", [{"flip_idx": [0, 0]}, {"flip_idx": "x"}, {"kpt_shape": [2, 4]}, {"kpt_shape": 2}]
+)
+def test_keypoints_that_cannot_be(config, converted):
+    with pytest.raises(SourceError, match=next(iter(config))):
+        converted(yolo(KEYPOINTS, **{"kpt_shape": [2, 3], **config}))
+
+
+@pytest.mark.parametrize("name", ["yolo polygon", "yolo keypoints"])
+def test_yolo_comes_back(name, converted, tmp_path):
+    """The export has polygons or keypoints, and the same keypoints of the dataset."""
+    files, *_ = FORMATS[name]
+    [old], dataset = converted(files)
+    export("yolo", tmp_path / "out", tmp_path / "copy")
+    again = recordgen.convert(str(tmp_path / "copy"), tmp_path / "again", lint="-ALL").dataset
+    [(_, example)] = stored_examples(tmp_path / "again")
+    [new] = details_in(example, 1)
+    assert new.keypoints == pytest.approx(old.keypoints, abs=1e-6)
+    assert [*new.polygons] == [pytest.approx(each, abs=1e-6) for each in old.polygons]
+    assert (again.keypoints, again.objects) == (dataset.keypoints, dataset.objects)
