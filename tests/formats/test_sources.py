@@ -1,6 +1,5 @@
 """Sources other than CSV lines with one label: boxes, JSONL, folders; and their detection."""
 
-import io
 import json
 from codecs import BOM_UTF8
 
@@ -9,7 +8,6 @@ import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from PIL import Image
 
 import recordgen
 from recordgen.core.rows.row import Adjustments, Row
@@ -377,17 +375,8 @@ def test_dataframes(columns, task, annotation):
     assert all(isinstance(row, Row) and row.annotation is None for row in others)
 
 
-PNG = io.BytesIO()
-Image.new("RGB", (2, 2)).save(PNG, "PNG")
-
 # a cell instead of a path, the way that the message names
 CONTENTS = [
-    (PNG.getvalue(), "recordgen.write"),
-    (bytearray(PNG.getvalue()), "recordgen.write"),
-    ({"bytes": PNG.getvalue(), "path": None}, "recordgen.write"),
-    ({"bytes": PNG.getvalue(), "path": "a.png"}, "recordgen.write"),
-    ({"bytes": None, "path": "a.png"}, r"frame\['image'\].str\['path'\]"),
-    (Image.open(PNG), "recordgen.write"),
     (np.zeros((2, 2, 3), np.uint8), "recordgen.write"),
     (b"a.png", r"frame\['image'\].str.decode\('utf-8'\)"),
 ]
@@ -400,12 +389,6 @@ def test_contents_of_files_in_a_frame_name_the_way(cell, way, task):
     frame = pd.DataFrame({"image": [cell] * 3, "label": ["x", "y", "z"]})
     with pytest.raises(UsageError, match=f"column 'image' holds .*{way}"):
         recordgen.check(frame, task=task)
-
-
-def test_the_ways_of_contents_work(tmp_path):
-    """The expressions of the messages give columns of paths and texts."""
-    frame = pd.DataFrame({"image": [{"bytes": None, "path": "a.png"}], "text": [b"a.png"]})
-    assert [*frame["image"].str["path"], *frame["text"].str.decode("utf-8")] == ["a.png"] * 2
 
 
 @pytest.mark.parametrize("value", [["x"], {"x": 1}, np.ones(3)])

@@ -142,14 +142,8 @@ def _way_of_content(value: Any, column: str) -> str:
 
     kind = type(value).__name__
     if isinstance(value, bytes | bytearray | memoryview):
-        if _is_text(bytes(value)):
-            return f"texts as bytes; decode them: frame[{column!r}].str.decode('utf-8')"
-        what = "contents of files as bytes"
-    elif isinstance(value, dict) and {"bytes", "path"} & value.keys():
-        if value.get("path") and not value.get("bytes"):
-            return f"paths in dicts, as Hugging Face does; take them: frame[{column!r}].str['path']"
-        what = "contents of files in dicts, as Hugging Face does"
-    elif hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
+        return f"texts as bytes; decode them: frame[{column!r}].str.decode('utf-8')"
+    if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
         if isinstance(value, np.generic) or np.ndim(value) < 2:
             return ""
         what = f"images in memory ({kind})"
@@ -159,14 +153,6 @@ def _way_of_content(value: Any, column: str) -> str:
         f"{what}; write each to a file, and put the paths of the files into the column; or write "
         f"examples of arrays or bytes with recordgen.write"
     )
-
-
-def _is_text(data: bytes) -> bool:
-    """Return whether bytes are a text: the contents of images are not UTF-8."""
-    try:
-        return "\0" not in data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
 
 
 def as_before_gaps(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Union
 
@@ -14,6 +14,7 @@ from recordgen.core.rows.row import ROW_BYTES, ReadItem, RowBatch
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.column_checks import check_image_root
 from recordgen.formats.detect import Detection, detect, detect_frame
+from recordgen.formats.frame_images import FrameImages
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.import_file import ImportFile, find_import_files
@@ -59,11 +60,14 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
 def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
     from recordgen.formats import dataframe
 
-    frame = with_path_column(dataframe.as_dense(frame), Given.of(options), dataframe.SOURCE)
+    own_images = FrameImages(dataframe.SOURCE)
+    frame = own_images.with_paths(dataframe.as_dense(frame))
+    frame = with_path_column(frame, Given.of(options), dataframe.SOURCE)
     detection = detect_frame(frame, options)
     options = detection.options
     check_image_root(options)
     task = TASKS[options.task]
+    own_images.check(task)
     own = task.declared("own_columns") if task.own_columns is not None else dataframe
     opened = own.open_frame(frame, options)
     options = opened.options
@@ -74,7 +78,8 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
         images.check()
         made = task_for(options)
         rows = without_url_secrets(below_root(rows, images, made), made)
-    source = Source.of_rows(rows)
+    rows = own_images.in_file(rows, task_for(options))
+    source = replace(Source.of_rows(rows), own_images=own_images)
     shown = preview_rows(chain.from_iterable(source.rows), task_for(options))
     return replace(source, detection=replace(detection, **shown._asdict())), options
 
@@ -113,12 +118,14 @@ class Source:
         rows: rows and their findings, in parts that can be read independently.
         bytes: size of the whole source, for the number of buckets.
         detection: how it is read.
+        own_images: the images that a DataFrame itself holds, in a file that lives as long.
     """
 
     files: tuple[ImportFile, ...] = ()
     rows: tuple[tuple[ReadItem, ...], ...] = ()
     bytes: int = 0
     detection: Detection | None = None
+    own_images: FrameImages | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of_files(cls, files: Iterable[ImportFile]) -> Source:

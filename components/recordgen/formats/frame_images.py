@@ -1,0 +1,173 @@
+r"""Images that a DataFrame itself holds, each of which becomes a part of one temporary file.
+
+    image                          label
+    b"\xff\xd8…"                    cat     →  DataFrame/0.jpg, at byte 0 of the file
+    {"bytes": …, "path": "b.png"}  dog     →  DataFrame/1/b.png, at byte 20480
+
+Detection and rows see paths instead of images. Only images of rows are written, and the file is
+removed when the source of the run is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.row import ReadItem, RowBatch
+from recordgen.core.task.task import Task
+from recordgen.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SUFFIXES = {b"\xff\xd8\xff": ".jpg", b"\x89PNG": ".png", b"GIF8": ".gif", b"RIFF": ".webp"}
+
+# Seconds that every file system stores.
+_SECONDS = 1 << 31
+
+
+class FrameImages:
+    """The images of a frame, by the path that a row has for each."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._cells: dict[str, Any] = {}
+        self._places: dict[str, Range] = {}
+        self._file: Any = None
+        self._digest = hashlib.sha256()
+
+    def with_paths(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a frame with paths in place of images."""
+        import pandas as pd
+
+        columns = []
+        for at in range(frame.shape[1]):
+            column = frame.iloc[:, at]
+            there = column.dropna()
+            if len(there) and _is_image(there.iloc[0]):
+                cells = zip(column.to_numpy(dtype=object), column.notna(), strict=True)
+                paths = [
+                    self._path(cell, line, str(column.name)) if known else None
+                    for line, (cell, known) in enumerate(cells)
+                ]
+                column = pd.Series(paths, index=frame.index, name=column.name, dtype=object)
+            columns.append(column)
+        return pd.concat(columns, axis=1) if self._cells else frame
+
+    def _path(self, cell: Any, line: int, column: str) -> Any:
+        """Return the path for a cell; its own if it names a file."""
+        data, name = _content(cell)
+        if data is None:
+            return name or (None if isinstance(cell, Mapping) else cell)
+        base = PurePath(name).name if name else ""
+        suffix = next((end for head, end in _SUFFIXES.items() if data.startswith(head)), "")
+        path = f"{self._name}/{line}/{base}" if base else f"{self._name}/{line}{suffix}"
+        if path in self._cells:  # another column of the same row
+            path = f"{self._name}/{column}/{line}{suffix}"
+        self._cells[path] = cell
+        return path
+
+    def check(self, task: type[Task]) -> None:
+        """Check that the rows of a task can name the images. Raises: UsageError."""
+        if self._cells and not task.names_payloads:
+            path, cell = next(iter(self._cells.items()))
+            raise UsageError(
+                f"the DataFrame holds images ({type(cell).__name__}, {path}), and rows of "
+                f"{task.name} hold no files; leave their column out, declare it with schema=…, or write "
+                f"examples of arrays or bytes with recordgen.write"
+            )
+
+    def in_file(self, items: Iterable[ReadItem], task: Task) -> Iterator[ReadItem]:
+        """Yield the items of a frame; batches have the places of their images in the file."""
+        for item in items:
+            yield self._placed(item, task) if isinstance(item, RowBatch) else item
+        self._finish()
+
+    def _placed(self, batch: RowBatch, task: Task) -> RowBatch:
+        if not self._cells or not task.names_payloads:
+            return batch
+        own = batch.addresses or [None] * len(batch.uris)
+        addresses = []
+        for uris, known in zip(task.stored_uris(batch.uris, batch.annotations), own, strict=True):
+            if any(uri in self._cells for uri in uris):
+                paths = json.loads(known) if known else [None] * len(uris)
+                places = [
+                    self._place(uri).address if uri in self._cells else path
+                    for uri, path in zip(uris, paths, strict=True)
+                ]
+                known = json.dumps(places)
+            addresses.append(known)
+        return batch._replace(addresses=addresses)
+
+    def _place(self, path: str) -> Range:
+        """Return where an image is; it is written when the first row needs it."""
+        if path not in self._places:
+            if self._file is None:
+                self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 closed by _finish
+                    prefix="recordgen-", suffix=".images", delete=False
+                )
+                weakref.finalize(self, _remove, self._file.name)
+            data = _content(self._cells[path])[0] or b""
+            start = self._file.tell()
+            self._file.write(data)
+            self._digest.update(data)
+            self._places[path] = Range(self._file.name, start, len(data))
+        return self._places[path]
+
+    def _finish(self) -> None:
+        """Close the file, whose time is a digest of it: --resume knows the same images again."""
+        if self._file is None or self._file.closed:
+            return
+        self._file.close()
+        number = int.from_bytes(self._digest.digest()[:8], "big") % (_SECONDS * 10**9)
+        os.utime(self._file.name, ns=(number, number))
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        os.remove(path)
+
+
+def _is_image(cell: Any) -> bool:
+    """Return whether a cell holds an image; a text as bytes is none."""
+    if isinstance(cell, Mapping):
+        return bool({"bytes", "path"} & cell.keys())
+    return _is_pillow(cell) or (
+        isinstance(cell, bytes | bytearray | memoryview) and not _is_text(bytes(cell))
+    )
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return "\0" not in data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_pillow(cell: Any) -> bool:
+    pillow = sys.modules.get("PIL.Image")  # imported if there is such an image
+    return pillow is not None and isinstance(cell, pillow.Image)
+
+
+def _content(cell: Any) -> tuple[bytes | None, str]:
+    """Return the bytes of a cell's image, and its path; None for a cell that only names a file."""
+    if isinstance(cell, Mapping):
+        data, name = cell.get("bytes"), cell.get("path")
+        return (None if data is None else bytes(data)), (name if isinstance(name, str) else "")
+    if isinstance(cell, bytes | bytearray | memoryview):
+        return bytes(cell), ""
+    if _is_pillow(cell):
+        out = io.BytesIO()
+        cell.save(out, "PNG")
+        return out.getvalue(), ""
+    return None, ""

@@ -1,0 +1,108 @@
+"""DataFrames that hold images: the bytes of cells become the bytes of records."""
+
+import gc
+import io
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+import recordgen
+from recordgen.errors import UsageError
+from recordgen.formats.source import open_source
+from recordgen.options import ConvertOptions
+from tests.conftest import stored_examples, tree_bytes
+from tests.formats.containers import image
+
+
+def pillow(seed):
+    return Image.open(io.BytesIO(image(seed)))
+
+
+# how a cell holds an image, the uri of the first row
+CELLS = {
+    "bytes": (image, "DataFrame/0.jpg"),
+    "bytearray": (lambda seed: bytearray(image(seed)), "DataFrame/0.jpg"),
+    "dict": (lambda seed: {"bytes": image(seed), "path": f"x/{seed}.jpg"}, "DataFrame/0/0.jpg"),
+    "dict without a path": (lambda seed: {"bytes": image(seed), "path": None}, "DataFrame/0.jpg"),
+}
+
+
+@pytest.mark.parametrize(("cell", "uri"), CELLS.values(), ids=CELLS)
+def test_bytes(cell, uri, tmp_path):
+    frame = pd.DataFrame({"image": map(cell, range(4)), "label": ["cat", "dog"] * 2})
+    recordgen.convert(frame, tmp_path, lint="-ALL")
+    found = {
+        values["image/source_id"][0].decode(): (values["image/encoded"], values["image/class/text"])
+        for _, values in stored_examples(tmp_path)
+    }
+    assert found[uri] == ([image(0)], [b"cat"])
+    assert sorted(data for [data], _ in found.values()) == sorted(map(image, range(4)))
+
+
+def test_pillow_images_become_png(tmp_path):
+    frame = pd.DataFrame({"image": [pillow(0)], "label": ["cat"]})
+    recordgen.convert(frame, tmp_path, lint="-ALL", labels="text")
+    [(_, values)] = stored_examples(tmp_path)
+    assert values["image/format"] == [b"png"]
+    [data] = values["image/encoded"]
+    assert np.array_equal(Image.open(io.BytesIO(data)), pillow(0))
+
+
+def test_paths_gaps_and_other_columns(tmp_path):
+    """A dict without bytes is a path; a missing cell is a reject; other columns do not matter."""
+    (tmp_path / "a.jpg").write_bytes(image(9))
+    cells = [{"bytes": None, "path": str(tmp_path / "a.jpg")}, None, {"bytes": image(1)}]
+    more = {"label": ["x", "y", "y"], "thumbnail": [image(7)] * 3}
+    frame = pd.DataFrame({"image": cells, **more}, index=[5, 5, 5])
+    options = {"lint": "-ALL", "max_reject_fraction": 1}
+    run = recordgen.convert(
+        frame, tmp_path / "out", columns={"path": "image", "label": "label"}, **options
+    )
+    assert dict(run.dataset.rows.rejected) == {"no_path": 1}
+    found = [values["image/encoded"] for _, values in stored_examples(tmp_path / "out")]
+    assert sorted(found) == sorted([[image(9)], [image(1)]])
+
+
+def test_declared_columns(tmp_path):
+    """Rows with several images."""
+    frame = pd.DataFrame({"day": [image(0)], "night": [{"bytes": image(1), "path": "b.jpg"}]})
+    schema = {"day": "image", "night": "image"}
+    recordgen.convert(frame, tmp_path, schema=schema, lint="-ALL")
+    [(_, values)] = stored_examples(tmp_path)
+    assert (values["day/encoded"], values["night/encoded"]) == ([image(0)], [image(1)])
+
+
+def test_the_file_lives_as_long_as_the_run(tmp_path, monkeypatch):
+    """It is removed afterwards, and its time is a digest of its bytes."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    frame = pd.DataFrame({"image": [image(0), image(1)], "label": ["cat", "dog"]})
+    times = set()
+    for _ in range(2):
+        source, _ = open_source(frame, ConvertOptions())
+        [file] = tmp_path.glob("*.images")
+        times.add(file.stat().st_mtime_ns)
+        assert file.read_bytes() == image(0) + image(1)
+        del source
+        gc.collect()
+    assert len(times) == 1
+    recordgen.convert(frame, tmp_path / "out", lint="-ALL")
+    gc.collect()
+    assert not list(Path(tmp_path).glob("*.images"))
+
+
+def test_same_frame_same_bytes(tmp_path):
+    frame = pd.DataFrame({"image": map(image, range(6)), "label": list("ababab")})
+    for name in ("a", "b"):
+        recordgen.convert(frame, tmp_path / name, lint="-ALL")
+    one, two = (tree_bytes(tmp_path / name / "Split-train") for name in ("a", "b"))
+    assert one == two
+
+
+def test_tables_hold_no_files():
+    frame = pd.DataFrame({"image": [image(0)] * 3, "age": [1, 2, 3]})
+    with pytest.raises(UsageError, match=r"recordgen\.write"):
+        recordgen.check(frame, task="tabular")
