@@ -2,6 +2,10 @@
 
 import json
 import pickle
+import random
+import time
+from itertools import takewhile
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -63,6 +67,54 @@ def test_paths(files, path, found, tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert list(ImageRoot(str(tmp_path)).find(path, "a.csv")) == found.split()
+
+
+def fit(name, written):
+    """Return how well a file fits a path: how many folders agree, and whether the name does."""
+    *folders, base = name.split("/")
+    *wanted, wanted_base = written.strip("/").split("/")
+    if Path(base.lower()).stem != wanted_base.lower().removesuffix(".jpg").removesuffix(".png"):
+        return None
+    agrees = base == wanted_base or ("." not in wanted_base and base[:-4] == wanted_base)
+    if folders == wanted:
+        return len(folders) + 1, agrees
+    pairs = zip(reversed(folders), reversed(wanted), strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs))), agrees
+
+
+def test_no_other_file_fits_better(monkeypatch):
+    """A file is found only if it is the best in both respects, and all that tie are named."""
+    chance = random.Random(3)
+    parts = ["", "a/", "b/", "a/b/", "b/a/", "a/a/"]
+    bases = ["1.jpg", "1.png", "1.JPG", "x.jpg", "X.jpg"]
+    for _ in range(2000):
+        files = {chance.choice(parts) + chance.choice(bases) for _ in range(chance.randint(1, 6))}
+        path = chance.choice(["", "a/", "b/", "c/a/", "a/b/", "/z/b/a/"])
+        path += chance.choice([*bases, "1", "x"])
+        root = ImageRoot("images")
+        monkeypatch.setitem(vars(root), "tree", listing.Tree(sorted(files), (), ()))
+        fits = {name: found for name in files if (found := fit(name, path)) is not None}
+        best = tuple(map(max, zip(*fits.values(), strict=True)))
+        expected = [name for name, found in fits.items() if found == best]
+        found = root.find(path, "a.csv")
+        if path in files or not fits:
+            assert list(found) == [path]
+        elif len(expected) == 1:
+            assert list(found) == expected, (files, path)
+        else:
+            assert len(found) > 1, (files, path)
+
+
+def test_many_files_of_one_name():
+    """Data sets of studies have the same names in thousands of folders."""
+    names = [f"train/patient{n}/study/view.jpg" for n in range(20_000)]
+    root = ImageRoot("images")
+    vars(root)["tree"] = listing.Tree(names, (), ())
+    started = time.process_time()
+    for written in ("data/train/patient{}/study/view.jpg", "train/patient{}/study/view.png"):
+        found = [root.find(written.format(n), "a.csv") for n in range(20_000)]
+        assert found == [[name] for name in names]
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize("path", ["{}/other/1.jpg", "../other/1.jpg"])

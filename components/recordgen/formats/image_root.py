@@ -44,6 +44,7 @@ class ImageRoot:
     def __init__(self, root: str, access: Access | None = None) -> None:
         self.root = f"{root.rstrip('/')}/"
         self.access = access or Access()
+        self._endings: dict[int, Mapping[str, Sequence[str]]] = {}
 
     @classmethod
     def of(cls, options: ConvertOptions) -> ImageRoot | None:
@@ -52,7 +53,7 @@ class ImageRoot:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what was listed."""
-        return {"root": self.root, "access": self.access}
+        return {"root": self.root, "access": self.access, "_endings": {}}
 
     @cached_property
     def tree(self) -> Tree:
@@ -67,12 +68,21 @@ class ImageRoot:
             )
 
     @cached_property
-    def _by_stem(self) -> Mapping[str, Sequence[str]]:
-        """Images by their file name without suffix and letter case."""
-        found: dict[str, list[str]] = defaultdict(list)
-        for name in self.tree.images:
-            found[_stem(name)].append(name)
-        return found
+    def _names(self) -> frozenset[str]:
+        """The file names of images without folders, each with and without its suffix."""
+        bases = {posixpath.basename(name) for name in self.tree.images}
+        return frozenset(bases | {IMAGE_SUFFIX.sub("", base) for base in bases})
+
+    def _ending(self, depth: int) -> Mapping[str, Sequence[str]]:
+        """Return images by their last folders, ``depth`` of them, and their stem."""
+        if depth not in self._endings:
+            found: dict[str, list[str]] = defaultdict(list)
+            for name in self.tree.images:
+                *folders, base = name.rsplit("/", depth + 1)[-depth - 1 :]
+                if len(folders) == depth:
+                    found["/".join((*folders, _stem(base)))].append(name)
+            self._endings[depth] = found
+        return self._endings[depth]
 
     def find(self, path: str, source: str) -> Sequence[str]:
         """Return the file that a path names, relative to the folder; or all files that it may name.
@@ -84,14 +94,25 @@ class ImageRoot:
         written = posixpath.normpath(path.replace("\\", "/"))
         if written in self.tree.there or self._exists_elsewhere(path, source):
             return (written if written in self.tree.there else path,)
-        names = {_stem(written), posixpath.basename(written).casefold()}
-        found = [name for stem in sorted(names) for name in self._by_stem.get(stem, ())]
-        if len(found) == 1:
-            return found
-        fits = {name: _fit(name, written) for name in found}
-        best = tuple(max(each) for each in zip(*fits.values(), strict=True))
-        # If no file is the best in all respects, each may be meant.
-        return [name for name, fit in fits.items() if fit == best] or found or (path,)
+        folders, base = posixpath.split(written.lstrip("/"))
+        nearest = self._nearest(folders, base)
+        agreeing = [name for name in nearest if _agrees(name, base)]
+        if not agreeing and len(nearest) == 1 and base in self._names:
+            # Another one agrees in the name, this one in more folders: each may be meant.
+            alike = self._ending(0)[_stem(base)]
+            return [*nearest, *(name for name in alike if _agrees(name, base))]
+        return agreeing or nearest or (path,)
+
+    def _nearest(self, folders: str, base: str) -> Sequence[str]:
+        """Return the images of a stem that agree with most of the folders before it."""
+        steps = folders.split("/") if folders else []
+        stems = dict.fromkeys((_stem(base), base.casefold()))
+        for depth in range(len(steps), -1, -1):
+            keys = ["/".join((*steps[len(steps) - depth :], stem)) for stem in stems]
+            if found := [name for key in keys for name in self._ending(depth).get(key, ())]:
+                same = [name for name in found if posixpath.dirname(name) == folders]
+                return same or found
+        return ()
 
     def _exists_elsewhere(self, path: str, source: str) -> bool:
         """Return whether a local path leads out of the folder, to a file that rows may reach."""
@@ -199,21 +220,9 @@ def _stem(name: str) -> str:
     return IMAGE_SUFFIX.sub("", posixpath.basename(name)).casefold()
 
 
-def _fit(name: str, written: str) -> tuple[int, bool]:
-    """Return how well a file fits a path: how many folders agree, and whether the name does.
-
-    A name without a suffix agrees with any suffix.
-    """
-    folders, base = posixpath.split(name)
-    wanted, wanted_base = posixpath.split(written)
-    is_suffixed = IMAGE_SUFFIX.search(wanted_base) is not None
-    agrees = base == wanted_base or (not is_suffixed and IMAGE_SUFFIX.sub("", base) == wanted_base)
-    ours, theirs = folders.split("/")[::-1], wanted.strip("/").split("/")[::-1]
-    if ours == theirs:
-        return len(ours) + 1, agrees
-    shared = 0
-    for one, other in zip(ours, theirs, strict=False):
-        if one != other:
-            break
-        shared += 1
-    return shared, agrees
+def _agrees(name: str, written: str) -> bool:
+    """Return whether a file has the written name; one without a suffix agrees with any suffix."""
+    base = posixpath.basename(name)
+    if base == written:
+        return True
+    return not IMAGE_SUFFIX.search(written) and IMAGE_SUFFIX.sub("", base) == written
