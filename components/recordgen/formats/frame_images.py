@@ -83,8 +83,8 @@ class FrameImages:
             path, cell = next(iter(self._cells.items()))
             raise UsageError(
                 f"the DataFrame holds images ({type(cell).__name__}, {path}), and rows of "
-                f"{task.name} hold no files; leave their column out, declare it with schema=…, or write "
-                f"examples of arrays or bytes with recordgen.write"
+                f"{task.name} hold no files; leave their column out, declare it with schema=…, or "
+                f"write examples of arrays or bytes with recordgen.write"
             )
 
     def in_file(self, items: Iterable[ReadItem], task: Task) -> Iterator[ReadItem]:
