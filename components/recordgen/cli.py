@@ -484,8 +484,8 @@ def build_parser() -> argparse.ArgumentParser:
     inspect.add_argument(
         "--to",
         metavar="DIR",
-        help="write the shown images to this folder, byte for byte; images with boxes are "
-        "re-encoded with the boxes drawn on them",
+        help="write the shown images to this folder, byte for byte; images with boxes or "
+        "a mask are re-encoded with these drawn on them",
     )
     report = _command(
         commands, "report", _report, "write the page about a finished dataset, report.html"

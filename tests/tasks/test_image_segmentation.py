@@ -4,21 +4,26 @@ import io
 import json
 import struct
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from recordgen import convert, load, source
+from recordgen import cli, convert, eval_dataset, load, source
 from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.records import RECORDS
 from recordgen.core.records.class_masks import seen_through
+from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import PayloadError, TooManyRejectsError, UsageError
+from recordgen.exports.report.record_views import record_view
 from recordgen.payloads.image import check_image
 from recordgen.tasks.image_segmentation.stored_masks import mask_of
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from tests.conftest import exif_of, stored_examples
+from tests.reading.conftest import write_records
 from tests.settings import payload_settings
 
 MASK = "image/segmentation/class/encoded"
@@ -361,6 +366,12 @@ def test_append_keeps_numbers_and_verifies_masks(folder, output):
     assert [reject.code for reject in caught.value.rejects] == ["conflicting_labels"]
 
 
+def records_of(output):
+    """Yield the records that have a mask."""
+    for path in sorted(Path(output, "Split-train").iterdir()):
+        yield from (record for record in RECORDS.read(str(path)) if b"_mask.png" in record)
+
+
 def pairs_of_load(output, **options):
     data = load(output, batch_size=8, image_size=(32, 32), **options)["train"]
     return [
@@ -420,7 +431,42 @@ def test_options_of_labels_do_not_act(output, options):
         load(output, **options)
 
 
+def test_inspect_draws_masks_on_their_images(output, tmp_path):
+    """Pixels have the colour of their class; class 0 and pixels without a class stay."""
+    assert cli.main(["inspect", output, "--to", str(tmp_path / "drawn"), "--num", "8"]) == 0
+    drawn = {}
+    for path in (tmp_path / "drawn").iterdir():
+        drawn[path.stem.split("-")[1]] = np.asarray(Image.open(path)).astype(int)
+    assert len(drawn) == 8
+    mask = corners(23, 30) % 3
+    pixels = drawn["3"]
+    gray_again = (pixels[..., 0] == pixels[..., 1]) & (pixels[..., 1] == pixels[..., 2])
+    np.testing.assert_array_equal(gray_again, mask == 0)
+    assert len(np.unique(pixels.reshape(-1, 3), axis=0)) == 3
+    without = drawn["7"]  # has no mask
+    assert (without[..., 0] == without[..., 1]).all()
+
+
+def test_the_report_shows_masks(output):
+    """Thumbnails are coloured, and each picture has the labels of its classes."""
+    view = record_view(parse_example(next(records_of(output))), read_dataset(output))
+    pixels = np.asarray(Image.open(io.BytesIO(view.thumbnail.data)))
+    assert (pixels[..., 0] != pixels[..., 1]).any()
+    assert [(label.number, label.text) for label in view.labels] == [(0, "0"), (1, "1"), (2, "2")]
+
+
 def test_images_can_be_read_alone(output):
     """label_mode=None reads images without their masks."""
     images = next(iter(load(output, image_size=8, label_mode=None)["train"]))
     assert images.shape[1:] == (8, 8, 3)
+
+
+def test_other_tools_records(output, tmp_path):
+    """DeepLab's files, which no dataset.json describes, are read with the task."""
+    record = next(records_of(output))
+    names = ("image/encoded", "image/format", MASK, "image/segmentation/class/format")
+    kept = {name: parse_example(record)[name] for name in names}
+    path = write_records(tmp_path / "train.tfrecord", [b"".join(serialize_example(kept))])
+    [(images, masks)] = eval_dataset([path], task="image_segmentation", batch_size=1, image_size=32)
+    assert images.shape == (1, 32, 32, 3)
+    assert agree(images[0].numpy(), masks[0].numpy()) > 0.9

@@ -152,6 +152,18 @@ def test_tfma_has_the_same_score(trained, dataset, answers, tmp_path):
         assert of_class == pytest.approx(iou)
 
 
+def test_a_single_class_is_nothing_to_learn(tmp_path):
+    """Masks of 0 and 255 alone are a mistake of whoever wrote them."""
+    picture(0)[0].save(tmp_path / "a.png")
+    Image.fromarray(np.array([[0, 255]] * 2, np.uint8)).save(tmp_path / "m.png")
+    (tmp_path / "a.csv").write_text("TRAIN,a.png,m.png\n")
+    out = str(tmp_path / "out")
+    convert(str(tmp_path / "a.csv"), out)
+    segmenter = ImageSegmenter(out, "train", read_dataset(out), TrainingConfig())
+    with pytest.raises(DataError, match="255"):
+        segmenter.check()
+
+
 def test_pixels_without_a_class_do_not_count():
     true = np.array([[[0, 1, 255]]], np.uint8)
     right = np.array([[[[9, 0], [0, 9], [0, 0]]]], np.float32)

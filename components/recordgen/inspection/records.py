@@ -21,7 +21,7 @@ from recordgen.core.records.example import parse_example
 from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.masking import without_secrets
-from recordgen.payloads.drawing import draw_boxes
+from recordgen.payloads.drawing import draw_boxes, draw_mask
 from recordgen.payloads.stored import stored_image
 from recordgen.quoting import listed
 from recordgen.tasks import TASKS
@@ -150,16 +150,20 @@ def _list_features(files: Sequence[str]) -> frozenset[str]:
 
 
 def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: str) -> str:
-    """Write the image as ``00003-name.jpg``, with its boxes on it, and return the path."""
+    """Write the image as ``00003-name.jpg``, with its boxes or mask on it; return the path."""
     if (image := stored_image(values)) is None:
         raise RecordError(f"{where}: there is no {features.IMAGE_ENCODED} to extract")
     data, suffix = image[0], _as_name(image[1]) or "bin"
+    what = "boxes"
     try:
         if boxes := stored_boxes(values):
             data, suffix = draw_boxes(data, boxes)
+        elif (mask := stored_image(values, features.IMAGE_MASK_ENCODED)) is not None:
+            what = "mask"
+            data, suffix = draw_mask(data, mask[0])
     except (PayloadError, ValueError) as exc:
         raise RecordError(
-            f"{where}: cannot draw its boxes: {exc}; omit --to to see its features"
+            f"{where}: cannot draw its {what}: {exc}; omit --to to see its features"
         ) from exc
     ids = values.get(features.IMAGE_SOURCE_ID, ())  # any type, in other tools' records
     uri = next((value for value in ids if isinstance(value, bytes)), b"")

@@ -1,4 +1,4 @@
-"""Draw boxes, and what else is known of objects, on a picture, for display."""
+"""Draw boxes, what else is known of objects, and masks on a picture, for display."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from PIL import Image, ImageDraw, ImageFont
 
 from recordgen.core.records.boxes import StoredBox
+from recordgen.core.records.class_masks import IGNORED
 from recordgen.core.records.run_lengths import pixels_of, runs_of
 from recordgen.core.rows.details import KEYPOINT
 from recordgen.payloads.eight_bit import to_8_bit
@@ -35,7 +36,7 @@ Colour = tuple[int, int, int]
 
 
 class Drawing(NamedTuple):
-    """A picture with boxes.
+    """A picture with boxes or a mask.
 
     Attributes:
         data: an encoded image without metadata.
@@ -64,9 +65,7 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
     Raises:
         PayloadError: the image does not decode.
     """
-    file = file_header(data)
-    name, image = file.format, open_image(file)
-    canvas = decoded(name, lambda: to_8_bit(image).convert("RGB"))
+    canvas, name = _opened(data)
     draw = ImageDraw.Draw(canvas)
     # Small boxes are drawn over large ones, and labels over all.
     ordered = sorted(boxes, key=_area, reverse=True)
@@ -77,6 +76,42 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
         _draw_keypoints(draw, box, canvas.size)
     for box in boxes:
         _draw_label(draw, box, canvas.size)
+    return _saved(canvas, name)
+
+
+def draw_mask(data: bytes, mask: bytes) -> Drawing:
+    """Colour the pixels of an encoded image by their classes, except class 0 and 255, no class.
+
+    Args:
+        data: the image, at any scale.
+        mask: an encoded image whose levels are class numbers.
+
+    Raises:
+        PayloadError: one of them does not decode.
+    """
+    canvas, name = _opened(data)
+    file = file_header(mask)
+    opened = open_image(file)
+    numbers = decoded(file.format, lambda: opened.convert("L")).resize(
+        canvas.size, Image.Resampling.NEAREST
+    )
+    colours = Image.merge(
+        "RGB",
+        [numbers.point([label_colour(at)[band] for at in range(256)]) for band in range(3)],
+    )
+    filled = numbers.point([_FILLING if 0 < at < IGNORED else 0 for at in range(256)])
+    canvas.paste(colours, mask=filled)
+    return _saved(canvas, name)
+
+
+def _opened(data: bytes) -> tuple[Image.Image, str]:
+    """Return an encoded image in RGB, and its format. Raises: PayloadError."""
+    file = file_header(data)
+    image = open_image(file)
+    return decoded(file.format, lambda: to_8_bit(image).convert("RGB")), file.format
+
+
+def _saved(canvas: Image.Image, name: str) -> Drawing:
     out = io.BytesIO()
     if name == "JPEG":
         # Full colour resolution, or the lines would bleed.

@@ -19,6 +19,7 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.errors import PayloadError
 from recordgen.masking import without_secrets
+from recordgen.payloads.drawing import draw_mask
 from recordgen.payloads.stored import stored_image
 from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail
 
@@ -36,6 +37,7 @@ _LABELS = (
     (features.CLASS_TEXT, features.CLASS_LABEL),
     (features.VIDEO_CLASS_TEXT, features.VIDEO_CLASS_LABEL),
     (features.ENTITY_TEXT, features.ENTITY_LABEL),
+    (features.IMAGE_MASK_TEXT, features.IMAGE_MASK_LABEL),
 )
 _SOURCE_IDS = (features.IMAGE_SOURCE_ID, features.TEXT_SOURCE_ID, features.VIDEO_SOURCE_ID)
 
@@ -118,6 +120,8 @@ def record_view(record: Record, dataset: Dataset) -> RecordView:
     if image is not None:
         with suppress(PayloadError, MemoryError):
             thumbnail = to_thumbnail(image, SIDE)
+        if thumbnail is not None:
+            thumbnail = _with_mask(thumbnail, record)
     uri = as_text(next((value for name in _SOURCE_IDS for value in record.get(name, ())), b""))
     text = next(iter(record.get(features.TEXT, ())), None)
     pieces, is_cut = _pieces(record, text) if isinstance(text, bytes) else ((), False)
@@ -131,6 +135,16 @@ def record_view(record: Record, dataset: Dataset) -> RecordView:
         is_cut,
         tuple(_cells(record, dataset)),
     )
+
+
+def _with_mask(thumbnail: Thumbnail, record: Record) -> Thumbnail:
+    mask = stored_image(record, features.IMAGE_MASK_ENCODED)
+    if mask is None:
+        return thumbnail
+    with suppress(PayloadError, MemoryError):
+        drawn = draw_mask(thumbnail.data, mask[0])
+        return thumbnail._replace(data=drawn.data, format=drawn.format)
+    return thumbnail
 
 
 def image_of(record: Record) -> bytes | None:

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.core.records.class_masks import IGNORED
+from recordgen.errors import DataError
 from recordgen.reading import decode_images
 from recordgen.reading.class_masks import whole_masks
 from recordgen.tasks.images.stored_images import IMAGE_BYTES, stored_images
@@ -63,6 +64,16 @@ class ImageSegmenter(TaskTrainer):
         crop = 0.0 if config.augment == "none" else config.augmentation
         changes = {"crop": crop, "flip": config.augments_photos, **colour}
         return {**super().training, "augment": changes if any(changes.values()) else None}
+
+    def check(self) -> None:
+        """Check that there are classes to tell apart. Raises: DataError."""
+        super().check()
+        found = [label for split in self.dataset.splits.values() for label in split.labels]
+        if len(set(found)) < 2:
+            raise DataError(
+                f"{self.root}: all pixels of the masks have the class {found[0]!r} or 255, which "
+                f"is no class: there is nothing to learn; if 255 is a class, write 1 instead"
+            )
 
     def models(self) -> Models:
         """Build the network; the trained model is also the saved one."""
