@@ -17,6 +17,8 @@ from tests.conftest import run_python
 OTHER_VALUES: dict[str, Any] = {
     "task": "declared",
     "format": "csv",
+    "encoding": "cp1252",
+    "image_root": "photos/",
     "columns": "split=split,target:number=price,weight=weight",
     "schema": '{"split": "split", "photo": "image", "breed": "label"}',
     "seed": 7,
@@ -27,6 +29,7 @@ OTHER_VALUES: dict[str, Any] = {
     "stratify": "label",
     "missing_split": "drop",
     "labels": "text",
+    "label_separator": "|",
     "vocabulary": "labels.txt",
     "shard_by": "label",
     "shard_mb": 0.5,

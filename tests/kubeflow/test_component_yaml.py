@@ -35,7 +35,7 @@ COMPONENT = ROOT / "component.yaml"
 FILES = {name: ROOT / f"steps/{name}.yaml" for name in STEPS}
 
 # Contradict labels=text, other options or the task, so other runs set them.
-ALONE = ("group_by", "stratify", "vocabulary")
+ALONE = ("group_by", "label_separator", "stratify", "vocabulary")
 OF_BOXES = ("bad_boxes", "box_orientation")
 OF_TABLES = ("columns",)
 # Inputs of the step that are not options of the conversion.
@@ -214,10 +214,11 @@ def test_every_input_arrives(step, rows, make_csv, tmp_path):
     source = make_csv(row.replace("VALIDATION", "TRAIN") for row in rows)  # eval_from makes eval
     without = {*OF_TABLES, *OF_BOXES, *ALONE}
     others = {name: value for name, value in OTHER_VALUES.items() if name not in without}
-    others["group_by"] = "content"
+    others |= {"group_by": "content", "image_root": str(tmp_path)}
     labels = tmp_path / "labels.txt"
     labels.write_text("9\n")
     given_alone = {"stratify": "label", "vocabulary": str(labels), "image_size": "9short"}
+    given_alone["label_separator"] = "|"
     for given in (given_alone, others):
         done = converted(step, tmp_path, source=source, **given)
         assert done.done.returncode == 0, done.done.stderr

@@ -117,6 +117,35 @@ def test_confined_rows(source, path, schemes, roots, message):
     assert (reason is None) == (message is None), reason
 
 
+# image root, import file, payload, whether a row reaches it
+ROOTS = [
+    ("/photos", LOCAL, "/photos/a/1.jpg", True),
+    ("/photos", LOCAL, "/photos-private/1.jpg", False),
+    ("/photos", LOCAL, "/photos/../etc/passwd", False),
+    ("/photos", GS, "/photos/1.jpg", True),
+    ("/photos", GS, "/etc/passwd", False),
+    ("gs://photos/a", LOCAL, "gs://photos/a/1.jpg", True),
+    ("gs://photos/a", LOCAL, "gs://photos/b/1.jpg", False),
+    ("gs://photos/a", LOCAL, "gs://photos/a/../b/1.jpg", False),
+    ("https://photos.example/a", LOCAL, "https://photos.example/a/1.jpg", True),
+    ("https://photos.example/a", LOCAL, "https://photos.example/b/1.jpg", False),
+    ("https://photos.example/a", LOCAL, "https://photos.example/a/..;/b/1.jpg", False),
+]
+
+
+@pytest.mark.parametrize(("root", "source", "path", "is_reached"), ROOTS)
+def test_an_image_root_may_be_reached(root, source, path, is_reached):
+    """The user names it, so it opens its own files to confined rows, and no others."""
+    access = Access((), ("/elsewhere",), confined=True, image_root=root)
+    assert (access.refusal(path, source) is None) == is_reached
+    if path.startswith("https://"):
+        assert access.may_be_private(path, source, redirected=False) == is_reached
+        assert access.may_get_credentials(path, source) == is_reached
+    assert (
+        Access((), ("/elsewhere",), image_root=root).refusal(path, source) is None
+    ) == is_reached
+
+
 def test_confined_rows_of_a_folder_behind_a_link(tmp_path):
     """Symlinks are resolved, both in the import file's folder and in the payload's path."""
     (tmp_path / "real").mkdir()
