@@ -31,7 +31,7 @@ from recordgen.formats.pictures import (
     size_in_file,
 )
 from recordgen.formats.split_names import split_in_path
-from recordgen.tasks import ObjectDetection
+from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 # Documents of COCO's other tasks, by a key path that only they have, and what they hold.
 _OTHERS = {
@@ -50,7 +50,7 @@ class Coco(PictureFormat):
     """COCO's ``instances_….json`` or Roboflow's ``_annotations.coco.json``."""
 
     name = "coco"
-    tasks: ClassVar = (ObjectDetection.name,)
+    tasks: ClassVar = (ObjectDetection.name, ImageSegmentation.name)
     gives = "boxes"
     expects = "a COCO document, JSON with images, annotations and categories"
 

@@ -23,7 +23,7 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
 from recordgen.formats.shapes import outline
 from recordgen.formats.split_names import split_in_path
-from recordgen.tasks import ObjectDetection
+from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 # The whole image may be inside, as base64.
 _MAX_DOCUMENT = 128 << 20
@@ -36,7 +36,7 @@ class LabelMe(PictureFormat):
     """A folder of images with LabelMe's JSON beside each."""
 
     name = "labelme"
-    tasks: ClassVar = (ObjectDetection.name,)
+    tasks: ClassVar = (ObjectDetection.name, ImageSegmentation.name)
     gives = "boxes"
     expects = "a folder of images with LabelMe's JSON beside each"
     names_files = True

@@ -17,6 +17,7 @@ from recordgen.core.dataset.manifest import SPLIT_PREFIX, read_dataset, split_di
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.records import RECORDS
 from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
+from recordgen.core.records.class_masks import background_of
 from recordgen.core.records.example import parse_example
 from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
 from recordgen.features import FeatureSpec
@@ -160,7 +161,7 @@ def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: st
             data, suffix = draw_boxes(data, boxes)
         elif (mask := stored_image(values, features.IMAGE_MASK_ENCODED)) is not None:
             what = "mask"
-            data, suffix = draw_mask(data, mask[0])
+            data, suffix = draw_mask(data, mask[0], background_of(values))
     except (PayloadError, ValueError) as exc:
         raise RecordError(
             f"{where}: cannot draw its {what}: {exc}; omit --to to see its features"

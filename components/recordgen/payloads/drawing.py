@@ -79,12 +79,13 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
     return _saved(canvas, name)
 
 
-def draw_mask(data: bytes, mask: bytes) -> Drawing:
-    """Colour the pixels of an encoded image by their classes, except class 0 and 255, no class.
+def draw_mask(data: bytes, mask: bytes, background: int) -> Drawing:
+    """Colour the pixels of an encoded image by their classes, except 255, no class.
 
     Args:
         data: the image, at any scale.
         mask: an encoded image whose levels are class numbers.
+        background: the class whose pixels get no colour.
 
     Raises:
         PayloadError: one of them does not decode.
@@ -99,7 +100,7 @@ def draw_mask(data: bytes, mask: bytes) -> Drawing:
         "RGB",
         [numbers.point([label_colour(at)[band] for at in range(256)]) for band in range(3)],
     )
-    filled = numbers.point([_FILLING if 0 < at < IGNORED else 0 for at in range(256)])
+    filled = numbers.point([0 if at in (background, IGNORED) else _FILLING for at in range(256)])
     canvas.paste(colours, mask=filled)
     return _saved(canvas, name)
 

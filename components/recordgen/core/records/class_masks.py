@@ -7,12 +7,14 @@ masks have none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from recordgen import features
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -21,6 +23,18 @@ Mask: TypeAlias = "npt.NDArray[np.uint8]"
 
 #: The level of pixels without a class: VOC's void, and the bars around a fitted picture.
 IGNORED = 255
+
+
+#: The class that pictures show without a colour; without it, class 0.
+BACKGROUND = "background"
+
+
+def background_of(record: Mapping[str, Sequence[Any]]) -> int:
+    """Return the number of the background in the mask of a record, lists by feature name."""
+    texts = record.get(features.IMAGE_MASK_TEXT, ())
+    numbers = record.get(features.IMAGE_MASK_LABEL, ())
+    named = dict(zip(texts, numbers, strict=False))
+    return int(named.get(BACKGROUND.encode(), 0))
 
 
 def seen_through(mask: Mask, view: Sequence[float], size: Sequence[int]) -> Mask:

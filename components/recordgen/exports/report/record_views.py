@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import StoredBox, stored_boxes
+from recordgen.core.records.class_masks import background_of
 from recordgen.errors import PayloadError
 from recordgen.masking import without_secrets
 from recordgen.payloads.drawing import draw_mask
@@ -142,7 +143,7 @@ def _with_mask(thumbnail: Thumbnail, record: Record) -> Thumbnail:
     if mask is None:
         return thumbnail
     with suppress(PayloadError, MemoryError):
-        drawn = draw_mask(thumbnail.data, mask[0])
+        drawn = draw_mask(thumbnail.data, mask[0], background_of(record))
         return thumbnail._replace(data=drawn.data, format=drawn.format)
     return thumbnail
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from recordgen.core.records.class_masks import BACKGROUND
 from recordgen.core.task.annotation import bad_annotation
-
-#: The class of black pixels, if a mask has colours and none of them is black.
-BACKGROUND = "background"
 
 BLACK = "#000000"
 
@@ -20,15 +18,19 @@ _COLOUR = re.compile(r"#[0-9a-f]{6}")
 class MaskRow(NamedTuple):
     """What a row says about the mask of its image.
 
-    As JSON: ``["masks/1.png"]``, or ``["masks/1.png", {"#ff0000": "cat"}]``.
+    As JSON: ``["masks/1.png"]``, or ``["masks/1.png", {"#ff0000": "cat"}]``, or
+    ``["", {}, [["cat", {"polygons": [[0.1, 0.1, 0.4, 0.1, 0.4, 0.3]]}]]]``.
 
     Attributes:
-        uri: the mask.
+        uri: the mask; empty if objects are drawn instead.
         colours: the class of each colour, such as ``#ff0000``; empty if pixels are class numbers.
+        drawn: the class and the outline of each object, in shares of the image, as
+            :meth:`recordgen.core.rows.details.Details.to_json` returns it; None without.
     """
 
     uri: str
     colours: Mapping[str, str] = {}
+    drawn: Sequence[tuple[str, Mapping[str, Any]]] | None = None
 
     @classmethod
     def from_json(cls, annotation: str) -> MaskRow:
@@ -37,7 +39,9 @@ class MaskRow(NamedTuple):
 
     def to_json(self) -> str:
         """Return the annotation."""
-        parts = [self.uri, self.colours] if self.colours else [self.uri]
+        parts: list[Any] = [self.uri, self.colours] if self.colours else [self.uri]
+        if self.drawn is not None:
+            parts = list(self)
         return json.dumps(parts, ensure_ascii=False)
 
 

@@ -12,7 +12,7 @@ A mask is turned, cropped, resized and padded as its image is, by taking the nea
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +20,14 @@ import numpy.typing as npt
 from PIL import Image
 
 from recordgen.core.records.class_masks import IGNORED, Mask, seen_through
+from recordgen.core.rows.details import Details
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.payloads.image import CheckedImage, check_pixels, check_size, turn
 from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, check_png
 from recordgen.rejects import RejectCode
+from recordgen.tasks.image_segmentation.drawn_masks import paint
 
 _GRAY = 0  # colour type of a PNG
 
@@ -79,6 +81,39 @@ def mask_of(
     numbers = np.flatnonzero(np.bincount(stored.ravel(), minlength=IGNORED)[:IGNORED])
     kept = is_plain and stored is levels
     return StoredMask(data if kept else _png(stored), tuple(numbers.tolist()), is_resized)
+
+
+def drawn_mask(
+    objects: Sequence[tuple[int, Mapping[str, Any]]],
+    background: int,
+    image: CheckedImage,
+    orientation: str,
+) -> StoredMask:
+    """Return the mask of a stored image whose objects have outlines.
+
+    Args:
+        objects: the class of each, and its outline as text.
+        background: the class of all other pixels.
+        image: the image, as it is stored.
+        orientation: as in :func:`mask_of`.
+
+    Raises:
+        PayloadError: the size of the image is unknown, or there are too many classes.
+    """
+    if image.height is None or image.width is None:
+        raise _bad("its size is unknown, so nothing can be drawn; use check=header")
+    if max([background, *(number for number, _ in objects)]) >= IGNORED:
+        raise _bad("a mask has 255 classes at most")
+    is_turned = orientation == "stored" and image.orientation != 1
+    size = _whole(image)
+    if is_turned and image.orientation >= _ON_ITS_SIDE:
+        size = size[::-1]
+    mask = paint([(number, Details.from_json(text)) for number, text in objects], background, size)
+    if is_turned:
+        mask = np.asarray(turn(Image.fromarray(mask), image.orientation))
+    stored, _ = _placed(mask, image)
+    numbers = np.flatnonzero(np.bincount(stored.ravel(), minlength=IGNORED)[:IGNORED])
+    return StoredMask(_png(stored), tuple(numbers.tolist()), is_resized=False)
 
 
 def gray_levels(data: bytes) -> set[int]:

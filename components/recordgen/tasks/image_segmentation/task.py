@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import MASKS
+from recordgen.core.records.class_masks import BACKGROUND
 from recordgen.core.records.example import FeatureValue, parse_example
+from recordgen.core.rows.details import Details
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import (
@@ -45,7 +47,7 @@ from recordgen.tasks.images.image_task import Described, ImageTask
 from recordgen.tasks.lines import display_name, either, stored_uri
 
 if TYPE_CHECKING:
-    from recordgen.core.rows.picture import Picture
+    from recordgen.core.rows.picture import Marked, Picture
     from recordgen.payloads.image import CheckedImage
 
 #: Name in ``rows.adjusted`` of ``dataset.json``: masks that got the size of their image.
@@ -114,7 +116,9 @@ class ImageSegmentation(ImageTask):
     def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
         uri = check_uri(picture.uri)
         if not picture.mask:
-            return RowContent(uri, None)
+            width, height = picture.size or (1, 1)
+            drawn = [_drawn(each, width, height) for each in picture.objects]
+            return RowContent(uri, MaskRow("", drawn=drawn).to_json())
         colours = {colour: check_label(name) for colour, name in picture.colours.items()}
         mask = MaskRow(check_uri(picture.mask), with_background(colours))
         return RowContent(uri, mask.to_json())
@@ -122,10 +126,7 @@ class ImageSegmentation(ImageTask):
     def stored_uris(
         self, uris: Sequence[str], annotations: Sequence[str | None]
     ) -> Sequence[Sequence[str]]:
-        return [
-            (uri,) if text is None else (uri, MaskRow.from_json(text).uri)
-            for uri, text in zip(uris, annotations, strict=True)
-        ]
+        return [(uri, *_mask_uris(text)) for uri, text in zip(uris, annotations, strict=True)]
 
     def with_uris(self, annotation: str | None, uris: Mapping[str, str]) -> str | None:
         if annotation is None:
@@ -135,20 +136,24 @@ class ImageSegmentation(ImageTask):
 
     def labels(self, annotation: str) -> Sequence[str]:
         """Return the classes that a row names; only the pixels show which of them the mask has."""
-        return list(dict.fromkeys(MaskRow.from_json(annotation).colours.values()))
+        row = MaskRow.from_json(annotation)
+        named = [label for label, _ in row.drawn or ()]
+        ground = [] if row.drawn is None else [BACKGROUND]
+        return list(dict.fromkeys((*row.colours.values(), *ground, *named)))
 
     def details(self, annotation: str) -> Sequence[str]:
-        return (MaskRow.from_json(annotation).uri,)
+        return (self.shown(annotation),)
 
     def shown(self, annotation: str) -> str:
-        return MaskRow.from_json(annotation).uri
+        row = MaskRow.from_json(annotation)
+        return row.uri if row.drawn is None else f"{len(row.drawn)} objects"
 
     def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
         return uri, "" if annotation is None else self.shown(annotation)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         # A record holds the mask without its colours.
-        return stored is None or self.shown(annotation) != self.shown(stored)
+        return stored is None or MaskRow.from_json(annotation).uri != MaskRow.from_json(stored).uri
 
     def nearly_agree(self, one: str, other: str) -> bool:
         """Return True: copies of an image may each have a file with the same mask."""
@@ -164,17 +169,21 @@ class ImageSegmentation(ImageTask):
         changes: defaultdict[str, int],
     ) -> Described:
         # Imported here: reading import files does not need the decoders.
-        from recordgen.tasks.image_segmentation.stored_masks import mask_of
+        from recordgen.tasks.image_segmentation.stored_masks import drawn_mask, mask_of
 
         row = MaskRow.from_json(annotation)
-        [data] = others
         numbers = {colour: vocabulary.index(name) for colour, name in row.colours.items()}
         try:
-            mask = mask_of(data, numbers, image, self.orientation, settings)
+            if row.drawn is not None:
+                drawn = [(vocabulary.index(label), text) for label, text in row.drawn]
+                ground = vocabulary.index(BACKGROUND)
+                mask = drawn_mask(drawn, ground, image, self.orientation)
+            else:
+                mask = mask_of(others[0], numbers, image, self.orientation, settings)
             labels = _named(mask.numbers, vocabulary)
         except PayloadError as exc:
-            message = f"mask {printable(row.uri)}: {exc.message}"
-            raise PayloadError(exc.code, message) from exc
+            where = f"mask {printable(row.uri)}: " if row.uri else ""
+            raise PayloadError(exc.code, f"{where}{exc.message}") from exc
         if mask.is_resized:
             changes[MASKS_RESIZED] += 1
         said: Mapping[str, FeatureValue] = {
@@ -194,6 +203,22 @@ class ImageSegmentation(ImageTask):
     def digested(self, record: bytes) -> bytes:
         masks: Sequence[Any] = parse_example(record).get(features.IMAGE_MASK_ENCODED, ())
         return super().digested(record) + b"".join(map(_digested, masks))
+
+
+def _mask_uris(annotation: str | None) -> Sequence[str]:
+    uri = "" if annotation is None else MaskRow.from_json(annotation).uri
+    return (uri,) if uri else ()
+
+
+def _drawn(marked: Marked, width: float, height: float) -> tuple[str, Mapping[str, Any]]:
+    """Return the class of an object, and its outline in shares of its image."""
+    outline = Details(polygons=marked.details.polygons, mask=marked.details.mask)
+    if not outline:
+        raise bad_annotation(
+            f"the object {marked.label!r} has a box, but no polygon and no mask, so its pixels are "
+            f"unknown; use --task object_detection"
+        )
+    return check_label(marked.label), outline.divided(width, height).to_json()
 
 
 def _colours_in(found: Any) -> Iterator[tuple[str, str]]:

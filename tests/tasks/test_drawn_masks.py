@@ -1,0 +1,146 @@
+"""Outlines of other tools' documents become masks."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordgen
+from recordgen.core.records.run_lengths import runs_in, text_of
+from recordgen.core.rows import details
+from recordgen.core.rows.details import Details
+from recordgen.errors import PayloadError
+from recordgen.payloads.image import check_image
+from recordgen.tasks.image_segmentation.drawn_masks import paint
+from recordgen.tasks.image_segmentation.stored_masks import drawn_mask
+from tests.conftest import exif_of, stored_examples
+from tests.settings import payload_settings
+
+SIZE = (4, 6)
+
+
+def shares(*points):
+    """Return points in pixels as shares of a picture of 6×4 pixels."""
+    return tuple(value / SIZE[1 - at % 2] for at, value in enumerate(points))
+
+
+def polygon(*points):
+    return Details(polygons=(shares(*points),))
+
+
+def runs(pixels):
+    return Details(mask=details.Mask(text_of(runs_in(np.array(pixels))), *np.shape(pixels)))
+
+
+# objects, mask with the background 9
+PAINTED = [
+    ([], [[9] * 6] * 4),
+    (
+        [(1, polygon(1, 1, 4, 1, 4, 3, 1, 3))],
+        [[9] * 6, [9, 1, 1, 1, 9, 9], [9, 1, 1, 1, 9, 9], [9] * 6],
+    ),
+    # a pixel belongs to it if its centre does
+    ([(1, polygon(0.4, 0, 2.6, 0, 2.6, 1, 0.4, 1))], [[1, 1, 1, 9, 9, 9], *[[9] * 6] * 3]),
+    # the small object is in front, whatever the order
+    (
+        [(2, polygon(1, 1, 2, 1, 2, 2, 1, 2)), (1, polygon(0, 0, 6, 0, 6, 4, 0, 4))],
+        [[1] * 6, [1, 2, 1, 1, 1, 1], [1] * 6, [1] * 6],
+    ),
+    # beyond the picture
+    ([(1, polygon(4, -5, 9, -5, 9, 1, 4, 1))], [[9, 9, 9, 9, 1, 1], *[[9] * 6] * 3]),
+    # a ring of one line that crosses itself has a hole
+    (
+        [(1, polygon(0, 0, 6, 0, 6, 4, 0, 4, 0, 0, 1, 1, 1, 3, 5, 3, 5, 1, 1, 1))],
+        [[1] * 6, [1, 9, 9, 9, 9, 1], [1, 9, 9, 9, 9, 1], [1] * 6],
+    ),
+    # runs of a picture of half the size
+    (
+        [(3, runs([[0, 0, 1], [0, 1, 0]]))],
+        [[9, 9, 9, 9, 3, 3], [9, 9, 9, 9, 3, 3], [9, 9, 3, 3, 9, 9], [9, 9, 3, 3, 9, 9]],
+    ),
+]
+
+
+@pytest.mark.parametrize(("objects", "mask"), PAINTED)
+def test_painted(objects, mask):
+    """Pixels of objects have their classes, all others the background."""
+    assert paint(objects, 9, SIZE).tolist() == mask
+
+
+def test_runs_that_do_not_fill_their_picture():
+    """The image is refused."""
+    broken = Details(mask=details.Mask(text_of([3, 2]), 4, 6))
+    with pytest.raises(PayloadError) as caught:
+        paint([(1, broken)], 0, SIZE)
+    assert caught.value.code == "bad_annotation"
+
+
+@pytest.mark.parametrize("way", range(1, 9))
+def test_outlines_turn_with_their_image(way):
+    """They are drawn on the stored picture, and turned as it is."""
+    lying = np.zeros((20, 32, 3), np.uint8)
+    lying[2:8, 4:20] = 200
+    file = io.BytesIO()
+    Image.fromarray(lying).save(file, "JPEG", exif=exif_of(way), quality=100)
+    photo = check_image(file.getvalue(), payload_settings())
+    left, top, right, bottom = 4 / 32, 2 / 20, 20 / 32, 8 / 20
+    box = Details(polygons=((left, top, right, top, right, bottom, left, bottom),))
+    mask = drawn_mask([(1, box.to_json())], 0, photo, "stored")
+    pixels = np.asarray(Image.open(io.BytesIO(photo.data)).convert("L"))
+    classes = np.asarray(Image.open(io.BytesIO(mask.data)))
+    assert ((pixels > 100) == (classes == 1)).mean() > 0.98
+    assert mask.numbers == (0, 1)
+
+
+def coco(folder, *annotations):
+    """Write a document of two photos of 6×4 pixels; annotations are of the first."""
+    folder.mkdir()
+    for name in ("a.png", "b.png"):
+        Image.fromarray(np.zeros((4, 6, 3), np.uint8)).save(folder / name)
+    images = [
+        {"id": n, "file_name": f"{name}.png", "width": 6, "height": 4}
+        for n, name in enumerate("ab")
+    ]
+    document = {
+        "images": images,
+        "annotations": [
+            {"id": n, "image_id": 0, "bbox": [1, 1, 3, 2], **each}
+            for n, each in enumerate(annotations)
+        ],
+        "categories": [{"id": 7, "name": "dog"}, {"id": 9, "name": "cat"}],
+    }
+    (folder / "_annotations.coco.json").write_text(json.dumps(document))
+    return str(folder)
+
+
+def test_coco(tmp_path):
+    """Categories keep their numbers, and the background follows them."""
+    folder = coco(
+        tmp_path / "in",
+        {"category_id": 9, "segmentation": [[1, 1, 4, 1, 4, 3, 1, 3]]},
+        {"category_id": 7, "segmentation": {"size": [4, 6], "counts": [0, 4, 20]}, "iscrowd": 1},
+    )
+    result = recordgen.convert(folder, tmp_path / "out", task="image_segmentation")
+    assert result.dataset.labels == ("dog", "cat", "background")
+    masks = {}
+    for _, example in stored_examples(tmp_path / "out"):
+        mask = Image.open(io.BytesIO(example["image/segmentation/class/encoded"][0]))
+        masks[example["image/source_id"][0]] = np.asarray(mask).tolist()
+    row = [0, 1, 1, 1, 2, 2]
+    assert masks == {b"a.png": [[0, *[2] * 5], row, row, [0, *[2] * 5]], b"b.png": [[2] * 6] * 4}
+
+
+def test_coco_stays_boxes_without_the_task(tmp_path):
+    """Polygons do not change what a document of instances is read as."""
+    folder = coco(tmp_path / "in", {"category_id": 9, "segmentation": [[1, 1, 4, 1, 4, 3]]})
+    assert recordgen.convert(folder, tmp_path / "out").dataset.task == "object_detection"
+
+
+def test_an_object_without_an_outline(tmp_path):
+    """A box alone does not say which pixels are of its object: its image is rejected."""
+    folder = coco(tmp_path / "in", {"category_id": 9})
+    options = {"task": "image_segmentation", "max_reject_fraction": 1}
+    result = recordgen.convert(folder, tmp_path / "out", **options)
+    assert [(reject.uri, reject.code) for reject in result.rejects] == [("a.png", "bad_annotation")]
