@@ -12,6 +12,7 @@ All decode and resize with :class:`recordgen.access.decode.Decoder`, except ``im
 
     bare               the same bytes from memory, one after the other, in one thread
     source_batches     recordgen.source(…).images(…).batches(…): a thread per core
+    source_area        the same with method="area", by OpenCV: the pixels of recordgen.load
     source_torch       the same images in a DataLoader, a worker process per core
     source_grain       the same images in Grain, a thread per core
     source_grain_batches  their numbers shuffled and batched in Grain, each read as a whole
@@ -97,6 +98,13 @@ def bare(photos: Photos) -> Pass:
 
 def source_batches(photos: Photos) -> Pass:
     return lambda: photos.images.batches(photos.batch_size, seed=0)
+
+
+def source_area(photos: Photos) -> Pass:
+    import cv2  # noqa: F401 -- it resizes, if it is loaded
+
+    images = photos.images.source.images(photos.size, method="area")
+    return lambda: images.batches(photos.batch_size, seed=0)
 
 
 def source_torch(photos: Photos) -> Pass:
@@ -214,6 +222,7 @@ def _options() -> Any:
 PIPELINES: Mapping[str, tuple[Callable[[Photos], Pass], tuple[str, ...]]] = {
     "bare": (bare, ()),
     "source_batches": (source_batches, ()),
+    "source_area": (source_area, ("cv2",)),
     "source_torch": (source_torch, ("torch",)),
     "source_grain": (source_grain, ("grain",)),
     "source_grain_batches": (source_grain_batches, ("grain",)),

@@ -13,7 +13,10 @@ from pathlib import Path
 
 from _pytest.terminal import TerminalReporter
 
-PACKAGES = ("tensorflow", "tfx", "apache-beam", "kfp", "keras", "protobuf")
+PACKAGES = (
+    *("tensorflow", "tfx", "apache-beam", "kfp", "keras", "protobuf"),
+    *("torch", "jax", "flax", "grain"),
+)
 OUTCOMES = ("passed", "failed", "error", "skipped")
 
 

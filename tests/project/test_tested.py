@@ -1,6 +1,8 @@
 """docs/tested.md: the versions in its table are the locked versions."""
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,27 @@ def test_a_run_leaves_what_it_tested(tmp_path, monkeypatch):
     seen = json.loads(told.read_text())
     assert (seen["passed"], seen["failed"], seen["skipped"]) == (1, 0, 0)
     assert seen["tensorflow"]
+
+
+def test_a_machine_without_a_python_for_trainers(tmp_path):
+    """The message names the versions, and how to say where one is."""
+    scripts, programs = tmp_path / "scripts", tmp_path / "bin"
+    scripts.mkdir()
+    programs.mkdir()
+    for name in ("trainers", "trainers.txt"):
+        shutil.copy(ROOT / "scripts" / name, scripts)
+    for name in ("bash", "cat", "cmp", "dirname", "env"):
+        (programs / name).symlink_to(shutil.which(name))
+    done = subprocess.run(
+        [str(scripts / "trainers"), "--set-up"],
+        env={"PATH": str(programs), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert all(word in done.stderr for word in ("3.11", "3.12", "3.13", "PYTHON="))
+    assert not (tmp_path / ".venv-trainers").exists()
 
 
 def test_always_passes():

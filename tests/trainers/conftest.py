@@ -7,6 +7,7 @@ import pytest
 
 import recordgen
 from recordgen.samples import write_photos
+from tests.tested import pytest_terminal_summary as pytest_terminal_summary  # a hook
 
 # Copies are local: Hugging Face's libraries need not ask the hub.
 os.environ["HF_HUB_OFFLINE"] = "1"
