@@ -24,8 +24,8 @@ def written(rows, separator):
 
 def layout(data):
     raw = data.encode() if isinstance(data, str) else data
-    delimiter, lines = read_layout(raw.split(b"\n"), "a.csv")
-    return delimiter, list(lines)
+    dialect, lines = read_layout(raw.split(b"\n"), "a.csv")
+    return dialect.delimiter, list(lines)
 
 
 # a file whose fields are not separated by commas, its separator
@@ -56,7 +56,7 @@ def test_separators_are_detected(data, name):
 # a file that is not a CSV of rows, error message
 OTHERS = [
     ("a.jpg,cat\rb.jpg,dog\r", "a.csv:1: lines must end with LF or CR LF"),
-    ("sep=|\r\na.jpg|cat", r"a.csv:1: .* \(got '\|' in Excel's sep= line\); save the file"),
+    ("sep=#\r\na.jpg#cat", r"a.csv:1: .* \(got '#' in Excel's sep= line\); save the file"),
     ('"TRAIN,a.jpg,cat"\n"TEST,b.jpg,dog"', "a.csv:1: each whole line is quoted as one field"),
     ('{"imageGcsUri": "a.jpg"}', "a.csv:1: this line is JSON, but the file is read as CSV"),
     ("Anna B-PER\nflew O\n\nYork\tNNP I-LOC", "a.csv:1: this line is a token and its tag"),

@@ -21,11 +21,9 @@ SIGN = "as many ::|:: separates"
 # name of the file, header, a line of which {i} is the number, words of the message
 REFUSED = {
     "fastText": ("a.txt", "", "__label__praise Good and cheap, in fact {i}.", "fastText"),
-    "Caffe": ("a.txt", "", "images/{i}.jpg {i}", "blank separates"),
     "boxes after blanks": ("a.txt", "", "{i}.jpg 10,20,30,40,0 50,60,70,80,1", "blank separates"),
     "pipes": ("a.csv", "", "Good, and cheap {i}.|praise", r"as many \|"),
-    "pipes below a header": ("a.csv", "text|label", "Good, and cheap {i}.|praise", r"as many \|"),
-    "blanks": ("a.data", "", " 0.0063{i}  18.00   2.31  0  0.538", "separated by blanks"),
+    "blanks": ("a.data", "", " 0.0063{i}  18.00   2.31  0  0.538", "table without a header"),
     "blanks and quotes": ("a.data", "", '18.{i}   8   307.0  130.0\t"ford f{i}"', "by blanks"),
     "iris": ("a.csv", "", "5.{i},3.5,1.4,0.2,Iris-setosa", "table without a header"),
     "adult": ("a.csv", "", "3{i}, State-gov, 7{i}, Male, <=50K", "table without a header"),

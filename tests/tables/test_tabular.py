@@ -290,7 +290,7 @@ HEADERS = [
     ("a;b\n1;2;3\n", "fields must be separated by commas"),
     ("\n,,\n", "this table is empty"),
     ('{"a": 1, "b": 2}\n', "1: this line is JSON, but the file is read as CSV"),
-    ("sep=|\na|b\n1|2\n", "1: .*in Excel's sep= line"),
+    ("sep=#\na#b\n1#2\n", "1: .*in Excel's sep= line"),
     ('"a,b"\n"1,2"\n', "remove the quotes around the lines"),
     ("PK\x03\x04\x14\x00", "this looks like a ZIP archive"),
     ("<!DOCTYPE html>\n<html>\n", "this looks like a web page"),

@@ -196,10 +196,11 @@ def _named_splits(named: Sequence[tuple[str, str]]) -> str:
 
 def format_of(detection: Detection) -> str:
     """Return a format in words: ``csv, separated by commas, no header``."""
-    if detection.delimiter is None:
+    if detection.delimiter is None or detection.dialect is None:
         return detection.options.format
     header = {True: ", with a header", False: ", no header", None: ""}[detection.header]
-    return f"csv, separated by {DELIMITERS[detection.delimiter]}{header}"
+    special = f", {detection.dialect}" if str(detection.dialect) else ""
+    return f"csv, separated by {DELIMITERS[detection.delimiter]}{special}{header}"
 
 
 def plan_json(plan: PlanResult) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from typing import NamedTuple, TypeAlias
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
+from recordgen.formats.dialect import QUOTE_MARK, Dialect
 from recordgen.formats.encodings import not_utf8
 from recordgen.formats.field_kinds import FILE_SUFFIXES
 from recordgen.formats.layout import BLANKS, read_layout
@@ -176,8 +177,8 @@ def read_blocks(
     Raises:
         SourceError: the file as a whole is not a CSV, see :mod:`recordgen.formats.layout`.
     """
-    delimiter, checked = read_layout(lines, source)
-    return _Reader(checked, source, delimiter, adjusted or Adjustments(), uri_in).read()
+    dialect, checked = read_layout(lines, source)
+    return _Reader(checked, source, dialect, adjusted or Adjustments(), uri_in).read()
 
 
 class _Reader:
@@ -187,7 +188,7 @@ class _Reader:
         self,
         lines: Iterable[bytes],
         source: str,
-        delimiter: str,
+        dialect: Dialect,
         adjusted: Adjustments,
         uri_in: Callable[[Sequence[str]], str] | None,
     ) -> None:
@@ -196,10 +197,11 @@ class _Reader:
         self._number = 1  # of the next line
         self._width = 0  # number of fields of the first record; 0 before it
         self._source = source
-        self._delimiter = delimiter
+        self._dialect = dialect
+        delimiter = self._delimiter = dialect.delimiter
         self._adjusted = adjusted
         self._uri_in = uri_in
-        self._signs = '"\r' if delimiter == "," else '"\r,'
+        self._signs = f'"\r{QUOTE_MARK}' + ("" if delimiter == "," else ",")
         self._blank = f"{BLANKS}{delimiter}".encode()
         separator = re.escape(delimiter)
         begin = (
@@ -246,6 +248,7 @@ class _Reader:
             text = joined.decode("utf-8")
         except UnicodeDecodeError:
             return [], 0
+        text = self._dialect.marked(text)
         lines = texts = text.split("\n")
         if "\r" in text:
             texts = [line.rstrip("\r") for line in lines]
@@ -283,14 +286,17 @@ class _Reader:
 
     def _plain(self, at: int, texts: list[str]) -> Plain:
         """Return lines without quotes that begin at line ``at`` of the block."""
-        if self._delimiter != ",":
+        if self._delimiter == " ":
+            texts = [",".join(text.split()) for text in texts]
+        elif self._delimiter != ",":
             texts = [text.replace(self._delimiter, ",") for text in texts]
         return Plain(self._number + at, texts)
 
     def _record(self, line: int, lines: Sequence[str], fields: list[str]) -> Record:
-        is_written = self._delimiter == ","
-        text = "\n".join(lines).rstrip("\r") if is_written else csv_line(fields)
-        return Record(line, text, fields)
+        if self._dialect.is_plain:
+            return Record(line, "\n".join(lines).rstrip("\r"), fields)
+        fields = self._dialect.fields(fields)
+        return Record(line, csv_line(fields), fields)
 
     def _next_record(self) -> Iterator[Record | Reject]:
         """Yield the record that begins at the next line, or its reject."""
@@ -357,7 +363,7 @@ class _Reader:
             except UnicodeDecodeError as exc:
                 message = not_utf8(exc, where)
                 raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
-            yield f"{text}\n"
+            yield f"{self._dialect.marked(text)}\n"
 
     def _rest_of_broken(self, first: bytes, *, is_endless: bool) -> Iterator[Reject]:
         """Yield the rejects of lines that may be the rest of a broken record."""

@@ -30,6 +30,7 @@ from recordgen.formats.column_checks import (
     first_lines_shown,
     shown_columns,
 )
+from recordgen.formats.dialect import Dialect
 from recordgen.formats.file_names import check_submission, check_train, with_names
 from recordgen.formats.find_format import find_format
 from recordgen.formats.format import Format
@@ -66,7 +67,7 @@ class Detection:
         rows: some rows as they were understood; empty before the source is opened.
         found_by_name: how many of the first thousand paths are not exact, and were found below the
             image root.
-        delimiter: the separator of the first CSV file; None for other formats.
+        dialect: how the first CSV file is written; None for other formats.
         files: the import files, with the split in their name and the header that was found.
         named_splits: pairs of a file and the split in its name, for the files whose rows get it.
         classes: the declared classes of the format, in the order of their numbers.
@@ -79,11 +80,16 @@ class Detection:
     columns: tuple[tuple[str, str], ...] = ()
     rows: tuple[PreviewRow, ...] = ()
     found_by_name: int = 0
-    delimiter: str | None = None
+    dialect: Dialect | None = None
     files: tuple[ImportFile, ...] = ()
     named_splits: tuple[tuple[str, str], ...] = ()
     classes: tuple[str, ...] = ()
     keypoints: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def delimiter(self) -> str | None:
+        """The separator of the first CSV file; None for other formats."""
+        return None if self.dialect is None else self.dialect.delimiter
 
     def to_json(self) -> dict[str, Any]:
         """Return the detection as ``--json`` prints it."""
@@ -92,6 +98,7 @@ class Detection:
             "reason": self.reason,
             "format": self.options.format,
             "delimiter": self.delimiter,
+            "dialect": str(self.dialect or ""),
             "header": self.header,
             "columns": dict(self.columns),
             "splits": dict(self.named_splits),
@@ -139,11 +146,11 @@ def detect(
     if format_.has_headers and has_row_parser(task):
         for problem in filter(None, ambiguities(heads, options, is_given=not reason)):
             _stop(problem, files, heads, options, samples)
-    header, delimiter = None, None
+    header, dialect = None, None
     if format_.has_headers:
         header = heads[0].has_header if heads else None
         path = files[0].path
-        delimiter = heads[0].delimiter if heads else read_layout(samples.lines(path), path)[0]
+        dialect = heads[0].dialect if heads else read_layout(samples.lines(path), path)[0]
     if task.own_columns is not None:
         layout = task.declared("own_columns").layout
         options, columns, header = layout(list(map(samples.whole, files)), options)
@@ -162,7 +169,7 @@ def detect(
         masked(reason),
         header,
         tuple(columns),
-        delimiter=delimiter,
+        dialect=dialect,
         files=found,
         named_splits=tuple(named),
         classes=tuple(source.classes or one_hot_classes(heads)),

@@ -17,6 +17,7 @@ from recordgen.formats.by_header import without_padding
 from recordgen.formats.column_names import find_split
 from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.dataframe import SOURCE, frame_records, list_columns
+from recordgen.formats.dialect import RFC_4180, Dialect
 from recordgen.formats.first_line import Line, first_is_header
 from recordgen.formats.header import Given
 from recordgen.formats.json_keys import check_names
@@ -41,7 +42,7 @@ class Head:
         lines: the records below the header.
         lists: columns whose cells are lists.
         objects: the objects of a JSONL file, with their line numbers.
-        delimiter: the separator of a CSV file.
+        dialect: how a CSV file is written.
         keys: the given keys of a JSONL file, one for each column.
         classes: the classes of one-hot columns, by index.
         label_separator: separates several labels in one field; empty if a field is a label.
@@ -55,7 +56,7 @@ class Head:
     lines: Sequence[Line] = ()
     lists: Set[int] = frozenset()
     objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
-    delimiter: str = ","
+    dialect: Dialect = RFC_4180
     keys: Sequence[str] = ()
     classes: Mapping[int, str] = field(default_factory=dict)
     label_separator: str = ""
@@ -114,7 +115,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
 
     ``some`` are the first lines of the file.
     """
-    delimiter, _ = read_layout(some, path)
+    dialect, _ = read_layout(some, path)
     items = list(with_paths(read_records(some, path, strip=True), given, path))
     records = [item for item in items if isinstance(item, Record) and any(item.fields)]
     rejects = [item for item in items if isinstance(item, Reject)]
@@ -155,7 +156,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
         header,
         has_header,
         data,
-        delimiter=delimiter,
+        dialect=dialect,
         classes=classes,
         label_separator=given.label_separator,
     )

@@ -16,10 +16,20 @@ from itertools import chain, islice
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.errors import SourceError
 from recordgen.formats.column_names import KNOWN_COLUMNS, column_name
+from recordgen.formats.dialect import (
+    RFC_4180,
+    Dialect,
+    are_between_blanks,
+    decimal_columns,
+    has_backslashes,
+    with_marks,
+)
 from recordgen.formats.field_kinds import FILE_SUFFIXES
-from recordgen.tables.csv_fields import DELIMITERS, read_fields
+from recordgen.tables.csv_fields import read_fields
 
 _SAMPLE_LINES = 100
+# A row with an escaped quote may come late.
+_LINES_OF_QUOTES = 1000
 
 #: Blanks that an empty line may contain, as well as separators.
 BLANKS = " \t\r\n\v\f"
@@ -42,6 +52,9 @@ _EXCEL_HINT = re.compile(rb'\s*"?sep=([^\w"])(?:\s*")?[,;\s]*', re.IGNORECASE)
 # A name that says the separator: commas are then parts of texts.
 _TAB_SUFFIXES = (".tsv", ".tab")
 
+# The separators that it may name.
+_HINTED = (",", ";", "\t", "|")
+
 _JSON = re.compile(rb'\s*(\[\s*)?\{\s*"')
 
 # A token and its tag: "York I-city". In tokens, commas occur only alone or in numbers.
@@ -49,8 +62,8 @@ _TAGGED = re.compile(r"(?!.*([^\s\d,],|,[^\s\d,]))\S+\s(.*\s)?(O|[BIESLU]-[^\s,]
 _INSIDE = re.compile(r"[BIESLU]-\S+")
 
 
-def read_layout(lines: Iterable[bytes], source: str) -> tuple[str, Iterator[bytes]]:
-    r"""Return the separator of a CSV file, and its physical lines.
+def read_layout(lines: Iterable[bytes], source: str) -> tuple[Dialect, Iterator[bytes]]:
+    r"""Return how a CSV file is written, and its physical lines.
 
     Lines may have their ending (``\n`` or ``\r\n``). The first is returned without its byte order
     mark; Excel's ``sep=;`` is returned as an empty line, so other lines keep their numbers.
@@ -61,11 +74,26 @@ def read_layout(lines: Iterable[bytes], source: str) -> tuple[str, Iterator[byte
     """
     rest = iter(lines)
     head = list(islice(rest, _SAMPLE_LINES))
-    delimiter = ","
+    more = list(islice(rest, _LINES_OF_QUOTES - _SAMPLE_LINES))
+    dialect = RFC_4180
     if head:
         head[0] = head[0].removeprefix(BOM_UTF8)
-        delimiter = _delimiter_of(head, source)
-    return delimiter, chain(head, rest)
+        dialect = _dialect_of(head, more, source)
+    return dialect, chain(head, more, rest)
+
+
+def _dialect_of(head: list[bytes], more: Sequence[bytes], source: str) -> Dialect:
+    """Return how lines are written, and empty Excel's special first line. Raises: SourceError."""
+    delimiter = _delimiter_of(head, source)
+    escapes = any(b'\\"' in raw for raw in (*head, *more))
+    escapes = escapes and has_backslashes(_texts([*head, *more]), delimiter)
+    if delimiter == ",":
+        return Dialect(delimiter, escapes)
+    return Dialect(delimiter, escapes, decimal_columns(_records(_texts(head), delimiter)))
+
+
+def _texts(lines: Sequence[bytes]) -> list[str]:
+    return [raw.decode("utf-8", "replace").rstrip("\r\n") for raw in lines if raw.strip(_EMPTY)]
 
 
 def _delimiter_of(head: list[bytes], source: str) -> str:
@@ -82,7 +110,7 @@ def _delimiter_of(head: list[bytes], source: str) -> str:
             f"it); save the file as CSV UTF-8"
         )
     if (hint := _EXCEL_HINT.fullmatch(first)) is not None:
-        if (delimiter := hint[1].decode("latin-1")) not in DELIMITERS:
+        if (delimiter := hint[1].decode("latin-1")) not in _HINTED:
             raise SourceError(
                 f"{where}: fields must be separated by commas, semicolons or tabs (got "
                 f"{delimiter!r} in Excel's sep= line); save the file as CSV UTF-8"
@@ -94,7 +122,7 @@ def _delimiter_of(head: list[bytes], source: str) -> str:
             f"{where}: this line is JSON, but the file is read as CSV; name it .jsonl, or use "
             f"--format jsonl"
         )
-    texts = [raw.decode("utf-8", "replace").rstrip("\r\n") for _, raw in filled]
+    texts = with_marks([raw.decode("utf-8", "replace").rstrip("\r\n") for _, raw in filled])
     if _are_tagged(texts):
         raise SourceError(
             f"{where}: this line is a token and its tag; write the tokens of a sentence on one "
@@ -136,7 +164,7 @@ def _delimiter(texts: Sequence[str]) -> str:
     if by_comma and all(map(_is_read_by_comma, by_comma)):
         return ","
     has_no_comma = not by_comma or len(by_comma[0]) == 1
-    for delimiter in (";", "\t"):
+    for delimiter in (";", "\t", "|"):
         records = _records(texts, delimiter)
         if not records or len(records[0]) < 2:
             continue
@@ -156,7 +184,7 @@ def _delimiter(texts: Sequence[str]) -> str:
         # Texts contain commas, but hardly ever as many tabs as all others.
         if len(records) > 1 and is_filled and (is_alone or delimiter == "\t"):
             return delimiter
-    return ","
+    return " " if are_between_blanks(texts) else ","
 
 
 def _is_read_by_comma(fields: Sequence[str]) -> bool:

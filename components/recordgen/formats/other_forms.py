@@ -22,7 +22,6 @@ from recordgen.formats.first_line import Line
 from recordgen.formats.geometry import mostly
 from recordgen.formats.heads import Head
 from recordgen.formats.other_columns import FLAGS, are_spans
-from recordgen.tables.csv_fields import DELIMITERS
 from recordgen.tasks import Tabular
 
 _FASTTEXT = re.compile(r"__label__\S")
@@ -33,7 +32,7 @@ OTHER_SEPARATORS = ("::", "|")
 
 #: The remedy for them.
 SEPARATE = (
-    f"separate fields with {', '.join(DELIMITERS.values())}, and quote fields that contain one"
+    "separate fields with commas, semicolons, tabs or bars, and quote fields that contain one"
 )
 
 #: The message for a table whose columns blanks separate.
@@ -55,7 +54,7 @@ def of_lines(head: Head) -> str:
     """Return the form of lines without a header whose fields are not separated as in a CSV."""
     if head.header is not None or not head.rows:
         return ""
-    lines = [head.delimiter.join(row) for row in head.rows]
+    lines = [head.dialect.delimiter.join(row) for row in head.rows]
     if mostly(_FASTTEXT.match, lines):
         return (
             f"{head.where}: the lines are fastText's (__label__LABEL TEXT); write a CSV with the "
@@ -78,7 +77,9 @@ def of_lines(head: Head) -> str:
         counts = {line.count(sign) for line in lines}
         # Only in the first of several fields, they are characters of texts.
         are_last = sign != "|" or all(sign in row[-1] for row in head.rows)
-        if len(lines) > 1 and len(counts) == 1 and any(counts) and are_last and not are_files:
+        is_read = sign == head.dialect.delimiter
+        are_alike = len(lines) > 1 and len(counts) == 1 and any(counts)
+        if are_alike and are_last and not are_files and not is_read:
             return (
                 f"{head.where}: each line has as many {sign} as the others ({lines[0]:.80}); "
                 f"{SEPARATE}"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 MAX_RECORD_BYTES = 256 * 1024
 
 #: The separators of import files, with their names.
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
 
 _NEEDS_QUOTES = re.compile(r'^ |[",\r\n]')
 
