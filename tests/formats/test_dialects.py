@@ -150,6 +150,14 @@ def test_decimal_commas_are_read(text, numbers, row, tmp_path):
     assert "decimal commas" in str(detection.dialect)
 
 
+def test_a_file_has_several_dialects(tmp_path):
+    """Escaped quotes do not hide decimal commas."""
+    text = 'text;price\n"He said \\"no\\".";0,5\nFine.;1,5\nAll, yes.;2,5\n'
+    detection, types, rows, _ = table_of(tmp_path, text)
+    assert (types["price"], rows[0]) == ("float32", '"He said ""no"".",0.5')
+    assert (len(detection.dialect.decimals), detection.dialect.has_backslashes) == (1, True)
+
+
 @pytest.mark.parametrize(
     "text",
     [

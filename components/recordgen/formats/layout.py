@@ -89,7 +89,8 @@ def _dialect_of(head: list[bytes], more: Sequence[bytes], source: str) -> Dialec
     escapes = escapes and has_backslashes(_texts([*head, *more]), delimiter)
     if delimiter == ",":
         return Dialect(delimiter, escapes)
-    return Dialect(delimiter, escapes, decimal_columns(_records(_texts(head), delimiter)))
+    records = _records(with_marks(_texts(head)), delimiter)
+    return Dialect(delimiter, escapes, decimal_columns(records))
 
 
 def _texts(lines: Sequence[bytes]) -> list[str]:
