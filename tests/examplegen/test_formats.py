@@ -1,13 +1,19 @@
 """Other tools' formats through AutoMLExampleGen, StatisticsGen and, one of each task, Trainer."""
 
+import io
 import json
+import tarfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import tensorflow_data_validation as tfdv
 from tfx import v1 as tfx
 
 from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import serialize_example
 from recordgen.examplegen import AutoMLExampleGen
 from tests.conftest import encoded, noise
 from tests.examplegen.configs import input_config
@@ -44,6 +50,42 @@ def write_labels(root):
         (root / split / "imagelabels.csv").write_text("\n".join(lines))
 
 
+def pack(root, kind):
+    """Write the images of each split, with labels, as a container in place of them."""
+    for split in SPLITS:
+        images = sorted((root / split).iterdir())
+        labelled = [(path.name, path.read_bytes(), at % 2) for at, path in enumerate(images)]
+        PACK[kind](root, split, labelled)
+        for path in images:
+            path.unlink()
+
+
+def _tar(root, split, labelled):
+    with tarfile.open(root / f"{split}-000000.tar", "w") as tar:
+        for name, data, label in labelled:
+            for member, content in ((name, data), (f"{name[:-4]}.cls", b"%d" % label)):
+                info = tarfile.TarInfo(member)
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+
+
+def _records(root, split, labelled):
+    records = (
+        serialize_example({"image/encoded": data, "image/class/label": label})
+        for _, data, label in labelled
+    )
+    frames = b"".join(b"".join(RECORDS.frame(record)) for record in records)
+    (root / f"{split}.tfrecord").write_bytes(frames)
+
+
+def _parquet(root, split, labelled):
+    columns = {"image": [it[1] for it in labelled], "label": [it[2] for it in labelled]}
+    path = root / f"{split}-00000-of-00001.parquet"
+    pq.write_table(pa.table(columns), path, compression="none")
+
+
+PACK = {"webdataset": _tar, "tfrecord": _records, "parquet": _parquet}
+
 #: by name: how the documents are written, the format and the task
 SOURCES = {
     **{
@@ -52,8 +94,12 @@ SOURCES = {
     },
     "choices": (write_choices, "label_studio", "image_classification"),
     "labels": (write_labels, "open_images", "image_multi_label"),
+    **{
+        name: (lambda root, name=name: pack(root, name), name, "image_classification")
+        for name in PACK
+    },
 }
-TRAINED = ("coco", "choices", "labels")
+TRAINED = ("coco", "choices", "labels", "webdataset")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from tests.formats.boxes import boxes_of
 from tests.formats.written import CLASSES, WRITERS, write
 
 # How images get into a container is another subject: the documents in it are no files.
-CONTAINERS = {"webdataset"}
+CONTAINERS = {"parquet", "tfrecord", "webdataset"}
 
 
 def test_every_format_of_boxes_is_written_here():

@@ -51,6 +51,13 @@ class Lines(RecordFormat):
         except RecordError as exc:
             yield exc
 
+    def read_placed(self, path):
+        at = 0
+        for record in self.read(path):
+            begin = at + len(str(len(record))) + 1
+            yield begin, record
+            at = begin + len(record) + 1
+
     def frame_bytes(self, lengths):
         return np.array([len(str(length)) + length + 2 for length in lengths], np.int64)
 
