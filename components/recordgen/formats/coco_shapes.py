@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Any
 
 from recordgen.core.records.run_lengths import runs_of, text_of
 from recordgen.core.rows.details import KEYPOINT, Mask, Points
-from recordgen.core.rows.picture import are_numbers, is_number, is_size
+from recordgen.core.rows.picture import is_number, is_size
 
 # Numbers of the smallest polygon, a triangle.
 _TRIANGLE = 6
@@ -35,7 +36,7 @@ class Shapes:
         at = len(self._polygons) - 1
         shape = item.get("segmentation")
         for points in polygons_in(shape):
-            self._points.extend(points)
+            self._points += points
             self._ends.append(len(self._points))
         self._polygons.append(len(self._ends) - 1)
         try:
@@ -73,16 +74,21 @@ class Shapes:
         return found + (0.0,) * (count - len(found)) if found else ()
 
 
-def polygons_in(shape: Any) -> Sequence[Sequence[float]]:
+def polygons_in(shape: Any) -> Sequence[array[float]]:
     """Return the polygons of a segmentation; none if it is something else, or one is damaged."""
     if not isinstance(shape, list):
         return ()
-    found = [
-        each
-        for each in shape
-        if isinstance(each, list) and len(each) >= _TRIANGLE and are_numbers(each)
-    ]
-    return [each[: len(each) // 2 * 2] for each in found] if len(found) == len(shape) else ()
+    found = []
+    for each in shape:
+        try:
+            points = array("f", each if isinstance(each, list) else ())
+        except (TypeError, OverflowError):
+            return ()
+        # Numbers that are none, or too large, have no finite sum.
+        if len(points) < _TRIANGLE or not math.isfinite(sum(points)):
+            return ()
+        found.append(points[: len(points) // 2 * 2])
+    return found
 
 
 def mask_in(shape: Any) -> Mask | None:
