@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
@@ -22,14 +21,6 @@ def is_number(value: Any) -> bool:
     """Return whether a value of a document is a number that a coordinate may have."""
     is_real = isinstance(value, int | float) and not isinstance(value, bool)
     return is_real and abs(value) < _MAX_NUMBER
-
-
-def are_numbers(values: Sequence[Any]) -> bool:
-    """Return whether :func:`is_number` holds for all values, without a call for each."""
-    if not {*map(type, values)} <= {int, float}:
-        return False
-    is_within = not values or (min(values) > -_MAX_NUMBER and max(values) < _MAX_NUMBER)
-    return is_within and not math.isnan(sum(values))
 
 
 def is_size(size: tuple[int, int]) -> bool:
