@@ -50,6 +50,13 @@ def write_labels(root):
         (root / split / "imagelabels.csv").write_text("\n".join(lines))
 
 
+def write_one_hot(root):
+    """Write a table of one-hot labels for each split, as Roboflow does."""
+    for split in SPLITS:
+        lines = ["filename, a, b", *(f"{each.name}, 1, 1" for each in (root / split).iterdir())]
+        (root / split / "_classes.csv").write_text("\n".join(lines))
+
+
 def pack(root, kind):
     """Write the images of each split, with labels, as a container in place of them."""
     for split in SPLITS:
@@ -94,6 +101,7 @@ SOURCES = {
     },
     "choices": (write_choices, "label_studio", "image_classification"),
     "labels": (write_labels, "open_images", "image_multi_label"),
+    "one_hot": (write_one_hot, "csv", "image_multi_label"),
     **{
         name: (lambda root, name=name: pack(root, name), name, "image_classification")
         for name in PACK
