@@ -40,6 +40,7 @@ CALLERS = {
         "payloads/jpeg.py": "reads the header first, by jpeg_header",
         "payloads/opening.py": "reads the header first",
         "payloads/resizing.py": "opens what it encoded",
+        "tasks/image_segmentation/pairing.py": "Pillow compares the size in the header",
     },
     "simplejpeg": {
         "access/decode.py": "reads the header first",

@@ -30,8 +30,8 @@ WRONG_CALLS = [
     (local.main, []),
     (local.main, ["--data", "x", "--workdir", "y", "--epoch"]),
     (local.main, ["--data", "x", "--workdir", "y", "--seed", "a"]),
-    (local.main, ["--task", "image_segmentation"]),
-    (demo.main, ["--task", "image_segmentation"]),
+    (local.main, ["--task", "audio"]),
+    (demo.main, ["--task", "audio"]),
     (demo.main, ["--images", "3"]),
     (lineage.main, []),
 ]

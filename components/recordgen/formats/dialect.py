@@ -16,7 +16,7 @@ from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER
 from recordgen.tables.csv_fields import DELIMITERS, read_fields
 
 # Quotes behind backslashes; an odd number of them escapes the quote.
-_ESCAPED = re.compile(r'(\\+)"')
+_ESCAPED = re.compile(r'(?<!\\)(\\+)"')
 
 #: Stands for an escaped quote while a line is divided into fields; texts have no such character.
 QUOTE_MARK = "\uffff"

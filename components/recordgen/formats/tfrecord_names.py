@@ -23,7 +23,7 @@ from recordgen.formats.objects import names_beside
 
 _FEATURES_FILE = "features.json"
 _LABEL_MAP = re.compile(r"label_?map\.pbtxt$")
-_ITEM = re.compile(r"item\s*\{(.*?)\}", re.DOTALL)
+_ITEM = re.compile(r"\bitem\s*\{")
 _ID = re.compile(r"\bid\s*:\s*(\d{1,6})")
 _NAME = re.compile(r"""\b(display_name|name)\s*:\s*(?:"([^"]*)"|'([^']*)')""")
 
@@ -78,7 +78,7 @@ def names_of(listing: Listing, document: str) -> Names:
 def _label_map(text: str) -> dict[int, str]:
     """Return the names of a label map: ``item { id: 1 name: 'cat' }``."""
     found = {}
-    for item in _ITEM.findall(text):
+    for item in _ITEM.split(text)[1:]:
         texts = {key: one or other for key, one, other in _NAME.findall(item)}
         number = _ID.search(item)
         if number and texts:

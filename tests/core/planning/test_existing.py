@@ -102,6 +102,7 @@ MAY_DIFFER = {
     "columns": "header=yes,offsets=utf16",
     "image_root": "photos/",
     "label_separator": "|",
+    "encoding": "cp1252",
     "max_reject_fraction": 0.5,
     "allow": ("https", "/"),
 }
