@@ -69,12 +69,11 @@ def test_boxes(write, name, cat, dog, tmp_path, make_pictures):
 HUGE = 10**400  # more than a float holds
 
 BAD = [
-    (cvat, "<points label='cat' points='1,2'/>"),
     (cvat, "<box label='cat' xtl='x' ytl='5' xbr='8' ybr='10'/>"),
-    (cvat, "<box label='cat' xtl='1' ytl='5' xbr='8' ybr='10' rotation='30'/>"),
+    (cvat, "<box label='cat' xtl='1' ytl='5' xbr='8' ybr='10' rotation='x'/>"),
     (cvat, "<box label='' xtl='1' ytl='5' xbr='8' ybr='10'/>"),
     (cvat, "<polygon label='cat' points='1,2;3'/>"),
-    (labelme, [{"label": "cat", "shape_type": "point", "points": [[1, 2]]}]),
+    (labelme, [{"label": "cat", "shape_type": "cuboid", "points": [[1, 2], [3, 4]]}]),
     (labelme, [{"label": "cat", "points": [[1, 2], [3, "x"]]}]),
     (labelme, [{"label": " ", "points": [[1, 2], [3, 4]]}]),
     (labelme, [{"label": "cat", "points": [[1, 2], [3, HUGE]]}]),

@@ -44,6 +44,7 @@ _WORDS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"lice
 
 
 _MAX_DIGITS = 300
+_SHOWN = 5
 
 
 class Coco(PictureFormat):
@@ -113,6 +114,10 @@ class Coco(PictureFormat):
             yield parsed.picture(line, found, split, size, boxes)
         if twice := sum(count > 1 for count in seen.values()):
             yield Note(0, f"{twice:,} images are listed more than once; their boxes were merged")
+        is_alone = not any(name != document for name in listing.at("").candidates(".json"))
+        if others := [name for name in listing.images if name not in seen] if is_alone else []:
+            shown = ", ".join(others[:_SHOWN])
+            yield Note(0, f"{len(others):,} images are not in it, and were skipped: {shown}")
         listing.forget(document)
 
 

@@ -23,12 +23,13 @@ from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
+from recordgen.formats.shapes import around, around_ellipse, corners_of, shape_notes, turned
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageMultiLabel, ObjectDetection
 
 _ROOT = b"<annotations"
 _AREAS = ("box", "polygon", "ellipse", "mask")
-# Shapes without an area, which no task reads.
+# Shapes without an area, which are dropped.
 _OTHERS = ("points", "polyline", "cuboid", "skeleton")
 
 
@@ -111,10 +112,12 @@ def _picture(
     listing: Listing, number: int, element: ElementTree.Element, image: str, split: str | None
 ) -> Picture | Problem:
     try:
-        objects = [_marked(child) for child in element if child.tag in (*_AREAS, *_OTHERS)]
+        objects = [_marked(child) for child in element if child.tag in _AREAS]
     except ValueError as exc:
         return Problem(number, str(exc), image)
     labels = [child.get("label", "").strip() for child in element if child.tag == "tag"]
+    dropped = [child.tag for child in element if child.tag in _OTHERS]
+    rotated = sum(bool(_rotation(child)) for child in element if child.tag in ("box", "ellipse"))
     try:
         size = int(element.get("width", 0)), int(element.get("height", 0))
     except ValueError:
@@ -124,14 +127,12 @@ def _picture(
         return Problem(
             number, f"{image} needs its width and height, since boxes are in pixels", image
         )
-    return Picture(number, image, split, there, objects, labels)
+    return Picture(number, image, split, there, objects, labels, shape_notes(dropped, rotated))
 
 
 def _marked(shape: ElementTree.Element) -> Marked:
-    """Return a shape with its box. Raises: ValueError: it has no area, or no numbers."""
+    """Return a shape with its box. Raises: ValueError: it has no numbers."""
     label = shape.get("label", "").strip()
-    if shape.tag in _OTHERS:
-        raise ValueError(f"the {shape.tag} of {label!r:.40} has no box")
     details = Details(flagged({OCCLUDED: shape.get("occluded", "0") != "0"}))
     try:
         if shape.tag == "polygon":
@@ -151,12 +152,19 @@ def _corners(shape: ElementTree.Element) -> Corners:
     def number(name: str) -> float:
         return float(shape.get(name, "?"))
 
+    degrees = _rotation(shape)
     if shape.tag == "box":
-        if number("rotation") if shape.get("rotation") else 0:
-            raise ValueError("a rotated box")
-        return number("xtl"), number("ytl"), number("xbr"), number("ybr")
+        xmin, ymin, xmax, ymax = map(number, ("xtl", "ytl", "xbr", "ybr"))
+        box = (xmin, ymin, xmax, ymax)
+        center = ((xmin + xmax) / 2, (ymin + ymax) / 2)
+        return around(turned(corners_of(box), degrees, center)) if degrees else box
     if shape.tag == "ellipse":
         x, y, rx, ry = map(number, ("cx", "cy", "rx", "ry"))
-        return x - rx, y - ry, x + rx, y + ry
+        return around_ellipse(x, y, rx, ry, degrees)
     left, top = number("left"), number("top")
     return left, top, left + number("width"), top + number("height")
+
+
+def _rotation(shape: ElementTree.Element) -> float:
+    """Return by how many degrees a shape is turned. Raises: ValueError: it is no number."""
+    return float(shape.get("rotation") or 0)

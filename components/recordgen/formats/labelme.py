@@ -21,7 +21,7 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
-from recordgen.formats.shapes import outline
+from recordgen.formats.shapes import around_ellipse, outline, shape_notes
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageSegmentation, ObjectDetection
 
@@ -30,6 +30,8 @@ _MAX_DOCUMENT = 128 << 20
 _PROBED = 3
 _SHOWN = 5
 _AREAS = ("rectangle", "polygon", "circle", "mask")
+# Shapes without an area, which are dropped.
+_OTHERS = ("point", "points", "line", "linestrip")
 
 
 class LabelMe(PictureFormat):
@@ -80,7 +82,12 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
         found = json.loads(data)
         if not isinstance(found, dict) or not isinstance(found.get("shapes"), list):
             raise ValueError("it has no list of shapes")
-        objects = [_marked(shape) for shape in found["shapes"]]
+        kinds = [_kind_of(shape) for shape in found["shapes"]]
+        objects = [
+            _marked(shape, kind)
+            for shape, kind in zip(found["shapes"], kinds, strict=True)
+            if kind not in _OTHERS
+        ]
     except (ValueError, RecursionError) as exc:
         return Problem(line, f"{name}: {exc}", beside)
     image: str | Problem = beside
@@ -92,7 +99,9 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
     size = _size(found) or size_in_file(listing, image)
     if size is None and objects:
         return Problem(line, f"{name}: imageWidth and imageHeight are missing", image)
-    return Picture(line, image, split_in_path(f"{listing.root}{name}"), size, objects)
+    notes = shape_notes([kind for kind in kinds if kind in _OTHERS])
+    split = split_in_path(f"{listing.root}{name}")
+    return Picture(line, image, split, size, objects, notes=notes)
 
 
 def _size(found: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -102,14 +111,14 @@ def _size(found: Mapping[str, Any]) -> tuple[int, int] | None:
     return None
 
 
-def _marked(shape: Any) -> Marked:
+def _kind_of(shape: Any) -> str:
+    return str((isinstance(shape, dict) and shape.get("shape_type")) or "polygon")
+
+
+def _marked(shape: Any, kind: str) -> Marked:
     """Return the box of a shape. Raises: ValueError: it has no area, no label or no points."""
     shape = shape if isinstance(shape, dict) else {}
-    kind, label, points = (
-        shape.get("shape_type") or "polygon",
-        shape.get("label"),
-        shape.get("points"),
-    )
+    label, points = shape.get("label"), shape.get("points")
     if kind not in _AREAS:
         raise ValueError(
             f"a shape is a {kind!r:.40}, which has no box; expected {', '.join(_AREAS)}"
@@ -128,7 +137,7 @@ def _box(kind: str, points: list[list[float]]) -> Corners:
     if kind == "circle":  # its center, and a point on it
         (x, y), edge = points[:2]
         radius = math.dist((x, y), edge)
-        return x - radius, y - radius, x + radius, y + radius
+        return around_ellipse(x, y, radius, radius)
     xs, ys = zip(*points, strict=True)
     return min(xs), min(ys), max(xs), max(ys)
 

@@ -63,7 +63,7 @@ def turned(points: Iterable[Point], degrees: float, center: Point) -> Sequence[P
     ]
 
 
-def shape_notes(dropped: Sequence[str], rotated: int) -> list[tuple[str, str]]:
+def shape_notes(dropped: Sequence[str], rotated: int = 0) -> list[tuple[str, str]]:
     """Return the notes about the shapes of one image.
 
     Args:
