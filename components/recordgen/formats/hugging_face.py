@@ -32,6 +32,7 @@ _NAMES = ("metadata.jsonl", "metadata.csv")
 _FILE, _OBJECTS = "file_name", "objects"
 _CLASSES = ("categories", "category", "labels", "label")
 _MAX_LINE = 1 << 20
+_SHOWN = 5
 # Parts of the names of columns that no task of images reads, but that must not be lost.
 _GEOMETRY = ("mask", "bbox", "polygon", "segment", "keypoint", "points", "_file_name")
 
@@ -64,6 +65,8 @@ class HuggingFace(PictureFormat):
         label = _label_of(where, _first(listing, document))
         split = split_in_path(where)
         folder = posixpath.dirname(document)
+        used: set[str] = set()
+        forms = _BoxForms()
         for line, record in _records(listing, document):
             name = record.get(_FILE) if isinstance(record, Mapping) else None
             if not isinstance(name, str) or not name.strip():
@@ -76,8 +79,57 @@ class HuggingFace(PictureFormat):
                     f"there is no image {image}; {_FILE} is relative to the folder of this file"
                 )
                 yield Problem(line, message, image, RejectCode.MISSING_FILE)
-            else:
-                yield _picture(listing, line, image, split, record.get(label), label)
+                continue
+            used.add(image)
+            item = _picture(listing, line, image, split, record.get(label), label)
+            if isinstance(item, Picture):
+                forms.add(item)
+            yield item
+        forms.check(where)
+        if others := [name for name in _images_of(listing, document) if name not in used]:
+            shown = ", ".join(others[:_SHOWN])
+            yield Note(0, f"{len(others):,} images are not in it, and were skipped: {shown}")
+
+
+class _BoxForms:
+    """Whether boxes may be corners, which the metadata do not say."""
+
+    def __init__(self) -> None:
+        self._is_outside = False
+        self._may_be_corners = True
+
+    def add(self, picture: Picture) -> None:
+        """Look at the boxes of an image."""
+        for marked in picture.objects if picture.size else ():
+            xmin, ymin, xmax, ymax = marked.corners
+            width, height = picture.size or (0, 0)
+            self._is_outside |= xmax > width + 1 or ymax > height + 1
+            right, low = xmax - xmin, ymax - ymin  # as they are written
+            self._may_be_corners &= xmin < right <= width + 1 and ymin < low <= height + 1
+
+    def check(self, where: str) -> None:
+        """Check that boxes are COCO's. Raises: SourceError: they fit only as corners."""
+        if self._is_outside and self._may_be_corners:
+            raise SourceError(
+                f"{where}: as x, y, width and height, boxes end outside of their images, and all "
+                f"of them fit as corners; write width and height in place of the other corner"
+            )
+
+
+def _images_of(listing: Listing, document: str) -> Iterator[str]:
+    """Yield the images below the folder of metadata, except those that other metadata are for."""
+    folder = posixpath.dirname(document)
+    prefix = f"{folder}/" if folder else ""
+    inner = tuple(
+        f"{place}/"
+        for name in listing.others
+        if posixpath.basename(name) in _NAMES
+        and (place := posixpath.dirname(name)) != folder
+        and name.startswith(prefix)
+    )
+    for name in listing.images:
+        if name.startswith(prefix) and not name.startswith(inner):
+            yield name
 
 
 def _records(listing: Listing, name: str) -> Iterator[tuple[int, Any]]:
@@ -117,8 +169,7 @@ def _first(listing: Listing, name: str) -> Mapping[str, Any]:
 def _label_of(where: str, first: Mapping[str, Any]) -> str:
     """Return the column of labels or objects. Raises: SourceError: it is unclear which it is."""
     others = [key for key in first if key and key != _FILE]
-    objects = first.get(_OBJECTS)
-    if isinstance(objects, Mapping) and "bbox" in objects:
+    if _boxes_in(first.get(_OBJECTS)) is not None:
         return _OBJECTS
     lost = [key for key in others if any(part in key.lower() for part in _GEOMETRY)]
     labels = [key for key in others if key.strip().lower() in LABEL_COLUMNS]
@@ -131,6 +182,28 @@ def _label_of(where: str, first: Mapping[str, Any]) -> str:
     return labels[0]
 
 
+def _boxes_in(value: Any) -> tuple[Any, Any] | None:
+    """Return the boxes and the categories of objects, in whichever form they are; None otherwise.
+
+    ``{"bbox": [[1, 2, 3, 4]], "category": [0]}``, ``[{"bbox": [1, 2, 3, 4], "category": 0}]``, or
+    either as JSON in a CSV.
+    """
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if isinstance(value, list):
+        if not all(isinstance(each, Mapping) and "bbox" in each for each in value):
+            return None
+        names = [next((each[key] for key in _CLASSES if key in each), None) for each in value]
+        return [each["bbox"] for each in value], names if None not in names else None
+    if not isinstance(value, Mapping) or "bbox" not in value:
+        return None
+    boxes = value["bbox"]
+    return boxes, next((value[key] for key in _CLASSES if key in value), None) if boxes else []
+
+
 def _picture(
     listing: Listing, line: int, image: str, split: str | None, value: Any, label: str
 ) -> Picture | Problem:
@@ -138,8 +211,7 @@ def _picture(
         values = value if isinstance(value, list) else [value]
         labels = [str(each).strip() for each in values if each is not None]
         return Picture(line, image, split, labels=[each for each in labels if each])
-    boxes = value.get("bbox") if isinstance(value, Mapping) else None
-    names = next((value[key] for key in _CLASSES if key in value), None) if boxes else []
+    boxes, names = _boxes_in(value) or (None, None)
     if not isinstance(boxes, list) or not isinstance(names, list) or len(names) != len(boxes):
         message = f"objects needs a bbox and a category for each (got {value!r:.80})"
         return Problem(line, message, image)

@@ -1,0 +1,227 @@
+# ruff: noqa: E501 - tables with a case on each line
+"""What real data sets have beside the rules of their formats: input → fact, or code of a reject."""
+
+import json
+
+import pytest
+
+import recordgen
+from recordgen.errors import SourceError
+from tests.formats.boxes import Outcome
+from tests.formats.test_coco import CATEGORIES, box, image
+from tests.formats.test_pascal_voc import document as voc
+from tests.formats.test_yolo import NAMES
+
+BOX = [0.1, 0.25, 0.2, 0.5]
+CAT = [("cat", BOX)]
+SIDES = (4, 5, 4, 5)
+LINE = "0 0.15 0.375 0.1 0.25\n"
+YAML = f"train: images\n{NAMES}"
+
+
+def coco(*images, boxes=(box(1, 2, *SIDES),), **more):
+    """Return a COCO document."""
+    content = {"images": images, "annotations": boxes, "categories": CATEGORIES}
+    return json.dumps({**content, **more})
+
+
+def lines(*records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def labelme(*shapes, **more):
+    size = {"imageWidth": 40, "imageHeight": 20}
+    return json.dumps({"shapes": shapes, "imagePath": "a.jpg", **size, **more})
+
+
+def cvat(*shapes, name="a.jpg", **more):
+    given = "".join(f" {key}='{value}'" for key, value in more.items())
+    attributes = f"name='{name}' width='40' height='20'{given}"
+    return f"<annotations><image {attributes}>{''.join(shapes)}</image></annotations>"
+
+
+RECTANGLE = {"label": "cat", "shape_type": "rectangle", "points": [[8, 10], [4, 5]]}
+CVAT_BOX = "<box label='cat' xtl='4' ytl='5' xbr='8' ybr='10'/>"
+TURNED = "<box label='cat' xtl='4' ytl='5' xbr='8' ybr='10' rotation='90'/>"
+OBJECTS = {"bbox": [list(SIDES)], "category": ["cat"]}
+TWICE = coco(
+    image(1, "a.jpg"), image(2, "a.jpg"), boxes=[box(1, 2, *SIDES), box(2, 18, 0, 0, 4, 5)]
+)
+
+# name, files, images that are there, the labels of the images that are used
+READ = [
+    ("coco: beside", {"a.json": coco(image(1, "a.jpg"))}, "a.jpg", CAT),
+    ("coco: images/", {"x/a.json": coco(image(1, "a.jpg"))}, "x/images/a.jpg", CAT),
+    ("coco: data/", {"labels.json": coco(image(1, "a.jpg"))}, "data/a.jpg", CAT),
+    ("coco: stem", {"ann/part1.json": coco(image(1, "a.jpg"))}, "part1/a.jpg", CAT),
+    ("coco: base name", {"a.json": coco(image(1, "q/a.jpg"))}, "x/y/a.jpg", CAT),
+    ("coco: ./", {"a.json": coco(image(1, "./a.jpg"))}, "a.jpg", CAT),
+    ("coco: absolute", {"a.json": coco(image(1, "/home/me/set/a.jpg"))}, "set/a.jpg", CAT),
+    ("coco: BOM", {"a.json": "\ufeff" + coco(image(1, "a.jpg"))}, "a.jpg", CAT),
+    ("coco: twice", {"a.json": TWICE}, "a.jpg", [("cat", BOX), ("dog", [0, 0, 0.1, 0.25])]),
+    ("yolo: images/images", {"data.yaml": f"train: images/images\n{NAMES}", "images/labels/a.txt": LINE}, "images/images/a.jpg", CAT),
+    ("yolo: tabs", {"data.yaml": YAML, "labels/a.txt": LINE.replace(" ", "\t")}, "images/a.jpg", CAT),
+    ("yolo: oriented", {"data.yaml": YAML, "labels/a.txt": "0 .1 .25 .2 .25 .2 .5 .1 .5\n"}, "images/a.jpg", CAT),
+    ("yolo: over the edge", {"data.yaml": YAML, "labels/a.txt": "0 0.95 0.5 0.12 1\n"}, "images/a.jpg", [("cat", [0.89, 0, 1, 1])]),
+    ("yolo: text keys", {"data.yaml": "train: images\nnames: {'0': cat, '2': dog}\n", "labels/a.txt": LINE}, "images/a.jpg", CAT),
+    ("yolo: gaps", {"data.yaml": "train: images\nnames: {0: cat, 2: dog}\n", "labels/a.txt": "1 0.15 0.375 0.1 0.25\n"}, "images/a.jpg", [("1", BOX)]),
+    ("yolo: notes.json", {"classes.txt": "cat\n", "notes.json": "{}", "labels/a.txt": LINE}, "images/a.jpg", CAT),
+    ("yolo: prefix of a word", {"data.yaml": YAML, "labels/a.txt": f"\n{LINE}\n"}, "images/a.jpg", CAT),
+    ("voc: swapped", {"a.xml": voc("a.jpg", ("cat", "8 10 4 5"))}, "a.jpg", CAT),
+    ("voc: <path>", {"a.xml": voc("b.jpg", ("cat", "4 5 8 10")).replace("<size>", "<path>/q/b.jpg</path><size>")}, "a.jpg", CAT),
+    ("voc: no suffix", {"Annotations/1.xml": voc("a", ("cat", "4 5 8 10"))}, "JPEGImages/1.jpg", CAT),
+    ("voc: filename", {"Annotations/1.xml": voc("a.jpg", ("cat", "4 5 8 10"))}, "JPEGImages/a.jpg", CAT),
+    ("voc: blanks", {"a.xml": voc("a.jpg", (" cat ", "4 5 8 10"))}, "a.jpg", CAT),
+    ("hf: dict of lists", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": OBJECTS})}, "a.jpg", CAT),
+    ("hf: list of dicts", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES, "label": "cat"}]})}, "a.jpg", CAT),
+    ("hf: JSON in CSV", {"metadata.csv": f"file_name,objects\na.jpg,{json.dumps(json.dumps(OBJECTS)).replace(chr(92) + chr(34), chr(34) * 2)}\n"}, "a.jpg", CAT),
+    ("hf: no classes of folders", {"metadata.jsonl": lines({"file_name": "dog/a.jpg", "label": "cat"})}, "dog/a.jpg", ["cat"]),
+    ("cvat: folders", {"annotations.xml": cvat(CVAT_BOX, name="q/a.jpg")}, "images/q/a.jpg", CAT),
+    ("cvat: rotation", {"annotations.xml": cvat(TURNED)}, "a.jpg", [("cat", [0.0875, 0.275, 0.2125, 0.475])]),
+    ("cvat: points", {"annotations.xml": cvat(CVAT_BOX, "<points label='cat' points='1,2'/>")}, "a.jpg", CAT),
+    ("cvat: tag", {"annotations.xml": cvat("<tag label='cat'/>", "<tag label='dog'/>")}, "a.jpg", ["cat", "dog"]),
+    ("labelme: \\", {"x/b.json": labelme(RECTANGLE, imagePath="..\\y\\a.jpg")}, "y/a.jpg", CAT),
+    ("labelme: imageData", {"a.json": labelme(RECTANGLE, imageData="iVBOR")}, "a.jpg", CAT),
+    ("labelme: point", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "point", "points": [[1, 2]]})}, "a.jpg", CAT),
+    ("labelme: line", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "line", "points": [[1, 2], [3, 4]]})}, "a.jpg", CAT),
+]  # fmt: skip
+
+
+def write(root, files):
+    """Write text files."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "labels"), [each[1:] for each in READ], ids=[each[0] for each in READ]
+)
+def test_it_is_read(files, name, labels, tmp_path, make_pictures):
+    make_pictures(name)
+    write(tmp_path / "in", files)
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert (found.images, found.rejects) == ({name: labels}, {})
+
+
+# name, files, images that are there, a change or check, and how often
+COUNTED = [
+    ("cvat: rotation", {"annotations.xml": cvat(TURNED)}, "boxes_rotated", 1),
+    ("cvat: points", {"annotations.xml": cvat(CVAT_BOX, "<polyline points='1,2'/>")}, "shapes_dropped", 1),
+    ("labelme: point", {"a.json": labelme(RECTANGLE, {"shape_type": "point"})}, "shapes_dropped", 1),
+    ("voc: swapped", {"a.xml": voc("a.jpg", ("cat", "8 10 4 5"))}, "boxes_swapped", 1),
+    ("yolo: edge", {"classes.txt": "cat", "a.txt": "0 0.95 0.5 0.12 1\n"}, "boxes_clipped", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "count"), [each[1:] for each in COUNTED], ids=[each[0] for each in COUNTED]
+)
+def test_it_is_counted(files, code, count, tmp_path, make_pictures):
+    make_pictures("a.jpg")
+    write(tmp_path / "in", files)
+    assert Outcome(tmp_path / "in", tmp_path / "out").adjusted[code] == count
+
+
+# files beside a.jpg and b.jpg, of which only a.jpg is described
+NOT_LISTED = [
+    {"a.json": coco(image(1, "a.jpg"))},
+    {"metadata.jsonl": lines({"file_name": "a.jpg", "label": "cat"})},
+    {"a.xml": voc("a.jpg", ("cat", "4 5 8 10"))},
+    {"a.json": labelme(RECTANGLE)},
+]
+
+
+@pytest.mark.parametrize("files", NOT_LISTED)
+def test_images_that_no_document_names_are_counted(files, tmp_path, make_pictures):
+    """They are not labelled, and no images without objects."""
+    make_pictures("a.jpg", "b.jpg")
+    write(tmp_path / "in", files)
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert list(found.images) == ["a.jpg"]
+    assert [text for text in found.skipped if "b.jpg" in text]
+
+
+OTHER_SIZE = image(1, "a.jpg", width=20, height=40)
+
+# name, files beside a.jpg and b.jpg, the code of a.jpg
+REJECTED = [
+    ("another size", {"x.json": coco(OTHER_SIZE, image(2, "b.jpg"))}, "bad_annotation"),
+    ("hf: no category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}, "bad_annotation"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "code"), [each[1:] for each in REJECTED], ids=[each[0] for each in REJECTED]
+)
+def test_it_is_rejected(files, code, tmp_path, make_pictures):
+    make_pictures("a.jpg", "b.jpg")
+    write(tmp_path / "in", files)
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.rejects == {"a.jpg": code}
+    assert list(found.images) == ["b.jpg"]
+
+
+CORNERS = {"file_name": "a.jpg", "objects": {"bbox": [[20, 5, 38, 18]], "categories": ["cat"]}}
+
+# name, files beside a.jpg
+STOPS = [
+    ("hf: corners", {"metadata.jsonl": lines(CORNERS)}),
+    ("cvat: track", {"a.xml": "<annotations><meta></meta><track id='0'></track></annotations>"}),
+    ("coco: image_info", {"a.json": json.dumps({"images": [image(1, "a.jpg")], "categories": CATEGORIES})}),
+    ("yolo: labels elsewhere", {"data.yaml": f"train: .\n{NAMES}", "q/a.txt": LINE}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("files", [each[1] for each in STOPS], ids=[each[0] for each in STOPS])
+def test_it_stops(files, tmp_path, make_pictures):
+    make_pictures("a.jpg")
+    write(tmp_path / "in", files)
+    with pytest.raises(SourceError):
+        recordgen.plan(str(tmp_path / "in"))
+
+
+def test_boxes_over_the_edge_are_no_corners(tmp_path, make_pictures):
+    """Only if all boxes fit as corners, they may be some."""
+    make_pictures("a.jpg", "b.jpg")
+    records = {"file_name": "b.jpg", "objects": {"bbox": [list(SIDES)], "categories": ["cat"]}}
+    write(tmp_path / "in", {"metadata.jsonl": lines(CORNERS, records)})
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.images["a.jpg"] == [("cat", [0.5, 0.25, 1, 1])]
+    assert found.adjusted == {"boxes_clipped": 1}
+
+
+def test_an_image_in_two_splits_is_reported(tmp_path, make_pictures):
+    """It stays in the first one."""
+    make_pictures("a.jpg")
+    found = dict.fromkeys(("train/x.json", "val/x.json"), coco(image(1, "a.jpg")))
+    write(tmp_path / "in", found)
+    assert Outcome(tmp_path / "in", tmp_path / "out").splits == {"a.jpg": "train"}
+    assert "SEVERAL_SPLITS" in (tmp_path / "out/lint.jsonl").read_text()
+
+
+def test_a_stray_classes_txt_is_no_evidence(tmp_path, make_pictures):
+    """Without labels beside images, it names no classes of boxes."""
+    make_pictures("cat/a.jpg", "dog/b.jpg")
+    write(tmp_path / "in", {"classes.txt": "cat\ndog\n"})
+    assert Outcome(tmp_path / "in", tmp_path / "out").task == "image_classification"
+
+
+def test_trainval_counts_without_train_and_val(tmp_path, make_pictures):
+    make_pictures("JPEGImages/a.jpg", "JPEGImages/b.jpg")
+    files = {f"Annotations/{name}.xml": voc(f"{name}.jpg", ("cat", "4 5 8 10")) for name in "ab"}
+    lists = {"ImageSets/Main/trainval.txt": "a\n", "ImageSets/Main/test.txt": "b\n"}
+    write(tmp_path / "in", {**files, **lists})
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.splits == {"JPEGImages/a.jpg": "train", "JPEGImages/b.jpg": "test"}
+
+
+def test_categories_of_one_name_are_merged(tmp_path, make_pictures):
+    make_pictures("a.jpg")
+    names = [*CATEGORIES, {"id": 95, "name": " cat "}]
+    boxes = [box(1, 2, *SIDES), box(1, 95, 0, 0, 4, 5)]
+    write(tmp_path / "in", {"a.json": coco(image(1, "a.jpg"), boxes=boxes, categories=names)})
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.images == {"a.jpg": [("cat", [0, 0, 0.1, 0.25]), ("cat", BOX)]}
+    assert found.classes == ("cat", "dog", "owl")
+    assert any("'cat'" in text for text in found.skipped)
