@@ -19,8 +19,9 @@ LINE = "0 0.15 0.375 0.1 0.25\n"
 YAML = f"train: images\n{NAMES}"
 
 
-def coco(*images, boxes=(box(1, 2, *SIDES),), **more):
+def coco(*images, boxes=None, **more):
     """Return a COCO document."""
+    boxes = [box(1, 2, *SIDES)] if boxes is None else boxes
     content = {"images": images, "annotations": boxes, "categories": CATEGORIES}
     return json.dumps({**content, **more})
 
