@@ -67,6 +67,20 @@ def test_boxes_splits_and_numbers(tmp_path, make_pictures, capsys):
     assert recordgen.read_dataset(str(tmp_path / "out")).labels == ("cat", "dog", "owl")
 
 
+def test_documents_in_folders_are_appended(tmp_path, make_pictures):
+    """Paths of images start at the data set's folder, wherever its documents are."""
+    make_pictures("train/a.jpg", "train/b.jpg")
+    images = [image(1, "a.jpg"), image(2, "b.jpg")]
+    boxes = [box(number, 2, 0, 0, 4, 20) for number in (1, 2)]
+    document = tmp_path / "in/train/instances.json"
+    write(document, images=images[:1], annotations=boxes[:1], categories=CATEGORIES)
+    recordgen.convert(str(tmp_path / "in"), str(tmp_path / "out"))
+    write(document, images=images, annotations=boxes, categories=CATEGORIES)
+    for existing in (1, 2):
+        found = recordgen.convert(str(tmp_path / "in"), str(tmp_path / "out"), append=True)
+        assert (found.counts["rows_existing"], found.dataset.examples) == (existing, 2)
+
+
 def test_roboflow(tmp_path, make_pictures):
     """Documents beside their images; category 0 only names the project; folders are splits."""
     for split in ("train", "valid"):

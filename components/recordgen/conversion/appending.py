@@ -13,7 +13,7 @@ from recordgen.core.dataset.manifest import (
     REJECTS_FILE,
     read_dataset,
 )
-from recordgen.core.facts.columns import Columns, from_parquet
+from recordgen.core.facts.columns import Columns, from_parquet, read_examples
 from recordgen.core.planning.appending import Existing, ExistingShard
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions, recorded_there
@@ -87,7 +87,8 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
         for name, split in dataset.splits.items()
         for shard in split.shards
     )
-    return Existing(dataset, shards, _read_rejects(storage.join(output, REJECTS_FILE)), output)
+    rejects = _read_rejects(storage.join(output, REJECTS_FILE))
+    return Existing(dataset, shards, rejects, output, _read_sources(output))
 
 
 def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
@@ -110,6 +111,19 @@ def _read_rejects(path: str) -> tuple[Reject, ...]:
     except FileNotFoundError:
         return ()
     return tuple(Reject(**json.loads(line)) for line in lines if line)
+
+
+def _read_sources(output: str) -> frozenset[str]:
+    """Return what examples name as their import file; nothing if the output does not say it."""
+    path = storage.join(output, EXAMPLES_FILE)
+    try:
+        with storage.open_read(path) as file:
+            column = read_examples(file, ["source"])["source"]
+    except FileNotFoundError:
+        return frozenset()
+    except (OSError, ValueError, KeyError) as exc:
+        raise SourceError(f"{path}: cannot be read: {exc}") from exc
+    return frozenset(column.unique().to_pylist())
 
 
 def read_facts(existing: Existing) -> list[Columns]:

@@ -52,17 +52,20 @@ class Existing:
         shards: its shards.
         rejects: the content of its ``rejects.jsonl``.
         output: folder or URL prefix that holds it.
+        sources: what its rows name as their import file, from which their relative uris start: for
+            documents in folders of a data set, the data set's folder.
     """
 
     dataset: Dataset
     shards: tuple[ExistingShard, ...]
     rejects: tuple[Reject, ...]
     output: str
+    sources: frozenset[str] = frozenset()
 
     @property
     def folders(self) -> frozenset[str]:
-        """The folders of its import files, where their relative uris start."""
-        return frozenset(map(storage.folder_of, self.dataset.source))
+        """The folders where relative uris of its rows start."""
+        return frozenset(map(storage.folder_of, self.sources or self.dataset.source))
 
     @property
     def folder(self) -> str:
