@@ -171,14 +171,6 @@ def test_no_row_is_utf8(text, encoding, name, tmp_path):
         recordgen.convert(path, tmp_path / "out")
 
 
-def test_quotes_behind_backslashes(tmp_path):
-    """A file whose quotes are escaped by backslashes is told so."""
-    path = tmp_path / "a.csv"
-    path.write_text("text,label\n" + '"She said \\"no\\", and left",x\n' * 3)
-    with pytest.raises(SourceError, match="a backslash does not escape a quote"):
-        detect([ImportFile(str(path))], ConvertOptions())
-
-
 def test_pointers_and_pages_are_named(tmp_path):
     """Git LFS's pointers and web pages, as payloads and as import files."""
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n"

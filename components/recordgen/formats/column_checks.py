@@ -23,7 +23,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_keys import check_keys
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.preview import ROWS_SHOWN
-from recordgen.formats.task_parsers import has_row_parser, row_parser
+from recordgen.formats.task_parsers import has_row_parser, own_columns, row_parser
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
 from recordgen.tasks import TASKS, task_for
@@ -49,7 +49,7 @@ def check_columns(
 
     ``is_given``: the user has set the task.
     """
-    if not heads or TASKS[options.task].own_columns is not None:
+    if not heads or own_columns(TASKS[options.task]) is not None:
         for form in map(table_of_images, [] if is_given or options.of_tables() else heads):
             if form:
                 raise UsageError(form)

@@ -85,6 +85,11 @@ class DeclaredParser(CsvParser):
                 group = fields[group_at].strip() if group_at != NOWHERE else ""
                 yield _row(record, source, item.line, task, group)
 
+    @classmethod
+    def own_columns(cls) -> OwnColumns:
+        """Return how the columns of a schema are found."""
+        return OWN_COLUMNS
+
 
 def frame_rows(
     frame: pd.DataFrame, task: Task, given: Given = NOTHING_GIVEN

@@ -43,7 +43,7 @@ from recordgen.formats.offset_units import check_offsets
 from recordgen.formats.one_hot import one_hot_classes, with_one_hot
 from recordgen.formats.preview import PreviewRow, preview_files
 from recordgen.formats.samples import Samples
-from recordgen.formats.task_parsers import has_row_parser
+from recordgen.formats.task_parsers import has_row_parser, own_columns
 from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tasks import TASK_OF_TABLES, TASKS, ImageClassification, task_for
@@ -151,9 +151,8 @@ def detect(
         header = heads[0].has_header if heads else None
         path = files[0].path
         dialect = heads[0].dialect if heads else read_layout(samples.lines(path), path)[0]
-    if task.own_columns is not None:
-        layout = task.declared("own_columns").layout
-        options, columns, header = layout(list(map(samples.whole, files)), options)
+    if (own := own_columns(task)) is not None:
+        options, columns, header = own.layout(list(map(samples.whole, files)), options)
     else:
         columns = shown_columns(heads, options, format_, list(map(samples.begun, files)))
     found = with_names(files, heads, options)
@@ -200,10 +199,9 @@ def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
     reason = f"{given[0]} is given" if given and options.task == AUTO else ""
     if given:
         options = replace(options, task=TASK_OF_TABLES)
-    if options.task != AUTO and TASKS[options.task].own_columns is not None:
-        own = TASKS[options.task].declared("own_columns")
-        if wrong := own.wrong_role(options.columns.roles):
-            raise UsageError(wrong)
+    own = None if options.task == AUTO else own_columns(TASKS[options.task])
+    if own is not None and (wrong := own.wrong_role(options.columns.roles)):
+        raise UsageError(wrong)
     return options, reason
 
 
@@ -280,7 +278,7 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
         raise UsageError("encoding is for import files, not for a DataFrame; omit it")
     check_offsets((), options)
     options, reason = _with_given_task(options)
-    if options.task != AUTO and TASKS[options.task].own_columns is not None:
+    if options.task != AUTO and own_columns(TASKS[options.task]) is not None:
         return Detection(options, reason)
     given, is_given = Given.of(options), options.task != AUTO
     head = head_of_frame(frame, given)
@@ -291,7 +289,7 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
         reading = read_header(head, head.where)
         options, reason = replace(options, task=reading.task), reading.reason
     check_separator(options, "")
-    if TASKS[options.task].own_columns is not None:
+    if own_columns(TASKS[options.task]) is not None:
         return Detection(options, reason)
     check_labels(head, given, task_for(options), is_given=is_given)
     for problem in filter(None, ambiguities([head], options, is_given=is_given)):

@@ -24,6 +24,7 @@ from recordgen.formats.preview import preview_files, preview_rows
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
+from recordgen.formats.task_parsers import own_columns
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, task_for
@@ -68,7 +69,7 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
     check_image_root(options)
     task = TASKS[options.task]
     own_images.check(task)
-    own = task.declared("own_columns") if task.own_columns is not None else dataframe
+    own = own_columns(task) or dataframe
     opened = own.open_frame(frame, options)
     options = opened.options
     columns = detection.columns if opened.columns is None else tuple(opened.columns)

@@ -23,6 +23,7 @@ from recordgen.formats.csv_records import (
 )
 from recordgen.formats.format import CsvParser, Rows
 from recordgen.formats.header import Given
+from recordgen.formats.table_layout import OwnColumns
 from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import csv_line, split_plain
@@ -43,6 +44,13 @@ class TableParser(CsvParser):
         if not task.table.is_bare:
             items = without_headers(items, task.table.names, source, adjusted)
         return lines_of(items, source, task.table)
+
+    @classmethod
+    def own_columns(cls) -> OwnColumns:
+        """Return how the columns of tables are found."""
+        from recordgen.formats.table_frame import OWN_COLUMNS  # it parses lines with this module
+
+        return OWN_COLUMNS
 
 
 def fitted(items: Iterable[Item], width: int) -> Iterator[Item]:

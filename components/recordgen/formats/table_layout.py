@@ -1,6 +1,6 @@
 """What a task of tables finds out by itself: the columns of its source, and its header.
 
-:attr:`recordgen.tasks.Task.own_columns` names an :class:`OwnColumns`.
+The parser of a task's CSV has it, see :meth:`recordgen.formats.format.CsvParser.own_columns`.
 """
 
 from __future__ import annotations

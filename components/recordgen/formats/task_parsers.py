@@ -5,6 +5,7 @@ from __future__ import annotations
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.formats.row_parser import RowParser
+from recordgen.formats.table_layout import OwnColumns
 
 
 def has_row_parser(task: type[Task]) -> bool:
@@ -15,6 +16,14 @@ def has_row_parser(task: type[Task]) -> bool:
     if task.csv_parser is None:
         return False
     return issubclass(task.declared("csv_parser"), RowParser)
+
+
+def own_columns(task: type[Task]) -> OwnColumns | None:
+    """Return how the columns of a task's files are found; None if it declares its columns."""
+    if task.csv_parser is None:
+        return None
+    found: OwnColumns | None = task.declared("csv_parser").own_columns()
+    return found
 
 
 def row_parser(task: Task, adjusted: Adjustments) -> RowParser:

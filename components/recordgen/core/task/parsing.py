@@ -27,9 +27,6 @@ class Parsing(Declaration):
         csv_parser: parser of the lines of its CSV files, a
             :class:`recordgen.formats.row_parser.CsvParser`; None if no CSV holds its rows. JSON
             Lines hold them if there are :attr:`json_keys`.
-        own_columns: how the columns of files and DataFrames are found, a
-            :class:`recordgen.formats.table_layout.OwnColumns`; None if rows have the columns that
-            the task declares.
     """
 
     expected: ClassVar[str]
@@ -37,7 +34,6 @@ class Parsing(Declaration):
     uri_key: ClassVar[str]
     json_keys: ClassVar[tuple[str, ...]]
     csv_parser: ClassVar[str | None] = None
-    own_columns: ClassVar[str | None] = None
 
     def for_file(self: _Parsing) -> _Parsing:
         """Return the task for one pass over the rows of one import file."""

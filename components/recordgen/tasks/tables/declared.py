@@ -61,7 +61,6 @@ class Declared(TableTask):
     kind = "declared"
     expected = "the columns of its schema"
     csv_parser = "recordgen.formats.declared_rows:DeclaredParser"
-    own_columns = "recordgen.formats.declared_rows:OWN_COLUMNS"
     reading = "recordgen.tasks.tables.reading:DECLARED"
     pairing = "recordgen.tasks.tables.pairing:rows"
     sample = "pipelines.samples.meters:METERS"

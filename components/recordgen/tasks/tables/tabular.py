@@ -65,7 +65,6 @@ class Tabular(TableTask):
     kind = "table"
     expected = "a header, then a field for each of its columns"
     csv_parser = "recordgen.formats.table_csv:TableParser"
-    own_columns = "recordgen.formats.table_frame:OWN_COLUMNS"
     reading = "recordgen.tasks.tables.reading:TABLES"
     pairing = "recordgen.tasks.tables.pairing:rows"
     sample = "pipelines.samples.wines:WINES"
