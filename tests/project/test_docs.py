@@ -380,7 +380,9 @@ def test_lines_that_are_shown():
 def test_every_task_has_a_command_that_detects_it(run, monkeypatch, capsys):
     folder = run("README.md")
     monkeypatch.chdir(folder)
-    found = re.findall(r"^\|.*\| `recordgen (convert [^`]*)` \|$", text_of("README.md"), re.MULTILINE)
+    found = re.findall(
+        r"^\|.*\| `recordgen (convert [^`]*)` \|$", text_of("README.md"), re.MULTILINE
+    )
     tasks = set()
     for words in map(shlex.split, found):
         assert cli.main(words) == 0, capsys.readouterr().err
