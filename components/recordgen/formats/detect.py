@@ -65,7 +65,7 @@ class Detection:
         columns: pairs of a column and its role, or of a folder and its role; empty if position or
             AutoML's keys decide.
         rows: some rows as they were understood; empty before the source is opened.
-        found_by_name: how many of the first thousand paths are not exact, and were found below the
+        found_by_name: how many paths of the first rows are not exact, and were found below the
             image root.
         dialect: how the first CSV file is written; None for other formats.
         files: the import files, with the split in their name and the header that was found.

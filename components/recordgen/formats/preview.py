@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from recordgen.core.rows.row import ReadItem, Row, RowBatch
+from recordgen.core.rows.row import FIRST_ROWS, ReadItem, Row, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
@@ -16,7 +16,7 @@ from recordgen.rejects import Counted, place_of
 from recordgen.tasks import task_for
 
 ROWS_SHOWN = 3
-_ROWS_READ = 1000
+_ROWS_READ = FIRST_ROWS
 _CHARACTERS = 60
 
 # Shown as the split of a row that names none.
@@ -51,11 +51,11 @@ class PreviewRow:
 
 
 class Preview(NamedTuple):
-    """Some of the first thousand rows.
+    """Some of the first rows: a hundred, or the lines of a CSV that are read together.
 
     Attributes:
         rows: from the beginning, the middle and the end.
-        found_by_name: how many paths of these thousand were not exact.
+        found_by_name: how many paths of these were not exact.
     """
 
     rows: tuple[PreviewRow, ...]

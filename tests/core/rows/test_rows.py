@@ -46,7 +46,7 @@ def test_rows_travel_together():
     bad, changed = Reject("a", 9, "", "no_path", ""), Finding("a", 7, "", "swapped", "")
     found = list(batched([rows[0], bad, *rows[1:], changed]))
     sizes = [len(item.lines) for item in found if isinstance(item, RowBatch)]
-    assert sizes == [1000, 500, 100]
+    assert sizes == [100, 1000, 400, 100]
     assert found[0] == bad
     assert changed in found
     assert [row for item in found if isinstance(item, RowBatch) for row in item.rows] == rows

@@ -11,8 +11,8 @@ from recordgen.rejects import Counted, Finding, OddLine, Reject
 
 _Other = TypeVar("_Other", bound="Reject | Finding | Counted")
 
-#: Most rows in a batch.
-BATCH_ROWS = 1000
+#: Most rows in a batch, and in the first one of a file, so that a preview reads few documents.
+BATCH_ROWS, FIRST_ROWS = 1000, 100
 
 #: Assumed size of a row that is not read from an import file.
 ROW_BYTES = 100
@@ -125,16 +125,16 @@ def batched(
         items: lazy: making an item adds its changes to ``adjusted``.
         adjusted: the changes of single rows; the rows of a batch were not changed.
     """
-    rows: list[Row] = []
+    rows, most = list[Row](), FIRST_ROWS
     adjusted = adjusted or Adjustments()
     for item in items:
         if not isinstance(item, Row):
             adjusted.forget()
             yield item
         else:
-            if rows and (len(rows) == BATCH_ROWS or rows[0].source != item.source):
+            if rows and (len(rows) == most or rows[0].source != item.source):
                 yield RowBatch.of(rows)
-                rows = []
+                rows, most = [], BATCH_ROWS
             rows.append(item)
             yield from adjusted.taken_for(item)
         yield from adjusted.taken_lines()
