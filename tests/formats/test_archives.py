@@ -20,6 +20,8 @@ from recordgen.options import ConvertOptions
 from tests.conftest import tree_bytes
 from tests.formats.containers import converted, image
 
+pytestmark = pytest.mark.once
+
 BOX = "1 0.5 0.5 0.2 0.4\n"
 
 

@@ -13,6 +13,8 @@ from recordgen.errors import SourceError, UsageError
 from tests.formats.boxes import boxes_of
 from tests.servers import serving
 
+pytestmark = pytest.mark.once
+
 CATEGORIES = [
     {"id": 18, "name": "dog", "supercategory": "animal"},
     {"id": 2, "name": "cat", "supercategory": "animal"},

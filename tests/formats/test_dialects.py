@@ -12,6 +12,8 @@ from recordgen.tables.columns import Table
 from recordgen.tasks.object_detection.annotation import Boxes
 from recordgen.tasks.texts.text_task import TextContent
 
+pytestmark = pytest.mark.once
+
 
 def read(folder, text, name="a.csv", **options):
     """Return how a file is written, its rows and the codes of its rejects."""

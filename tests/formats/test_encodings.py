@@ -13,6 +13,8 @@ from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import make_options
 
+pytestmark = pytest.mark.once
+
 CSV = "image,label\n1.jpg,caf\u00e9\n2.jpg,th\u00e9\n3.jpg,th\u00e9\n"
 LABELS = ["caf\u00e9", "th\u00e9", "th\u00e9"]
 

@@ -8,6 +8,8 @@ import recordgen
 from recordgen.errors import SourceError
 from tests.formats.boxes import Outcome
 
+pytestmark = pytest.mark.once
+
 SIZE = {"original_width": 40, "original_height": 20}
 
 

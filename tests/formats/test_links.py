@@ -12,6 +12,8 @@ from recordgen.kubeflow.convert import runner_factory
 from recordgen.options import ConvertOptions
 from tests.formats.test_pascal_voc import document
 
+pytestmark = pytest.mark.once
+
 YOLO = {"data.yaml": "train: images\nnames: [cat]\n", "labels/b.txt": "0 0.5 0.5 1 1\n"}
 VOC = {"images/b.xml": document("b.jpg", ("cat", "4 5 8 10"))}
 

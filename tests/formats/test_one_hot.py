@@ -12,6 +12,8 @@ from recordgen.formats.source import open_source
 from recordgen.options import make_options
 from recordgen.rejects import Reject
 
+pytestmark = pytest.mark.once
+
 ONE, SEVERAL = "image_classification", "image_multi_label"
 
 

@@ -7,6 +7,8 @@ from recordgen.errors import SourceError
 from tests.conftest import stored_examples
 from tests.formats.boxes import Outcome
 
+pytestmark = pytest.mark.once
+
 BOXES = "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsGroupOf"
 LABELS = "ImageID,Source,LabelName,Confidence"
 NAMES = "/m/cat,Cat\n/m/dog,Dog\n/m/owl,Owl\n"

@@ -10,6 +10,8 @@ import recordgen
 from recordgen.errors import SourceError
 from tests.formats.boxes import boxes_of
 
+pytestmark = pytest.mark.once
+
 Write = Callable[[Path], None]
 
 

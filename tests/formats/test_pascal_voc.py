@@ -7,6 +7,8 @@ from recordgen import cli
 from recordgen.errors import SourceError
 from tests.formats.boxes import boxes_of
 
+pytestmark = pytest.mark.once
+
 
 def document(name, *objects, folder="x", size="40 20"):
     """Return the XML of an image; an object is a class and four corners."""

@@ -14,6 +14,8 @@ from recordgen.formats import listing
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 
+pytestmark = pytest.mark.once
+
 COCO = {
     "images": [{"id": 1, "file_name": "a.jpg", "width": 9, "height": 9}],
     "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 2, 2]}],

@@ -10,6 +10,8 @@ from recordgen.formats.source import open_source
 from recordgen.options import make_options
 from recordgen.rejects import Reject
 
+pytestmark = pytest.mark.once
+
 IMDB = {
     "train/pos/1_7.txt": "Good, and cheap.",
     "train/pos/2_9.txt": "A film that I would see again.",

@@ -15,6 +15,8 @@ from tests.exports.copies import boxes, labelled
 from tests.formats.boxes import boxes_of
 from tests.formats.containers import contents, converted, image
 
+pytestmark = pytest.mark.outside
+
 
 @pytest.fixture
 def folder(tmp_path):

@@ -12,6 +12,8 @@ from tests.formats.test_coco import CATEGORIES, box, image
 from tests.formats.test_pascal_voc import document as voc
 from tests.formats.test_yolo import NAMES
 
+pytestmark = pytest.mark.once
+
 BOX = [0.1, 0.25, 0.2, 0.5]
 CAT = [("cat", BOX)]
 SIDES = (4, 5, 4, 5)

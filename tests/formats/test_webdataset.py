@@ -18,6 +18,8 @@ from tests.conftest import (
 from tests.exports.copies import boxes, export, labelled
 from tests.formats.containers import contents, converted, image
 
+pytestmark = pytest.mark.once
+
 
 def member(name, data=b"", **more):
     """Return a member's header and data."""

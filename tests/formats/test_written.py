@@ -9,6 +9,8 @@ from recordgen.tasks import ObjectDetection
 from tests.formats.boxes import boxes_of
 from tests.formats.written import CLASSES, WRITERS, write
 
+pytestmark = pytest.mark.once
+
 # How images get into a container is another subject: the documents in it are no files.
 CONTAINERS = {"parquet", "tfrecord", "webdataset"}
 

@@ -9,6 +9,8 @@ from recordgen import cli
 from recordgen.errors import SourceError
 from tests.formats.boxes import boxes_of
 
+pytestmark = pytest.mark.once
+
 NAMES = "names: [cat, dog]\nnc: 2\n"
 
 

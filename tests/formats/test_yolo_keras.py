@@ -6,6 +6,8 @@ import recordgen
 from recordgen.errors import SourceError
 from tests.formats.boxes import Outcome
 
+pytestmark = pytest.mark.once
+
 BOX = [0.1, 0.25, 0.2, 0.5]
 
 

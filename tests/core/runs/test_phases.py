@@ -2,9 +2,13 @@
 
 import threading
 
+import pytest
+
 import recordgen
 from recordgen.core.runs import phases
 from recordgen.core.runs.phases import CHECKS, COMMIT, FACTS, SHARDS, Phase, Phases
+
+pytestmark = pytest.mark.once
 
 
 class Recorder:
