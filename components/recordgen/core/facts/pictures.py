@@ -135,8 +135,9 @@ def find_alike(
 ) -> Indices:
     """Group pictures that are nearly the same, or nearly each other's mirror images.
 
-    Pictures that look like very many others are compared with some hundred of them each: a picture
-    takes four microseconds, and forty in such a crowd.
+    Pictures that look like very many others are compared with some hundred of them each: with
+    all other checks, a picture takes four microseconds, and thirty in such a crowd
+    (``python -m benchmarks.launcher``).
 
     Args:
         facts: facts about all pictures.
