@@ -132,17 +132,12 @@ def test_all_columns_together_classify_better_than_any(classifier):
 
 @pytest.mark.slow
 def test_the_evaluator_of_tfx_measures_the_same(classifier, tmp_path):
-    tfma = pytest.importorskip("tensorflow_model_analysis", exc_type=ImportError)
+    pytest.importorskip("tensorflow_model_analysis", exc_type=ImportError)
     from pipelines.pipeline import eval_config
 
     output, model, _ = classifier
     config = eval_config("declared", 0.5)
-    result = tfma.run_model_analysis(
-        eval_shared_model=tfma.default_eval_shared_model(model, eval_config=config),
-        eval_config=config,
-        data_location=f"{output}/Split-eval/*",
-        output_path=str(tmp_path / "analysis"),
-    )
+    result = trainer.analysed(model, output, tmp_path / "analysis", config)
     found = evaluate(model, output, read_dataset(output), "eval")
     score = result.get_metrics_for_slice()["score"]["doubleValue"]
     assert score == pytest.approx(found.score)

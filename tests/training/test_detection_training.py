@@ -13,7 +13,6 @@ from PIL import Image
 from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
-from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.tasks.object_detection.training import ObjectDetector, cells_loss
 from recordgen.training import TrainingConfig
@@ -75,10 +74,7 @@ def trained(dataset, tmp_path_factory):
 @pytest.fixture(scope="module")
 def answers(trained, dataset):
     """The model's boxes and the true boxes of the evaluation split."""
-    served, records = CppModel(trained[0]), trainer.records_of(dataset)
-    truth = served.run("truth", examples=records)
-    assert truth["weight"].tolist() == [1.0] * 30
-    return served.run("evaluate", examples=records)["scores"], truth["label"]
+    return trainer.answers_and_truth(trained[0], dataset, 30)
 
 
 def precisions(answers):
@@ -178,16 +174,13 @@ def test_labels_are_compared_by_name(trained, dataset, answers, tmp_path):
 @pytest.mark.slow
 def test_images_without_boxes_have_no_score(trained, tmp_path):
     picture(0)[0].save(tmp_path / "a.png")
-    (tmp_path / "a.csv").write_text("VALIDATION,a.png,,,,,,,,,\n")
-    out = str(tmp_path / "out")
-    convert(str(tmp_path / "a.csv"), out, task="object_detection")
-    with pytest.raises(DataError, match=r"split.*'eval'"):
-        evaluate(trained[0], out, read_dataset(out), "eval")
+    row = "VALIDATION,a.png,,,,,,,,,"
+    trainer.check_no_score(trained[0], tmp_path, row, "object_detection")
 
 
 @pytest.mark.slow
 def test_our_metric_agrees_with_tfmas_own(trained, dataset, answers, tmp_path):
-    tfma = pytest.importorskip("tensorflow_model_analysis")
+    pytest.importorskip("tensorflow_model_analysis")
     from pipelines.pipeline import eval_config
 
     expected = precisions(answers)
@@ -202,14 +195,7 @@ def test_our_metric_agrees_with_tfmas_own(trained, dataset, answers, tmp_path):
     config.metrics_specs[0].metrics.add(
         class_name="COCOMeanAveragePrecision", config=json.dumps(coco)
     )
-    shared = tfma.default_eval_shared_model(trained[0], eval_config=config)
-    result = tfma.run_model_analysis(
-        eval_shared_model=shared,
-        eval_config=config,
-        data_location=f"{dataset}/Split-eval/*",
-        output_path=str(tmp_path),
-    )
-    assert tfma.load_validation_result(str(tmp_path)).validation_ok
+    result = trainer.analysed(trained[0], dataset, tmp_path, config)
     found = {name: value["doubleValue"] for name, value in result.get_metrics_for_slice().items()}
     assert found["map"] == pytest.approx(mean)
     assert found["mean_average_precision"] == pytest.approx(mean, abs=1e-2)

@@ -134,18 +134,12 @@ def test_labels_are_compared_by_name(model, dataset, tmp_path):
 
 @pytest.mark.slow
 def test_tfma_says_what_keras_says(model, dataset, answers, tmp_path):
-    tfma = pytest.importorskip("tensorflow_model_analysis")
+    pytest.importorskip("tensorflow_model_analysis")
     from pipelines.pipeline import eval_config
 
     mean = keras_auc(answers)
     config = eval_config("image_multi_label", mean - 0.01)
-    result = tfma.run_model_analysis(
-        eval_shared_model=tfma.default_eval_shared_model(model, eval_config=config),
-        eval_config=config,
-        data_location=f"{dataset}/Split-eval/*",
-        output_path=str(tmp_path),
-    )
-    assert tfma.load_validation_result(str(tmp_path)).validation_ok
+    result = trainer.analysed(model, dataset, tmp_path, config)
     assert result.get_metrics_for_slice()["auc"]["doubleValue"] == pytest.approx(mean, abs=1e-6)
 
     scores, truth, weights = answers

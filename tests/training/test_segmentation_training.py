@@ -62,10 +62,7 @@ def trained(dataset, tmp_path_factory):
 @pytest.fixture(scope="module")
 def answers(trained, dataset):
     """The model's masks and the true masks of the evaluation split."""
-    served, records = CppModel(trained), trainer.records_of(dataset)
-    truth = served.run("truth", examples=records)
-    assert truth["weight"].tolist() == [1.0] * 12
-    return served.run("evaluate", examples=records)["scores"], truth["label"]
+    return trainer.answers_and_truth(trained, dataset, 12)
 
 
 def counted(answers):
@@ -123,28 +120,17 @@ def test_labels_are_compared_by_name(trained, dataset, answers):
 @pytest.mark.slow
 def test_images_without_masks_have_no_score(trained, tmp_path):
     picture(0)[0].save(tmp_path / "a.png")
-    (tmp_path / "a.csv").write_text("VALIDATION,a.png\n")
-    out = str(tmp_path / "out")
-    convert(str(tmp_path / "a.csv"), out, task="image_segmentation")
-    with pytest.raises(DataError, match=r"split.*'eval'"):
-        evaluate(trained, out, read_dataset(out), "eval")
+    trainer.check_no_score(trained, tmp_path, "VALIDATION,a.png", "image_segmentation")
 
 
 @pytest.mark.slow
 def test_tfma_has_the_same_score(trained, dataset, answers, tmp_path):
-    tfma = pytest.importorskip("tensorflow_model_analysis")
+    pytest.importorskip("tensorflow_model_analysis")
     from pipelines.pipeline import eval_config
 
     expected = counted(answers)
     config = eval_config("image_segmentation", expected.score() - 0.01)
-    shared = tfma.default_eval_shared_model(trained, eval_config=config)
-    result = tfma.run_model_analysis(
-        eval_shared_model=shared,
-        eval_config=config,
-        data_location=f"{dataset}/Split-eval/*",
-        output_path=str(tmp_path),
-    )
-    assert tfma.load_validation_result(str(tmp_path)).validation_ok
+    result = trainer.analysed(trained, dataset, tmp_path, config)
     found = result.get_metrics_for_slice()["mean_iou"]["doubleValue"]
     assert found == pytest.approx(expected.score())
     for number, iou in expected.by_label().items():

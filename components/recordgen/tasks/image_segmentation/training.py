@@ -6,7 +6,7 @@ fewer filters, and padded convolutions, so that masks have the size of their ima
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,17 +18,17 @@ from recordgen.core.records.class_masks import IGNORED
 from recordgen.errors import DataError
 from recordgen.reading import decode_images
 from recordgen.reading.class_masks import whole_masks
-from recordgen.tasks.images.stored_images import IMAGE_BYTES, stored_images
+from recordgen.tasks.images.image_trainer import ImageTrainer, pixels_signature
+from recordgen.tasks.images.stored_images import stored_images
 from recordgen.training.config import (
     FLOAT32,
     LABEL,
     MEAN_IOU,
-    SCORES,
     UNKNOWN,
     WEIGHT,
     TrainingConfig,
 )
-from recordgen.training.learner import Models, Signature, TaskTrainer
+from recordgen.training.learner import Models, Signature
 from recordgen.training.mean_iou import UNKNOWN_CLASS
 from recordgen.training.model import convolved
 
@@ -40,30 +40,8 @@ _MIDDLE = 128
 _LEVELS = 256
 
 
-class ImageSegmenter(TaskTrainer):
+class ImageSegmenter(ImageTrainer):
     """A class for each pixel."""
-
-    request = (IMAGE_BYTES,)
-
-    @property
-    def settings(self) -> Set[str]:
-        """Images can be changed."""
-        return {*super().settings, "augment", "colour"}
-
-    @property
-    def reading(self) -> Mapping[str, Any]:
-        """The arguments of :func:`recordgen.eval_dataset`."""
-        return {**super().reading, "image_size": self.config.image_size}
-
-    @property
-    def training(self) -> Mapping[str, Any]:
-        """Further arguments of :func:`recordgen.train_dataset`: how images are changed."""
-        config = self.config
-        colour = dict.fromkeys(("brightness", "contrast", "saturation"), config.colour)
-        # Masks can be cropped and mirrored with the image, but not turned.
-        crop = 0.0 if config.augment == "none" else config.augmentation
-        changes = {"crop": crop, "flip": config.augments_photos, **colour}
-        return {**super().training, "augment": changes if any(changes.values()) else None}
 
     def check(self) -> None:
         """Check that there are classes to tell apart. Raises: DataError."""
@@ -96,14 +74,9 @@ class ImageSegmenter(TaskTrainer):
 
     def portable_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
         """``pixels``: decoded images → ``scores`` of each pixel's classes."""
-        height, width = self.config.image_size
-        pixels = tf.TensorSpec([None, height, width, 3], tf.float32, name="pixels")
-
-        @tf.function(input_signature=[pixels], autograph=False)
-        def scores_of(pixels: tf.Tensor) -> dict[str, tf.Tensor]:
-            return {SCORES: tf.nn.softmax(model(pixels, training=False))}
-
-        return {"pixels": scores_of}
+        return pixels_signature(
+            self.config, lambda pixels: tf.nn.softmax(model(pixels, training=False))
+        )
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the number of each pixel's class, int32 [batch, height, width]."""

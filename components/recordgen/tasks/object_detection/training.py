@@ -5,7 +5,7 @@ See :mod:`recordgen.tasks.object_detection.box_grid` for the grid.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,11 +16,12 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.reading import decode_images
 from recordgen.reading.objects import for_each_box
-from recordgen.tasks.images.stored_images import IMAGE_BYTES, stored_images
+from recordgen.tasks.images.image_trainer import ImageTrainer
+from recordgen.tasks.images.stored_images import stored_images
 from recordgen.tasks.object_detection.box_grid import BOX, CELL, decode, encode
 from recordgen.training.average_precision import CROWD, MOST_BOXES
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
-from recordgen.training.learner import Models, TaskTrainer, in_order
+from recordgen.training.learner import Models, in_order
 from recordgen.training.model import convolved
 
 # Almost no cell is a centre, so start with low scores.
@@ -32,31 +33,8 @@ _FILTERS = 64
 _MORE_FILTERS = 128
 
 
-class ObjectDetector(TaskTrainer):
+class ObjectDetector(ImageTrainer):
     """Any number of labelled boxes per image."""
-
-    request = (IMAGE_BYTES,)
-
-    @property
-    def settings(self) -> Set[str]:
-        """Images can be changed."""
-        return {*super().settings, "augment", "colour"}
-
-    @property
-    def reading(self) -> Mapping[str, Any]:
-        """The arguments of :func:`recordgen.eval_dataset`; it also reads images without boxes."""
-        size = self.config.image_size
-        return {**super().reading, "image_size": size}
-
-    @property
-    def training(self) -> Mapping[str, Any]:
-        """Further arguments of :func:`recordgen.train_dataset`: how images are changed."""
-        config = self.config
-        colour = dict.fromkeys(("brightness", "contrast", "saturation"), config.colour)
-        # Boxes can be cropped and mirrored with the image, but not turned.
-        crop = 0.0 if config.augment == "none" else config.augmentation
-        changes = {"crop": crop, "flip": config.augments_photos, **colour}
-        return {**super().training, "augment": changes if any(changes.values()) else None}
 
     def prepared(self, data: tf.data.Dataset) -> tf.data.Dataset:
         """Return batches of images and the targets of each cell."""
