@@ -16,12 +16,7 @@ from typing import Any, NamedTuple
 from kfp import compiler, dsl
 
 from pipelines.component import TYPES, load_step
-from pipelines.settings import (
-    Machine,
-    add_machine_option,
-    check_accelerator_image,
-    parse_machine,
-)
+from pipelines.settings import Machine, add_machine_option, check_accelerator_image, parse_machine
 from pipelines.terminal import run_main
 from recordgen.errors import UsageError
 from recordgen.version import __version__

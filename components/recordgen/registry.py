@@ -65,6 +65,21 @@ OWN_FORMATS: Mapping[str, str] = {
     "folder": "recordgen.formats.image_folder:ImageFolder",
 }
 
+#: What documents of own formats end with. A single file with another end is of another format, so
+#: these need not be imported for it.
+DOCUMENTS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("mask_folders", "text_folder", "folder"), ()),
+    **dict.fromkeys(("coco", "labelme", "create_ml", "label_studio"), (".json",)),
+    **dict.fromkeys(("pascal_voc", "cvat"), (".xml",)),
+    **dict.fromkeys(("yolo_keras", "iob"), (".txt",)),
+    "yolo": (".yaml", ".yml", ".txt", ".names", ".labels"),
+    "hugging_face": ("metadata.jsonl", "metadata.csv"),
+    "open_images": (".csv",),
+    "via": (".json", ".csv"),
+    "webdataset": (".tar",),
+    "parquet": (".parquet",),
+}
+
 #: The import paths of Recordgen's own exports, in the order in which they are listed.
 OWN_EXPORTS: Mapping[str, str] = {
     "report": "recordgen.exports.report.render:Report",
@@ -209,7 +224,7 @@ class Registry(Mapping[str, _Plugin], Generic[_Plugin]):
         packages = [*(["recordgen"] if name in self.own else []), *sorted(map(_package, points))]
         if not packages:
             raise UnknownNameError(
-                f"{self.noun} must be one of {', '.join(self)} (got {name!r}); for {self._one} of "
+                f"{self.noun} must be one of {', '.join(self)} (got {name!r}); for one of "
                 f"another package, install the package"
             )
         if len(packages) > 1:
@@ -231,10 +246,6 @@ class Registry(Mapping[str, _Plugin], Generic[_Plugin]):
             ) from exc
         return plugin
 
-    @property
-    def _one(self) -> str:
-        return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
-
 
 def imported(path: str) -> Any:
     """Import the object at a path, ``package.module:name``."""
@@ -251,18 +262,15 @@ TASKS: Registry[Any] = Registry(
     "recordgen.tasks", OWN, "task", check="recordgen.core.task.task:check_declaration"
 )
 
-
 #: The classes of all input formats: subclasses of :class:`recordgen.formats.format.Format`.
 FORMATS: Registry[Any] = Registry(
     "recordgen.formats", OWN_FORMATS, "format", check="recordgen.formats.format:check_declaration"
 )
 
-
 #: The classes of all exports: subclasses of :class:`recordgen.exports.Export`.
 EXPORTS: Registry[Any] = Registry(
     "recordgen.exports", OWN_EXPORTS, "export", check="recordgen.exports.export:check_declaration"
 )
-
 
 #: The classes of all checks by code: subclasses of :class:`recordgen.checks.check.Check`.
 CHECKS: Registry[Any] = Registry(

@@ -3,9 +3,11 @@
 import pytest
 
 import recordgen
+from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import PictureFormat
-from recordgen.registry import FORMATS, OWN_FORMATS
+from recordgen.registry import DOCUMENTS, FORMATS, OWN_FORMATS
 from recordgen.tasks import ObjectDetection
+from tests.conftest import run_python
 from tests.formats.boxes import boxes_of
 from tests.formats.written import CLASSES, WRITERS, write
 
@@ -23,6 +25,30 @@ def test_every_format_of_boxes_is_written_here():
         if issubclass(each, PictureFormat) and ObjectDetection.name in each.tasks
     }
     assert boxes - CONTAINERS == set(WRITERS)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_documents_end_as_declared(name, tmp_path, make_pictures):
+    """A format is only asked about a source whose name ends so."""
+    make_pictures("train/a.jpg", "train/b.jpg", "valid/c.jpg")
+    write(name, tmp_path / "in")
+    evidence = FORMATS[name]().detect(Listing.of(f"{tmp_path}/in/"))
+    assert all(not path or path.endswith(DOCUMENTS[name]) for path in evidence.documents)
+
+
+def test_a_row_of_images_loads_no_other_format(tmp_path):
+    (tmp_path / "a.csv").write_text("TRAIN,a.jpg,cat\n")
+    code = (
+        "import sys; from recordgen.formats.source import open_source;"
+        "from recordgen.options import ConvertOptions; open_source('a.csv', ConvertOptions());"
+        "print(*(name for name in sys.modules if name.startswith('recordgen.formats.')))"
+    )
+    loaded = run_python("-c", code, cwd=tmp_path).stdout.split()
+    others = {OWN_FORMATS[name].partition(":")[0] for name in OWN_FORMATS if name != "csv"}
+    asked = {"open_images", "via", "tfrecord"}  # may have such a name
+    assert others & {*loaded} - {f"recordgen.formats.{name}" for name in asked} == {
+        "recordgen.formats.line_files"
+    }
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -18,6 +18,7 @@ from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading.kinds import Kind, kind_for
 from recordgen.registry import OWN, TASK_CHOICES, Registry
 from recordgen.tasks import TASKS
+from recordgen.tasks.label_files import LABEL_FILES
 from recordgen.training.learner import TaskTrainer
 from tests.conftest import ROOT, run_python
 from tests.trainer import train
@@ -38,6 +39,7 @@ def test_a_task_is_declared_in_one_place(name):
     assert task.csv_parser is None or issubclass(task.declared("csv_parser"), CsvParser)
     assert isinstance(kind_for(name), Kind)
     assert issubclass(task.declared("trainer"), TaskTrainer)
+    assert {*task.files(())} < {*LABEL_FILES}  # a later run must know them without importing tasks
     assert task.declared("measure")(2).needs
     assert callable(task.declared("sample").write)
     assert (ROOT / task.page).is_file()

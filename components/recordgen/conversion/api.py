@@ -38,19 +38,11 @@ from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.side_files import UncommittedOutput, side_files
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.index import indexed
-from recordgen.core.dataset.manifest import (
-    DATASET_FILE,
-    Dataset,
-    read_dataset,
-)
+from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.runner import Runner
 from recordgen.core.flow.running import NewRunner, running
-from recordgen.core.planning.appending import (
-    Existing,
-    merge,
-    merge_findings,
-)
+from recordgen.core.planning.appending import Existing, merge, merge_findings
 from recordgen.core.runs.commit import Run, check_appendable, commit, open_run, ways_on
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.phases import COMMIT, FACTS, SHARDS, Phases

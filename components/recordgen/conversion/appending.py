@@ -7,12 +7,7 @@ from dataclasses import replace
 
 from recordgen import storage
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.manifest import (
-    DATASET_FILE,
-    EXAMPLES_FILE,
-    REJECTS_FILE,
-    read_dataset,
-)
+from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, REJECTS_FILE, read_dataset
 from recordgen.core.facts.columns import Columns, from_parquet, read_examples
 from recordgen.core.planning.appending import Existing, ExistingShard
 from recordgen.errors import SourceError, UsageError

@@ -14,7 +14,7 @@ from recordgen.core.dataset.manifest import (
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.registry import EXPORTS
-from recordgen.tasks.label_files import label_file_names
+from recordgen.tasks.label_files import LABEL_FILES
 
 #: The exports that every conversion writes, and the one of each dataset from Python.
 CONVERTED: Sequence[str] = ("report", "croissant", "tfdv")
@@ -37,7 +37,7 @@ def exported(output: Output, names: Iterable[str]) -> dict[str, Iterable[bytes]]
 
 def described_names() -> Sequence[str]:
     """Return the names of the files that only a finished dataset has."""
-    return (*sorted(label_file_names()), *_names_of_exports())
+    return (*LABEL_FILES, *_names_of_exports())
 
 
 def no_files() -> dict[str, Iterable[bytes]]:

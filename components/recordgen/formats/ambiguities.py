@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
+from recordgen import tasks
 from recordgen.core.dataset.splits import ML_USE_WORDS, is_ml_use
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
@@ -35,10 +36,7 @@ from recordgen.formats.header import Given
 from recordgen.formats.heads import Head
 from recordgen.formats.other_forms import of_bare_labels
 from recordgen.options import ConvertOptions
-from recordgen.tasks import TASKS, ObjectDetection, VideoClassification
-
-# Tasks with fields at fixed positions, which a split after the path would shift.
-_BY_PLACE = (ObjectDetection, VideoClassification)
+from recordgen.tasks import TASKS
 
 # Fewer rows may have the same label by chance.
 _ROWS_ALIKE = 3
@@ -70,7 +68,7 @@ def ambiguities(heads: Sequence[Head], options: ConvertOptions, *, is_given: boo
     yield of_bare_labels(bare)
     yield _labels_first(bare)
     yield _split_among_labels(bare, task, subject, whole_column=is_given)
-    if is_given or task in _BY_PLACE:
+    if is_given or _is_by_place(task):
         return
     yield _unquoted_commas(bare) if task.kind == "text" else ""
     labels = [label for line in bare for label in line.labels]
@@ -117,7 +115,7 @@ def _split_among_labels(
     ``whole_column``: only report a column that contains only such words, next to one of labels.
     """
     bare = [line for line in lines if not line.has_ml_use]
-    by_place = task in _BY_PLACE
+    by_place = _is_by_place(task)
     columns = range(1, max((len(line.fields) for line in bare), default=0))
     splits = split_columns(bare, columns[by_place:])
     others = [at for at in columns if at not in splits]
@@ -138,7 +136,7 @@ def _split_among_labels(
     roles = [f"{subject}={first + 1}", f"split={splits[0] + 1}"]
     roles += [f"label={at + 1}" for at in (0, *others) if at != first]
     remedy = f"use --columns {','.join(roles)}"
-    if by_place or any(ObjectDetection.has_box(line.fields[2:]) for line in bare):
+    if by_place or any(tasks.ObjectDetection.has_box(line.fields[2:]) for line in bare):
         remedy = "begin each row with it: TRAIN,PATH,LABEL,…"
     return (
         f"column {splits[0] + 1} holds words of ML_USE ({some_of(values_at(bare, splits[0]))}), "
@@ -195,3 +193,8 @@ def _unquoted_commas(lines: Sequence[Line]) -> str:
         f"commas, and write labels after them; if it is a label, add a header such as "
         f"split,text,label"
     )
+
+
+def _is_by_place(task: type[Task]) -> bool:
+    """Return whether fields have fixed positions, which a split after the path would shift."""
+    return task in (tasks.ObjectDetection, tasks.VideoClassification)

@@ -31,7 +31,7 @@ from recordgen.formats.missing_files import root_hint
 from recordgen.formats.other_columns import likely_label
 from recordgen.quoting import listed
 from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks import Tabular
+from recordgen.tasks import TASK_OF_TABLES
 
 
 def unsure_header(head: Head, subject: str) -> str:
@@ -64,7 +64,7 @@ def unsure_header(head: Head, subject: str) -> str:
     root = root_hint(paths, head.path) if subject == "path" else ""
     return (
         f"{shown}use --columns header=no if it is a row; if it is a header, name its columns, such "
-        f"as --columns header=yes,{example}{root}, or use --task {Tabular.name} for a table"
+        f"as --columns header=yes,{example}{root}, or use --task {TASK_OF_TABLES} for a table"
     )
 
 
@@ -83,7 +83,9 @@ def table_of_images(head: Head) -> str:
         label = likely_label(names, below, [n for n, _ in enumerate(names) if n != at])
         example = shlex.quote(f"path={name},label={label}")
         shown = f"{head.where}: the column {name!r} names files of images beside this table; use "
-        remedy = f"--columns {example}{root} for these images, or --task {Tabular.name} for a table"
+        remedy = (
+            f"--columns {example}{root} for these images, or --task {TASK_OF_TABLES} for a table"
+        )
         return shown + remedy if root else ""
     return ""
 

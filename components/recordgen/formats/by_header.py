@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from recordgen.core.rows.row import Row
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import UsageError
-from recordgen.formats.column_names import (
-    NOWHERE,
-)
+from recordgen.formats.column_names import NOWHERE
 from recordgen.formats.label_fields import classes_of
 from recordgen.rejects import Reject, RejectCode
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from recordgen import tasks
 from recordgen.core.task.task import Task
-from recordgen.errors import UsageError
+from recordgen.errors import SourceError, UsageError
+from recordgen.formats import other_columns, other_forms
 from recordgen.formats.by_header import field_at
+from recordgen.formats.column_checks import first_lines_shown
 from recordgen.formats.column_names import (
     PATH_COLUMNS,
     TEXT_COLUMNS,
@@ -25,55 +28,28 @@ from recordgen.formats.column_names import (
 )
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, IMAGE_WORD, is_media, kind_of, likely_kind
 from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, Line, is_table
+from recordgen.formats.format import Format
 from recordgen.formats.heads import Head
 from recordgen.formats.label_fields import separated
 from recordgen.formats.one_hot import have_several
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS, SEGMENT_ROLES
-from recordgen.tasks import TASKS
-from recordgen.tasks.image_segmentation.task import ImageSegmentation
-from recordgen.tasks.images.image_classification import ImageClassification
-from recordgen.tasks.images.image_multi_label import ImageMultiLabel
-from recordgen.tasks.lines import either
-from recordgen.tasks.object_detection.task import ObjectDetection
-from recordgen.tasks.tables.tabular import Tabular
-from recordgen.tasks.text_entities.task import TextEntities
-from recordgen.tasks.texts.labelled_text import OLDER_KEY
-from recordgen.tasks.texts.text_classification import TextClassification
-from recordgen.tasks.texts.text_multi_label import TextMultiLabel
-from recordgen.tasks.texts.text_sentiment import MAX_SENTIMENT, TextSentiment
-from recordgen.tasks.texts.text_task import CONTENT_KEY
-from recordgen.tasks.video_classification.task import VideoClassification
+from recordgen.tasks import TASK_OF_TABLES, TASKS
 
 _SENTIMENT_COLUMN = "sentiment"
 
 # By kind of payload: the task of a line without an annotation, and the reason.
-_PLAIN: Mapping[str, tuple[type[Task], str]] = {
-    "image": (ImageClassification, "names an image"),
-    "text": (TextClassification, "holds a text"),
-    "video": (VideoClassification, "names a video, or a list of them"),
+_PLAIN: Mapping[str, tuple[str, str]] = {
+    "image": ("image_classification", "names an image"),
+    "text": ("text_classification", "holds a text"),
+    "video": ("video_classification", "names a video, or a list of them"),
 }
 
 # Tasks with several labels can read all rows of the tasks with one label.
 _SUBSUMES: Mapping[str, str] = {
-    ImageMultiLabel.name: ImageClassification.name,
-    TextMultiLabel.name: TextClassification.name,
+    "image_multi_label": "image_classification",
+    "text_multi_label": "text_classification",
 }
-
-# The keys of an object's payload, and the possible tasks of such an object.
-_BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
-    (
-        (ImageClassification.uri_key,),
-        (ImageClassification, ImageMultiLabel, ObjectDetection, ImageSegmentation),
-    ),
-    (
-        (CONTENT_KEY, TextClassification.uri_key, "text_snippet", "textSnippet"),
-        (TextClassification, TextMultiLabel, TextSentiment, TextEntities),
-    ),
-    ((VideoClassification.uri_key,), (VideoClassification,)),
-)
-
-#: The published keys among them.
-SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
 
 
 class Candidate(NamedTuple):
@@ -110,6 +86,35 @@ def settle(readings: Iterable[Candidate]) -> list[Candidate]:
     ]
 
 
+def candidates_in(
+    heads: Sequence[Head], options: ConvertOptions, format_: Format
+) -> Iterator[Candidate]:
+    """Yield the possible tasks of the files. Raises: UsageError, SourceError."""
+    bare: list[Line] = []
+    for head in heads:
+        if head.header is not None:
+            with first_lines_shown(head):
+                is_given = options.columns.roles and not head.classes
+                where = "--columns" if is_given else head.where
+                yield read_header(head, where)
+        elif not format_.has_headers:
+            from recordgen.formats.object_candidates import of_objects  # lines need none
+
+            yield from of_objects(head)
+        elif options.columns.header == AUTO and is_table(head.rows):
+            if form := other_columns.of_spans(head):
+                raise SourceError(form)
+            reason = f"{head.where} names columns, and the lines below fill them"
+            yield Candidate(TASK_OF_TABLES, reason, len(head.rows))
+            return  # only the first file of a table must have a header
+        elif form := other_forms.of_table(head):
+            raise SourceError(form)
+        else:
+            bare += head.lines
+    if bare:
+        yield from read_lines(bare)
+
+
 # --- a header -----------------------------------------------------------------------------------
 
 
@@ -129,31 +134,31 @@ def read_header(head: Head, where: str) -> Candidate:
     paths = _values(rows, path)
     kinds = set(map(kind_of, paths))
     are_images = any(map(IMAGE_WORD.search, header)) or any(map(IMAGE_SUFFIX.search, paths[:1]))
-    of_segments = VideoClassification.columns
+    of_segments = tasks.VideoClassification.columns
     has_segments = all(find_columns(header, of_segments[role]) for role in SEGMENT_ROLES)
     labels = same_named(header, find_columns(header, LABEL_COLUMNS))
     several = _have_several(head, labels)
-    task: type[Task] = ImageMultiLabel if several else ImageClassification
+    task: type[Task] = tasks.ImageMultiLabel if several else tasks.ImageClassification
     names = "one-hot columns of images" if head.classes else "the columns of images"
     masks = find_columns(header, MASK_COLUMNS)
-    if ObjectDetection.has_header(header):
-        task, names = ObjectDetection, "the columns of a box"
+    if tasks.ObjectDetection.has_header(header):
+        task, names = tasks.ObjectDetection, "the columns of a box"
     elif masks and not labels and paths and any(map(is_media, _values(rows, masks[0]))):
-        task, names = ImageSegmentation, "the columns of images and masks"
+        task, names = tasks.ImageSegmentation, "the columns of images and masks"
     elif path >= len(header) or (texts and not are_images):
         if texts:
             _check_texts(header, _values(rows, texts[0]), where)
             task, names = _task_of_texts(header, rows, several=several)
         elif is_table([header, *rows]):
-            task, names = Tabular, "columns, and the lines below fill them"
+            task, names = tasks.Tabular, "columns, and the lines below fill them"
         else:
             raise UsageError(
                 f"{where}: no known column of paths or texts ({','.join(header):.200}); name the "
                 f"columns, such as --columns path={next(filter(None, header), '…')},label=…, or "
-                f"use --task {Tabular.name} for a table"
+                f"use --task {TASK_OF_TABLES} for a table"
             )
     elif (has_segments and not are_images) or kinds == {"video"}:
-        task, names = VideoClassification, "the columns of a segment"
+        task, names = tasks.VideoClassification, "the columns of a segment"
     elif kinds == {"text"} and not are_images:
         task, names = _task_of_texts(header, rows, several=several)
     return Candidate(task.name, f"{where} names {names}", max(1, len(rows)))
@@ -189,52 +194,12 @@ def _task_of_texts(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, several: bool
 ) -> tuple[type[Task], str]:
     if several:
-        return TextMultiLabel, "the columns of texts and labels"
+        return tasks.TextMultiLabel, "the columns of texts and labels"
     named = [at for at, name in enumerate(header) if column_name(name) == _SENTIMENT_COLUMN]
     values = [value for at in named for value in _values(rows, at)]
     if values and not find_columns(header, LABEL_COLUMNS) and all(map(_is_sentiment, values)):
-        return TextSentiment, "the columns of texts and sentiments"
-    return TextClassification, "the columns of texts"
-
-
-# --- keys of JSON -------------------------------------------------------------------------------
-
-
-def read_object(record: Mapping[str, Any], where: str) -> Iterator[Candidate]:
-    """Yield the tasks that an object's keys show; without an annotation, a reading of 0 lines.
-
-    Only the first kind of payload counts: the object of an image may also have a text.
-    """
-    for keys, tasks in _BY_KEY:
-        if (key := next((key for key in keys if key in record), None)) is None:
-            continue
-        values = {task: record.get(task.json_keys[0]) for task in tasks}
-        if values.get(ImageSegmentation, "") is None:  # an exported line has another key
-            values[ImageSegmentation] = either(record, ImageSegmentation.json_keys)
-        # An empty list also shows a task, unless another key has a value.
-        found = [task for task in tasks if values[task] not in (None, [], {})]
-        found = found or [task for task in tasks if values[task] is not None]
-        for task in found:
-            yield Candidate(task.name, f"{where} has {task.json_keys[0]}")
-        older = record.get(OLDER_KEY)
-        if not found and tasks[0].kind == "text" and isinstance(older, list) and older:
-            task, what = _task_of_older(older)
-            yield Candidate(task.name, f"{where} has {what}")
-        elif not found:
-            # Videos have only one task, so their key decides.
-            yield Candidate(tasks[0].name, f"{where} has {key}", int(len(tasks) == 1))
-        return
-
-
-def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
-    kinds = {name for item in annotations if isinstance(item, Mapping) for name in item}
-    if not kinds.isdisjoint({"text_extraction", "textExtraction"}):
-        return TextEntities, f"{OLDER_KEY} of parts of a text"
-    if not kinds.isdisjoint({"text_sentiment", "textSentiment"}):
-        return TextSentiment, f"{OLDER_KEY} of a sentiment"
-    if len(annotations) > 1:
-        return TextMultiLabel, f"{len(annotations)} {OLDER_KEY}"
-    return TextClassification, f"one of {OLDER_KEY}"
+        return tasks.TextSentiment, "the columns of texts and sentiments"
+    return tasks.TextClassification, "the columns of texts"
 
 
 # --- lines without a header ---------------------------------------------------------------------
@@ -243,7 +208,7 @@ def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
 def read_lines(lines: Sequence[Line]) -> Iterator[Candidate]:
     """Yield the readings of lines without a header."""
     plain = settle(
-        Candidate(_PLAIN[line.kind][0].name, f"{line.where} {_PLAIN[line.kind][1]}")
+        Candidate(_PLAIN[line.kind][0], f"{line.where} {_PLAIN[line.kind][1]}")
         for line in lines
         if line.kind
     )
@@ -253,7 +218,7 @@ def read_lines(lines: Sequence[Line]) -> Iterator[Candidate]:
     if len(plain) > 1 or kind == "video":
         yield from plain
         return
-    yield Candidate(_PLAIN[kind][0].name, "", 0)
+    yield Candidate(_PLAIN[kind][0], "", 0)
     labels = [label for line in lines for label in line.labels]
     # AutoML writes sentiments like this. The reason tells what to do if the numbers are classes.
     are_sentiments = kind == "text" and all(map(_is_sentiment, labels))
@@ -265,24 +230,26 @@ def read_lines(lines: Sequence[Line]) -> Iterator[Candidate]:
 def _read_line(line: Line, kind: str, *, are_sentiments: bool) -> Candidate:
     count = len(line.labels)
     if kind == "image":
-        if ObjectDetection.has_box(line.annotation):
-            return Candidate(ObjectDetection.name, f"{line.where} has a box")
+        if tasks.ObjectDetection.has_box(line.annotation):
+            return Candidate(tasks.ObjectDetection.name, f"{line.where} has a box")
         if count > 1:
-            return Candidate(ImageMultiLabel.name, f"{line.where} has {count} labels")
+            return Candidate(tasks.ImageMultiLabel.name, f"{line.where} has {count} labels")
         if IMAGE_SUFFIX.search(line.labels[0]):
-            return Candidate(ImageSegmentation.name, f"{line.where} has an image and its mask")
-        return Candidate(ImageClassification.name, f"{line.where} has one label")
+            return Candidate(
+                tasks.ImageSegmentation.name, f"{line.where} has an image and its mask"
+            )
+        return Candidate(tasks.ImageClassification.name, f"{line.where} has one label")
     if count > 1:
-        return Candidate(TextMultiLabel.name, f"{line.where} has a text and {count} labels")
+        return Candidate(tasks.TextMultiLabel.name, f"{line.where} has a text and {count} labels")
     if are_sentiments:
-        return Candidate(
-            TextSentiment.name,
-            f"{line.where} has a text and its sentiment; use --task {TextClassification.name} if "
-            f"the numbers are classes",
-        )
-    return Candidate(TextClassification.name, f"{line.where} has a text and its label")
+        remedy = f"use --task {tasks.TextClassification.name} if the numbers are classes"
+        shown = f"{line.where} has a text and its sentiment; {remedy}"
+        return Candidate(tasks.TextSentiment.name, shown)
+    return Candidate(tasks.TextClassification.name, f"{line.where} has a text and its label")
 
 
 def _is_sentiment(label: str) -> bool:
     """Return whether a label is a whole number that AutoML takes for a sentiment."""
+    from recordgen.tasks.texts.text_sentiment import MAX_SENTIMENT  # only rows of texts need it
+
     return label.isdecimal() and label.isascii() and int(label) <= MAX_SENTIMENT

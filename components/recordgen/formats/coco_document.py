@@ -19,10 +19,7 @@ from recordgen.errors import SourceError
 from recordgen.formats.coco_shapes import Shapes, mask_in, polygons_in
 from recordgen.formats.json_items import top_items
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import (
-    Note,
-    Problem,
-)
+from recordgen.formats.pictures import Note, Problem
 
 # The only ones that are kept, since there may be a hundred thousand images.
 _IMAGE_KEYS = ("id", "file_name", "width", "height")

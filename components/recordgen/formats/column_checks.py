@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 from recordgen.core.facts import IMAGES
 from recordgen.core.rows.row import Adjustments
@@ -27,9 +26,6 @@ from recordgen.formats.task_parsers import has_row_parser, own_columns, row_pars
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
 from recordgen.tasks import TASKS, task_for
-
-if TYPE_CHECKING:
-    pass
 
 
 @contextmanager

@@ -18,13 +18,7 @@ from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths, list_items
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import (
-    Note,
-    PictureFormat,
-    Problem,
-    image_or_problem,
-    size_in_file,
-)
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ObjectDetection
 

@@ -17,7 +17,9 @@ from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.column_names import NOWHERE
+from recordgen.formats.first_line import Line
 from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.heads import Head
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import OpenFrame
 from recordgen.formats.task_parsers import row_parser
@@ -127,6 +129,27 @@ def dataframe_rows(
         if lists:  # each label is a field, so rows differ in their number of fields
             parse = parser.by_header([name for name, _ in fields], group=group)
         yield parse([text for _, text in fields], SOURCE, line)
+
+
+def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
+    """Return the first rows of a DataFrame. Raises: UsageError: a given column is missing."""
+    names = [str(name) for name in frame.columns]
+    rows = list(frame_records(frame))
+    separator = given.label_separator
+    lines = [
+        Line.of(f"{SOURCE}:{at}", row, separator=separator) for at, row in enumerate(rows, start=1)
+    ]
+    return Head(
+        SOURCE,
+        SOURCE,
+        [names, *rows],
+        given.rename(names, SOURCE),
+        True,
+        lines,
+        list_columns(frame),
+        classes=given.one_hot(names, SOURCE),
+        label_separator=separator,
+    )
 
 
 def is_list(value: Any) -> bool:

@@ -17,11 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.formats import other_forms
 from recordgen.formats.ambiguities import ambiguities
-from recordgen.formats.candidates import (
-    Candidate,
-    read_header,
-    settle,
-)
+from recordgen.formats.candidates import Candidate, candidates_in, read_header, settle
 from recordgen.formats.column_checks import (
     check_columns,
     check_format,
@@ -33,20 +29,18 @@ from recordgen.formats.column_checks import (
 from recordgen.formats.dialect import Dialect
 from recordgen.formats.file_names import check_submission, check_train, with_names
 from recordgen.formats.find_format import find_format
-from recordgen.formats.format import Format
-from recordgen.formats.head_candidates import candidates_in
 from recordgen.formats.header import Given
-from recordgen.formats.heads import Head, head_of_frame
+from recordgen.formats.heads import Head
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import read_layout
-from recordgen.formats.offset_units import check_offsets
 from recordgen.formats.one_hot import one_hot_classes, with_one_hot
 from recordgen.formats.preview import PreviewRow, preview_files
 from recordgen.formats.samples import Samples
 from recordgen.formats.task_parsers import has_row_parser, own_columns
 from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.tasks import TASK_OF_TABLES, TASKS, ImageClassification, task_for
+from recordgen.registry import OF_OTHER_RECORDS
+from recordgen.tasks import TASK_OF_TABLES, TASKS, task_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +125,8 @@ def detect(
     heads = source.format.heads(files, options, samples)
     for head in heads:
         _check_form(head, options)
-    options, heads = _with_one_hot(heads, options, source.format, files, samples)
+    if source.format.has_headers and (found := with_one_hot(heads, options)) is not options:
+        options, heads = found, source.format.heads(files, found, samples)
     if options.task == AUTO:
         if source.evidence.task:
             reading = Candidate(source.evidence.task, source.evidence.reason)
@@ -140,7 +135,7 @@ def detect(
             reading = _one_of(readings, files, heads, options, samples)
         options, reason = replace(options, task=reading.task), reading.reason
     check_format(source.format, options)
-    check_offsets(heads, options)
+    _check_offsets(heads, options)
     check_columns(heads, options, source.format, is_given=not reason)
     task, format_ = TASKS[options.task], source.format
     if format_.has_headers and has_row_parser(task):
@@ -155,10 +150,10 @@ def detect(
         options, columns, header = own.layout(list(map(samples.whole, files)), options)
     else:
         columns = shown_columns(heads, options, format_, list(map(samples.begun, files)))
-    found = with_names(files, heads, options)
+    named_files = with_names(files, heads, options)
     named = [
         (masked(file.path), file.split)
-        for file, given in zip(found, files, strict=True)
+        for file, given in zip(named_files, files, strict=True)
         if file.split is not None and given.split is None
     ]
     if options.split.names == AUTO and len(named) == len(files):
@@ -169,23 +164,11 @@ def detect(
         header,
         tuple(columns),
         dialect=dialect,
-        files=found,
+        files=named_files,
         named_splits=tuple(named),
         classes=tuple(source.classes or one_hot_classes(heads)),
         keypoints=source.evidence.keypoints or {},
     )
-
-
-def _with_one_hot(
-    heads: Sequence[Head],
-    options: ConvertOptions,
-    format_: Format,
-    files: Sequence[ImportFile],
-    samples: Samples,
-) -> tuple[ConvertOptions, Sequence[Head]]:
-    """Return the options with one-hot columns, and the heads as they read then."""
-    found = with_one_hot(heads, options) if format_.has_headers else options
-    return found, heads if found is options else format_.heads(files, found, samples)
 
 
 def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
@@ -213,7 +196,7 @@ def _one_of(
     samples: Samples,
 ) -> Candidate:
     """Return the only possible reading. Raises: UsageError: there are several."""
-    found = settle(readings) or [Candidate(ImageClassification.name, "", 0)]
+    found = settle(readings) or [Candidate(OF_OTHER_RECORDS, "", 0)]
     if len(found) > 1:
         shown = "; ".join(f"{reading.task}: {reading.reason}" for reading in found)
         problem = (
@@ -266,17 +249,26 @@ def _stop(
     )
 
 
+def _check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
+    if options.columns.offsets != AUTO or (heads and TASKS[options.task].kind == "entities"):
+        from recordgen.formats.offset_units import check_offsets  # most rows have no spans
+
+        check_offsets(heads, options)
+
+
 def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     """Detect the task and the columns of a DataFrame, as :func:`detect` does for files.
 
     Raises:
         UsageError: its columns have no known names, or a given column is missing.
     """
+    from recordgen.formats.dataframe import head_of_frame  # files do not need it
+
     if options.columns.header != AUTO:
         raise UsageError("header is for CSV files, not for a DataFrame; omit it")
     if options.encoding:
         raise UsageError("encoding is for import files, not for a DataFrame; omit it")
-    check_offsets((), options)
+    _check_offsets((), options)
     options, reason = _with_given_task(options)
     if options.task != AUTO and own_columns(TASKS[options.task]) is not None:
         return Detection(options, reason)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.errors import UsageError
@@ -13,9 +12,6 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.split_names import split_in_path, splits_in_paths
 from recordgen.formats.words import words_of
 from recordgen.options import AUTO, ConvertOptions
-
-if TYPE_CHECKING:
-    pass
 
 
 def with_names(

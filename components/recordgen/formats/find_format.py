@@ -18,10 +18,9 @@ from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import PictureFormat
 from recordgen.formats.samples import Samples
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.registry import FORMATS
+from recordgen.registry import DOCUMENTS, FORMATS
 from recordgen.tasks import TASKS
 
 
@@ -78,19 +77,29 @@ def _opened(file: ImportFile, options: ConvertOptions, samples: Samples) -> Impo
     if not is_archive(file.path):
         return file
     listing = samples.listing(file.path)
-    formats = FORMATS.values() if options.format == AUTO else [FORMATS[options.format]]
-    evidence = (found().detect(listing) for found in formats)
+    formats = _possible(listing) if options.format == AUTO else [FORMATS[options.format]()]
+    evidence = (found.detect(listing) for found in formats)
     if any(item is not None and not item.is_weak for item in evidence):
         return file
     return file._replace(path=f"{file.path}/", bytes=None)
+
+
+def _possible(listing: Listing) -> list[Format]:
+    """Return the formats that documents with such a name may have."""
+    name = listing.only.lower()
+    names = (each for each in FORMATS if not name or name.endswith(DOCUMENTS.get(each, "")))
+    return [FORMATS[each]() for each in names]
 
 
 def _format_of(path: str, options: ConvertOptions, samples: Samples) -> tuple[Format, Evidence]:
     """Return the format of one file or folder, and what shows it."""
     listing = samples.listing(path, options.access if options.confined else None)
     format_, evidence = _found_in(listing, path, options)
-    if options.confined and isinstance(format_, PictureFormat):
-        for name in listing.others:  # labels, which become a part of the dataset or of messages
+    if options.confined:
+        from recordgen.formats.pictures import PictureFormat  # rows of lines do not need it
+
+        # Labels become a part of the dataset or of messages.
+        for name in listing.others if isinstance(format_, PictureFormat) else ():
             listing.check_link(name)
     return format_, evidence
 
@@ -101,7 +110,7 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
         if options.task != AUTO:
             check_task(format_, options.task)
         return format_, format_.detect(listing) or _without_evidence(format_, path)
-    formats: list[Format] = [found() for found in FORMATS.values()]
+    formats = _possible(listing)
     if options.columns.roles and listing.only:  # whoever names columns wants a format that has some
         formats = [item for item in formats if item.has_columns]
     all_found = [(item, found) for item in formats if (found := item.detect(listing)) is not None]

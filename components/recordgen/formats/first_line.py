@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from recordgen import tasks
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.row import Adjustments
 from recordgen.formats.automl_csv import names_path_column
 from recordgen.formats.by_header import without_padding
-from recordgen.formats.column_names import KNOWN_COLUMNS, column_name
+from recordgen.formats.column_names import KNOWN_COLUMNS, TEXT_COLUMNS, column_name, find_columns
 from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.field_kinds import (
     BRACKETED,
     IMAGE_WORD,
     NUMBER,
+    is_file,
     is_list,
     is_sentence,
     kind_of,
@@ -30,13 +32,8 @@ from recordgen.formats.field_kinds import (
 from recordgen.formats.header import Given
 from recordgen.formats.label_fields import separated
 from recordgen.formats.task_parsers import row_parser
-from recordgen.formats.text_csv import names_text_column
 from recordgen.options import AUTO
-from recordgen.tasks import TASKS, ObjectDetection, TextClassification
-
-if TYPE_CHECKING:
-    pass
-
+from recordgen.tasks import TASKS
 
 #: Among this many lines, a single line that reads differently is malformed.
 LINES_AROUND_A_MISTAKE = 10
@@ -123,13 +120,23 @@ def first_is_header(rows: Sequence[Sequence[str]], given: Given, task: str) -> b
 
 def _is_known(first: Sequence[str], rows: Sequence[Sequence[str]], task: str) -> bool:
     """Return whether a first line is a header of known names, for the task if it is given."""
-    made = TASKS[TextClassification.name if task == AUTO else task]()
+    made = TASKS[tasks.TextClassification.name if task == AUTO else task]()
     if row_parser(made, Adjustments()).is_header(first):
         return True
     return task == AUTO and (
-        ObjectDetection.has_header(first)
+        tasks.ObjectDetection.has_header(first)
         or names_path_column(first)
         or (names_text_column(first) and not is_table(rows))
+    )
+
+
+def names_text_column(fields: Sequence[str]) -> bool:
+    """Return whether a line can only be a header that names a column of texts."""
+    return (
+        len(fields) > 1
+        and bool(find_columns(fields, TEXT_COLUMNS))
+        and not any(is_file(field) or (field and is_ml_use(field)) for field in fields)
+        and not any(len(field.split()) > 3 for field in fields)
     )
 
 

@@ -6,27 +6,21 @@ from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
-from recordgen.formats.automl_jsonl import parse_object, split_word
 from recordgen.formats.by_header import without_padding
 from recordgen.formats.column_names import find_split
 from recordgen.formats.csv_records import Record, read_records
-from recordgen.formats.dataframe import SOURCE, frame_records, list_columns
 from recordgen.formats.dialect import RFC_4180, Dialect
 from recordgen.formats.first_line import Line, first_is_header
 from recordgen.formats.header import Given
-from recordgen.formats.json_keys import check_names
 from recordgen.formats.layout import read_layout
 from recordgen.formats.path_template import PathTemplate, with_path_key, with_paths
 from recordgen.rejects import Reject
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -46,6 +40,7 @@ class Head:
         keys: the given keys of a JSONL file, one for each column.
         classes: the classes of one-hot columns, by index.
         label_separator: separates several labels in one field; empty if a field is a label.
+        splits_of_objects: the words for the splits of objects.
     """
 
     path: str
@@ -60,6 +55,7 @@ class Head:
     keys: Sequence[str] = ()
     classes: Mapping[int, str] = field(default_factory=dict)
     label_separator: str = ""
+    splits_of_objects: Sequence[str] = ()
 
     @property
     def names(self) -> Sequence[str]:
@@ -85,29 +81,7 @@ class Head:
         """The contents of the rows' fields for the split, in lower case."""
         at = 0 if self.header is None else find_split(self.header)
         fields = (line.fields[at] for line in self.lines if at < len(line.fields))
-        named = (split_word(record) for _, record in self.objects)
-        return {text.strip().lower() for text in chain(fields, named)}
-
-
-def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
-    """Return the first rows of a DataFrame. Raises: UsageError: a given column is missing."""
-    names = [str(name) for name in frame.columns]
-    rows = list(frame_records(frame))
-    separator = given.label_separator
-    lines = [
-        Line.of(f"{SOURCE}:{at}", row, separator=separator) for at, row in enumerate(rows, start=1)
-    ]
-    return Head(
-        SOURCE,
-        SOURCE,
-        [names, *rows],
-        given.rename(names, SOURCE),
-        True,
-        lines,
-        list_columns(frame),
-        classes=given.one_hot(names, SOURCE),
-        label_separator=separator,
-    )
+        return {text.strip().lower() for text in chain(fields, self.splits_of_objects)}
 
 
 def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> Head | None:
@@ -168,14 +142,18 @@ def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
     ``some`` are the first lines of the file. If options name the keys of the path or the text, the
     objects are also rows below a header.
     """
-    objects = []
+    from recordgen.formats.automl_jsonl import parse_object, split_word  # a CSV needs neither
+    from recordgen.formats.json_keys import check_names
+
+    objects: list[tuple[int, Mapping[str, Any]]] = []
     template = PathTemplate.of(given)
     for number, raw in enumerate(some, start=1):
         with suppress(AnnotationError):  # the reader of the rows reports it
             objects.append((number, with_path_key(parse_object(raw), template)))
     check_names((record for _, record in objects), given, path)
+    splits = [split_word(record) for _, record in objects]
     if not {"path", "text"} & given.roles.keys():
-        return Head(path, f"{path}:1", objects=objects)
+        return Head(path, f"{path}:1", objects=objects, splits_of_objects=splits)
     roles = [(role, key) for role in given.roles for key in given.keys_of(role)]
     header, keys = [role for role, _ in roles], [key for _, key in roles]
     rows = [[record.get(key) for key in keys] for _, record in objects]
@@ -194,4 +172,5 @@ def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
         keys=keys,
         classes=classes,
         label_separator=given.label_separator,
+        splits_of_objects=splits,
     )

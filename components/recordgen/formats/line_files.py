@@ -10,7 +10,6 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, ClassVar
 
 from recordgen import storage
-from recordgen.formats import automl_jsonl
 from recordgen.formats.decoding import decoded_head
 from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, begins_with_header
 from recordgen.formats.format import Evidence, Format, Rows
@@ -138,6 +137,8 @@ class JsonLines(_LineFile):
         ]
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        from recordgen.formats import automl_jsonl  # a CSV does not need it
+
         with open_file(file, given.encoding) as lines:
             yield from automl_jsonl.parse_lines(
                 lines, source=file.path, task=task, adjusted=adjusted, given=given

@@ -19,14 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import ClassVar, NamedTuple
 
-from recordgen.core.rows.details import (
-    GROUP_OF,
-    IS_CROWD,
-    NOTHING,
-    OCCLUDED,
-    TRUNCATED,
-    Details,
-)
+from recordgen.core.rows.details import GROUP_OF, IS_CROWD, NOTHING, OCCLUDED, TRUNCATED, Details
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence

@@ -23,7 +23,7 @@ from recordgen.formats.heads import Head
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.missing_files import root_hint
 from recordgen.formats.words import words_of
-from recordgen.tasks import Tabular
+from recordgen.tasks import TASK_OF_TABLES
 
 _NO_LABEL = frozenset({"id", "width", "height"})
 
@@ -205,7 +205,7 @@ def of_spans(head: Head) -> str:
     if {"start", "end"} <= names and names & TEXT_COLUMNS:
         return (
             f"{head.where}: the columns start and end give parts of texts; {_REMEDY['text']}, or "
-            f"use --task {Tabular.name} for a table"
+            f"use --task {TASK_OF_TABLES} for a table"
         )
     columns = zip(*(row for row in head.rows[1:] if len(row) == len(head.rows[0])), strict=True)
     for name, values in zip(head.rows[0], columns, strict=False):
@@ -213,7 +213,7 @@ def of_spans(head: Head) -> str:
             return (
                 f"{head.where}: the column {name!r} holds tags of tokens; write the tokens of a "
                 f"sentence on one line of a file sentences.txt, and their tags on the same line of "
-                f"labels.txt, or use --task {Tabular.name} for a table"
+                f"labels.txt, or use --task {TASK_OF_TABLES} for a table"
             )
     return ""
 

@@ -22,7 +22,7 @@ from recordgen.formats.first_line import Line
 from recordgen.formats.geometry import mostly
 from recordgen.formats.heads import Head
 from recordgen.formats.other_columns import FLAGS, are_spans
-from recordgen.tasks import Tabular
+from recordgen.tasks import TASK_OF_TABLES
 
 _FASTTEXT = re.compile(r"__label__\S")
 _LIBSVM = re.compile(r"[+-]?\d+(\.\d+)?( \d+:\S+)+\s*$")
@@ -129,7 +129,7 @@ def of_table(head: Head) -> str:
         remedy = "if a column holds paths, name it: --columns path=1,label=2"
     return (
         f"{head.where}: this looks like a table without a header ({','.join(rows[0]):.80}); add a "
-        f"header that names the columns, or number them: --task {Tabular.name} --columns "
+        f"header that names the columns, or number them: --task {TASK_OF_TABLES} --columns "
         f"header=no,target={len(rows[0])}; {remedy}"
     )
 

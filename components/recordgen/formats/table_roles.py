@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from recordgen.core.dataset.splits import ML_USE_EXPECTED
 from recordgen.errors import UsageError
@@ -15,10 +14,6 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
 from recordgen.tables.columns import Column, Prediction, Table
 from recordgen.types import Weight
-
-if TYPE_CHECKING:
-    pass
-
 
 # Nobody reads a longer list.
 _MARKERS_SHOWN = 5

@@ -21,23 +21,14 @@ from recordgen.core.rows.row import Row, content_uri
 from recordgen.core.task.annotation import AnnotationError, check_uri, named_split
 from recordgen.core.task.annotations import ADDING, SEVERAL
 from recordgen.formats.by_header import without_padding
-from recordgen.formats.column_names import TEXT_COLUMNS, TEXT_FILE_COLUMNS, find_columns
+from recordgen.formats.column_names import TEXT_COLUMNS, TEXT_FILE_COLUMNS
 from recordgen.formats.field_kinds import is_file, is_known_url, is_media
+from recordgen.formats.first_line import names_text_column
 from recordgen.formats.row_parser import RowParser
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks.texts.text_task import TextContent, inline, stored
 
 _CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
-
-
-def names_text_column(fields: Sequence[str]) -> bool:
-    """Return whether a line can only be a header that names a column of texts."""
-    return (
-        len(fields) > 1
-        and bool(find_columns(fields, TEXT_COLUMNS))
-        and not any(is_file(field) or (field and is_ml_use(field)) for field in fields)
-        and not any(len(field.split()) > 3 for field in fields)
-    )
 
 
 class TextParser(RowParser):

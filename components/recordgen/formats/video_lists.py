@@ -18,12 +18,7 @@ from contextlib import contextmanager
 from recordgen import storage
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.task import Task
-from recordgen.errors import (
-    FileTooLargeError,
-    NotAllowedError,
-    SourceError,
-    UnknownSchemeError,
-)
+from recordgen.errors import FileTooLargeError, NotAllowedError, SourceError, UnknownSchemeError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.field_kinds import LIST_SUFFIX, is_list

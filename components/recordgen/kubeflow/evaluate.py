@@ -18,12 +18,7 @@ from recordgen.errors import DataError
 from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
-from recordgen.training.measures import (
-    MOST_LABELS,
-    UNKNOWN_LABELS,
-    EvalAccumulator,
-    record_batches,
-)
+from recordgen.training.measures import MOST_LABELS, UNKNOWN_LABELS, EvalAccumulator, record_batches
 from recordgen.training.model_labels import read_model_labels
 
 _SHOWN = 10

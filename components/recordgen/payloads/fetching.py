@@ -33,11 +33,7 @@ from recordgen.errors import (
 from recordgen.image_settings import Limits
 from recordgen.ordered import default_threads, map_in_order
 from recordgen.payloads.containers import checked_info_in, info_in, read_part
-from recordgen.payloads.image import (
-    check_size,
-    picture_in_small,
-    too_many_bytes,
-)
+from recordgen.payloads.image import check_size, picture_in_small, too_many_bytes
 from recordgen.payloads.sizes import listed_infos
 from recordgen.rejects import Named, RejectCode
 from recordgen.storage import ANY_REQUEST, FileInfo, RequestContext

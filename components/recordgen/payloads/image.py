@@ -31,12 +31,7 @@ from recordgen.features import RAW, WEBP
 from recordgen.image_settings import Limits
 from recordgen.payloads.apart import check_apart
 from recordgen.payloads.bmp import RUN_LENGTHS, is_plain_bmp
-from recordgen.payloads.budget import (
-    DECODING,
-    SMALL_BYTES,
-    default_budget,
-    keep_pillow_memory_low,
-)
+from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget, keep_pillow_memory_low
 from recordgen.payloads.eight_bit import is_transparent, to_8_bit
 from recordgen.payloads.exif import UPRIGHT
 from recordgen.payloads.frames import count_frames

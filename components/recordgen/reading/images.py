@@ -19,12 +19,7 @@ from recordgen.reading.augmentation import Changes, draw_changes, shown_views
 from recordgen.reading.caching import DECODED, picture_size
 from recordgen.reading.class_masks import Masks, MaskTargets
 from recordgen.reading.classes import BOX_MODE, MASK_MODE
-from recordgen.reading.decoding import (
-    ImageDecoder,
-    as_written,
-    image_sizes,
-    stored_sizes,
-)
+from recordgen.reading.decoding import ImageDecoder, as_written, image_sizes, stored_sizes
 from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
 from recordgen.reading.levels import to_uint8, typed

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from recordgen.core.dataset.manifest import LABELS_FILE, Dataset
 from recordgen.core.dataset.vocabulary import labels_text
-from recordgen.registry import OWN
 from recordgen.tasks import TASKS
+
+#: The names of the files that name labels in any of Recordgen's own tasks.
+LABEL_FILES = ("label_map.pbtxt", LABELS_FILE, "tags.txt")
 
 
 def label_files(dataset: Dataset) -> Mapping[str, str]:
@@ -15,8 +17,3 @@ def label_files(dataset: Dataset) -> Mapping[str, str]:
     if dataset.task not in TASKS:  # written from Python, or by a package that is not installed
         return {}
     return {LABELS_FILE: labels_text(dataset.labels), **TASKS[dataset.task].files(dataset.labels)}
-
-
-def label_file_names() -> set[str]:
-    """Return the names of the files that name labels in any of Recordgen's own tasks."""
-    return {LABELS_FILE, *(name for task in OWN for name in TASKS[task].files(()))}

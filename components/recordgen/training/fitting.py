@@ -15,12 +15,7 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.training.checkpoints import (
-    Checkpoints,
-    Progress,
-    has_checkpoint,
-    remove_checkpoints,
-)
+from recordgen.training.checkpoints import Checkpoints, Progress, has_checkpoint, remove_checkpoints
 from recordgen.training.config import TrainingConfig
 from recordgen.training.learner import Models, TaskTrainer
 from recordgen.training.model import train_backbone

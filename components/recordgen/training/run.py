@@ -21,12 +21,7 @@ from recordgen.core.task.named import TASKS
 from recordgen.errors import UsageError
 from recordgen.reading import eval_dataset
 from recordgen.reading.naming import RECORD_ERRORS, raise_named
-from recordgen.training.config import (
-    CHECKPOINT_SETTINGS,
-    FLOAT32,
-    TrainingConfig,
-    check_task,
-)
+from recordgen.training.config import CHECKPOINT_SETTINGS, FLOAT32, TrainingConfig, check_task
 from recordgen.training.confusion import Confusion
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.fitting import Fitting

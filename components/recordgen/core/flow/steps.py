@@ -29,13 +29,7 @@ from recordgen.core.planning.messages import (
 )
 from recordgen.core.planning.plan import Base, BucketSummary, make_plan, too_many
 from recordgen.core.planning.resolve import Settled, plan_bucket, settle_bucket
-from recordgen.core.rows.columns import (
-    by_bucket,
-    columns_of,
-    placed,
-    rows_of,
-    together,
-)
+from recordgen.core.rows.columns import by_bucket, columns_of, placed, rows_of, together
 from recordgen.core.rows.planned import KnownRow, PlacedRow
 from recordgen.core.rows.row import BATCH_ROWS, ReadItem, Row, RowBatch, batched
 from recordgen.core.runs import counters

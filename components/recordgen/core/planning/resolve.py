@@ -42,13 +42,7 @@ from recordgen.core.rows.columns import (
     values_of,
 )
 from recordgen.core.rows.placing import placing
-from recordgen.core.rows.planned import (
-    Group,
-    KnownRow,
-    PlacedRow,
-    requested_uris,
-    with_uri,
-)
+from recordgen.core.rows.planned import Group, KnownRow, PlacedRow, requested_uris, with_uri
 from recordgen.core.rows.row import content_digest, is_content_uri
 from recordgen.core.settings import Splits
 from recordgen.core.task.annotation import AnnotationError

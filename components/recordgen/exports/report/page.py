@@ -16,13 +16,7 @@ from importlib import resources
 from importlib.util import cache_from_source
 from typing import Any
 
-from jinja2 import (
-    Environment,
-    FileSystemBytecodeCache,
-    PackageLoader,
-    StrictUndefined,
-    Template,
-)
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined, Template
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 

@@ -9,14 +9,7 @@ import numpy as np
 
 from recordgen import features
 from recordgen.access.decode import Decoder, Floats
-from recordgen.access.objects import (
-    Values,
-    areas,
-    for_each_box,
-    keypoints,
-    masks,
-    names_of,
-)
+from recordgen.access.objects import Values, areas, for_each_box, keypoints, masks, names_of
 from recordgen.access.pairs import Pairing
 from recordgen.access.source import Example, Source
 from recordgen.core.rows.details import FLAGS, IS_CROWD

@@ -20,12 +20,7 @@ from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.quoting import listed
 from recordgen.reading.classes import ClassPlan
-from recordgen.reading.decoding import (
-    ImageDecoder,
-    as_written,
-    check_formats,
-    stored_sizes,
-)
+from recordgen.reading.decoding import ImageDecoder, as_written, check_formats, stored_sizes
 from recordgen.reading.images import ImageReading
 from recordgen.reading.kinds import Kind
 from recordgen.reading.levels import typed

@@ -1,0 +1,110 @@
+"""Evidence of the task in the keys of JSON objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from recordgen.core.task.annotation import printable
+from recordgen.core.task.task import Task
+from recordgen.errors import SourceError
+from recordgen.formats import foreign_formats
+from recordgen.formats.candidates import Candidate
+from recordgen.formats.column_names import PATH_COLUMNS, TEXT_COLUMNS, find_columns
+from recordgen.formats.heads import Head
+from recordgen.tables.roles import LABEL_COLUMNS
+from recordgen.tasks.image_segmentation.task import ImageSegmentation
+from recordgen.tasks.images.image_classification import ImageClassification
+from recordgen.tasks.images.image_multi_label import ImageMultiLabel
+from recordgen.tasks.lines import either
+from recordgen.tasks.object_detection.task import ObjectDetection
+from recordgen.tasks.text_entities.task import TextEntities
+from recordgen.tasks.texts.labelled_text import OLDER_KEY
+from recordgen.tasks.texts.text_classification import TextClassification
+from recordgen.tasks.texts.text_multi_label import TextMultiLabel
+from recordgen.tasks.texts.text_sentiment import TextSentiment
+from recordgen.tasks.texts.text_task import CONTENT_KEY
+from recordgen.tasks.video_classification.task import VideoClassification
+
+# The keys of an object's payload, and the possible tasks of such an object.
+_BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
+    (
+        (ImageClassification.uri_key,),
+        (ImageClassification, ImageMultiLabel, ObjectDetection, ImageSegmentation),
+    ),
+    (
+        (CONTENT_KEY, TextClassification.uri_key, "text_snippet", "textSnippet"),
+        (TextClassification, TextMultiLabel, TextSentiment, TextEntities),
+    ),
+    ((VideoClassification.uri_key,), (VideoClassification,)),
+)
+
+# The published keys among them.
+_SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
+
+
+def of_objects(head: Head) -> Iterator[Candidate]:
+    """Yield the tasks that AutoML's keys show. Raises: SourceError: no object has such a key."""
+    readings = [
+        reading
+        for number, record in head.objects
+        for reading in _read_object(record, f"{head.path}:{number}")
+    ]
+    if head.objects and not readings:
+        number, record = head.objects[0]
+        if (foreign := foreign_formats.of_json(json.dumps(record).encode())) is not None:
+            raise foreign.error(f"{head.path}:{number}")
+        there = ", ".join(map(printable, record)) or "none"
+        raise SourceError(
+            f"{head.path}:{number}: no line has one of the keys {', '.join(_SUBJECT_KEYS)} (this "
+            f"line has {there:.80}); write an object per line as Vertex AI does, or name the keys, "
+            f"such as --columns {_likely_roles([*record])}"
+        )
+    yield from readings
+
+
+def _likely_roles(keys: Sequence[str]) -> str:
+    """Return the value of ``--columns`` for keys with known names: ``text=text,label=label``."""
+    texts = find_columns(keys, TEXT_COLUMNS)
+    subject = "text" if texts else "path"
+    known = {subject: TEXT_COLUMNS if texts else PATH_COLUMNS, "label": LABEL_COLUMNS}
+    found = {role: find_columns(keys, names)[:1] for role, names in known.items()}
+    return ",".join(f"{role}={keys[at[0]] if at else '…'}" for role, at in found.items())
+
+
+def _read_object(record: Mapping[str, Any], where: str) -> Iterator[Candidate]:
+    """Yield the tasks that an object's keys show; without an annotation, a reading of 0 lines.
+
+    Only the first kind of payload counts: the object of an image may also have a text.
+    """
+    for keys, tasks in _BY_KEY:
+        if (key := next((key for key in keys if key in record), None)) is None:
+            continue
+        values = {task: record.get(task.json_keys[0]) for task in tasks}
+        if values.get(ImageSegmentation, "") is None:  # an exported line has another key
+            values[ImageSegmentation] = either(record, ImageSegmentation.json_keys)
+        # An empty list also shows a task, unless another key has a value.
+        found = [task for task in tasks if values[task] not in (None, [], {})]
+        found = found or [task for task in tasks if values[task] is not None]
+        for task in found:
+            yield Candidate(task.name, f"{where} has {task.json_keys[0]}")
+        older = record.get(OLDER_KEY)
+        if not found and tasks[0].kind == "text" and isinstance(older, list) and older:
+            task, what = _task_of_older(older)
+            yield Candidate(task.name, f"{where} has {what}")
+        elif not found:
+            # Videos have only one task, so their key decides.
+            yield Candidate(tasks[0].name, f"{where} has {key}", int(len(tasks) == 1))
+        return
+
+
+def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
+    kinds = {name for item in annotations if isinstance(item, Mapping) for name in item}
+    if not kinds.isdisjoint({"text_extraction", "textExtraction"}):
+        return TextEntities, f"{OLDER_KEY} of parts of a text"
+    if not kinds.isdisjoint({"text_sentiment", "textSentiment"}):
+        return TextSentiment, f"{OLDER_KEY} of a sentiment"
+    if len(annotations) > 1:
+        return TextMultiLabel, f"{len(annotations)} {OLDER_KEY}"
+    return TextClassification, f"one of {OLDER_KEY}"
