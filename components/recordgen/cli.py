@@ -26,7 +26,7 @@ from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stop
 from recordgen.core.runs.counters import total_counts
 from recordgen.errors import RecordgenError, RecordgenWarning, UsageError
 from recordgen.masking import masked, masked_json
-from recordgen.old_options import OLD_NAMES, refusal
+from recordgen.old_options import refusal
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
 from recordgen.registry import EXPORTS
 from recordgen.version import __version__
@@ -299,7 +299,6 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-    _refuse_old(args, {})
     return _exported(args, args.name, args.place)
 
 
@@ -399,6 +398,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     _check_names(arguments)
     args, unknown = build_parser().parse_known_args(arguments)
     if unknown:
+        flags = [text.partition("=")[0] for text in unknown if text.startswith("--")]
+        if reason := refusal([flag[2:].replace("-", "_") for flag in flags], flags=True):
+            raise UsageError(reason)
         command: _Parser = args.parser
         options = re.findall(r"--[\w-]+", command.format_help_all())
         close = get_close_matches(unknown[0].partition("=")[0], options, n=1)
@@ -422,7 +424,6 @@ def build_parser() -> argparse.ArgumentParser:
     _add_source(convert)
     convert.add_argument("output", metavar="OUTPUT", help="folder or URL prefix to write")
     add_options(convert)
-    _add_old_options(convert)
     there = convert.add_mutually_exclusive_group()
     there.add_argument(
         "--overwrite", action="store_true", help="replace the dataset that is in OUTPUT"
@@ -446,7 +447,6 @@ def build_parser() -> argparse.ArgumentParser:
     checker.usage = "%(prog)s [options] SOURCE [-- Beam flags]"
     _add_source(checker, "; or a finished output, whose files are compared with its dataset.json")
     add_options(checker)
-    _add_old_options(checker)
     for command in (convert, checker):
         command.add_argument("-q", "--quiet", action="store_true", help="show no progress")
         command.add_argument(
@@ -541,7 +541,6 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="lineage: read the shards, and compare each record with the dataset's digests",
     )
-    _add_old_options(export, ("allow_scheme", "allow_root"))
     return parser
 
 
@@ -620,28 +619,6 @@ def add_options(
             action.help = argparse.SUPPRESS
 
 
-def _add_old_options(command: argparse.ArgumentParser, names: Iterable[str] = OLD_NAMES) -> None:
-    """Add flags of earlier versions, which end the run with their new spelling."""
-    for name in names:
-        command.add_argument(
-            f"--{name.replace('_', '-')}",
-            action=_Old,
-            nargs=0 if name == "card" else None,
-            default=argparse.SUPPRESS,
-            help=argparse.SUPPRESS,
-        )
-
-
-class _Old(argparse.Action):
-    """Collects the options of earlier versions under ``args.old``."""
-
-    def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
-        old = vars(args).setdefault("old", {})
-        if self.dest in ("select", "ignore", "threshold", "allow_scheme", "allow_root"):
-            values = f"{old[self.dest]},{values}" if self.dest in old else values
-        old[self.dest] = values
-
-
 class _Joined(argparse.Action):
     """Joins the values of an option that is given several times with commas."""
 
@@ -670,16 +647,8 @@ class _Several(argparse.Action):
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     values = {name: getattr(args, name) for name in OPTIONS}
-    given = {name: value for name, value in values.items() if value != OPTIONS[name].default}
-    _refuse_old(args, given)
     ConvertOptions(**values)  # wrong values are reported before Beam is loaded
     return values
-
-
-def _refuse_old(args: argparse.Namespace, given: Mapping[str, Any]) -> None:
-    """Refuse flags of earlier versions. Raises: UsageError, which shows the new spelling."""
-    if old := getattr(args, "old", {}):
-        raise UsageError(refusal({**given, **old}, flags=True))
 
 
 def _reasons(text: str) -> tuple[str, ...]:

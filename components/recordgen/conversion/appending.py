@@ -11,6 +11,7 @@ from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, REJECTS
 from recordgen.core.facts.columns import Columns, from_parquet, read_examples
 from recordgen.core.planning.appending import Existing, ExistingShard
 from recordgen.errors import SourceError, UsageError
+from recordgen.old_options import OLD_NAMES
 from recordgen.options import AUTO, ConvertOptions, recorded_there
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
@@ -57,6 +58,11 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
         raise UsageError(
             f"{output}: holds examples written from Python; only datasets that convert wrote can "
             f"be appended to"
+        )
+    if old := [name for name in OLD_NAMES if name in dataset.options]:
+        raise UsageError(
+            f"{output}: an earlier version wrote it, with options such as {old[0]}; convert all "
+            f"rows again, with --overwrite"
         )
     ours = dict(conversion.recorded)
     if not conversion.labels.vocabulary:

@@ -28,7 +28,6 @@ from recordgen.core.dataset.vocabulary import Vocabulary, labels_digest, parse_l
 from recordgen.errors import SourceError
 from recordgen.features import LIST_DTYPES, RAW_DTYPES, FeatureSpec
 from recordgen.image_settings import Encoding
-from recordgen.old_options import current
 from recordgen.shown import Shown
 
 FORMAT = "recordgen/1"
@@ -364,7 +363,7 @@ class Dataset(Shown):
         rows = RowCounts(**values.pop("rows"))
         specs = values.pop("features", {})
         features = {name: FeatureSpec.from_json(spec) for name, spec in specs.items()}
-        values["options"] = current(values.get("options", {}))
+        values["options"] = _current(values.get("options", {}))
         for key in ("source", "labels", "warnings", "inexact", "objects"):
             values[key] = tuple(values.get(key, ()))
         found = cls(splits=splits, rows=rows, features=features, **values)
@@ -494,3 +493,12 @@ def read_vocabulary(path: str) -> Vocabulary | None:
         ) from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise SourceError(f"{path}: cannot be read: {exc}") from exc
+
+
+def _current(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return recorded options with the format of images as one; older datasets have three."""
+    parts = [options.get(name) for name in ("pixels", "encode", "quality")]
+    kept = {name: value for name, value in options.items() if name not in ("pixels", "quality")}
+    if len(kept) < len(options):
+        kept["encode"] = ":".join(str(part) for part in parts if part not in (None, "encoded"))
+    return kept
