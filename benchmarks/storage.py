@@ -161,7 +161,7 @@ def convert_all(paths: list[str]) -> None:
 
 def take_fingerprint(paths: list[str]) -> None:
     """Look up the versions of the images, as before each run of a pipeline."""
-    from recordgen.examplegen.fingerprint import image_fingerprint
+    from recordgen.conversion.fingerprint import image_fingerprint
     from recordgen.formats.import_file import ImportFile
     from recordgen.options import ConvertOptions
 

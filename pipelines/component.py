@@ -3,7 +3,7 @@
 steps/convert.yaml           component.yaml as KFP's intermediate representation: consoles show the
                              descriptions of its inputs
 steps/convert_artifact.yaml  its ``source`` is a Dataset artifact, from an importer or another step
-steps/check.yaml, …          the further steps: statistics, train, evaluate, push
+steps/check.yaml, …          the further steps of pipelines/steps.yaml
 
 All steps share one image and start ``python -m recordgen.kubeflow STEP`` with KFP's own description
 of the call: nothing is installed when a step starts, and the image needs no kfp.
@@ -25,23 +25,35 @@ from kfp import compiler, components
 from pipelines.terminal import run_main
 from recordgen.options import Option
 from recordgen.training.config import TRAINING_OPTIONS
+from recordgen.training.search import SEARCH_OPTIONS
 
 COMPONENT_FILE = Path(__file__).parents[1] / "component.yaml"
 FOLDER = COMPONENT_FILE.parent / "steps"
 
 #: The names of types in KFP.
-TYPES = {str: "String", int: "Integer", float: "Float", bool: "Boolean", list: "List"}
+TYPES = {
+    str: "String",
+    int: "Integer",
+    float: "Float",
+    bool: "Boolean",
+    list: "List",
+    dict: "JsonObject",
+}
+
+# Inputs of the conversion alone.
+_OF_CONVERT = ("transfer", "dataset_version", "previous")
 
 
 def _setting(option: Option) -> dict[str, str]:
-    """Return the input for a setting of the training; KFP has neither None nor tuples."""
-    default = option.kind() if option.default is None else option.default
+    """Return the input for a setting of a training or search; KFP has no None and no tuples."""
+    kind = dict if option.name == "search" else option.kind
+    default = kind() if option.default is None else option.default
     default = list(default) if isinstance(default, tuple) else default
     unset = f"; {default or 'empty'}: {option.unset}" if option.unset else ""
     return {
         "name": "model_name" if option.name == "model" else option.name,  # an output is named model
         "type": TYPES[type(default)],
-        "description": f"{option.plain_help}{unset}",
+        "description": f"{option.plain_help}{unset.replace('`', '')}",
         "default": default if isinstance(default, str) else json.dumps(default),
     }
 
@@ -50,9 +62,12 @@ def _steps() -> Mapping[str, dict[str, Any]]:
     """Return every step in KFP's component format, in the order of a pipeline."""
     convert = yaml.safe_load(COMPONENT_FILE.read_text(encoding="utf-8"))
     steps = yaml.safe_load(Path(__file__).with_name("steps.yaml").read_text(encoding="utf-8"))
-    steps["check"]["inputs"] = [each for each in convert["inputs"] if each["name"] != "transfer"]
+    read = [each for each in convert["inputs"] if each["name"] not in _OF_CONVERT]
+    steps["check"]["inputs"] = read
+    steps["fingerprint"]["inputs"] = [each for each in read if each["name"] != "beam_args"]
     steps["check"]["outputs"] += [each for each in convert["outputs"] if each["type"] == "Integer"]
     steps["train"]["inputs"] += map(_setting, TRAINING_OPTIONS.values())
+    steps["tune"]["inputs"] += map(_setting, {**SEARCH_OPTIONS, **TRAINING_OPTIONS}.values())
     container = convert["implementation"]["container"]
     for name, step in steps.items():
         command = [*container["command"][:-1], name]
@@ -76,12 +91,13 @@ def load_step(name: str, image: str | None = None) -> Any:
         {**step, "implementation": {"container": {**container, "image": image}}} if image else step
     )
     component = components.load_component_from_text(yaml.safe_dump(own, allow_unicode=True))
-    # kfp drops the descriptions when it loads this format.
+    # kfp drops the descriptions when it loads this format, which has no lists of artifacts.
     component.component_spec.description = step["description"]
     for side in ("inputs", "outputs"):
         for value in step[side]:
             found = getattr(component.component_spec, side)[value["name"]]
             found.description = value["description"]
+            found.is_artifact_list = "list" in value.get("annotations", ())
     return component
 
 

@@ -1,5 +1,8 @@
 """``python -m pipelines.kubeflow``: convert → statistics → train → evaluate → push, for KFP 2.
 
+A fingerprint of the data is part of the conversion's cache key, and a model is pushed if it is good
+enough and no worse than the newest one in the folder of pushed models.
+
 The pipeline of the steps in :mod:`pipelines.component`, compiled to a package for Kubeflow
 Pipelines or Vertex AI Pipelines.
 """
@@ -23,21 +26,22 @@ from recordgen.version import __version__
 
 IMAGE = f"recordgen:{__version__}"
 
-_STEPS = ("convert", "statistics", "train", "evaluate", "push")
+_STEPS = ("fingerprint", "convert", "statistics", "train", "evaluate", "push")
 _MACHINES = {"convert": Machine(4, 4), "train": Machine(4, 8)}
 _OTHER_MACHINE = Machine(2, 4)
 
 # Inputs of a step that have another name as a parameter of the pipeline.
 _PARAMETER_NAMES = {
     ("convert", "image_size"): "stored_image_size",
+    ("fingerprint", "image_size"): "stored_image_size",
     ("train", "model_name"): "model",
     ("evaluate", "split"): "eval_split",
 }
 
-_MIN_SCORE = (
-    "score on eval_split from which a model is pushed: accuracy; mean AUC of several labels, mean "
-    "average precision of boxes, F1 of entities, R² of numbers"
-)
+# Inputs that other steps or the command give.
+_GIVEN = ("serving_dir", "hyperparameters")
+
+_MIN_SCORE = 0.8
 
 
 class Outcome(NamedTuple):
@@ -66,6 +70,7 @@ def create_pipeline(
     retries: int = 2,
     machines: Mapping[str, Machine] | None = None,
     train_image: str | None = None,
+    fingerprint: bool = True,
 ) -> Any:
     """Build the pipeline as kfp's component; its outputs are ``examples`` and ``score``.
 
@@ -78,6 +83,8 @@ def create_pipeline(
         retries: how often a failed step is tried again.
         machines: resources of steps that need others than the default.
         train_image: the image of the step train, such as one with CUDA; None for ``image``.
+        fingerprint: whether every run looks up the files that rows name; else the parameter
+            ``dataset_version`` says that they have changed.
 
     Raises:
         UsageError: there is no such step, or a training with an accelerator has no image for it.
@@ -85,7 +92,8 @@ def create_pipeline(
     check_accelerator_image((machines or {}).get("train"), train_image, "--train-image")
     images = {"train": train_image or image}
     steps = {step: load_step(step, images.get(step, image)) for step in _STEPS}
-    parameters = _parameters(steps)
+    given = (*_GIVEN, "dataset_version") if fingerprint else _GIVEN
+    parameters = _parameters(steps, given)
     machines = {**_MACHINES, **(machines or {})}
     if unknown := machines.keys() - set(steps):
         raise UsageError(f"a machine needs one of the steps {', '.join(steps)} (got {unknown})")
@@ -104,15 +112,21 @@ def create_pipeline(
             _request(task, machines.get(step, _OTHER_MACHINE))
             return task
 
-        records = run("convert")
+        found = {}
+        if fingerprint:
+            files = run("fingerprint").set_caching_options(False)
+            found = {"dataset_version": files.outputs["fingerprint"]}
+        records = run("convert", **found)
         dataset = records.outputs["dataset"]
         run("statistics", dataset=dataset)
         model = run("train", dataset=dataset).outputs["model"]
-        evaluation = run("evaluate", dataset=dataset, model=model)
-        if serving_dir is not None:
-            with dsl.If(evaluation.outputs["score"] >= given["min_score"], name="good enough"):
-                # A push from the cache would not copy the model.
-                run("push", model=model, serving_dir=serving_dir).set_caching_options(False)
+        pushed = {} if serving_dir is None else {"serving_dir": serving_dir}
+        evaluation = run("evaluate", dataset=dataset, model=model, **pushed)
+        if pushed:
+            # Another run may have pushed another model, and the cache would not push this one.
+            evaluation.set_caching_options(False)
+            metrics = evaluation.outputs["metrics"]
+            run("push", model=model, evaluation=metrics, **pushed).set_caching_options(False)
 
         return Outcome(records.outputs["examples"], evaluation.outputs["score"])
 
@@ -124,22 +138,22 @@ def create_pipeline(
     return dsl.pipeline(name=name, pipeline_root=pipeline_root)(pipeline)
 
 
-def _parameters(steps: Mapping[str, Any]) -> dict[str, _Parameter]:
+def _parameters(steps: Mapping[str, Any], given: Sequence[str]) -> dict[str, _Parameter]:
     """Return the parameters among the inputs of ``steps``; inputs of one name are shared."""
     types = {name: kind for kind, name in TYPES.items()}
     found: dict[str, _Parameter] = {}
-    for step in ("convert", "train", "evaluate"):
+    for step in ("convert", "fingerprint", "train", "evaluate"):
         for key, item in steps[step].component_spec.inputs.items():
-            if item.type not in types:
-                continue  # an artifact
+            if item.type not in types or key in given:
+                continue  # an artifact, or from another step
             name = _PARAMETER_NAMES.get((step, key), key)
-            new = _Parameter(types[item.type], item.default, item.description, {step: key})
-            if name in found:
-                old = found[name]
-                both = f"{old.description.rstrip('.')}; in {step}: {item.description}"
-                new = old._replace(description=both, inputs={**old.inputs, step: key})
-            found[name] = new
-    return {**found, "min_score": _Parameter(float, 0.8, _MIN_SCORE, {})}
+            old = found.get(name, _Parameter(types[item.type], item.default, item.description, {}))
+            said = old.description
+            if item.description not in said:
+                said = f"{said.rstrip('.')}; in {step}: {item.description}"
+            found[name] = old._replace(description=said, inputs={**old.inputs, step: key})
+    found["min_score"] = found["min_score"]._replace(default=_MIN_SCORE)
+    return found
 
 
 def _signature(parameters: Mapping[str, _Parameter]) -> inspect.Signature:
@@ -198,6 +212,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--serving-dir", metavar="URL", help="where to push models that are good enough")
     add("--no-caching", action="store_true", help="repeat each step in every run")
     add("--retries", type=int, default=2, help="how often to retry a failed step")
+    add("--no-fingerprint", action="store_true", help="do not look up the data before each run")
     add_machine_option(parser, "train=8,30,nvidia.com/gpu, or NVIDIA_TESLA_T4 on Vertex AI")
     args = parser.parse_args(argv)
 
@@ -212,6 +227,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             retries=args.retries,
             machines=dict(map(parse_machine, args.machine)),
             train_image=args.train_image,
+            fingerprint=not args.no_fingerprint,
         )
         print(f"wrote {args.output}")
 

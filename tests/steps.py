@@ -93,11 +93,21 @@ def command_of(component: Any) -> list[str]:
     return [*container["command"], *container["args"]]
 
 
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def artifact(name: str, given: str | tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return an input artifact of a uri, or of a uri and the metadata of its producer."""
+    uri, metadata = (given, {}) if isinstance(given, str) else given
+    return {"name": f"resource-of-{name}", "uri": uri, "metadata": metadata}
+
+
 def executor_input(
     component: Any,
     root: str,
     folder: Path,
-    inputs: Mapping[str, str],
+    inputs: Mapping[str, Any],
     values: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return KFP's ExecutorInput of a task.
@@ -106,7 +116,7 @@ def executor_input(
         component: the component, loaded by kfp.
         root: folder or URL of the task's output artifacts.
         folder: the folder for all other outputs.
-        inputs: uris of input artifacts.
+        inputs: input artifacts, see :func:`artifact`; a list for an input of several.
         values: parameters; others have their defaults. Numbers are doubles, as in protobuf's JSON.
     """
     [definition] = specification(component)["components"].values()
@@ -116,17 +126,17 @@ def executor_input(
         for name, item in taken.get("parameters", {}).items()
         if "defaultValue" in item
     }
-    given = {
-        name: float(value) if isinstance(value, int) else value for name, value in values.items()
-    }
+    given = {name: float(value) if type(value) is int else value for name, value in values.items()}
     assert set(given) <= set(taken.get("parameters", {}))
-    assert set(inputs) == set(taken.get("artifacts", {}))
+    artifacts = taken.get("artifacts", {})
+    needed = {name for name, item in artifacts.items() if not item.get("isOptional")}
+    assert needed <= set(inputs) <= set(artifacts)
     return {
         "inputs": {
             "parameterValues": {**parameters, **given},
             "artifacts": {
-                name: {"artifacts": [{"name": f"resource-of-{name}", "uri": uri, "metadata": {}}]}
-                for name, uri in inputs.items()
+                name: {"artifacts": [artifact(name, given) for given in as_list(value)]}
+                for name, value in inputs.items()
             },
         },
         "outputs": {
@@ -156,7 +166,7 @@ def call(
     folder: Path,
     *,
     root: str | None = None,
-    inputs: Mapping[str, str] | None = None,
+    inputs: Mapping[str, Any] | None = None,
     run: Callable[..., subprocess.CompletedProcess[str]] = run_python,
     **values: Any,
 ) -> StepCall:

@@ -1,34 +1,6 @@
 import os
 
-import numpy as np
 import pytest
-from PIL import Image
-
-
-@pytest.fixture(scope="session")
-def write_image():
-    """Write a small PNG whose pixels depend on a number."""
-
-    def write(path, number, side=8):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pixels = np.random.default_rng(number).integers(0, 256, (side, side, 3), np.uint8)
-        Image.fromarray(pixels).save(path, "PNG")
-
-    return write
-
-
-@pytest.fixture(scope="session")
-def write_import(write_image):
-    """Write an import file and an image for each of its rows: (ml_use, name, label)."""
-
-    def write(path, rows):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for number, (_, name, _) in enumerate(rows):
-            write_image(path.parent / name, number)
-        path.write_text("".join(",".join(row) + "\n" for row in rows))
-        return path
-
-    return write
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,13 @@ ALONE = ("group_by", "label_separator", "stratify", "vocabulary")
 OF_BOXES = ("bad_boxes", "box_orientation")
 OF_TABLES = ("columns",)
 # Inputs of the step that are not options of the conversion.
-STEP_INPUTS = {"source": None, "beam_args": [], "transfer": "auto"}
+STEP_INPUTS = {
+    "source": None,
+    "beam_args": [],
+    "transfer": "auto",
+    "dataset_version": "",
+    "previous": None,
+}
 
 OUTPUT_PARAMETERS = {
     "rows": "NUMBER_INTEGER",
@@ -90,8 +96,10 @@ def test_every_input_and_output_is_typed_and_described(step):
     assert all(item["description"] for item in written["inputs"] + written["outputs"])
     assert set(written["metadata"]["annotations"]) == {"author", "source"}
     kinds = {bool: "Boolean", int: "Integer", float: "Float", str: "String", list: "List"}
-    values = {**OTHER_VALUES, "source": "", "beam_args": [], "transfer": ""}
+    values = {**OTHER_VALUES, **STEP_INPUTS, "source": ""}
     types = {name: given.type for name, given in step.component_spec.inputs.items()}
+    del values["previous"]
+    assert types.pop("previous").startswith("system.Dataset")
     assert types == {name: kinds[type(value)] for name, value in values.items()}
     [definition] = specification(step)["components"].values()
     outputs = definition["outputDefinitions"]
@@ -163,25 +171,55 @@ def test_a_step_loads_from_a_web_server(name):
 def test_a_pipeline_needs_the_files_alone(tmp_path):
     steps = {name: components.load_component_from_file(str(path)) for name, path in FILES.items()}
 
-    def pipeline(source, serving_dir, epochs=3):
+    def pipeline(source, serving_dir, window, epochs=3):
         checked = steps["check"](source=source)
+        labels = dsl.importer(artifact_uri=source, artifact_class=dsl.Dataset)
         with dsl.If(checked.outputs["lint_errors"] == 0):
-            labels = dsl.importer(artifact_uri=source, artifact_class=dsl.Dataset)
             steps["convert_artifact"](source=labels.output)
-            dataset = steps["convert"](source=source, image_size="64max").outputs["dataset"]
-            steps["statistics"](dataset=dataset)
-            model = steps["train"](dataset=dataset, epochs=epochs).outputs["model"]
-            found = steps["evaluate"](dataset=dataset, model=model)
-            with dsl.If(found.outputs["score"] >= 0.9):
-                steps["push"](model=model, serving_dir=serving_dir)
+        before = dsl.importer(artifact_uri="gs://b/yesterday", artifact_class=dsl.Dataset).output
+        schema = dsl.importer(artifact_uri="gs://b/schema.pbtxt", artifact_class=dsl.Artifact)
+        blessed = dsl.importer(artifact_uri="gs://b/model", artifact_class=dsl.Model).output
+        with dsl.ParallelFor(window) as uri:
+            spans = dsl.importer(artifact_uri=uri, artifact_class=dsl.Dataset)
+        files = steps["fingerprint"](source=source).set_caching_options(False)
+        dataset = steps["convert"](
+            source=source,
+            image_size="64max",
+            previous=before,
+            dataset_version=files.outputs["fingerprint"],
+        ).outputs["dataset"]
+        steps["statistics"](dataset=dataset, curated_schema=schema.output, fail_on_anomalies=True)
+        data = {"dataset": dataset, "earlier_dataset": before}
+        window = dsl.Collected(spans.output)
+        best = steps["tune"](**data, trials=3, search={"batch_size": [16, 32]})
+        settings = best.outputs["hyperparameters"]
+        model = steps["train"](
+            **data,
+            earlier_datasets=window,
+            base_model=blessed,
+            hyperparameters=settings,
+            epochs=epochs,
+        ).outputs["model"]
+        steps["predict"](dataset=dataset, model=model)
+        found = steps["evaluate"](dataset=dataset, model=model, baseline=blessed)
+        with dsl.If(found.outputs["blessed"] == True):  # noqa: E712 - kfp reads the comparison
+            evaluation = found.outputs["metrics"]
+            steps["push"](model=model, evaluation=evaluation, serving_dir=serving_dir)
 
     # Evaluated, because kfp cannot read postponed annotations.
-    pipeline.__annotations__ = {"source": str, "serving_dir": str, "epochs": int}
+    pipeline.__annotations__ = {"source": str, "serving_dir": str, "window": list, "epochs": int}
     path = tmp_path / "pipeline.yaml"
     compiler.Compiler().compile(dsl.pipeline(name="outside")(pipeline), str(path))
     executors = content(path)["deploymentSpec"]["executors"].values()
     commands = {item["container"]["command"][3] for item in executors if "container" in item}
     assert commands == STEPS.keys() - {"convert_artifact"}
+    trained = content(path)["root"]["dag"]["tasks"]["train"]["inputs"]
+    assert trained["artifacts"].keys() == {
+        "dataset",
+        "earlier_dataset",
+        "earlier_datasets",
+        "base_model",
+    }
 
 
 def test_counts_decide_what_a_pipeline_does(step, tmp_path):
@@ -375,6 +413,39 @@ def test_a_step_started_by_hand_explains_its_input(text, found):
     assert found in message
 
 
+def test_labels_keep_the_numbers_of_an_earlier_dataset(step, rows, make_csv, tmp_path):
+    named = [f"{row.rsplit(',', 1)[0]},cat{row[-1]}" for row in rows]
+    first = converted(step, tmp_path / "a", source=make_csv(named)).uris["dataset"]
+    source = make_csv([row.replace("cat3", "ape") for row in named])
+    second = converted(step, tmp_path / "b", source=source, inputs={"previous": first})
+    assert second.done.returncode == 0, second.done.stderr
+    labels = read_dataset(second.uris["dataset"]).labels
+    assert labels == (*read_dataset(first).labels, "ape")
+    values = {"source": source, "vocabulary": first}
+    given = executor_input(step, str(tmp_path), tmp_path, {"previous": first}, values)
+    with pytest.raises(UsageError, match="vocabulary"):
+        run(StepInput.parse(json.dumps(given)))
+
+
+def test_the_fingerprint_of_a_step_changes_with_an_image(rows, make_csv, tmp_path):
+    step = components.load_component_from_file(str(FILES["fingerprint"]))
+    source, image = make_csv(rows), Path(rows[0].split(",")[1])
+    values = {"source": source, "split": "60,20,20"}
+    found = [call(step, tmp_path / "a", **values).parameters["fingerprint"] for _ in range(2)]
+    image.write_bytes(encoded(noise(seed=99), "JPEG"))
+    later = call(step, tmp_path / "b", **values).parameters["fingerprint"]
+    assert found[0] == found[1] != later
+    assert found[0].startswith("images:10,")
+
+
+def test_the_version_of_a_dataset_is_only_part_of_the_cache_key(step, rows, make_csv, tmp_path):
+    source = make_csv(rows)
+    one, two = (
+        converted(step, tmp_path / name, source=source, dataset_version=name) for name in "ab"
+    )
+    assert tree_bytes(one.uris["dataset"]) == tree_bytes(two.uris["dataset"])
+
+
 # --- check ------------------------------------------------------------------------------------
 
 
@@ -407,7 +478,7 @@ def test_check_fails_where_a_conversion_would(rows, make_csv, tmp_path):
 
 
 def test_steps_load_no_kfp():
-    modules = ("__main__", "check", "convert", "evaluate", "push", "statistics", "train")
+    modules = ("__main__", *STEPS.keys() - {"convert_artifact"})
     code = "import sys\n" + "".join(f"import recordgen.kubeflow.{name}\n" for name in modules)
     code += "print({'kfp', 'tensorflow', 'tfx'} & set(sys.modules))"
     done = run_python("-W", "ignore", "-c", code)

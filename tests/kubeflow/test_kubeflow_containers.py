@@ -21,7 +21,9 @@ pytestmark = pytest.mark.container
 @pytest.fixture
 def local_root(engine, tmp_path, monkeypatch):
     """Let calls of components run in containers; return the folder that containers see."""
-    pytest.importorskip("kfp", minversion="2.16", reason="this kfp cannot run whole pipelines")
+    pytest.importorskip(
+        "kfp", minversion="2.17", reason="this kfp cannot run steps with optional artifacts"
+    )
     monkeypatch.setenv("DOCKER_HOST", engine.docker_host)
     # Each container waits until kfp has its log.
     entrypoint = ["sh", "-c", '"$@"; code=$?; sleep 3; exit $code', "sh"]

@@ -1,6 +1,8 @@
 """The steps after the conversion: statistics, training, evaluation, push; paths of artifacts."""
 
+import gzip
 import json
+import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,9 +15,10 @@ import recordgen
 from pipelines.component import load_step
 from pipelines.samples.digits import write_digit_groups, write_digits
 from recordgen import features
+from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.kubeflow import convert, evaluate, push, statistics, train
+from recordgen.kubeflow import convert, evaluate, predict, push, statistics, train
 from recordgen.kubeflow.execution import (
     Artifact,
     StepInput,
@@ -35,6 +38,8 @@ from tests.preloaded import WITH_TFX
 from tests.steps import call, executor_input
 
 IMAGE = "recordgen:test"
+
+STEP_SETTINGS = {*TRAINING_OPTIONS, "model_name"}
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +106,13 @@ def test_inputs_keep_their_types():
     text = json.dumps(
         {
             "inputs": {
-                "parameterValues": {"a": 7.0, "b": 0.5, "c": [1.0, "x"], "d": None, "e": True},
+                "parameterValues": {
+                    "a": 7.0,
+                    "b": 0.5,
+                    "c": [1.0, {"x": 2.0}],
+                    "d": None,
+                    "e": True,
+                },
                 "artifacts": {
                     "f": {"artifacts": [{"name": "1", "uri": "u", "metadata": {"m": 1}}]},
                     "g": {},
@@ -111,9 +122,10 @@ def test_inputs_keep_their_types():
         }
     )
     step = StepInput.parse(text)
-    assert step.parameters == {"a": 7, "b": 0.5, "c": [1, "x"], "e": True}
+    assert step.parameters == {"a": 7, "b": 0.5, "c": [1, {"x": 2}], "e": True}
     assert isinstance(step.parameters["a"], int)
-    assert step.artifacts == {"f": Artifact("1", "u", {"m": 1})}
+    assert step.artifacts == {"f": (Artifact("1", "u", {"m": 1}),)}
+    assert (step.path("f"), step.paths("g", "f", "h")) == ("u", ["u"])
     assert (step.outputs, step.output_file) == ({}, "o")
 
 
@@ -155,6 +167,7 @@ def test_evaluate_counts_right_answers(trained, digits, tmp_path):
     assert 0.8 <= output.parameters["score"] <= 1
     metrics = dict(output.metadata["metrics"])
     assert {"score": metrics.pop("accuracy"), **metrics} == output.parameters
+    assert output.parameters["blessed"] is True
     matrix = output.metadata["confusion"]["confusionMatrix"]
     names = [item["displayName"] for item in matrix["annotationSpecs"]]
     counts = np.array([item["row"] for item in matrix["rows"]])
@@ -171,6 +184,93 @@ def test_evaluate_counts_right_answers(trained, digits, tmp_path):
     [scores] = [loaded(examples=batch)["scores"].numpy() for batch in records]
     losses = -np.log(scores[np.arange(len(labels)), labels])
     assert output.parameters["loss"] == pytest.approx(float(losses.mean()), rel=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.outside
+def test_evaluate_blesses_a_model_that_is_no_worse_than_the_one_that_serves(
+    trained, digits, tmp_path
+):
+    component, model = load_step("evaluate", IMAGE), trained.uris["model"]
+    serving = tmp_path / "serving"
+    (serving / "1").mkdir(parents=True)
+    shutil.copytree(model, serving / "2")
+    (serving / "30").mkdir()  # an interrupted push
+
+    def evaluated(**values):
+        baseline = values.pop("inputs", {})
+        inputs = {"dataset": digits, "model": model, **baseline}
+        output = evaluate.run(step_input(component, tmp_path, inputs, **values))
+        return output.parameters["blessed"], output.metadata["metrics"]
+
+    alone, metrics = evaluated(serving_dir=f"{tmp_path}/nothing", min_change=0.5)
+    assert (alone, metrics.keys() & {"baseline", "change"}) == (True, set())
+    assert evaluated(min_score=1.01)[0] is False
+    equal, metrics = evaluated(serving_dir=str(serving))
+    assert (equal, metrics["change"], metrics["baseline"]) == (True, 0, metrics["accuracy"])
+    assert evaluated(serving_dir=str(serving), min_change=0.001)[0] is False
+    given, metrics = evaluated(inputs={"baseline": model}, min_change=-0.1)
+    assert (given, metrics["blessed"]) == (True, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.outside
+def test_predict_scores_each_record(trained, digits, tmp_path):
+    inputs = {"dataset": digits, "model": trained.uris["model"]}
+    step = step_input(load_step("predict", IMAGE), tmp_path, inputs, top_k=3, split="eval")
+    dataset, file = read_dataset(digits), tmp_path / "predictions/predictions.jsonl.gz"
+    assert predict.run(step).parameters == {"examples": dataset.splits["eval"].examples}
+    lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+
+    import tensorflow as tf
+
+    loaded = tf.saved_model.load(trained.uris["model"]).signatures["evaluate"]
+    shards = [shard.file for shard in dataset.splits["eval"].shards]
+    records = tf.data.TFRecordDataset([f"{digits}/{name}" for name in shards]).batch(1000)
+    [scores] = [loaded(examples=batch)["scores"].numpy() for batch in records]
+    assert [line["scores"][0] for line in lines] == pytest.approx(scores.max(axis=1).tolist())
+    best = [dataset.labels[number] for number in scores.argmax(axis=1)]
+    assert [line["labels"][0] for line in lines] == best
+    assert {len(line["labels"]) for line in lines} == {3}
+    assert [line["record"] for line in lines] == list(range(len(lines)))  # one shard
+    assert {line["shard"] for line in lines} == set(shards)
+    assert all(line["source_id"].endswith(".png") for line in lines)
+
+
+@pytest.mark.slow
+@pytest.mark.outside
+def test_train_joins_datasets_and_begins_with_an_earlier_model(trained, digits, tmp_path):
+    source = write_digits(str(tmp_path / "data"), 100)
+    recordgen.convert(source, str(tmp_path / "more"), vocabulary=digits, seed=1)
+    inputs = {
+        "dataset": str(tmp_path / "more"),
+        "earlier_datasets": [digits],
+        "base_model": trained.uris["model"],
+    }
+    settings = {"image_size": [16, 16], "epochs": 9, "hyperparameters": {"epochs": 1}}
+    found = call(load_step("train", IMAGE), tmp_path / "task", inputs=inputs, **settings)
+    assert found.done.returncode == 0, found.done.stderr
+    metadata = found.metadata("model")
+    both = join_datasets([(path, read_dataset(path)) for path in (inputs["dataset"], digits)])
+    assert (metadata["dataset_digest"], metadata["epochs"]) == (both.digest, 1)
+    assert any(trained.uris["model"] in line["message"] for line in found.lines)
+
+
+@pytest.mark.slow
+@pytest.mark.outside
+def test_tune_finds_settings_for_train(digits, tmp_path):
+    pytest.importorskip("keras_tuner")
+    settings = {"image_size": [8, 8], "epochs": 1, "trials": 2}
+    search = {"batch_size": [16, 64], "learning_rate": [0.001, 0.1, "log"]}
+    found = call(
+        load_step("tune", IMAGE), tmp_path, inputs={"dataset": digits}, search=search, **settings
+    )
+    assert found.done.returncode == 0, found.done.stderr
+    best = found.parameters["hyperparameters"]
+    assert best.keys() == search.keys()
+    assert best["batch_size"] in (16, 64)
+    assert 0 <= found.parameters["score"] <= 1
+    TrainingConfig.from_custom_config(best)
 
 
 @pytest.fixture(scope="module")
@@ -287,6 +387,22 @@ def test_push_refuses_a_missing_folder_and_a_broken_model(tmp_path):
         )
 
 
+def test_push_needs_a_blessing(tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    component, serving = load_step("push", IMAGE), tmp_path / "serving"
+
+    def pushed(metadata):
+        inputs = {"model": str(tmp_path), "evaluation": (str(tmp_path), metadata)}
+        step = step_input(component, tmp_path, inputs, serving_dir=str(serving))
+        return push.run(step).parameters["pushed_to"]
+
+    assert pushed({"blessed": 0}) == ""
+    assert not serving.exists()
+    with pytest.raises(UsageError, match="evaluat"):
+        pushed({"accuracy": 1})
+    assert Path(pushed({"blessed": 1})).parent == serving
+
+
 def test_train_refuses_a_wrong_setting_and_a_missing_dataset(digits, tmp_path):
     component = load_step("train", IMAGE)
     with pytest.raises(UsageError, match="epochs"):
@@ -297,7 +413,7 @@ def test_train_refuses_a_wrong_setting_and_a_missing_dataset(digits, tmp_path):
 
 def test_train_defaults_are_those_of_training():
     inputs = load_step("train", IMAGE).component_spec.inputs
-    defaults = {name: item.default for name, item in inputs.items() if name != "dataset"}
+    defaults = {name: item.default for name, item in inputs.items() if name in STEP_SETTINGS}
     defaults["model"] = defaults.pop("model_name")
     assert set(defaults) == set(TRAINING_OPTIONS)
     given = without_unset(defaults, TRAINING_OPTIONS)
@@ -342,6 +458,32 @@ def test_statistics_find_anomalies(tmp_path):
     [line] = (tmp_path / "anomalies/anomalies.txt").read_text().splitlines()
     assert line.startswith("test: ")
     assert "x3" in line
+
+
+@pytest.mark.slow
+def test_a_curated_schema_is_kept_and_decides(digits, tmp_path):
+    tfdv = pytest.importorskip("tensorflow_data_validation")
+    component = load_step("statistics", IMAGE)
+    first = step_input(component, tmp_path / "first", {"dataset": digits})
+    assert statistics.run(first).parameters == {"anomaly_count": 0}
+    schema = tfdv.load_schema_text(str(tmp_path / "first/schema/schema.pbtxt"))
+    schema.feature.remove(tfdv.get_feature(schema, "image/class/label"))
+    curated = tmp_path / "curated.pbtxt"
+    tfdv.write_schema_text(schema, str(curated))
+    inputs = {"dataset": digits, "curated_schema": str(curated)}
+    second = step_input(component, tmp_path / "second", inputs)
+    splits = list(read_dataset(digits).splits)  # also train
+    assert statistics.run(second).parameters == {"anomaly_count": len(splits)}
+    assert tfdv.load_schema_text(str(tmp_path / "second/schema/schema.pbtxt")) == schema
+    lines = (tmp_path / "second/anomalies/anomalies.txt").read_text().splitlines()
+    assert [line.split(":")[0] for line in lines] == splits
+    inputs["curated_schema"] = str(tmp_path / "second/schema")  # a folder
+    third = step_input(component, tmp_path / "third", inputs, fail_on_anomalies=True)
+    with pytest.raises(DataError, match=f"{len(splits)} violations"):
+        statistics.run(third)
+    inputs["curated_schema"] = f"{digits}/dataset.json"
+    with pytest.raises(SourceError, match=r"dataset\.json"):
+        statistics.run(step_input(component, tmp_path / "third", inputs))
 
 
 @pytest.mark.slow

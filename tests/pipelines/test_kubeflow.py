@@ -12,7 +12,8 @@ from recordgen.version import __version__
 
 DEFAULT = "defaultValue"
 
-STEPS = {"convert-images-to-tfrecords", "statistics", "train", "evaluate"}
+CONVERT = "convert-images-to-tfrecords"
+STEPS = {"fingerprint", CONVERT, "statistics", "train", "evaluate"}
 
 # Settings of two packages that several tests share, because compiling one takes seconds.
 FULL = {
@@ -32,6 +33,10 @@ OF_COMMAND = {
     "machines": {"train": Machine(4, 16, "nvidia.com/gpu")},
     "train_image": "registry/recordgen:1-gpu",
 }
+
+
+# The steps that look at files, or at a serving folder, that others change.
+NOT_CACHED = ("fingerprint", "evaluate", "push")
 
 
 def specification_in(path):
@@ -76,9 +81,9 @@ def test_steps_share_an_image_and_hand_on_dataset_and_model(compiled):
     specification = compiled(image="registry/recordgen:1")
     tasks = specification["root"]["dag"]["tasks"]
     assert set(tasks) == STEPS
-    for name in STEPS - {"convert-images-to-tfrecords"}:
+    for name in STEPS - {CONVERT, "fingerprint"}:
         given = tasks[name]["inputs"]["artifacts"]["dataset"]["taskOutputArtifact"]
-        assert given["producerTask"] == "convert-images-to-tfrecords"
+        assert given["producerTask"] == CONVERT
     model = tasks["evaluate"]["inputs"]["artifacts"]["model"]["taskOutputArtifact"]
     assert model == {"outputArtifactKey": "model", "producerTask": "train"}
     for container in executors_of(specification).values():
@@ -90,18 +95,20 @@ def test_steps_share_an_image_and_hand_on_dataset_and_model(compiled):
 def test_every_option_is_a_parameter_that_reaches_its_step(compiled):
     specification = compiled()
     parameters = specification["root"]["inputDefinitions"]["parameters"]
-    own = {"source", "beam_args", "transfer", "eval_split", "min_score", "stored_image_size"}
+    own = {"source", "beam_args", "transfer", "eval_split", "min_score", "min_change"}
+    own.add("stored_image_size")
     assert set(parameters) == {*OPTIONS, *TRAINING_OPTIONS, *own}
     assert {name for name, item in parameters.items() if "defaultValue" not in item} == {"source"}
     assert all(item["description"] for item in parameters.values())
     tasks = specification["root"]["dag"]["tasks"]
     for task, names in (
-        ("convert-images-to-tfrecords", {"source", "stored_image_size", *OPTIONS} - {"image_size"}),
+        (CONVERT, {"source", "stored_image_size", *OPTIONS} - {"image_size"}),
+        ("fingerprint", {"source", "stored_image_size", *OPTIONS} - {"image_size"}),
         ("train", {*TRAINING_OPTIONS}),
-        ("evaluate", {"eval_split"}),
+        ("evaluate", {"eval_split", "min_score", "min_change"}),
     ):
         given = tasks[task]["inputs"]["parameters"].values()
-        assert names <= {item["componentInputParameter"] for item in given}
+        assert names <= {item.get("componentInputParameter") for item in given}
 
 
 def test_one_parameter_serves_options_of_one_name():
@@ -117,11 +124,17 @@ def test_parameters_are_those_of_the_steps(compiled):
     for task in specification["root"]["dag"]["tasks"].values():
         inputs = specification["components"][task["componentRef"]["name"]]["inputDefinitions"]
         for name, given in task["inputs"].get("parameters", {}).items():
+            if "componentInputParameter" not in given:
+                continue  # an output of another step
             parameter = given["componentInputParameter"]
+            if name == "min_score":
+                passed.add(parameter)
+                continue  # its default is the pipeline's own
             known = {key: inputs["parameters"][name].get(key) for key in ("parameterType", DEFAULT)}
             assert {key: parameters[parameter].get(key) for key in known} == known, name
             passed.add(parameter)
-    assert set(parameters) - passed == {"min_score"}  # only used by the condition of a push
+    assert set(parameters) == passed
+    assert parameters["min_score"]["defaultValue"] == 0.8
 
 
 @pytest.mark.parametrize("settings", [FULL, OF_COMMAND, {}], ids=["minio", "gs", "none"])
@@ -130,12 +143,12 @@ def test_pipeline_roots(compiled, settings):
     assert found == settings.get("pipeline_root")
 
 
-def test_every_step_but_the_push_is_cached_and_retried(compiled):
+def test_steps_of_data_and_models_that_others_change_are_not_cached(compiled):
     specification = compiled(**FULL)
     for name, task in tasks_of(specification).items():
         assert task["retryPolicy"]["maxRetryCount"] == 3
         assert task["retryPolicy"]["backoffDuration"] == "30s"
-        assert task["cachingOptions"].get("enableCache", False) is (name != "push")
+        assert task["cachingOptions"].get("enableCache", False) is (name not in NOT_CACHED)
     specification = compiled(**OF_COMMAND)
     for task in tasks_of(specification).values():
         assert not task["cachingOptions"].get("enableCache", False)
@@ -153,17 +166,27 @@ def test_only_training_has_an_accelerator(compiled):
     assert not [name for name in resources if name != "train" and "accelerator" in resources[name]]
 
 
-def test_only_a_good_model_is_pushed(compiled):
-    specification = compiled(**FULL)
-    gate = specification["root"]["dag"]["tasks"]["condition-1"]
-    assert gate["triggerPolicy"]["condition"] == (
-        "inputs.parameter_values['pipelinechannel--evaluate-score'] >= "
-        "inputs.parameter_values['pipelinechannel--min_score']"
-    )
-    assert set(tasks_of(specification)) == {*STEPS, "push"}
-    given = tasks_of(specification)["push"]["inputs"]["parameters"]["serving_dir"]
-    assert given["runtimeValue"]["constant"] == "gs://bucket/serving"
+def test_only_a_blessed_model_is_pushed(compiled):
+    tasks = tasks_of(compiled(**FULL))
+    assert set(tasks) == {*STEPS, "push"}
+    given = tasks["push"]["inputs"]
+    evaluation = given["artifacts"]["evaluation"]["taskOutputArtifact"]
+    assert evaluation == {"outputArtifactKey": "metrics", "producerTask": "evaluate"}
+    for name in ("push", "evaluate"):
+        folder = tasks[name]["inputs"]["parameters"]["serving_dir"]["runtimeValue"]["constant"]
+        assert folder == "gs://bucket/serving"
     assert set(tasks_of(compiled())) == STEPS
+
+
+def test_changed_files_are_a_change_of_the_conversion(compiled):
+    tasks = tasks_of(compiled())
+    assert tasks[CONVERT]["inputs"]["parameters"]["dataset_version"]["taskOutputParameter"] == {
+        "outputParameterKey": "fingerprint",
+        "producerTask": "fingerprint",
+    }
+    specification = compiled(fingerprint=False)
+    assert "fingerprint" not in tasks_of(specification)
+    assert "dataset_version" in specification["root"]["inputDefinitions"]["parameters"]
 
 
 def test_the_command_compiles_with_its_settings(tmp_path, compiled, capsys):

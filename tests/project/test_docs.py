@@ -507,14 +507,14 @@ def kubeflow(run, kubeflow_runs, vertex_service, tmp_path):
 
 
 def test_steps_compile_and_clients_submit_them(kubeflow, kubeflow_runs, vertex_service):
-    for name in ("flowers.yaml", "flowers-imported.yaml", "recordgen.yaml"):
+    for name in ("daily.yaml", "flowers.yaml", "flowers-imported.yaml", "recordgen.yaml"):
         text = (kubeflow / name).read_text()
         assert next(iter(yaml.safe_load_all(text)))["schemaVersion"] == "2.1.0"
     [sent] = kubeflow_runs[1]
     given = sent["runtime_config"]["parameters"]
     assert given["source"] == "gs://bucket/flowers/labels.csv"
     assert (given["model"], given["epochs"]) == ("MobileNetV2", 5)
-    assert json.dumps(sent["pipeline_spec"]).count("recordgen.kubeflow") == 5
+    assert json.dumps(sent["pipeline_spec"]).count("recordgen.kubeflow") == 6
     [submitted] = vertex_service.requests
     values = submitted["body"]["runtimeConfig"]["parameterValues"]
     assert (values["epochs"], values["allow"]) == (5, ["https"])

@@ -12,7 +12,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import standard_component_specs as specs
 from tfx.utils import proto_utils
 
-from recordgen.examplegen.fingerprint import image_fingerprint
+from recordgen.conversion.fingerprint import image_fingerprint
 from recordgen.examplegen.parameters import (
     FINGERPRINT_IMAGES_KEY,
     folders_as_patterns,

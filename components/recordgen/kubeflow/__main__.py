@@ -18,7 +18,17 @@ from recordgen.errors import RecordgenError
 from recordgen.kubeflow.execution import StepInput
 
 #: Each is a module of this package with a function ``run(step: StepInput) -> StepOutput``.
-STEPS = ("convert", "check", "statistics", "train", "evaluate", "push")
+STEPS = (
+    "fingerprint",
+    "convert",
+    "check",
+    "statistics",
+    "tune",
+    "train",
+    "evaluate",
+    "predict",
+    "push",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

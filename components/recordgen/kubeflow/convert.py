@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from recordgen.conversion.api import convert_files
 from recordgen.core.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.core.dataset.splits import SPLITS
 from recordgen.core.runs.counters import dataset_numbers
-from recordgen.errors import SourceError
+from recordgen.errors import SourceError, UsageError
 from recordgen.formats.import_file import find_import_files
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput, place_of
 from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
@@ -30,7 +30,12 @@ def run(step: StepInput) -> StepOutput:
     values = dict(step.parameters)
     transfer = values.pop("transfer", "auto")
     beam_args = values.pop("beam_args", ())
+    values.pop("dataset_version", None)  # only part of the cache key
     source = values.pop("source", None) or _import_files(step.artifacts, transfer)
+    for previous in step.artifacts.get("previous", ()):
+        if values.get("vocabulary"):
+            raise UsageError("previous already numbers the labels; omit vocabulary")
+        values["vocabulary"] = place_of(previous, transfer)
     output = storage.normal(place_of(step.outputs["dataset"], transfer))
     logs.started("convert", source, output=output)
     options = to_options(values)
@@ -94,7 +99,7 @@ def _examples_by_split(dataset: Dataset) -> dict[str, int]:
     return {f"{name}_examples": split.examples for name, split in dataset.splits.items()}
 
 
-def _import_files(artifacts: Mapping[str, Artifact], transfer: str) -> str:
+def _import_files(artifacts: Mapping[str, Sequence[Artifact]], transfer: str) -> str:
     """Return the import file of the artifact ``source``, or a glob if it is a folder of them.
 
     A folder without import files must hold images by label; its own path is returned.
@@ -105,7 +110,7 @@ def _import_files(artifacts: Mapping[str, Artifact], transfer: str) -> str:
     if "source" not in artifacts:
         raise SourceError("source is missing: give the import file's URL, or a Dataset artifact")
     # Rows may name images relative to their import file, so do not read a copy of it.
-    place = place_of(artifacts["source"], transfer)
+    place = place_of(artifacts["source"][0], transfer)
     for pattern in (place, storage.join(place, "*.csv"), storage.join(place, "*.jsonl")):
         if storage.list_files(pattern):
             return pattern

@@ -15,7 +15,8 @@ from recordgen.core.dataset.splits import EVAL
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import DataError
-from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
+from recordgen.kubeflow.execution import StepInput, StepOutput
+from recordgen.kubeflow.push import BLESSED, newest_version
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
 from recordgen.training.measures import MOST_LABELS, UNKNOWN_LABELS, EvalAccumulator, record_batches
@@ -69,15 +70,19 @@ class Evaluation:
 
 
 def run(step: StepInput) -> StepOutput:
-    """Evaluate the input ``model`` on a split of the input ``dataset``.
+    """Evaluate the input ``model`` on a split of the input ``dataset``, and a baseline, if any.
+
+    The baseline is the model of the input ``baseline``, or the newest one in ``serving_dir``. The
+    model is blessed if its score is at least ``min_score``, and better than the baseline's by at
+    least ``min_change``, which may be negative.
 
     Raises:
         SourceError: there is no dataset.
         DataError: as :func:`evaluate`.
     """
-    root = read_place(step.artifacts["dataset"])
-    split = str(step.parameters.get("split", EVAL))
-    found = evaluate(read_place(step.artifacts["model"]), root, read_dataset(root), split)
+    root, values = step.path("dataset"), step.parameters
+    dataset, split = read_dataset(root), str(values.get("split", EVAL))
+    found = evaluate(step.path("model"), root, dataset, split)
     logs.said(
         f"{found.measure} {found.score:.4f}, loss {found.loss:.4f} on {found.examples} examples of "
         f"{split}"
@@ -93,12 +98,18 @@ def run(step: StepInput) -> StepOutput:
         unknown = {f"{UNKNOWN_LABELS}:{label}": count for label, count in most}
         unknown[UNKNOWN_LABELS] = len(found.unknown)
     rest = {"loss": found.loss, "examples": found.examples}
+    compared = {}
+    is_good = found.score >= values.get("min_score", 0)
+    if baseline := step.paths("baseline")[:1] or newest_version(values.get("serving_dir", "")):
+        before = evaluate(baseline[0], root, dataset, split).score
+        compared = {"baseline": before, "change": found.score - before}
+        is_good = is_good and found.score - before >= values.get("min_change", 0)
+        logs.said(f"baseline {baseline[0]}: {found.measure} {before:.4f}")
+    logs.said("blessed" if is_good else "not blessed")
+    metrics = {found.measure: found.score, **rest, **compared, BLESSED: int(is_good)}
     return StepOutput(
-        {"score": found.score, **rest},
-        {
-            "metrics": {found.measure: found.score, **rest, **found.by_label, **unknown},
-            "confusion": found.confusion,
-        },
+        {"score": found.score, **rest, BLESSED: is_good},
+        {"metrics": {**metrics, **found.by_label, **unknown}, "confusion": found.confusion},
     )
 
 
@@ -114,19 +125,10 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
         DataError: the dataset's task has no models, the split does not exist, its labels do not
             determine a score, or the model knows none of them.
     """
-    check_task(dataset.task, root)
-    if split not in dataset.splits:
-        raise _nothing_to_evaluate_on(root, dataset, split)
-    load_tensorflow()
+    signatures = load_model(model_dir, root, dataset, split)
     import tensorflow as tf
 
-    from recordgen.access.shards import ShardSet
-    from recordgen.reading.decoding import check_formats
-
-    if any(map(is_image, stored_features(dataset))):
-        check_formats(ShardSet((), split, dataset))
     labels = read_model_labels(model_dir)
-    signatures = tf.saved_model.load(model_dir).signatures
     accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(labels))
     accumulator.known_labels = shown_labels(labels)
     shards = dataset.splits[split].shards
@@ -147,6 +149,23 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
             f"{root}: split {split!r} has no {accumulator.needs}, so it has no {found.measure}"
         )
     return found
+
+
+def load_model(model_dir: str, root: str, dataset: Dataset, split: str) -> Mapping[str, Any]:
+    """Return the signatures of a model for records. Raises: as :func:`evaluate`."""
+    check_task(dataset.task, root)
+    if split not in dataset.splits:
+        raise _nothing_to_evaluate_on(root, dataset, split)
+    load_tensorflow()
+    import tensorflow as tf
+
+    from recordgen.access.shards import ShardSet
+    from recordgen.reading.decoding import check_formats
+
+    if any(map(is_image, stored_features(dataset))):
+        check_formats(ShardSet((), split, dataset))
+    signatures: Mapping[str, Any] = tf.saved_model.load(model_dir).signatures
+    return signatures
 
 
 def _nothing_to_evaluate_on(root: str, dataset: Dataset, split: str) -> DataError:

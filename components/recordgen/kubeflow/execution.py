@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -60,14 +60,14 @@ class StepInput:
 
     Attributes:
         parameters: the given parameters by name.
-        artifacts: input artifacts by name, the first of each.
+        artifacts: the given input artifacts by name; only a list has several.
         outputs: output artifacts by name.
         output_parameters: names of the output parameters.
         output_file: the file that the backend reads after the step.
     """
 
     parameters: Mapping[str, Any]
-    artifacts: Mapping[str, Artifact]
+    artifacts: Mapping[str, Sequence[Artifact]]
     outputs: Mapping[str, Artifact]
     output_parameters: frozenset[str]
     output_file: str
@@ -85,8 +85,8 @@ class StepInput:
             values = inputs.get("parameterValues", {})
             return cls(
                 {name: _whole(value) for name, value in values.items() if value is not None},
-                _first_of_each(inputs),
-                _first_of_each(outputs),
+                _artifacts_of(inputs),
+                {name: first for name, [first, *_] in _artifacts_of(outputs).items()},
                 frozenset(outputs.get("parameters", {})),
                 outputs["outputFile"],
             )
@@ -96,17 +96,28 @@ class StepInput:
                 f"the placeholder {{{{$}}}} (got {text[:80]!r}): {exc!r}"
             ) from exc
 
+    def paths(self, *names: str) -> list[str]:
+        """Return where to read the artifacts of these inputs; inputs that are not given have none.
+
+        TensorFlow can read the launcher's folder.
+        """
+        return [read_place(one) for name in names for one in self.artifacts.get(name, ())]
+
+    def path(self, name: str) -> str:
+        """Return where to read an input artifact that every call of the step has."""
+        return read_place(self.artifacts[name][0])
+
 
 @dataclass(frozen=True, slots=True)
 class StepOutput:
     """The output of a step.
 
     Attributes:
-        parameters: values of all output parameters.
+        parameters: values of all output parameters; JSON values.
         metadata: metadata of output artifacts, by name; JSON values.
     """
 
-    parameters: Mapping[str, str | float | bool] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def write(self, step: StepInput) -> None:
@@ -123,18 +134,23 @@ class StepOutput:
         storage.write_text(step.output_file, text)
 
 
-def _first_of_each(side: Mapping[str, Any]) -> dict[str, Artifact]:
-    """Return the first artifact of each input or output; an empty list is an input not given."""
+def _artifacts_of(side: Mapping[str, Any]) -> dict[str, tuple[Artifact, ...]]:
+    """Return the artifacts of each input or output; an empty list is an input not given."""
     return {
-        name: Artifact(first.get("name", ""), first["uri"], first.get("metadata", {}))
+        name: tuple(
+            Artifact(each.get("name", ""), each["uri"], each.get("metadata", {}))
+            for each in found["artifacts"]
+        )
         for name, found in side.get("artifacts", {}).items()
-        for first in found.get("artifacts", [])[:1]
+        if found.get("artifacts")
     }
 
 
 def _whole(value: object) -> object:
     if isinstance(value, list):
         return [_whole(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _whole(item) for name, item in value.items()}
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -161,7 +177,7 @@ def place_of(artifact: Artifact, transfer: str) -> str:
 
 
 def read_place(artifact: Artifact) -> str:
-    """Return the path to read ``artifact``: in the launcher's folder, which TensorFlow can read."""
+    """Return the path to read ``artifact``: in the launcher's folder, if it is there."""
     path = launcher_path(artifact.uri)
     return path if os.path.exists(path) else artifact.uri
 

@@ -1,48 +1,46 @@
-"""``train``: a dataset's ``train`` split → a SavedModel, as the Trainer of TFX pipelines does."""
+"""``train``: datasets' ``train`` splits → a SavedModel, as the Trainer of TFX pipelines does."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from collections.abc import Mapping
+from typing import Any
 
-from recordgen import storage
 from recordgen.console.quiet import load_tensorflow
-from recordgen.core.dataset.manifest import read_dataset, split_dir
-from recordgen.core.dataset.splits import EVAL, TRAIN
-from recordgen.kubeflow.execution import StepInput, StepOutput, read_place, write_place
-from recordgen.options import without_unset
+from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
+from recordgen.options import Option, without_unset
+from recordgen.training.arguments import training_arguments
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
+
+#: Inputs with datasets, which are read as one.
+DATASETS = ("dataset", "earlier_dataset", "earlier_datasets")
 
 
 def run(step: StepInput) -> StepOutput:
-    """Train on the input ``dataset``; write ``model`` and TensorBoard's ``logs``.
+    """Train on the datasets of the inputs; write ``model`` and TensorBoard's ``logs``.
+
+    The input ``base_model`` is a model whose weights the training begins with; ``hyperparameters``
+    are settings that the step ``tune`` has found.
 
     Raises:
         RecordgenError: as :func:`recordgen.training.run.run`.
     """
-    values = dict(step.parameters)
-    # The parameter is not named model, because the step has an output of this name.
-    if "model_name" in values:
-        values["model"] = values.pop("model_name")
-    config = TrainingConfig.from_custom_config(without_unset(values, TRAINING_OPTIONS))
-    root = read_place(step.artifacts["dataset"])
-    dataset = read_dataset(root)
-
+    values = settings_of(step, TRAINING_OPTIONS)
+    values |= step.parameters.get("hyperparameters", {})
+    settings = TrainingConfig.from_custom_config(values).to_custom_config()
+    base = step.paths("base_model")
+    given = training_arguments(
+        step.paths(*DATASETS),
+        settings,
+        serving_model_dir=write_place(step.outputs["model"]),
+        model_run_dir=write_place(step.outputs["logs"]),
+        base_model=base[0] if base else None,
+    )
     load_tensorflow()
+    from recordgen.training.run import examples_root, read_examples
     from recordgen.training.run import run as train
 
-    settings = config.to_custom_config()
-    # The FnArgs that TFX passes to run_fn.
-    train(
-        SimpleNamespace(
-            train_files=[_pattern(root, TRAIN)],
-            eval_files=[_pattern(root, EVAL)] if EVAL in dataset.splits else [],
-            train_steps=None,
-            eval_steps=None,
-            custom_config=settings,
-            serving_model_dir=write_place(step.outputs["model"]),
-            model_run_dir=write_place(step.outputs["logs"]),
-        )
-    )
+    dataset = read_examples(examples_root(given.train_files)[0])
+    train(given)
     return StepOutput(
         metadata={
             "model": {
@@ -57,5 +55,10 @@ def run(step: StepInput) -> StepOutput:
     )
 
 
-def _pattern(root: str, split: str) -> str:
-    return storage.join(root, split_dir(split), "*")
+def settings_of(step: StepInput, options: Mapping[str, Option]) -> dict[str, Any]:
+    """Return the given settings of ``options``, as keys of a ``custom_config``."""
+    values = dict(step.parameters)
+    # The parameter is not named model, because the step has an output of this name.
+    if "model_name" in values:
+        values["model"] = values.pop("model_name")
+    return without_unset({k: v for k, v in values.items() if k in options}, options)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from recordgen.examplegen.fingerprint import image_fingerprint, version_or_missing
+from recordgen.conversion.fingerprint import image_fingerprint, version_or_missing
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 from recordgen.storage import RequestContext
