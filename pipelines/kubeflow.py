@@ -41,8 +41,6 @@ _PARAMETER_NAMES = {
 # Inputs that other steps or the command give.
 _GIVEN = ("serving_dir", "hyperparameters")
 
-_MIN_SCORE = 0.8
-
 
 class Outcome(NamedTuple):
     """The outputs of the pipeline."""
@@ -92,8 +90,7 @@ def create_pipeline(
     check_accelerator_image((machines or {}).get("train"), train_image, "--train-image")
     images = {"train": train_image or image}
     steps = {step: load_step(step, images.get(step, image)) for step in _STEPS}
-    given = (*_GIVEN, "dataset_version") if fingerprint else _GIVEN
-    parameters = _parameters(steps, given)
+    parameters = _parameters(steps, (*_GIVEN, "dataset_version") if fingerprint else _GIVEN)
     machines = {**_MACHINES, **(machines or {})}
     if unknown := machines.keys() - set(steps):
         raise UsageError(f"a machine needs one of the steps {', '.join(steps)} (got {unknown})")
@@ -130,8 +127,16 @@ def create_pipeline(
 
         return Outcome(records.outputs["examples"], evaluation.outputs["score"])
 
-    # kfp reads parameters and their descriptions from these.
-    pipeline.__signature__ = _signature(parameters)  # type: ignore[attr-defined]
+    # kfp reads parameters and their descriptions from these; only `source` has no default.
+    kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+    listed = [
+        inspect.Parameter(
+            key, kind, default=empty if it.default is None else it.default, annotation=it.type
+        )
+        for key, it in parameters.items()
+    ]
+    signature = inspect.Signature(listed, return_annotation=Outcome)
+    pipeline.__signature__ = signature  # type: ignore[attr-defined]
     lines = (f"    {key}: {item.description.rstrip('.')}.\n" for key, item in parameters.items())
     what = "Turn labelled examples into a model that is good enough to serve."
     pipeline.__doc__ = f"{what}\n\nArgs:\n{''.join(lines)}"
@@ -152,25 +157,8 @@ def _parameters(steps: Mapping[str, Any], given: Sequence[str]) -> dict[str, _Pa
             if item.description not in said:
                 said = f"{said.rstrip('.')}; in {step}: {item.description}"
             found[name] = old._replace(description=said, inputs={**old.inputs, step: key})
-    found["min_score"] = found["min_score"]._replace(default=_MIN_SCORE)
+    found["min_score"] = found["min_score"]._replace(default=0.8)
     return found
-
-
-def _signature(parameters: Mapping[str, _Parameter]) -> inspect.Signature:
-    """Return the signature of the pipeline's function: only ``source`` has no default."""
-    kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
-    return inspect.Signature(
-        [
-            inspect.Parameter(
-                name,
-                kind,
-                default=empty if item.default is None else item.default,
-                annotation=item.type,
-            )
-            for name, item in parameters.items()
-        ],
-        return_annotation=Outcome,
-    )
 
 
 def _request(task: dsl.PipelineTask, machine: Machine) -> None:

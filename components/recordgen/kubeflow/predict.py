@@ -68,12 +68,8 @@ def predict(
         for batch in record_batches([storage.join(root, shard.file)]):
             scores = signatures[EVALUATE](examples=tf.constant(batch))[SCORES].numpy()
             for data, found in zip(batch, scores, strict=True):
-                yield {
-                    "shard": shard.file,
-                    "record": record,
-                    **_source_id(data),
-                    **_answer(found, labels, top),
-                }
+                place = {"shard": shard.file, "record": record}
+                yield {**place, **_source_id(data), **_answer(found, labels, top)}
                 record += 1
 
 
