@@ -7,11 +7,10 @@ import os
 import pkgutil
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import recordgen
 from recordgen.core.dataset.manifest import LABELS_FILE
 from recordgen.core.runs.staging import STAGING
 from tests.preloaded import BEAM_MODULES
@@ -81,13 +80,20 @@ DEATHS = {
 
 def convert_and_die(death: Death, source: str, output: Path, **settings: Any) -> None:
     """Convert in a process that is killed before it ends."""
-    process = PROCESSES.Process(target=_dying, args=(death, source, str(output), settings))
+    call_and_die(death, "recordgen.convert", source, str(output), **settings)
+
+
+def call_and_die(death: Death, function: str, *args: Any, **settings: Any) -> None:
+    """Call a function, by its full name, in a process that is killed before it ends."""
+    process = PROCESSES.Process(target=_dying, args=(death, function, args, settings))
     process.start()
     process.join(120)
     assert process.exitcode == -signal.SIGKILL
 
 
-def _dying(death: Death, source: str, output: str, settings: Mapping[str, Any]) -> None:
+def _dying(
+    death: Death, called: str, arguments: Sequence[Any], settings: Mapping[str, Any]
+) -> None:
     owner_name, _, name = death.function.rpartition(".")
     owner = pkgutil.resolve_name(owner_name)
     function: Callable[..., Any] = getattr(owner, name)
@@ -109,4 +115,4 @@ def _dying(death: Death, source: str, output: str, settings: Mapping[str, Any]) 
                 os.kill(os.getpid(), signal.SIGKILL)
 
     setattr(owner, name, dying)
-    recordgen.convert(source, output, **settings)
+    pkgutil.resolve_name(called)(*arguments, **settings)

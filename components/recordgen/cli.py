@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import asdict, fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -34,6 +34,7 @@ from recordgen.version import __version__
 if TYPE_CHECKING:
     from recordgen.core.runs.progress import Progress
     from recordgen.formats.detect import Detection
+    from recordgen.results import ConversionResult, PlanResult
 
 _RECORDS_SHOWN = 5
 _EXAMPLES_SHOWN = 20
@@ -64,7 +65,7 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
     try:
         args = _parse(arguments)
         args.beam_args = beam_args
-        if beam_args and args.command not in ("convert", "check"):
+        if beam_args and args.run not in (_convert, _check, _plan_parts):
             raise UsageError(f"{args.command} runs no pipeline and takes no Beam flags after --")
         code: int = args.run(args)
         check_stopped()
@@ -147,7 +148,10 @@ def _convert(args: argparse.Namespace) -> int:
         progress=_progress(args),
         **options,
     )
-    dataset = result.dataset
+    return _show_converted(args, result)
+
+
+def _show_converted(args: argparse.Namespace, result: ConversionResult) -> int:
     if args.json:
         _print_json(
             {
@@ -156,7 +160,7 @@ def _convert(args: argparse.Namespace) -> int:
                 "kept_shards": result.kept_shards,
                 "unchanged": result.unchanged,
                 "detection": _detection(result.detection),
-                **dataset.to_json(),
+                **result.dataset.to_json(),
             }
         )
     else:
@@ -183,6 +187,11 @@ def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
         terminal.show(summaries.plan_summary(staged, args.output))
     usable = staged.rows + staged.existing
     code = _exit_code(usable, len(staged.rejects), staged.read, options)
+    _log_planned(staged, started, code)
+    return code
+
+
+def _log_planned(staged: PlanResult, started: float, code: int) -> None:
     logs.finished(
         f"{staged.rows} of {staged.read} rows planned",
         total_counts(staged),
@@ -191,7 +200,49 @@ def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
         warnings=staged.vocabulary.warnings,
         exit_code=code,
     )
-    return code
+
+
+def _plan_parts(args: argparse.Namespace) -> int:
+    options = _options(args)
+    logs.started("parts plan", args.source, output=args.output)
+    from recordgen.conversion.parts import plan
+
+    started = time.monotonic()
+    planned = plan(
+        args.source,
+        args.output,
+        args.parts,
+        overwrite=args.overwrite,
+        append=args.append,
+        resume=args.resume,
+        beam_args=args.beam_args,
+        progress=_progress(args),
+        **options,
+    )
+    if args.json:
+        where = {"output": planned.output, "parts": planned.parts, "shards": planned.shards}
+        _print_json({**where, **summaries.plan_json(planned)})
+    else:
+        terminal.show(summaries.parts_summary(planned))
+    _log_planned(planned, started, 0)
+    return 0
+
+
+def _work(args: argparse.Namespace) -> int:
+    from recordgen.conversion.parts import work
+
+    result = work(args.output, args.part, said=None if args.quiet else logs.said)
+    if args.json:
+        _print_json(asdict(result))
+    else:
+        terminal.show(summaries.part_summary(result))
+    return 0
+
+
+def _commit(args: argparse.Namespace) -> int:
+    from recordgen.conversion.parts import commit
+
+    return _show_converted(args, commit(args.output, progress=_progress(args)))
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -420,24 +471,7 @@ def build_parser() -> argparse.ArgumentParser:
     convert = _command(
         commands, "convert", _convert, "convert import files into split, sharded TFRecords"
     )
-    convert.usage = "%(prog)s [options] SOURCE OUTPUT [-- Beam flags]"
-    _add_source(convert)
-    convert.add_argument("output", metavar="OUTPUT", help="folder or URL prefix to write")
-    add_options(convert)
-    there = convert.add_mutually_exclusive_group()
-    there.add_argument(
-        "--overwrite", action="store_true", help="replace the dataset that is in OUTPUT"
-    )
-    there.add_argument(
-        "--append",
-        action="store_true",
-        help="add new examples to the dataset in OUTPUT; its shards are not changed",
-    )
-    convert.add_argument(
-        "--resume",
-        action="store_true",
-        help="keep the finished shards of an interrupted run, write the rest",
-    )
+    _add_conversion(convert)
     convert.add_argument(
         "--dry-run", action="store_true", help="plan from rows and file sizes, write nothing"
     )
@@ -447,14 +481,30 @@ def build_parser() -> argparse.ArgumentParser:
     checker.usage = "%(prog)s [options] SOURCE [-- Beam flags]"
     _add_source(checker, "; or a finished output, whose files are compared with its dataset.json")
     add_options(checker)
-    for command in (convert, checker):
-        command.add_argument("-q", "--quiet", action="store_true", help="show no progress")
-        command.add_argument(
-            "--log-format",
-            choices=logs.FORMATS,
-            default="text",
-            help="progress and errors on stderr as lines of text or of JSON (default: text)",
-        )
+    parts = commands.add_parser(
+        "parts", help="convert in parts that a scheduler runs: plan, work on each part, commit"
+    )
+    steps = parts.add_subparsers(dest="step", required=True, metavar="STEP")
+    planner = _command(steps, "plan", _plan_parts, "read and plan all rows for a number of parts")
+    _add_conversion(planner)
+    planner.usage = "%(prog)s --parts N [options] SOURCE OUTPUT [-- Beam flags]"
+    planner.add_argument(
+        "--parts", type=_natural, required=True, metavar="N", help="number of parts, one a worker"
+    )
+    worker = _command(steps, "work", _work, "write the shards of a part")
+    committer = _command(steps, "commit", _commit, "check and publish the dataset of all parts")
+    for command in (worker, committer):
+        command.add_argument("output", metavar="OUTPUT", help="as in plan, with its options")
+    worker.add_argument(
+        "part",
+        metavar="PART",
+        type=int,
+        nargs="?",
+        help="number of the part, from 0 (default: $JOB_COMPLETION_INDEX)",
+    )
+    for command in (convert, checker, planner, worker, committer):
+        _add_logging(command)
+    for command in (convert, checker, planner):
         command.add_argument(
             "--help-all", action=_HelpAll, nargs=0, help="show all options, also rare ones"
         )
@@ -542,6 +592,37 @@ def build_parser() -> argparse.ArgumentParser:
         help="lineage: read the shards, and compare each record with the dataset's digests",
     )
     return parser
+
+
+def _add_conversion(command: argparse.ArgumentParser) -> None:
+    command.usage = "%(prog)s [options] SOURCE OUTPUT [-- Beam flags]"
+    _add_source(command)
+    command.add_argument("output", metavar="OUTPUT", help="folder or URL prefix to write")
+    add_options(command)
+    there = command.add_mutually_exclusive_group()
+    there.add_argument(
+        "--overwrite", action="store_true", help="replace the dataset that is in OUTPUT"
+    )
+    there.add_argument(
+        "--append",
+        action="store_true",
+        help="add new examples to the dataset in OUTPUT; its shards are not changed",
+    )
+    command.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep the finished shards of an interrupted run, write the rest",
+    )
+
+
+def _add_logging(command: argparse.ArgumentParser) -> None:
+    command.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+    command.add_argument(
+        "--log-format",
+        choices=logs.FORMATS,
+        default="text",
+        help="progress and errors on stderr as lines of text or of JSON (default: text)",
+    )
 
 
 def _add_dataset(command: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""The return values of ``check``, ``convert`` and ``plan``."""
+"""The return values of ``check``, ``convert``, ``plan`` and :mod:`recordgen.parts`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,40 @@ class PlanResult(Shown, StagedPlan):
     """
 
     detection: Detection | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class PartsResult(PlanResult):
+    """The result of planning a run in parts.
+
+    Attributes:
+        output: the folder or URL prefix whose staging folder has the plan.
+        parts: number of parts; those from ``shards`` on have nothing to do.
+    """
+
+    output: str = ""
+    parts: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartResult:
+    """The result of work on a part.
+
+    Attributes:
+        output: the output of the run.
+        part: number of the part.
+        parts: number of parts of the run.
+        shards: its shards.
+        seconds: wall-clock time.
+        was_done: the part was finished already, or has no shards.
+    """
+
+    output: str
+    part: int
+    parts: int
+    shards: int
+    seconds: float
+    was_done: bool
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

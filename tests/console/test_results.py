@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import recordgen
+from recordgen import parts
 from recordgen.cli import main
 from recordgen.console.results import SUMMARIES
 from recordgen.results import ConversionResult
@@ -40,7 +41,7 @@ def printed(capsys, as_loud_as_before):
 
 
 def timeless(text):
-    return re.sub(r"in [\d.]+ s, [\d,]+ ", "", text)
+    return re.sub(r"in [\d.]+ s, [\d,]+ |(?<=[a-z]) [\d.]+ s\b", "", text)
 
 
 def test_results_are_what_the_commands_print(source, tmp_path, printed):
@@ -71,6 +72,7 @@ def results(source, folder):
         converted.lint,
         recordgen.check(source, **SOME_REJECTS),
         recordgen.plan(source, **SOME_REJECTS),
+        parts.plan(source, folder / "parts", 2, **SOME_REJECTS),
         recordgen.read_dataset(folder / "out"),
         recordgen.diff(folder / "out", folder / "out"),
         recordgen.write([{"<i>": [n], "y": 1} for n in range(9)], folder / "written"),

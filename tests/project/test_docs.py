@@ -36,6 +36,7 @@ _CLOUD = "needs an account of Google's cloud"
 _CONTAINERS = "needs a container engine; tests with the mark `container` run the image"
 _INSTALLS = "installs packages; test_extras looks for the extras in pyproject.toml"
 _CLUSTER = "starts servers; tests/beam/test_runners.py converts on all of these runners"
+_SCHEDULER = "needs a cluster; tests/conversion/test_parts.py starts the parts as processes"
 _STORES = "needs buckets; tests/storage/test_storage_emulated.py converts from and to emulated ones"
 _PIPELINE = "runs for minutes; tests/pipelines/test_demo.py runs pipelines"
 
@@ -81,6 +82,8 @@ NOT_RUN = {
         "recordgen convert labels.csv out -- --runner=": _CLUSTER,
         "recordgen convert labels.csv out -- --direct_num_workers": _CLUSTER,
         "recordgen convert gs://": _CLOUD,
+        "import ray": _SCHEDULER,
+        "from pyspark": _SCHEDULER,
     },
     "docs/storage.md": {"recordgen convert ": _STORES},
     "docs/tasks/your-own.md": {"pip install": "the fixture text_pairs installs the package"},

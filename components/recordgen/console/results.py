@@ -14,6 +14,7 @@ from recordgen.console.summaries import (
     finding_counts,
     lint_lines,
     nouns_of,
+    parts_summary,
     plan_summary,
     row_lines,
     split_table,
@@ -92,6 +93,7 @@ SUMMARIES: Mapping[str, Callable[[Any], str]] = {
     "Dataset": dataset_summary,
     "Differences": partial(difference_summary, lister=_LISTER),
     "Lint": _lint_summary,
+    "PartsResult": partial(parts_summary, lister=_LISTER),
     "PlanResult": partial(plan_summary, lister=_LISTER),
     "WriteResult": written_summary,
 }

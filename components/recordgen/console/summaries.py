@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from recordgen.inspection.examples import ListedExample
     from recordgen.inspection.records import Record
     from recordgen.rejects import Finding, Reject
-    from recordgen.results import CheckResult, ConversionResult, PlanResult
+    from recordgen.results import (
+        CheckResult,
+        ConversionResult,
+        PartResult,
+        PartsResult,
+        PlanResult,
+    )
 
 _CLASSES_SHOWN = 20
 _FINDINGS_SHOWN = 5
@@ -137,6 +143,31 @@ def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json
 
 def plan_summary(plan: PlanResult, output: str = "", *, lister: str = "--json") -> str:
     """Return the summary of a dry run; ``lister`` is as in :func:`check_summary`."""
+    return _plan_summary(plan, "Would convert", f" to {output}" if output else "", lister)
+
+
+def parts_summary(plan: PartsResult, *, lister: str = "--json") -> str:
+    """Return the summary of a run that is planned in parts."""
+    filled, parts, output = min(plan.parts, plan.shards), plan.parts, plan.output
+    lines = [
+        _plan_summary(plan, "Planned", f" in {output}", lister),
+        f"Parts      {parts:,}, of which {filled:,} have {plan.shards:,} shards"
+        + ("" if filled == parts else "; a smaller --shard-mb makes more shards"),
+        f"Next       recordgen parts work {output} PART, for each PART from 0 to {parts - 1}",
+        f"At the end recordgen parts commit {output}",
+    ]
+    return "\n".join(lines)
+
+
+def part_summary(result: PartResult) -> str:
+    """Return the summary of work on a part."""
+    part = f"part {result.part} of {result.parts}"
+    if result.was_done:
+        return f"Nothing to do: {part} {'is finished' if result.shards else 'has no shards'}"
+    return f"Wrote {part}: {result.shards:,} shards in {result.seconds:.1f} s"
+
+
+def _plan_summary(plan: PlanResult, verb: str, place: str, lister: str) -> str:
     rows = [
         (
             name,
@@ -147,9 +178,8 @@ def plan_summary(plan: PlanResult, output: str = "", *, lister: str = "--json") 
         for name, split in plan.splits.items()
     ]
     lines = [
-        f"Would convert {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)})"
-        + (f" to {output}" if output else "")
-        + f"; {len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far; files "
+        f"{verb} {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)}){place}"
+        f"; {len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far; files "
         f"are not checked yet",
         "",
         *aligned(("split", "rows", "shards", "bytes"), rows),

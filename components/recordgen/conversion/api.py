@@ -6,7 +6,8 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
@@ -119,15 +120,11 @@ def convert(
         StorageError: storage failed.
         RunnerError: Beam's runner failed.
     """
-    if overwrite and append:
-        raise UsageError("overwrite and append exclude each other; choose one")
     target = storage.normal(os.fspath(output))
-    decoded = make_options(options)
     shown = progress_for(progress)
-    opened, decided = _logged(
-        open_source(source, task_there(target, decoded) if append else decoded), shown
+    opened, decided = open_for(
+        source, target, make_options(options), overwrite, append, beam_args, shown
     )
-    need_reachable(beam_args, [target, *opened.paths])
     result = _convert_source(
         opened,
         target,
@@ -140,6 +137,24 @@ def convert(
     )
     warn_about(result)
     return result
+
+
+def open_for(
+    source: AnySource,
+    output: str,
+    options: ConvertOptions,
+    overwrite: bool,
+    append: bool,
+    beam_args: Sequence[str],
+    progress: Progress | None,
+) -> tuple[Source, ConvertOptions]:
+    """Open the source of a run that writes to ``output``. Raises: UsageError, SourceError."""
+    if overwrite and append:
+        raise UsageError("overwrite and append exclude each other; choose one")
+    given = task_there(output, options) if append else options
+    opened, decided = _logged(open_source(source, given), progress)
+    need_reachable(beam_args, [output, *opened.paths])
+    return opened, decided
 
 
 @takes_options
@@ -301,29 +316,46 @@ def _convert_source(
         if confirms:
             result = _confirm(source, output, conversion, options.selection, runner, phases)
         else:
-            if append:
-                _need_names(conversion.task)
-                check_appendable(output)
-            with open_run(
-                output,
-                overwrite=overwrite,
-                append=append,
-                resume=resume,
-                described=described_names(),
-            ) as run:
-                existing = find_existing(output, conversion) if append else None
-                if run.leftovers:
-                    _log.info("%s: resuming an interrupted run", masked(output))
+            with opened_run(
+                output, conversion, overwrite=overwrite, append=append, resume=resume
+            ) as (run, existing):
                 noun, selection = conversion.task.noun, options.selection
                 with phases.during(SHARDS), running(runner, run.staging, progress, noun):
                     shards = graph.plan_rows(runner, source, conversion, run.staging, existing)
                     graph.write_shards(shards, conversion, run)
-                result = _committed(run, source, output, conversion, selection, existing, phases)
+                result = committed(run, source, output, conversion, selection, existing, phases)
         events.emit("COMPLETE", result.dataset)
     return replace(result, seconds=time.monotonic() - started)
 
 
-def _committed(
+@contextmanager
+def opened_run(
+    output: str,
+    conversion: Conversion,
+    *,
+    overwrite: bool,
+    append: bool,
+    resume: bool,
+    in_parts: bool = False,
+) -> Iterator[tuple[Run, Existing | None]]:
+    """Open a run, and the dataset that it appends to, if any. Raises: as :func:`open_run`."""
+    if append:
+        _need_names(conversion.task)
+        check_appendable(output)
+    with open_run(
+        output,
+        overwrite=overwrite,
+        append=append,
+        resume=resume,
+        in_parts=in_parts,
+        described=described_names(),
+    ) as run:
+        if run.leftovers:
+            _log.info("%s: resuming an interrupted run", masked(output))
+        yield run, find_existing(output, conversion) if append else None
+
+
+def committed(
     run: Run,
     source: Source,
     output: str,
@@ -335,7 +367,8 @@ def _committed(
     """Check the results of a run, and commit them to ``output``. Raises: as :func:`convert`."""
     staged, results = read_outcome(run.staging, conversion)
     rejects = all_rejects(staged, results)
-    stop_unless_usable(staged, results, rejects, output, conversion.max_reject_fraction)
+    examples = sum(result.shard.examples for result in results)
+    stop_unless_usable(staged, examples, rejects, output, conversion.max_reject_fraction)
     dataset = to_dataset(source, staged, results, conversion)
     lengths = lengths_of(results)
     facts_there: list[Any] = []

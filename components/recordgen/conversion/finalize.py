@@ -107,17 +107,22 @@ def first_findings(staging: Staging, staged: StagedPlan) -> tuple[Finding, ...]:
 
 def stop_unless_usable(
     staged: StagedPlan,
-    results: Sequence[ShardResult],
+    examples: int,
     rejects: Sequence[Reject],
     output: str,
     most: float,
 ) -> None:
     """Raise if there are no examples or too many rejects, after writing the rejects.
 
-    ``most``: the allowed share of rejects.
+    Args:
+        staged: the plan.
+        examples: new examples, or the rows that are planned to become examples.
+        rejects: all rejects so far.
+        output: folder or URL prefix of the output.
+        most: the allowed share of rejects.
     """
-    examples = staged.existing + sum(result.shard.examples for result in results)
-    error = why_unusable(examples, staged.read, staged.dropped, rejects, most)
+    usable = staged.existing + examples
+    error = why_unusable(usable, staged.read, staged.dropped, rejects, most)
     if error is not None:
         path = leave_failed(output, REJECTS_FILE, to_lines(rejects))
         raise type(error)(error.message, rejects=rejects, rejects_file=path if rejects else None)

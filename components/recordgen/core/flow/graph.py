@@ -67,18 +67,20 @@ def plan_rows(
     conversion: Conversion,
     staging: Staging,
     existing: Existing | None = None,
+    parts: int = 0,
 ) -> Flow:
     """Build the planning half of the graph.
 
     Returns:
-        (ShardKey, [ShardOutline]) for every shard, or nothing if there are too many rejects. The
-        rows and the plan are written to ``staging``.
+        (ShardKey, [ShardOutline]) for every shard, or nothing if there are too many rejects, or if
+        the shards are divided among ``parts``. The rows, the plan and the parts are written to
+        ``staging``.
     """
     buckets = _buckets(source, existing)
     folder = existing.folder if existing else storage.folder_of(source.names[0])
     folders = existing.folders if existing else frozenset()
-    task, splits, parts = conversion.task, conversion.splits, source.parts()
-    sources = runner.start("ListSources", parts, spread=len(parts) > 1)
+    task, splits, files = conversion.task, conversion.splits, source.parts()
+    sources = runner.start("ListSources", files, spread=len(files) > 1)
     step = ReadRows(task, splits, conversion.reader, conversion.store, buckets, folder, staging)
     read = sources.through("ReadRows", step)  # a part → (bucket, RowBlock | ReadSummary)
     others: list[Flow] = []
@@ -102,7 +104,7 @@ def plan_rows(
             .through("DecideTogether", DecideTogether(splits, staging))
             .grouped("SpreadBuckets")  # (bucket, [SettledFile | ReadSummary])
         )
-    plan = MakePlan(conversion, _base(conversion, existing, source.classes), staging)
+    plan = MakePlan(conversion, _base(conversion, existing, source.classes), staging, parts)
     return (
         by_bucket.through("ResolveBuckets", ResolveBuckets(conversion, folders, staging))
         .grouped("GatherSummaries")  # (ALL, [BucketSummary | BucketFile | ReadSummary])
@@ -143,7 +145,7 @@ def write_shards(shards: Flow, conversion: Conversion, run: Run) -> Flow:
     work: Callable[..., ShardResult] = partial(
         write_shard, target=run.staging.root, conversion=conversion
     )
-    if run.leftovers:
+    if run.leftovers or run.in_parts:
         work = partial(
             keep_or_write_shard,
             staging=run.staging,

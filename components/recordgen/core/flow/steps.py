@@ -33,6 +33,7 @@ from recordgen.core.rows.columns import by_bucket, columns_of, placed, rows_of, 
 from recordgen.core.rows.planned import KnownRow, PlacedRow
 from recordgen.core.rows.row import BATCH_ROWS, ReadItem, Row, RowBatch, batched
 from recordgen.core.runs import counters
+from recordgen.core.runs.parts import write_parts
 from recordgen.core.runs.staging import Staging
 from recordgen.core.settings import Splits
 from recordgen.core.shards.task import ShardResult, ShardTask
@@ -323,12 +324,14 @@ class ResolveBuckets(PlanningStep):
 class MakePlan(Step):
     """Make the plan, and write it to the staging folder.
 
-    In: (ALL, [BucketSummary | BucketFile | ReadSummary]). Out: (ShardKey, ShardOutline).
+    In: (ALL, [BucketSummary | BucketFile | ReadSummary]). Out: (ShardKey, ShardOutline); nothing if
+    there are ``parts``, which are written to the staging folder.
     """
 
     conversion: Conversion
     base: Base
     staging: Staging
+    parts: int = 0
 
     def process(self, element: Any) -> Iterator[tuple[ShardKey, ShardOutline]]:
         summaries = list(element[1])
@@ -355,9 +358,13 @@ class MakePlan(Step):
         odd_lines = sorted(item for summary in read for item in summary.odd_lines)
         self.staging.write_plan(plan, rejects, findings, odd_lines)
         # With too many rejects the run fails anyway, so do not read any payload.
-        if not too_many(plan.counts.rejects, plan.counts.read, conversion.max_reject_fraction):
-            for outline in cut(plan, files):
-                yield (outline.split, outline.index), outline
+        if too_many(plan.counts.rejects, plan.counts.read, conversion.max_reject_fraction):
+            return
+        if self.parts:
+            write_parts(self.staging, self.parts, list(cut(plan, files)))
+            return
+        for outline in cut(plan, files):
+            yield (outline.split, outline.index), outline
 
 
 @dataclass(eq=False)

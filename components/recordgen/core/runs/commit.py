@@ -28,6 +28,7 @@ from recordgen.core.dataset.manifest import (
     write_dataset,
 )
 from recordgen.core.runs import lease
+from recordgen.core.runs.parts import is_planned, withdraw, worker_leases
 from recordgen.core.runs.staging import STAGING, STORAGE_THREADS, Staging
 from recordgen.core.task.named import TASKS
 from recordgen.errors import (
@@ -69,10 +70,12 @@ class Run:
     Attributes:
         staging: its staging folder.
         leftovers: shards of interrupted runs that this run may keep.
+        in_parts: another process may have written shards of this run.
     """
 
     staging: Staging
     leftovers: tuple[Leftover, ...] = ()
+    in_parts: bool = False
 
 
 @contextmanager
@@ -82,6 +85,7 @@ def open_run(
     overwrite: bool,
     append: bool = False,
     resume: bool = False,
+    in_parts: bool = False,
     described: Collection[str] = (LABELS_FILE,),
     no_use: tuple[type[BaseException], ...] = (UsageError, DataError),
 ) -> Iterator[Run]:
@@ -92,6 +96,7 @@ def open_run(
         overwrite: replace an existing dataset.
         append: add to an existing dataset.
         resume: keep the finished shards of interrupted runs; otherwise they are removed.
+        in_parts: the run stays for its workers, and :func:`open_planned` opens it again.
         described: names of files that only a finished dataset has; they are not replaced if they
             are there without one.
         no_use: errors that make the staged files useless, so that they are removed.
@@ -99,13 +104,15 @@ def open_run(
     Raises:
         OutputExistsError: the output holds a dataset that may not be replaced, or files with our
             names that no run of ours left.
-        OutputBusyError: another run writes to the output.
+        OutputBusyError: another run writes to the output, or is planned there and ``resume`` is
+            not given.
         StorageError: the output cannot be written.
     """
     if not (overwrite or (append and _has_dataset(output))):
         _check_output(output, described)
     # The finished shards of a resumed run stay useful after a DataError, too.
-    with _begun(output, (UsageError,) if resume else no_use) as (staging, dead):
+    no_use = (UsageError,) if resume else no_use
+    with _begun(output, no_use, resume=resume, stays=in_parts) as (staging, dead):
         finished = _has_dataset(output)
         if finished and not (overwrite or append):
             raise OutputExistsError(f"{output}: another run has just finished here")
@@ -116,6 +123,61 @@ def open_run(
             yield Run(staging)
 
 
+@contextmanager
+def open_planned(output: str) -> Iterator[Staging]:
+    """Hold the planned run of an output, to commit it; afterwards its staging folder is removed.
+
+    After an error everything stays as it is.
+
+    Raises:
+        OutputBusyError: another run writes to the output, or commits this one.
+        RunnerError: no run is planned there.
+        StorageError: storage failed.
+    """
+    staging = find_planned(output)
+    if (holder := lease.living_holder(staging.lease)) is not None:
+        raise OutputBusyError(f"{output}: is being committed already ({holder})")
+    with lease.held(staging.lease):
+        others = _dead_runs(output, staging, resume=True)
+        with _naming_removal(output, staging):
+            yield staging
+    withdraw(staging)  # before its other files: a planned run has all of them
+    with suppress(StorageError):  # a second worker of a part may still write there
+        _remove(output, [staging, *others])
+
+
+def find_planned(output: str) -> Staging:
+    """Return the planned run of an output. Raises: RunnerError if there is none, StorageError."""
+    for run in _runs(output):
+        if is_planned(run):
+            return run
+    there = "a finished dataset is there, which recordgen check compares with its dataset.json"
+    raise RunnerError(
+        f"{output}: no run in parts is planned here"
+        + (f"; {there}" if _has_dataset(output) else "; recordgen parts plan plans one")
+    )
+
+
+def is_committed(output: str, staging: Staging) -> bool:
+    """Return whether the dataset of a run is complete in the output. Raises: StorageError."""
+    if not (staging.moving and _has_dataset(output)):
+        return False
+    path = staging.path(DATASET_FILE)  # an object store may have copied, but not removed it
+    there = storage.join(output, DATASET_FILE)
+    return not storage.exists(path) or storage.read_text(path) == storage.read_text(there)
+
+
+def take_back(output: str, staging: Staging, files: Iterable[str]) -> None:
+    """Move back the shards that an interrupted commit had moved. Raises: StorageError."""
+
+    def move(file: str) -> None:
+        if not storage.exists(staging.path(file)):
+            storage.move(storage.join(output, file), staging.path(file))
+
+    if staging.moving:
+        list(map_in_order(move, files, threads=STORAGE_THREADS))
+
+
 def _keep(output: str, dead: Iterable[Staging], *, finished: bool) -> Iterator[Leftover]:
     """Yield the interrupted runs that have finished shards, and remove the others."""
     for left in dead:
@@ -123,6 +185,7 @@ def _keep(output: str, dead: Iterable[Staging], *, finished: bool) -> Iterator[L
             storage.remove(left.root)
             continue
         lease.end(left.lease)  # if it is alive after all, it must not commit
+        withdraw(left)
         moved = (output,) if left.moving and not finished else ()
         yield Leftover(left, (left.root, *moved))
 
@@ -302,12 +365,12 @@ def _naming_removal(output: str, staging: Staging) -> Iterator[None]:
 
 @contextmanager
 def _begun(
-    output: str, no_use: tuple[type[BaseException], ...]
+    output: str, no_use: tuple[type[BaseException], ...], *, resume: bool, stays: bool
 ) -> Iterator[tuple[Staging, list[Staging]]]:
     """Yield a staging folder for this process only, and the folders of runs that died.
 
-    After success, all of them are removed. After an error of ``no_use``, the new one is removed.
-    After any other error, all stay for ``resume``.
+    After success, all of them are removed, unless the run ``stays``. After an error of ``no_use``,
+    the new one is removed. After any other error, all stay for ``resume``.
     """
     staging = Staging(storage.join(output, STAGING, uuid4().hex[:12]))
     over = [staging]
@@ -315,7 +378,7 @@ def _begun(
         # If the output cannot be written, fail now and not after an hour.
         with lease.held(staging.lease):
             # Check after taking the lease: if two runs begin together, at least one sees the other.
-            dead = _dead_runs(output, staging)
+            dead = _dead_runs(output, staging, resume=resume)
             with _naming_removal(output, staging):
                 yield staging, dead
         over += dead
@@ -324,18 +387,29 @@ def _begun(
             if not staging.moving:  # the note "moving" shows that files in the output are ours
                 _remove(output, over)
         raise
-    _remove(output, over)
+    if not stays:
+        _remove(output, over)
 
 
-def _dead_runs(output: str, staging: Staging) -> list[Staging]:
-    """Return the interrupted runs. Raises: OutputBusyError if another run is alive."""
+def _dead_runs(output: str, staging: Staging, *, resume: bool) -> list[Staging]:
+    """Return the other runs, none of which is alive; with ``resume``, also planned ones.
+
+    Raises:
+        OutputBusyError: another run is alive, or is planned and waits for its workers.
+    """
     others = [other for other in _runs(output) if other != staging]
     for other in others:
-        holder = lease.living_holder(other.lease)
-        if holder is not None:
+        leases = [other.lease, *worker_leases(other)]
+        holders = map_in_order(lease.living_holder, leases, threads=STORAGE_THREADS)
+        if (holder := next(filter(None, holders), None)) is not None:
             raise OutputBusyError(
                 f"{output}: another run writes here ({holder}); wait for it, stop it, or choose "
                 f"another output"
+            )
+        if not resume and is_planned(other) and not is_committed(output, other):
+            raise OutputBusyError(
+                f"{output}: a run in parts is planned here; commit it, let --resume take its "
+                f"finished shards over, or choose another output"
             )
     return others
 

@@ -99,6 +99,11 @@ class StagedPlan:
         return sum(split["rows"] for split in self.splits.values())
 
     @property
+    def shards(self) -> int:
+        """Planned shards, without existing ones."""
+        return sum(split["shards"] - split["first"] for split in self.splits.values())
+
+    @property
     def bytes(self) -> int:
         """Bytes of their payloads."""
         return sum(split["bytes"] for split in self.splits.values())

@@ -24,8 +24,8 @@ from recordgen.core.task.built import BuiltBatch
 from recordgen.rejects import Reject
 from recordgen.version import __version__
 
-# Libraries that encode pixels and gzip: another version may produce other bytes.
-_ENCODERS = (PIL.__version__, simplejpeg.__version__, zlib.ZLIB_RUNTIME_VERSION)
+#: Versions of the libraries that encode pixels and gzip: others may produce other bytes.
+ENCODERS = (PIL.__version__, simplejpeg.__version__, zlib.ZLIB_RUNTIME_VERSION)
 
 
 #: Called repeatedly with (examples, rejects, payload bytes) of the shard so far.
@@ -67,7 +67,7 @@ class ShardTask:
         # images that took too long must get the time that a later run allows.
         payloads = conversion.payloads
         extra = [payloads.needs_looks, payloads.needs_rows, payloads.limit.seconds]
-        known = [__version__, _ENCODERS, recorded, place, *extra]
+        known = [__version__, ENCODERS, recorded, place, *extra]
         said = hashlib.sha256(json.dumps(known).encode())
         identity = self.rows.identity(vocabulary, conversion.task)
         if identity is None:

@@ -1,0 +1,79 @@
+"""What the plan of a run in parts keeps of its options and its import files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from recordgen import storage
+from recordgen.core.runs.commit import Leftover, Run
+from recordgen.core.runs.parts import PlannedParts
+from recordgen.core.runs.staging import STAGING, Staging
+from recordgen.errors import SourceError, StorageError
+from recordgen.formats.detect import Detection
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.source import Source
+from recordgen.options import OPTIONS, ConvertOptions, option_text
+from recordgen.ordered import map_in_order
+
+# Fields of the options that are not options: what a door or detection has decided.
+_DECIDED = ("confined", "table")
+
+_THREADS = 32  # that look up import files
+
+
+def saved(options: ConvertOptions) -> dict[str, Any]:
+    """Return all options as JSON."""
+    values = {name: option_text(name, getattr(options, name)) for name in OPTIONS}
+    return values | {name: getattr(options, name) for name in _DECIDED}
+
+
+def options_of(planned: PlannedParts) -> ConvertOptions:
+    """Return the options of a planned run."""
+    lists = {name: tuple(planned.options[name]) for name in OPTIONS if OPTIONS[name].several}
+    return ConvertOptions(**{**planned.options, **lists})
+
+
+def source_of(planned: PlannedParts, options: ConvertOptions) -> Source:
+    """Return what ``dataset.json`` says about the source: the rows are in the staging folder."""
+    files = tuple(map(ImportFile, planned.sources))
+    return Source(files, detection=Detection(options, keypoints=planned.keypoints))
+
+
+def run_of(output: str, staging: Staging, planned: PlannedParts) -> Run:
+    """Return the planned run, with the interrupted ones whose shards it may keep."""
+    leftovers = []
+    for name, is_moved in planned.leftovers.items():
+        left = Staging(storage.join(output, STAGING, name))
+        leftovers.append(Leftover(left, (left.root, output) if is_moved else (left.root,)))
+    return Run(staging, tuple(leftovers), in_parts=True)
+
+
+def versions_of(paths: Iterable[str]) -> dict[str, str]:
+    """Return the version of each import file by path; empty for a folder."""
+    given = list(paths)
+    return dict(zip(given, map_in_order(_version, given, threads=_THREADS), strict=True))
+
+
+def _version(path: str) -> str:
+    with suppress(OSError, StorageError):
+        return storage.version(path)
+    return ""
+
+
+def check_sources(planned: PlannedParts) -> None:
+    """Check that the import files are as they were planned. Raises: SourceError."""
+    there = {path: known for path, known in planned.sources.items() if known}
+    for path, now in versions_of(there).items():
+        if not now:
+            raise SourceError(
+                f"{path}: not found from {os.getcwd()}; the parts need the same paths as the plan: "
+                f"start them in the same folder, or plan with whole paths"
+            )
+        if now != there[path]:
+            raise SourceError(
+                f"{path}: has changed since the run was planned; plan again with --resume, which "
+                f"keeps the shards that stay the same"
+            )

@@ -1,0 +1,296 @@
+"""A conversion in parts: plan, work on each part, commit, each in a process of its own.
+
+:func:`recordgen.conversion.api.convert` does the same in one graph of steps, since a second job
+takes some runners minutes. All three functions are that graph's and that commit's own.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from recordgen import storage
+from recordgen.beam.runners import runner_factory
+from recordgen.checks.run import need_packages
+from recordgen.console.waiting import AUTO, progress_for
+from recordgen.console.warned import warn_about
+from recordgen.conversion.api import committed, open_for, opened_run
+from recordgen.conversion.appending import find_existing
+from recordgen.conversion.finalize import all_rejects, read_outcome, read_plan, stop_unless_usable
+from recordgen.conversion.kept_plan import (
+    check_sources,
+    options_of,
+    run_of,
+    saved,
+    source_of,
+    versions_of,
+)
+from recordgen.conversion.settings import conversion_of
+from recordgen.core.conversion import Conversion
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.flow import graph
+from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.flow.running import running
+from recordgen.core.flow.steps import ShardKey
+from recordgen.core.planning.appending import Existing
+from recordgen.core.planning.bucket_files import ShardOutline
+from recordgen.core.runs import lease
+from recordgen.core.runs.commit import (
+    find_planned,
+    is_committed,
+    open_planned,
+    take_back,
+)
+from recordgen.core.runs.counters import total_counts
+from recordgen.core.runs.parts import (
+    PlannedParts,
+    check_planned,
+    finish_part,
+    finished_parts,
+    naming_end,
+    read_part,
+    read_planned,
+    worker_lease,
+    write_planned,
+)
+from recordgen.core.runs.phases import Phases
+from recordgen.core.runs.progress import Progress
+from recordgen.core.runs.staging import Staging
+from recordgen.errors import RunnerError, UsageError
+from recordgen.exports.openlineage import run_events
+from recordgen.formats.source import AnySource
+from recordgen.options import OptionValues, make_options, takes_options
+from recordgen.quoting import listed
+from recordgen.results import ConversionResult, PartResult, PartsResult
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: Variable with the number of the part, if none is given: Kubernetes sets it in indexed jobs.
+PART_VARIABLE = "JOB_COMPLETION_INDEX"
+
+
+@takes_options
+def plan(
+    source: AnySource,
+    output: str | os.PathLike[str],
+    parts: int,
+    *,
+    overwrite: bool = False,
+    append: bool = False,
+    resume: bool = False,
+    beam_args: Sequence[str] = (),
+    progress: Progress | Literal["auto"] | None = AUTO,
+    **options: Unpack[OptionValues],
+) -> PartsResult:
+    """Plan a conversion for workers that are started by a scheduler, see :func:`work`.
+
+    The plan waits in the staging folder of ``output``, with all options.
+
+    Args and Raises: as :func:`recordgen.convert`; ``parts`` is the number of workers. With
+        ``resume``, workers keep the finished shards of an earlier plan, which is replaced.
+    """
+    if not isinstance(parts, int) or parts < 1:
+        raise UsageError(f"parts must be a whole number above 0 (got {parts!r})")
+    target, shown = storage.normal(os.fspath(output)), progress_for(progress)
+    opened, decided = open_for(
+        source, target, make_options(options), overwrite, append, beam_args, shown
+    )
+    if not opened.files:
+        raise UsageError(
+            "parts need import files: write the DataFrame to a file, and give its path"
+        )
+    opened.check_apart(target)
+    storage.check_writable(target)
+    conversion = conversion_of(decided)
+    need_packages(conversion.task, decided.selection)
+    versions = versions_of(file.path for file in opened.files)  # before rows are read
+    with opened_run(
+        target, conversion, overwrite=overwrite, append=append, resume=resume, in_parts=True
+    ) as (run, existing):
+        runner = runner_factory(beam_args)()
+        with running(runner, run.staging, shown, conversion.task.noun):
+            graph.plan_rows(runner, opened, conversion, run.staging, existing, parts)
+        staged = read_plan(run.staging)
+        most = conversion.max_reject_fraction
+        stop_unless_usable(staged, staged.rows, staged.rejects, target, most)
+        planned = PlannedParts(
+            parts=parts,
+            shards=staged.shards,
+            options=saved(decided),
+            sources=versions,
+            keypoints=opened.keypoints,
+            base=_digest(existing) if append else None,
+            leftovers={
+                os.path.basename(left.staging.root): target in left.roots for left in run.leftovers
+            },
+        )
+        write_planned(run.staging, planned)
+    result = PartsResult(**vars(staged), detection=opened.detection, output=target, parts=parts)
+    warn_about(result)
+    return result
+
+
+def work(
+    output: str | os.PathLike[str],
+    part: int | None = None,
+    *,
+    said: Callable[[str], None] | None = None,
+) -> PartResult:
+    """Write the shards of one part of a planned run.
+
+    It may be repeated, and run several times at once, with the same bytes: a finished part is left
+    as it is, and finished shards of an unfinished part are kept.
+
+    Args:
+        output: as in :func:`plan`, perhaps mounted elsewhere.
+        part: number of the part, from 0; by default, the environment has it in
+            ``JOB_COMPLETION_INDEX``, as in Kubernetes' indexed jobs.
+        said: receives a line about each shard.
+
+    Raises:
+        UsageError: there is no such part.
+        RunnerError: no run is planned there, or another version of Recordgen planned it, or it was
+            committed or taken over meanwhile.
+        SourceError: an import file has changed since, or is not found.
+        StorageError: storage failed.
+    """
+    started, target = time.monotonic(), storage.normal(os.fspath(output))
+    staging = find_planned(target)
+    planned = read_planned(staging)
+    number = _number(part, planned.parts)
+    outlines = read_part(staging, number) if number in planned.filled else []
+    is_done = not outlines or number in finished_parts(staging)
+    if not is_done:
+        check_sources(planned)
+        with lease.held(worker_lease(staging, number)), naming_end(target, staging):
+            _write(target, staging, planned, outlines, f"part {number} of {planned.parts}", said)
+            finish_part(staging, number)
+    return PartResult(
+        output=target,
+        part=number,
+        parts=planned.parts,
+        shards=len(outlines),
+        seconds=time.monotonic() - started,
+        was_done=is_done,
+    )
+
+
+def _write(
+    output: str,
+    staging: Staging,
+    planned: PlannedParts,
+    outlines: Sequence[ShardOutline],
+    name: str,
+    said: Callable[[str], None] | None,
+) -> None:
+    conversion = conversion_of(options_of(planned))
+
+    def elements() -> Iterator[tuple[ShardKey, list[ShardOutline]]]:
+        for index, outline in enumerate(outlines, start=1):
+            check_planned(output, staging)
+            if said is not None:
+                said(f"{name}: shard {index} of {len(outlines)}")
+            yield (outline.split, outline.index), [outline]
+
+    runner, run = LocalRunner(), run_of(output, staging, planned)
+    with running(runner, staging, None, conversion.task.noun):
+        graph.write_shards(runner.start("ListShards", elements()), conversion, run)
+    check_planned(output, staging)
+
+
+def commit(
+    output: str | os.PathLike[str], *, progress: Progress | Literal["auto"] | None = AUTO
+) -> ConversionResult:
+    """Check and commit a planned run whose parts are all written.
+
+    Args:
+        output: as in :func:`plan`.
+        progress: as in :func:`recordgen.convert`.
+
+    Raises:
+        UsageError: another process commits the run, or writes to ``output``.
+        RunnerError: a part is not written; or as :func:`work`.
+        DataError, StorageError: as :func:`recordgen.convert`.
+    """
+    started, target = time.monotonic(), storage.normal(os.fspath(output))
+    shown = progress_for(progress)
+    with open_planned(target) as staging, Phases(shown) as phases:
+        planned = read_planned(staging)
+        if is_committed(target, staging):
+            result = _there(target, staging, planned)
+        else:
+            result = _published(target, staging, planned, phases)
+    result = replace(result, detection=None, seconds=time.monotonic() - started)
+    warn_about(result)
+    return result
+
+
+def _published(
+    output: str, staging: Staging, planned: PlannedParts, phases: Phases
+) -> ConversionResult:
+    missing = sorted(set(planned.filled) - finished_parts(staging))
+    if missing:
+        raise RunnerError(
+            f"{output}: {len(missing):,} of {len(planned.filled):,} parts are not written: "
+            f"{listed(missing, str)}; run recordgen parts work for each, then commit again"
+        )
+    check_sources(planned)
+    options = options_of(planned)
+    conversion, selection = conversion_of(options), options.selection
+    need_packages(conversion.task, selection)
+    source, run = source_of(planned, options), run_of(output, staging, planned)
+    existing = _existing(output, staging, planned, conversion)
+    with run_events(source.names, output) as events:
+        take_back(output, staging, (result.shard.file for result in staging.read_results()))
+        result = committed(run, source, output, conversion, selection, existing, phases)
+        events.emit("COMPLETE", result.dataset)
+    return result
+
+
+def _there(output: str, staging: Staging, planned: PlannedParts) -> ConversionResult:
+    """Return the result of a commit that was interrupted after its last step."""
+    staged, results = read_outcome(staging, conversion_of(options_of(planned)))
+    return ConversionResult(
+        output=output,
+        dataset=read_dataset(output),
+        rejects=all_rejects(staged, results),
+        seconds=0.0,
+        counts=total_counts(staged, results),
+    )
+
+
+def _number(part: int | None, parts: int) -> int:
+    """Return the number of a part, given or from the environment. Raises: UsageError."""
+    given: object = os.environ.get(PART_VARIABLE) if part is None else part
+    if given is None:
+        raise UsageError(f"give the number of the part, or set {PART_VARIABLE}")
+    try:
+        number = int(str(given))
+    except ValueError:
+        number = -1
+    if not 0 <= number < parts:
+        raise UsageError(f"the part must be from 0 to {parts - 1} (got {given!r})")
+    return number
+
+
+def _existing(
+    output: str, staging: Staging, planned: PlannedParts, conversion: Conversion
+) -> Existing | None:
+    """Return the dataset that the run appends to, if any. Raises: RunnerError if it changed."""
+    if planned.base is None:
+        return None
+    existing = find_existing(output, conversion)
+    if staging.moving or _digest(existing) != planned.base:
+        raise RunnerError(
+            f"{output}: the dataset that this run appends to has changed since it was planned; "
+            f"plan again with --append --resume"
+        )
+    return existing
+
+
+def _digest(existing: Existing | None) -> str:
+    return existing.dataset.digest if existing is not None else ""

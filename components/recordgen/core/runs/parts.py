@@ -1,0 +1,161 @@
+"""A run in parts: its plan stays in the staging folder until all parts are written and committed.
+
+    OUT/.recordgen-staging/RUN/parts.json         what the run does; it marks a planned run
+                               parts/00000.json   the shards of a part
+                               done/00000         all shards of the part are written
+                               workers/….json     leases of its workers
+
+A planned run is not dead, though no process holds its lease: its workers may wait in a queue. So
+another run may take it over only with ``resume``, and only while none of its workers is alive.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from recordgen import storage
+from recordgen.core.planning.bucket_files import ByteRange, ShardOutline
+from recordgen.core.planning.plan import GroupPlan
+from recordgen.core.runs.staging import Staging
+from recordgen.core.shards.task import ENCODERS
+from recordgen.errors import RunnerError, StorageError
+from recordgen.version import __version__
+
+_FILE, _SHARDS, _DONE, _WORKERS = "parts.json", "parts", "done", "workers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedParts:
+    """What a planned run does.
+
+    Attributes:
+        parts: number of its parts; part N writes the shards N, N + parts, N + 2 · parts, …
+        shards: number of its shards.
+        options: the options of the conversion.
+        sources: version of each import file, by path.
+        keypoints: the declared keypoints of the source.
+        base: digest of the dataset that the run appends to; None if it does not append.
+        leftovers: interrupted runs whose shards may be kept, by the name of their folder, and
+            whether the output holds some of their shards.
+        made_by: versions of Recordgen and its encoders.
+    """
+
+    parts: int
+    shards: int
+    options: Mapping[str, Any]
+    sources: Mapping[str, str]
+    keypoints: Mapping[str, Any]
+    base: str | None
+    leftovers: Mapping[str, bool]
+    made_by: Sequence[str] = (__version__, *ENCODERS)
+
+    @property
+    def filled(self) -> range:
+        """The parts that have shards."""
+        return range(min(self.parts, self.shards))
+
+
+def write_planned(staging: Staging, planned: PlannedParts) -> None:
+    """Make the run a planned one. Raises: StorageError."""
+    storage.write_text(staging.path(_FILE), json.dumps(asdict(planned), ensure_ascii=False))
+
+
+def read_planned(staging: Staging) -> PlannedParts:
+    """Return what the planned run does.
+
+    Raises:
+        RunnerError: another version of Recordgen or of its encoders planned it.
+        StorageError: storage failed.
+    """
+    values = json.loads(storage.read_text(staging.path(_FILE)))
+    here, there = list(PlannedParts.made_by), values.get("made_by")
+    if there != here:
+        raise RunnerError(
+            f"{staging.root}: planned with recordgen and encoders {there}, but this process has "
+            f"{here}, which may write other bytes; use the same packages everywhere, or plan "
+            f"again with --resume"
+        )
+    return PlannedParts(**values)
+
+
+def is_planned(staging: Staging) -> bool:
+    """Return whether the run is a planned one. Raises: StorageError."""
+    return storage.exists(staging.path(_FILE))
+
+
+def check_planned(output: str, staging: Staging) -> None:
+    """Check that the run is still to be written. Raises: RunnerError."""
+    if not is_planned(staging):
+        if not storage.exists(staging.lease):  # what this worker wrote after the folder was removed
+            storage.remove(staging.root)
+        raise RunnerError(
+            f"{output}: this run was committed or taken over by another one meanwhile; nothing is "
+            f"left to do for this worker"
+        )
+
+
+@contextmanager
+def naming_end(output: str, staging: Staging) -> Iterator[None]:
+    """Raise RunnerError instead of another error if the run is over."""
+    try:
+        yield
+    except (StorageError, RunnerError):
+        check_planned(output, staging)
+        raise
+
+
+def withdraw(staging: Staging) -> None:
+    """Make the run an ordinary one, which has no parts. Raises: StorageError."""
+    storage.remove(staging.path(_FILE))
+
+
+def write_parts(staging: Staging, parts: int, outlines: Sequence[ShardOutline]) -> None:
+    """Divide the shards among parts, and write each part. Raises: StorageError."""
+    for part in range(min(parts, len(outlines))):
+        mine = [{**vars(each), "group": vars(each.group)} for each in outlines[part::parts]]
+        storage.write_text(_part_path(staging, part), json.dumps(mine, ensure_ascii=False))
+
+
+def read_part(staging: Staging, part: int) -> list[ShardOutline]:
+    """Return the shards of a part. Raises: OSError, StorageError."""
+    return [
+        ShardOutline(
+            **{
+                **values,
+                "group": GroupPlan(**values["group"]),
+                "byte_ranges": tuple(ByteRange(*each) for each in values["byte_ranges"]),
+            }
+        )
+        for values in json.loads(storage.read_text(_part_path(staging, part)))
+    ]
+
+
+def _part_path(staging: Staging, part: int) -> str:
+    return staging.path(_SHARDS, f"{part:05d}.json")
+
+
+def finish_part(staging: Staging, part: int) -> None:
+    """Record that all shards of a part are written. Raises: StorageError."""
+    storage.write_text(staging.path(_DONE, f"{part:05d}"), "")
+
+
+def finished_parts(staging: Staging) -> set[int]:
+    """Return the parts whose shards are all written. Raises: StorageError."""
+    # Results do not tell: a worker that keeps a shard writes its result before it moves the file.
+    return {int(name) for name, _ in storage.list_dir(staging.path(_DONE)) if name.isdecimal()}
+
+
+def worker_lease(staging: Staging, part: int) -> str:
+    """Return the path of a lease for a new worker; a part may have several at once."""
+    return staging.path(_WORKERS, f"{part:05d}-{uuid.uuid4().hex[:12]}.json")
+
+
+def worker_leases(staging: Staging) -> list[str]:
+    """Return the leases of all workers. Raises: StorageError."""
+    names = storage.list_dir(staging.path(_WORKERS))
+    return [staging.path(_WORKERS, name) for name, _ in names if name.endswith(".json")]

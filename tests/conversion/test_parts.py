@@ -1,0 +1,468 @@
+"""A conversion in parts gives the bytes of `convert`, whatever dies or is repeated."""
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import recordgen
+from recordgen import cli, parts
+from recordgen.conversion.kept_plan import options_of, saved
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.runs import lease
+from recordgen.core.runs.commit import find_planned
+from recordgen.core.runs.parts import PlannedParts, worker_lease
+from recordgen.core.runs.staging import STAGING
+from recordgen.errors import (
+    OutputBusyError,
+    OutputExistsError,
+    RunnerError,
+    SourceError,
+    TooManyRejectsError,
+    UsageError,
+)
+from recordgen.options import OPTIONS, ConvertOptions
+from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
+from tests.deaths import DEATHS, Death, call_and_die
+from tests.steps import OTHER_VALUES
+
+pytestmark = pytest.mark.once
+
+# Twenty-four images make at least nine shards.
+SMALL = {"shard_mb": 0.003, "seed": 3}
+PARTS = 3
+
+
+def plan(source, output, **settings):
+    return parts.plan(str(source), output, PARTS, **{**SMALL, **settings})
+
+
+def work_on_all(output):
+    return [parts.work(output, part) for part in range(PARTS)]
+
+
+def write_source(folder, images=24):
+    for number in range(images):
+        path = folder / f"{number:02d}.jpg"
+        path.write_bytes(encoded(noise(seed=number), "JPEG", quality=90))
+    source = folder / "labels.csv"
+    rows = (f"{folder}/{n:02d}.jpg,{('cat', 'dog')[n % 2]}\n" for n in range(images))
+    source.write_text("".join(rows))
+    return str(source)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """Return an import file that no test changes."""
+    return write_source(tmp_path_factory.mktemp("source"))
+
+
+@pytest.fixture(scope="module")
+def whole(source, tmp_path_factory):
+    """Return the files of a conversion in one process."""
+    output = tmp_path_factory.mktemp("whole") / "out"
+    recordgen.convert(source, output, **SMALL)
+    return tree_bytes(output)
+
+
+@pytest.fixture(scope="module")
+def _planned(source, tmp_path_factory):
+    output = tmp_path_factory.mktemp("planned") / "out"
+    plan(source, output)
+    return output
+
+
+@pytest.fixture(scope="module")
+def _written(_planned, tmp_path_factory):
+    output = tmp_path_factory.mktemp("written") / "out"
+    shutil.copytree(_planned, output)
+    work_on_all(output)
+    return output
+
+
+@pytest.fixture
+def planned(_planned, tmp_path):
+    """Return an output with a plan."""
+    return shutil.copytree(_planned, tmp_path / "out")
+
+
+@pytest.fixture
+def written(_written, tmp_path):
+    """Return an output whose parts are all written."""
+    return shutil.copytree(_written, tmp_path / "out")
+
+
+def run(*arguments, **environment):
+    """Run the command, as a scheduler does."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "recordgen", "parts", *arguments],
+        env={**os.environ, "PYTHONPATH": str(COMPONENTS), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process):
+    shown, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    return shown
+
+
+def test_a_scheduler_that_kills_and_repeats_workers(source, whole, tmp_path):
+    """Each part is a process of its own; one is killed amid its work, and one runs twice."""
+    output = str(tmp_path / "out")
+    plan(source, output)
+    died = Death("recordgen.core.runs.staging.Staging.write_result", 2, after=False)
+    call_and_die(died, "recordgen.parts.work", output, 1)
+    twice = [run("work", output, JOB_COMPLETION_INDEX="0") for _ in range(2)]
+    others = [run("work", output, str(part)) for part in (1, 2)]
+    for process in (*twice, *others):
+        finish(process)
+    parts.commit(output)
+    assert tree_bytes(Path(output)) == whole
+
+
+def test_the_command(source, whole, tmp_path, capsys, caplog):
+    output = str(tmp_path / "out")
+    options = ("--shard-mb", "0.003", "--seed", "3", "--parts", str(PARTS), "--json", "-q")
+    assert cli.main(["parts", "plan", source, output, *options]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    shards = sum(name.startswith("Split-") for name in whole)
+    assert (shown["output"], shown["parts"], shown["shards"]) == (output, PARTS, shards)
+    assert cli.main(["parts", "commit", output]) == 1
+    assert cli.main(["parts", "work", output, str(PARTS)]) == 2
+    capsys.readouterr()
+    for part in map(str, range(PARTS)):
+        assert cli.main(["parts", "work", output, part, "--json"]) == 0
+    assert capsys.readouterr().out.count('"was_done": false') == PARTS
+    assert caplog.text.count(": shard ") == shards
+    assert cli.main(["parts", "commit", output, "--json", "-q"]) == 0
+    assert (
+        json.loads(capsys.readouterr().out)["digest"] == json.loads(whole["dataset.json"])["digest"]
+    )
+    assert tree_bytes(Path(output)) == whole
+
+
+def test_errors_name_options_as_each_door_spells_them(planned, source, caplog):
+    with pytest.raises(OutputBusyError, match="resume=True"):
+        plan(source, planned)
+    assert cli.main(["parts", "plan", source, str(planned), "--parts", "2"]) == 2
+    assert "--resume" in caplog.text
+
+
+def test_a_pool_may_call_it():
+    assert pickle.loads(pickle.dumps(parts.work)) is parts.work
+
+
+WORK = ["within the fourth shard", "between shard and result", "after five shards"]
+# Points of a part, which has fewer shards than a whole run.
+IN_PART = {name: DEATHS[name][0]._replace(call=2) for name in WORK} | {
+    "before it is finished": Death("recordgen.conversion.parts.finish_part", 1, after=False),
+    "after it is finished": Death("recordgen.conversion.parts.finish_part", 1, after=True),
+}
+
+
+@pytest.mark.parametrize("death", IN_PART.values(), ids=IN_PART)
+def test_a_worker_that_dies_is_started_again(death, planned, whole):
+    call_and_die(death, "recordgen.parts.work", planned, 0)
+    assert not (planned / "dataset.json").exists()
+    work_on_all(planned)
+    parts.commit(planned)
+    assert tree_bytes(planned) == whole
+
+
+def test_a_worker_that_died_keeps_its_finished_shards(planned):
+    call_and_die(IN_PART["after five shards"], "recordgen.parts.work", planned, 0)
+    before = {path.stat().st_ino for path in planned.glob(f"{STAGING}/*/Split-*/*")}
+    parts.work(planned, 0)
+    after = {path.stat().st_ino for path in planned.glob(f"{STAGING}/*/Split-*/*")}
+    assert len(before) == 2
+    assert before < after
+
+
+PLAN_DIES = {
+    "while planning": DEATHS["while planning"][0],
+    "before it is a plan": Death("recordgen.conversion.parts.write_planned", 1, after=False),
+    "when it is a plan": Death("recordgen.conversion.parts.write_planned", 1, after=True),
+}
+
+
+@pytest.mark.parametrize("death", PLAN_DIES.values(), ids=PLAN_DIES)
+def test_a_plan_that_dies_is_made_again(death, source, whole, tmp_path):
+    output = tmp_path / "out"
+    call_and_die(death, "recordgen.parts.plan", source, str(output), PARTS, **SMALL)
+    plan(source, output, resume=True)
+    work_on_all(output)
+    parts.commit(output)
+    assert tree_bytes(output) == whole
+
+
+BEFORE = ("while planning", *WORK)  # a commit
+COMMIT_DIES = {name: DEATHS[name][0] for name in DEATHS if name not in BEFORE} | {
+    "after it is withdrawn": Death("recordgen.core.runs.commit.withdraw", 1, after=True)
+}
+
+
+@pytest.mark.parametrize("name", COMMIT_DIES)
+def test_a_commit_that_dies_is_made_again(name, written, whole):
+    call_and_die(COMMIT_DIES[name], "recordgen.parts.commit", written)
+    is_complete = DEATHS.get(name, (None, True))[1]
+    assert (written / "dataset.json").exists() == is_complete
+    if is_complete and not list(written.glob(f"{STAGING}/*/parts.json")):
+        with pytest.raises(RunnerError, match="finished dataset is there"):
+            parts.commit(written)
+        files = tree_bytes(written)
+        assert {key: files[key] for key in files if not key.startswith(STAGING)} == whole
+    else:
+        result = parts.commit(written)
+        assert result.dataset == read_dataset(str(written))
+        assert tree_bytes(written) == whole
+
+
+def test_a_repeated_part_changes_nothing(written):
+    before = {path: path.stat().st_mtime_ns for path in written.rglob("*")}
+    assert all(done.was_done for done in work_on_all(written))
+    assert {path: path.stat().st_mtime_ns for path in written.rglob("*")} == before
+
+
+def test_a_second_worker_that_is_late_leaves_nothing(planned, whole, source):
+    """A commit need not wait for a part that two workers write."""
+    lines = []
+
+    def said(line):
+        if not lines:
+            work_on_all(planned)
+            parts.commit(planned)
+        lines.append(line)
+
+    with pytest.raises(RunnerError, match="committed or taken over"):
+        parts.work(planned, 0, said=said)
+    assert len(lines) == 1
+    assert tree_bytes(planned) == whole
+
+
+def test_a_part_without_shards_needs_no_worker(source, tmp_path):
+    output = tmp_path / "out"
+    planned = parts.plan(source, output, 5)
+    assert planned.shards < planned.parts == 5
+    assert parts.work(output, 4).was_done
+    for part in range(planned.shards):
+        assert parts.work(output, part).shards == 1
+    parts.commit(output)
+    recordgen.convert(source, tmp_path / "expected")
+    assert tree_bytes(output) == tree_bytes(tmp_path / "expected")
+
+
+def test_a_commit_names_the_parts_that_are_missing(planned):
+    parts.work(planned, 1)
+    with pytest.raises(RunnerError, match="2 of 3 parts are not written: 0, 2;"):
+        parts.commit(planned)
+    assert not (planned / "dataset.json").exists()
+
+
+@pytest.mark.parametrize("part", [-1, PARTS, "x", "", None])
+def test_a_part_that_is_not_there(part, planned, monkeypatch):
+    monkeypatch.delenv("JOB_COMPLETION_INDEX", raising=False)
+    with pytest.raises(UsageError):
+        parts.work(planned, part)
+
+
+@pytest.mark.parametrize("number", [0, -1, "3"])
+def test_a_number_of_parts_that_cannot_be(number, source, tmp_path):
+    with pytest.raises(UsageError, match="above 0"):
+        parts.plan(source, tmp_path / "out", number)
+
+
+def test_no_plan(tmp_path):
+    for function in (parts.commit, lambda output: parts.work(output, 0)):
+        with pytest.raises(RunnerError, match="no run in parts is planned"):
+            function(tmp_path / "out")
+
+
+def test_a_dataframe_has_no_parts(tmp_path):
+    frame = pd.DataFrame({"split": ["train"], "image_uri": ["a.jpg"], "label": ["cat"]})
+    with pytest.raises(UsageError, match="import files"):
+        parts.plan(frame, tmp_path / "out", 2)
+
+
+def test_an_unusable_source_has_no_plan(tmp_path):
+    source = tmp_path / "labels.csv"
+    source.write_text("TRAIN,nowhere.jpg,cat\n")
+    with pytest.raises(TooManyRejectsError):
+        parts.plan(str(source), tmp_path / "out", 2)
+    assert os.listdir(tmp_path / "out") == ["rejects.jsonl"]
+
+
+def test_another_version_is_refused(written):
+    [path] = written.glob(f"{STAGING}/*/parts.json")
+    values = json.loads(path.read_text())
+    values["made_by"][0] = "0.0.1"
+    path.write_text(json.dumps({**values, "later": 1}))
+    for function in (parts.commit, lambda output: parts.work(output, 0)):
+        with pytest.raises(RunnerError, match=r"0\.0\.1.*plan again"):
+            function(written)
+
+
+def test_a_source_that_changes_needs_another_plan(tmp_path):
+    """What stays the same is kept, and the result is what `convert` makes of the new source."""
+    (tmp_path / "images").mkdir()
+    source, output = write_source(tmp_path / "images"), tmp_path / "out"
+    plan(source, output)
+    parts.work(output, 0)
+    with open(source, "a") as file:
+        file.write(f"{tmp_path}/images/00.jpg,dog\n")
+    with pytest.raises(SourceError, match="has changed"):
+        parts.work(output, 1)
+    plan(source, output, resume=True, max_reject_fraction=0.5)
+    work_on_all(output)
+    result = parts.commit(output)
+    assert result.kept_shards is not None
+    recordgen.convert(source, tmp_path / "expected", max_reject_fraction=0.5, **SMALL)
+    assert tree_bytes(output) == tree_bytes(tmp_path / "expected")
+
+
+def test_a_worker_in_another_folder(source, tmp_path, monkeypatch):
+    """A path that leads nowhere there would reject all images of the part."""
+    monkeypatch.chdir(Path(source).parent)
+    plan("labels.csv", tmp_path / "out")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SourceError, match="not found"):
+        parts.work(tmp_path / "out", 0)
+
+
+def test_an_output_that_is_mounted_elsewhere(planned, tmp_path, whole):
+    other = planned.rename(tmp_path / "elsewhere")
+    work_on_all(other)
+    parts.commit(other)
+    assert tree_bytes(other) == whole
+
+
+# --- other runs on the output --------------------------------------------------------------------
+
+
+def test_another_run_does_not_remove_a_plan(planned, source, whole):
+    for more in ({}, {"overwrite": True}):
+        with pytest.raises(OutputBusyError, match="planned here"):
+            recordgen.convert(source, planned, **SMALL, **more)
+        with pytest.raises(OutputBusyError, match="planned here"):
+            plan(source, planned, **more)
+    with pytest.raises(OutputBusyError, match="planned here"):
+        recordgen.write([{"x": 1}], planned)
+    work_on_all(planned)
+    parts.commit(planned)
+    assert tree_bytes(planned) == whole
+
+
+def test_a_run_takes_over_the_shards_of_a_plan(planned, source, whole):
+    shards = parts.work(planned, 0).shards
+    result = recordgen.convert(source, planned, resume=True, **SMALL)
+    assert result.kept_shards == shards
+    assert tree_bytes(planned) == whole
+
+
+def test_a_plan_takes_over_the_shards_of_a_run(source, whole, tmp_path):
+    output = tmp_path / "out"
+    call_and_die(DEATHS["after five shards"][0], "recordgen.convert", source, str(output), **SMALL)
+    plan(source, output, resume=True)
+    work_on_all(output)
+    assert parts.commit(output).kept_shards == 5
+    assert tree_bytes(output) == whole
+
+
+@pytest.mark.parametrize("name", ["worker", "commit"])
+def test_nobody_takes_over_from_a_process_that_is_alive(name, planned, source):
+    staging = find_planned(str(planned))
+    path = worker_lease(staging, 1) if name == "worker" else staging.lease
+    with lease.held(path), pytest.raises(OutputBusyError, match="another run writes here"):
+        recordgen.convert(source, planned, resume=True, **SMALL)
+    recordgen.convert(source, planned, resume=True, **SMALL)
+
+
+def test_two_commits_at_once(written, whole):
+    with (
+        lease.held(find_planned(str(written)).lease),
+        pytest.raises(OutputBusyError, match="committed already"),
+    ):
+        parts.commit(written)
+    parts.commit(written)
+    assert tree_bytes(written) == whole
+
+
+def test_a_finished_dataset_is_not_replaced_unasked(source, tmp_path):
+    output = tmp_path / "out"
+    recordgen.convert(source, output, seed=4)
+    before = tree_bytes(output)
+    with pytest.raises(OutputExistsError):
+        plan(source, output)
+    assert tree_bytes(output) == before
+
+
+def test_the_old_dataset_stays_until_the_commit(source, whole, tmp_path):
+    output = tmp_path / "out"
+    recordgen.convert(source, output, seed=4)
+    before = tree_bytes(output)
+    plan(source, output, overwrite=True)
+    work_on_all(output)
+    files = tree_bytes(output)
+    assert {key: files[key] for key in files if not key.startswith(STAGING)} == before
+    parts.commit(output)
+    assert tree_bytes(output) == whole
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_appending_in_parts(there, source, tmp_path):
+    first = tmp_path / "first.csv"
+    first.write_text("".join(Path(source).read_text().splitlines(keepends=True)[:9]))
+    outputs = [tmp_path / name for name in ("out", "expected")]
+    for output in outputs if there else ():
+        recordgen.convert(str(first), output, **SMALL)
+    plan(source, outputs[0], append=True)
+    work_on_all(outputs[0])
+    parts.commit(outputs[0])
+    recordgen.convert(source, outputs[1], append=True, **SMALL)
+    assert tree_bytes(outputs[0]) == tree_bytes(outputs[1])
+
+
+def test_appending_to_a_dataset_that_changes(source, tmp_path):
+    first, output = tmp_path / "first.csv", tmp_path / "out"
+    first.write_text("".join(Path(source).read_text().splitlines(keepends=True)[:9]))
+    recordgen.convert(str(first), output, **SMALL)
+    plan(source, output, append=True)
+    work_on_all(output)
+    values = json.loads((output / "dataset.json").read_text())
+    (output / "dataset.json").write_text(json.dumps({**values, "digest": "0" * 64}))
+    with pytest.raises(RunnerError, match="plan again"):
+        parts.commit(output)
+
+
+# --- what the plan keeps -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_the_plan_keeps_each_option(name):
+    needed = {"resize": {"image_size": "8x8"}, "task": {"schema": OTHER_VALUES["schema"]}}
+    value = OTHER_VALUES[name]
+    given = {name: tuple(value) if isinstance(value, list) else value, **needed.get(name, {})}
+    options = ConvertOptions(**given, confined=True, table='{"columns": []}')
+    values = json.loads(json.dumps(saved(options)))
+    kept = options_of(
+        PlannedParts(
+            parts=1, shards=1, options=values, sources={}, keypoints={}, base=None, leftovers={}
+        )
+    )
+    assert kept == options
+
+
+def test_beam_plans_the_same(source, whole, tmp_path):
+    output = tmp_path / "out"
+    plan(source, output, beam_args=["--direct_num_workers=2"])
+    work_on_all(output)
+    parts.commit(output)
+    assert tree_bytes(output) == whole
