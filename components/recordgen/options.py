@@ -38,7 +38,7 @@ from recordgen.registry import FORMAT_CHOICES, OF_SCHEMAS, TASK_CHOICES
 from recordgen.signatures import takes
 from recordgen.storage.access import Access, resolved
 from recordgen.tables.columns import Table
-from recordgen.tables.encoding import known_encoding
+from recordgen.tables.csv_fields import known_encoding
 from recordgen.tables.roles import AUTO as AUTO
 from recordgen.tables.roles import ROLES, TABLE_ROLES, Columns
 from recordgen.tables.schema import Schema

@@ -58,7 +58,7 @@ OWN_FORMATS: Mapping[str, str] = {
     "webdataset": "recordgen.formats.webdataset:WebDataset",
     "tfrecord": "recordgen.formats.tfrecord:TfRecordFiles",
     "parquet": "recordgen.formats.parquet:Parquet",
-    "iob": "recordgen.formats.sentences:Sentences",
+    "iob": "recordgen.formats.iob:Sentences",
     "csv": "recordgen.formats.line_files:CsvFile",
     "jsonl": "recordgen.formats.line_files:JsonLines",
     "text_folder": "recordgen.formats.text_folder:TextFolder",

@@ -111,7 +111,6 @@ class ManyBoxes(_BoxCheck):
     threshold = 500
 
     def findings(self, examined: Examined[BoxTask]) -> Iterator[FoundRows]:
-        """Yield images with more boxes than the threshold."""
         rows, counts = np.unique(examined.shared(_all_boxes).rows, return_counts=True)
         many = counts > examined.thresholds[self.code]
         yield FoundRows(rows[many], lambda at: f"the image has {counts[many][at]:,} boxes")

@@ -37,7 +37,6 @@ class PictureCheck(Check):
         raise NotImplementedError
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
-        """Yield the odd pictures."""
         rows, pictures = examined.facts.looks
         found = self.of_pictures(pictures, examined.thresholds)
         yield found._replace(rows=rows[found.rows])
@@ -175,7 +174,6 @@ class Suffix(_ImageCheck):
     code = "SUFFIX"
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
-        """Yield images that are stored in another format than their suffix."""
         uris = examined.facts.columns["uri"]
         names = pc.utf8_lower(uris)
         formats = examined.facts.columns["format"].cast("string")
@@ -221,7 +219,6 @@ class ColourProfile(_ImageCheck):
     remedies = ("convert the images to sRGB if their colours matter",)
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
-        """Yield images that are not in sRGB."""
         names = examined.facts.columns["colours"].cast("string")
         rows = np.flatnonzero(names.is_valid().to_numpy())
 

@@ -34,7 +34,6 @@ class NotTrained(Check):
     code = "NOT_TRAINED"
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        """Yield one message about all of them."""
         train = examined.splits.get(TRAIN)
         if train is None:
             return
@@ -53,7 +52,6 @@ class NotEvaluated(Check):
     code = "NOT_EVALUATED"
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        """Yield one message about all of them."""
         evaluated, counts = examined.splits.get(EVAL), examined.shared(_counts)
         if examined.splits.get(TRAIN) is None or evaluated is None:
             return
@@ -92,7 +90,6 @@ class LostClass(Check):
     code = "LOST_CLASS"
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        """Yield one message about all of them."""
         counts = examined.shared(_counts)
         without = [label for label in examined.vocabulary.names if not counts[label]]
         if examined.vocabulary.kind == "text" and without:
@@ -172,7 +169,6 @@ class LookAlikes(Check):
     code = "LOOK_ALIKES"
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        """Yield the first groups of such labels."""
         counts = examined.shared(_counts)
         for group in look_alikes(sorted(counts))[:_LOOK_ALIKES_SHOWN]:
             shown = listed(group, lambda label: f"{label!r} ({counts[label]})", between=" and ")
@@ -188,7 +184,6 @@ class LabelForm(Check):
     code = "LABEL_FORM"
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        """Yield one message about all of them."""
         names = examined.vocabulary.names
         odd = [label for label in names if not _ADVISED_LABEL.fullmatch(label)]
         if odd:
@@ -204,7 +199,6 @@ class Unlabelled(Check):
     code = "UNLABELLED"
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        """Yield their number."""
         unlabelled = sum(split.unlabelled for split in examined.splits.values())
         if unlabelled:
             yield f"{unlabelled} examples have no label"
@@ -216,7 +210,6 @@ class NoEval(Check):
     code = "NO_EVAL"
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        """Yield a message that says how to get one."""
         if TRAIN in examined.splits and EVAL not in examined.splits:
             more = (
                 f": eval_from={examined.eval_from} moved none; give it a larger share"
@@ -233,7 +226,6 @@ class MixedSplits(Check):
     code = "MIXED_SPLITS"
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        """Yield such splits."""
         for name in (EVAL, TEST):
             split = examined.splits.get(name)
             if split is not None and 0 < split.assigned < split.examples:

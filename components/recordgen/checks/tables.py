@@ -96,7 +96,6 @@ class TargetKind(TableCheck):
     code = "TARGET_KIND"
 
     def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
-        """Yield what the reader found about the target."""
         if examined.task.table.target_kind:
             yield examined.task.table.target_kind
 
@@ -107,7 +106,6 @@ class Markers(TableCheck):
     code = "MARKERS"
 
     def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
-        """Yield what the reader found about such words."""
         yield from examined.task.table.markers
 
 
@@ -117,7 +115,6 @@ class Constant(TableCheck):
     code = "CONSTANT"
 
     def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
-        """Yield such columns."""
         yield from examined.shared(kept_rows).constant.values()
 
 

@@ -57,7 +57,6 @@ class Mojibake(_TextCheck):
     code = "MOJIBAKE"
 
     def findings(self, examined: Examined[TextTask]) -> Iterator[FoundRows]:
-        """Yield garbled texts."""
         garbled = examined.facts.columns["garbled"].combine_chunks()
         rows = np.flatnonzero(garbled.is_valid().to_numpy(zero_copy_only=False))
 

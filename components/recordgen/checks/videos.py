@@ -86,7 +86,6 @@ class SegmentEnd(Check):
     package, extra = "av", "video"
 
     def findings(self, examined: Examined[VideoTask]) -> Iterator[FoundRows]:
-        """Yield such segments, and all segments of videos that cannot be opened."""
         facts = examined.facts
         videos, first, video_of = np.unique(facts.contents, return_index=True, return_inverse=True)
         measure = partial(_length_or_reason, facts, examined.open_payload)

@@ -19,9 +19,9 @@ from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.run import need_packages
 from recordgen.checks.selection import Selection
 from recordgen.console import logs
+from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.console.stopping import check_stopped
 from recordgen.console.summaries import reject_lines
-from recordgen.console.waiting import AUTO, progress_for
 from recordgen.console.warned import warn_about
 from recordgen.conversion.appending import find_existing, read_facts, task_there
 from recordgen.conversion.finalize import (

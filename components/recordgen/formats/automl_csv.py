@@ -102,17 +102,14 @@ class LineParser(RowParser):
         )
 
     def names_columns(self, fields: Sequence[str]) -> bool:
-        """Return whether a line must be a header, see :class:`RowParser`."""
         return names_path_column(fields)
 
     def is_payload(self, field: str) -> bool:
-        """Return whether a field names a file."""
         return _looks_like_path(field)
 
     def to_row(
         self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
     ) -> Row | Reject:
-        """Make a row from the contents of its columns, or a reject."""
         uri = path
         try:
             split = named_split(ml_use)

@@ -87,7 +87,6 @@ class DeclaredParser(CsvParser):
 
     @classmethod
     def own_columns(cls) -> OwnColumns:
-        """Return how the columns of a schema are found."""
         return OWN_COLUMNS
 
 

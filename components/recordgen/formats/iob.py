@@ -20,13 +20,16 @@ from itertools import chain, zip_longest
 from recordgen import storage
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, check_label
+from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
+from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import decode_line, open_lines
 from recordgen.formats.listing import Listing
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import FIRST_MARK, Reject, RejectCode
+from recordgen.tasks import TextEntities
 from recordgen.tasks.text_entities.tags import TagError, spans_of, split_at_blanks
 from recordgen.tasks.text_entities.task import TAGS_BEGUN, said_of_tokens
 
@@ -34,6 +37,34 @@ SENTENCES, LABELS = "sentences", "labels"
 
 _SENTENCES = re.compile(rf"(.*)({SENTENCES})(.*)", re.IGNORECASE | re.DOTALL)
 _BLANKS = re.compile(r"[ \t]+")
+
+
+class Sentences(Format):
+    """``sentences.txt`` beside ``labels.txt``, or a folder with such files."""
+
+    name = "iob"
+    is_decoded = True
+    gives = "entities in texts"
+    expects = (
+        f"a file of sentences; name it …{SENTENCES}….txt, and the file of tags next to it "
+        f"…{LABELS}….txt"
+    )
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        is_mine = names_sentences(listing.only) if listing.only else self._are_below(listing)
+        if not is_mine:
+            return None
+        where = f"{listing.root.removeprefix('./')}{listing.only}"
+        return Evidence(f"{where}: sentences and their tags", TextEntities.name, is_weak=True)
+
+    def accepts(self, task: type[Task]) -> bool:
+        return task.name == TextEntities.name
+
+    def _are_below(self, listing: Listing) -> bool:
+        return not listing.images and any(map(names_sentences, listing.others))
+
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        return read_sentences(file, adjusted, given)
 
 
 def names_sentences(path: str) -> bool:

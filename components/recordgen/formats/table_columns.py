@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from recordgen import storage
 from recordgen.core.rows.row import Adjustments
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.by_header import without_padding
@@ -61,9 +62,7 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
     """
     if not options.schema_file:
         return {}
-    from recordgen.formats.tfmd_schema import column_types
-
-    types = column_types(options.schema_file)
+    types = _column_types(options.schema_file)
     missing = [name for name in types if name not in header]
     unknown = [name for name in header if name not in types]
     if options.columns.split:
@@ -184,3 +183,44 @@ def _first_record(blocks: Iterator[Item]) -> tuple[Record | Reject | None, list[
                     Plain(line + 1, item.texts[at + 1 :])
                 ]
     return None, []
+
+
+def _column_types(path: str) -> dict[str, str]:
+    """Return the dtype of each column that a TensorFlow Metadata schema (pbtxt) names.
+
+    ``feature {name: "age" type: INT}`` → ``{"age": "int64"}``
+
+    Raises:
+        UsageError: tensorflow_metadata is not installed.
+        SourceError: the file is missing, is not a schema, or lacks a type.
+    """
+    try:
+        from google.protobuf import text_format
+        from tensorflow_metadata.proto.v0 import schema_pb2
+    except ImportError as exc:
+        raise UsageError(
+            "a .pbtxt schema needs tensorflow_metadata: pip install tensorflow-metadata"
+        ) from exc
+    try:
+        text = storage.read_text(path)
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot read this schema: {exc.strerror or exc}") from exc
+    except UnicodeDecodeError as exc:
+        raise SourceError(
+            f"{path}: this schema is not UTF-8 (byte {exc.start + 1}); it must be text (pbtxt)"
+        ) from exc
+    try:
+        schema = text_format.Parse(text, schema_pb2.Schema())
+    except text_format.ParseError as exc:
+        raise SourceError(f"{path}: not a TensorFlow Metadata schema as text: {exc}") from exc
+    kinds = schema_pb2.INT, schema_pb2.FLOAT, schema_pb2.BYTES
+    dtypes = dict(zip(kinds, ("int64", "float32", "bytes"), strict=True))
+    for feature in schema.feature:
+        if feature.type not in dtypes:
+            raise SourceError(
+                f"{path}: the type of {feature.name!r} must be INT, FLOAT or BYTES (got "
+                f"{schema_pb2.FeatureType.Name(feature.type)})"
+            )
+    if not schema.feature:
+        raise SourceError(f"{path}: this schema names no feature")
+    return {feature.name: dtypes[feature.type] for feature in schema.feature}

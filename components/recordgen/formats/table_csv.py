@@ -47,7 +47,6 @@ class TableParser(CsvParser):
 
     @classmethod
     def own_columns(cls) -> OwnColumns:
-        """Return how the columns of tables are found."""
         from recordgen.formats.table_frame import OWN_COLUMNS  # it parses lines with this module
 
         return OWN_COLUMNS

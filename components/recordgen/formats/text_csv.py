@@ -39,11 +39,9 @@ class TextParser(RowParser):
     strips = False
 
     def names_columns(self, fields: Sequence[str]) -> bool:
-        """Return whether a line must be a header, see :class:`RowParser`."""
         return names_text_column(fields)
 
     def is_payload(self, field: str) -> bool:
-        """Return whether a field names a file."""
         return is_file(field)
 
     def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
@@ -82,7 +80,6 @@ class TextParser(RowParser):
     def to_row(
         self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
     ) -> Row | Reject:
-        """Make a row from the contents of its columns, or a reject."""
         stripped, uri = text.strip(), path.strip()
         if stripped:  # a column of texts may contain URLs, but not paths
             uri = stripped if is_known_url(stripped) else ""

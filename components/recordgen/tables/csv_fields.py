@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
+
+from recordgen.errors import UsageError
 
 #: Largest record of an import file, CSV or JSONL, without the last line end.
 MAX_RECORD_BYTES = 256 * 1024
 
 #: The separators of import files, with their names.
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
+
+_UTF8 = ("utf-8", "utf-8-sig", "ascii")
 
 _NEEDS_QUOTES = re.compile(r'^ |[",\r\n]')
 
@@ -61,3 +66,22 @@ def _quoted(field: str) -> str:
     if _NEEDS_QUOTES.search(field) is None:
         return field
     return '"' + field.replace('"', '""') + '"'
+
+
+def known_encoding(name: str) -> str:
+    """Return the name of an encoding as Python spells it; empty for UTF-8.
+
+    Raises:
+        UsageError: Python does not know it, or it is none of texts, such as ``base64``.
+    """
+    if not name:
+        return ""
+    try:
+        "".encode(name)
+    except (LookupError, ValueError) as exc:
+        raise UsageError(
+            f"encoding must be one that Python knows, such as cp1252, shift_jis, gb18030 or "
+            f"utf-16-le (got {name!r})"
+        ) from exc
+    found = codecs.lookup(name).name
+    return "" if found in _UTF8 else found

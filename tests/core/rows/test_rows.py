@@ -16,7 +16,7 @@ from recordgen.core.rows.row import (
     content_uri,
     is_content_uri,
 )
-from recordgen.rejects import Finding, Reject, RejectCode, reject, to_lines
+from recordgen.rejects import Finding, OddLine, Reject, RejectCode, reject, to_lines
 
 
 def test_a_reject_names_its_row():
@@ -51,6 +51,34 @@ def test_rows_travel_together():
     assert changed in found
     assert [row for item in found if isinstance(item, RowBatch) for row in item.rows] == rows
     assert list(batched([])) == []
+
+
+def test_a_batch_has_only_columns_with_values():
+    """Groups and addresses are None if no row has any, and survive if one has."""
+    bare, full = (
+        Row("a.csv", 1, None, "1.jpg", None),
+        Row("a.csv", 2, "eval", "2.jpg", "x", "g", "[]"),
+    )
+    assert RowBatch.of([bare])[5:] == (None, None)
+    assert RowBatch.of([bare, full])[5:] == ((None, "g"), (None, "[]"))
+    assert list(RowBatch.of([bare, full]).rows) == [bare, full]
+
+
+def test_odd_lines_come_before_the_batch():
+    """Even the last one, behind all rows; a reject drops the changes of its line."""
+    adjusted = Adjustments()
+
+    def items():
+        adjusted.add_line("a.csv", 1, "REPEATED_HEADER", "again")
+        yield Row("a.csv", 2, None, "2.jpg", None)
+        adjusted.add("BOX_EMPTY", "of the reject")
+        yield Reject("a.csv", 3, "", "bad_line", "")
+        adjusted.add_line("a.csv", 4, "BYTE_ORDER_MARK", "mark")
+
+    first, reject_, last, batch = batched(items(), adjusted)
+    assert first == OddLine("a.csv", 1, "", "REPEATED_HEADER", "again")
+    assert (reject_.line, last.line) == (3, 4)
+    assert list(batch.lines) == [2]
 
 
 def test_changes_name_their_row():
