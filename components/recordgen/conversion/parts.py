@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from recordgen import storage
 from recordgen.beam.runners import runner_factory
 from recordgen.checks.run import need_packages
-from recordgen.console.waiting import AUTO, progress_for
+from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.console.warned import warn_about
 from recordgen.conversion.api import committed, open_for, opened_run
 from recordgen.conversion.appending import find_existing
