@@ -14,7 +14,7 @@ from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.csv_records import Plain, Record, read_records
 from recordgen.formats.decoding import mark_of
 from recordgen.formats.foreign_formats import of_file
-from recordgen.formats.header import Given
+from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.lines import bounded_lines
 from recordgen.rejects import Reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
@@ -30,7 +30,11 @@ def parse(text):
 def parse_all(lines, task=None):
     return row_by_row(
         LineParser.parse_lines(
-            lines, source="f.csv", task=task or ImageClassification(), adjusted=Adjustments()
+            lines,
+            source="f.csv",
+            task=task or ImageClassification(),
+            adjusted=Adjustments(),
+            given=NOTHING_GIVEN,
         )
     )
 

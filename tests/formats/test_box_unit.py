@@ -16,6 +16,7 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
+from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import ObjectDetection
@@ -106,7 +107,9 @@ def test_boxes_in_pixels(lines, expected, counted):
     adjusted = Adjustments()
     raw = [line.encode() for line in (HEADER, *lines)]
     task = ObjectDetection()
-    rows = LineParser.parse_lines(raw, source="a.csv", task=task, adjusted=adjusted)
+    rows = LineParser.parse_lines(
+        raw, source="a.csv", task=task, adjusted=adjusted, given=NOTHING_GIVEN
+    )
     read = row_by_row(rows, adjusted)
     found = [item for item in read if not isinstance(item, Finding)]
     for item, wanted in zip(found, expected, strict=True):
@@ -151,7 +154,9 @@ def test_a_row_that_is_wrong_about_its_image(orientation, size, option, words):
         for share, side in zip((0.1, 0.1, 0.4, 0.3), (width, height) * 2, strict=True)
     )
     lines = [HEADER.encode(), f"a.png,{size},red,{corners}".encode()]
-    [row] = LineParser.parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments())
+    [row] = LineParser.parse_lines(
+        lines, source="a.csv", task=task, adjusted=Adjustments(), given=NOTHING_GIVEN
+    )
     assert isinstance(row, Row)
     planned = PlannedRow(0, "a.csv", 2, row.uri, row.annotation, 1, "", False)
     options = ConvertOptions(task=task.name, box_orientation=option)
@@ -180,7 +185,9 @@ def test_rows_of_one_image_agree_on_its_size():
         "a.jpg,100,100,cat,1,1,9,9",
     ]
     raw = [line.encode() for line in (HEADER, *lines)]
-    rows = LineParser.parse_lines(raw, source="a.csv", task=task, adjusted=Adjustments())
+    rows = LineParser.parse_lines(
+        raw, source="a.csv", task=task, adjusted=Adjustments(), given=NOTHING_GIVEN
+    )
     said = [row.annotation for row in rows if isinstance(row, Row)]
     merged = task.merge(said[:2])
     assert task.labels(merged.annotation or "") == ["cat", "dog"]

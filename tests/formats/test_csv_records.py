@@ -17,6 +17,7 @@ from recordgen.formats import csv_records, declared_rows, decoding, video_lists
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.csv_records import Plain, Record, read_blocks, read_records
 from recordgen.formats.detect import detect
+from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import BLANKS
 from recordgen.formats.lines import bounded_lines
@@ -386,7 +387,9 @@ def test_one_set_of_messages(name):
     parse_lines, task = PARSERS[name]
     lines = [b"a,b", b"TEST,\xff", b"TEST,\0", b"TEST," + b"x" * MAX_RECORD_BYTES]
     lines += [b"TEST,x\ry", b'TEST,"x"y', b'TEST,"x']
-    found = list(parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments()))
+    found = list(
+        parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments(), given=NOTHING_GIVEN)
+    )
     rejects = [i for i in found if isinstance(i, Reject) and i.line > 1]
     assert [item.line for item in rejects] == [2, 3, 4, 5, 6, 7]
     assert [item.message for item in rejects] == [
@@ -428,7 +431,9 @@ def test_a_declared_table_skips_what_is_no_row():
     task = Declared(Schema({"a": "text", "b": "label"}))
     lines = [b"a,b", b"x,y", b",,", b"a, b", b'"p', b'q",z']
     parse_lines = declared_rows.DeclaredParser.parse_lines
-    found = list(parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments()))
+    found = list(
+        parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments(), given=NOTHING_GIVEN)
+    )
     assert [(type(item), item.line) for item in found] == [(Row, 2), (Row, 5)]
 
 

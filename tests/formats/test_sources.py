@@ -16,6 +16,7 @@ from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.detect import detect, detect_frame
+from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
@@ -30,12 +31,18 @@ CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 def read_csv(lines, task):
     raw = (line.encode() for line in lines)
-    return list(LineParser.parse_lines(raw, source="f.csv", task=task, adjusted=Adjustments()))
+    return list(
+        LineParser.parse_lines(
+            raw, source="f.csv", task=task, adjusted=Adjustments(), given=NOTHING_GIVEN
+        )
+    )
 
 
 def read_jsonl(lines, task):
     return list(
-        automl_jsonl.parse_lines(lines, source="f.jsonl", task=task, adjusted=Adjustments())
+        automl_jsonl.parse_lines(
+            lines, source="f.jsonl", task=task, adjusted=Adjustments(), given=NOTHING_GIVEN
+        )
     )
 
 

@@ -8,6 +8,7 @@ from recordgen.core.rows.row import Adjustments, Row, content_uri
 from recordgen.errors import UsageError
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.field_kinds import is_file
+from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
@@ -24,6 +25,7 @@ def rows(data, task=None):
             source="a.csv",
             task=task or TextClassification(),
             adjusted=Adjustments(),
+            given=NOTHING_GIVEN,
         )
     )
 

@@ -23,7 +23,7 @@ from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.console.stopping import check_stopped
 from recordgen.console.summaries import reject_lines
 from recordgen.console.warned import warn_about
-from recordgen.conversion.appending import find_existing, read_facts, task_there
+from recordgen.conversion.appending import check_can_append, find_existing, read_facts, task_there
 from recordgen.conversion.finalize import (
     all_rejects,
     first_findings,
@@ -50,7 +50,6 @@ from recordgen.core.runs.phases import COMMIT, FACTS, SHARDS, Phases
 from recordgen.core.runs.progress import Progress
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
-from recordgen.core.task.task import Task
 from recordgen.errors import DataError, OutputExistsError, UsageError
 from recordgen.exports.beside import described_names
 from recordgen.exports.openlineage import run_events
@@ -245,7 +244,6 @@ def plan(
     opened, decoded = _logged(open_source(source, decoded), shown)
     conversion, existing = conversion_of(decoded), None
     if append_to is not None:
-        _need_names(conversion.task)
         existing = find_existing(os.fspath(append_to), conversion)
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
@@ -340,7 +338,7 @@ def opened_run(
 ) -> Iterator[tuple[Run, Existing | None]]:
     """Open a run, and the dataset that it appends to, if any. Raises: as :func:`open_run`."""
     if append:
-        _need_names(conversion.task)
+        check_can_append(conversion.task)
         check_appendable(output)
     with open_run(
         output,
@@ -411,15 +409,6 @@ def committed(
         lint=lint,
         phases=phases.seconds,
     )
-
-
-def _need_names(task: Task) -> None:
-    """Raise UsageError if new rows cannot be distinguished from existing ones."""
-    if not task.names_payloads:
-        raise UsageError(
-            f"a {task.noun} of {task.name} has no name, so new ones cannot be distinguished from "
-            f"existing ones; convert all of them again, with --overwrite"
-        )
 
 
 def _confirm(

@@ -10,6 +10,7 @@ from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, REJECTS_FILE, read_dataset
 from recordgen.core.facts.columns import Columns, from_parquet, read_examples
 from recordgen.core.planning.appending import Existing, ExistingShard
+from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.old_options import OLD_NAMES
 from recordgen.options import AUTO, ConvertOptions, recorded_there
@@ -38,12 +39,8 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
         UsageError: it was made with other options, or not from import files.
         SourceError: its ``dataset.json`` cannot be read.
     """
-    task, splits = conversion.task, conversion.splits
-    if not task.can_append:
-        raise UsageError(
-            f"a {task.noun} of {task.name} has no uri here, so new ones cannot be distinguished "
-            f"from existing ones; convert all of them again, with --overwrite"
-        )
+    check_can_append(conversion.task)
+    splits = conversion.splits
     if not storage.exists(storage.join(output, DATASET_FILE)):
         return None
     if splits.decides_together and not splits.by_looks:
@@ -90,6 +87,15 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
     )
     rejects = _read_rejects(storage.join(output, REJECTS_FILE))
     return Existing(dataset, shards, rejects, output, _read_sources(output))
+
+
+def check_can_append(task: Task) -> None:
+    """Check that new rows can be distinguished from existing ones. Raises: UsageError."""
+    if not task.can_append:
+        raise UsageError(
+            f"a {task.noun} of {task.name} has no uri here, so new ones cannot be distinguished "
+            f"from existing ones; convert all of them again, with --overwrite"
+        )
 
 
 def task_there(output: str, options: ConvertOptions) -> ConvertOptions:

@@ -26,7 +26,7 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
-from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.header import Given
 from recordgen.formats.json_keys import cells, check_keys
 from recordgen.formats.lines import decode_line
 from recordgen.formats.path_template import PathTemplate, with_path_key
@@ -53,12 +53,7 @@ _SPLIT_KEYS = frozenset(
 
 
 def parse_lines(
-    lines: Iterable[bytes],
-    *,
-    source: str,
-    task: Task,
-    adjusted: Adjustments,
-    given: Given = NOTHING_GIVEN,
+    lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
 ) -> Iterator[Row | Reject]:
     r"""Parse the physical lines of a JSONL file.
 

@@ -38,13 +38,7 @@ class DeclaredParser(CsvParser):
 
     @classmethod
     def parse_lines(
-        cls,
-        lines: Iterable[bytes],
-        *,
-        source: str,
-        task: Task,
-        adjusted: Adjustments,
-        given: Given = NOTHING_GIVEN,
+        cls, lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
     ) -> Iterator[Row | Reject]:
         """Parse the physical lines of a CSV, see :class:`CsvParser`.
 

@@ -25,7 +25,7 @@ from recordgen.formats.column_names import (
 )
 from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
 from recordgen.formats.format import CsvParser
-from recordgen.formats.header import NOTHING_GIVEN, Given, other_header, without_payload
+from recordgen.formats.header import Given, other_header, without_payload
 from recordgen.formats.label_fields import NO_CLASSES, separated
 from recordgen.formats.path_template import with_paths
 from recordgen.options import AUTO
@@ -62,13 +62,7 @@ class RowParser(CsvParser):
 
     @classmethod
     def parse_lines(
-        cls,
-        lines: Iterable[bytes],
-        *,
-        source: str,
-        task: Task,
-        adjusted: Adjustments,
-        given: Given = NOTHING_GIVEN,
+        cls, lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
     ) -> Iterator[Row | RowBatch | Reject]:
         """Parse the physical lines of an import file, see :class:`CsvParser`."""
         parser = cls(task, adjusted)

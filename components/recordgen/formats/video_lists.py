@@ -23,7 +23,7 @@ from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.field_kinds import LIST_SUFFIX, is_list
 from recordgen.formats.format import Rows
-from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import bounded_lines, open_lines
 from recordgen.rejects import Reject, RejectCode, reject
@@ -41,13 +41,7 @@ class VideoParser(LineParser):
 
     @classmethod
     def parse_lines(
-        cls,
-        lines: Iterable[bytes],
-        *,
-        source: str,
-        task: Task,
-        adjusted: Adjustments,
-        given: Given = NOTHING_GIVEN,
+        cls, lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
     ) -> Iterator[Row | Reject]:
         """Parse the lines of an import file, except those that name lists: :meth:`read_list`."""
         parsed = super().parse_lines(

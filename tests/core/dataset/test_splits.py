@@ -12,6 +12,7 @@ from recordgen.formats import declared_rows as declared
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.detect import detect
+from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.text_csv import TextParser
 from recordgen.options import ConvertOptions
@@ -20,7 +21,7 @@ from recordgen.tasks import ImageClassification, TextClassification, task_for
 from tests.rows import read_rows
 
 IMAGE, TEXT = ImageClassification(), TextClassification()
-OPTIONS = {"adjusted": Adjustments(), "source": "f"}
+OPTIONS = {"adjusted": Adjustments(), "source": "f", "given": NOTHING_GIVEN}
 
 
 def of_csv(word, folder):
