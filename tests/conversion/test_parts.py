@@ -28,6 +28,7 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.options import OPTIONS, ConvertOptions
+from tests import golden
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
 from tests.deaths import DEATHS, Death, call_and_die
 from tests.steps import OTHER_VALUES
@@ -414,6 +415,20 @@ def test_the_old_dataset_stays_until_the_commit(source, whole, tmp_path):
     assert {key: files[key] for key in files if not key.startswith(STAGING)} == before
     parts.commit(output)
     assert tree_bytes(output) == whole
+
+
+@pytest.mark.parametrize("name", golden.SAMPLES)
+def test_each_task_has_the_bytes_of_ever(name, tmp_path, monkeypatch):
+    """The plan keeps all that workers and commit need to know of a task."""
+
+    def convert(source, output, **options):
+        plan(source, output, **{"seed": 0, "shard_mb": 128, **options})
+        work_on_all(output)
+        parts.commit(output)
+
+    monkeypatch.setattr(golden, "convert", convert)
+    expected = json.loads(golden.DIGESTS.read_text())[name]
+    assert golden.digests(name, tmp_path / "case") == expected
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -16,7 +16,7 @@ import fsspec
 import pytest
 
 import recordgen
-from recordgen import storage
+from recordgen import parts, storage
 from recordgen.conversion.settings import store_of
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.rows.planned import PlannedRow
@@ -148,6 +148,23 @@ def test_the_command_gives_what_a_local_run_gives(source, target, new_store, tmp
     assert done.returncode == 0, done.stderr
     assert comparable(back.tree("sets/out")) == comparable(tree_bytes(tmp_path / "out"))
     assert storage.list_dir(f"{back.url}/sets") == [("out", True)]
+
+
+def test_parts_meet_in_a_bucket(store, tmp_path):
+    """Plan, workers and a commit that is interrupted once, with only the bucket in common."""
+    local = fill(store, tmp_path / "data", 12)
+    recordgen.convert(local, tmp_path / "out", shard_mb=0.002)
+    output = f"{store.url}/sets/out"
+    parts.plan(f"{store.url}/labels.csv", output, 2, shard_mb=0.002)
+    for part in (1, 0, 1):
+        parts.work(output, part)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recordgen.core.runs.commit.show_dataset", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            parts.commit(output)
+    parts.commit(output)
+    assert comparable(store.tree("sets/out")) == comparable(tree_bytes(tmp_path / "out"))
+    assert storage.list_dir(f"{store.url}/sets") == [("out", True)]
 
 
 def test_spoilt_answers_lose_nothing(store, tmp_path):

@@ -141,7 +141,7 @@ def _part_path(staging: Staging, part: int) -> str:
 
 def finish_part(staging: Staging, part: int) -> None:
     """Record that all shards of a part are written. Raises: StorageError."""
-    storage.write_text(staging.path(_DONE, f"{part:05d}"), "")
+    storage.write_text(staging.path(_DONE, f"{part:05d}"), "\n")
 
 
 def finished_parts(staging: Staging) -> set[int]:
