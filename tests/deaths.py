@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from recordgen.core.dataset.manifest import LABELS_FILE
 from recordgen.core.runs.staging import STAGING
+from tests.conftest import encoded, noise
 from tests.preloaded import BEAM_MODULES
 
 # Processes forked from one that has loaded the package and this module start quickly.
@@ -76,6 +77,17 @@ DEATHS = {
         True,
     ),
 }
+
+
+def write_source(folder: Path, number: int = 40) -> tuple[list[Path], str]:
+    """Write images and their import file; return the paths."""
+    images = [folder / f"{each:04d}.jpg" for each in range(number)]
+    for each, path in enumerate(images):
+        path.write_bytes(encoded(noise(seed=each), "JPEG", quality=90))
+    source = folder / "labels.csv"
+    rows = (f"{path},{('cat', 'dog', '')[n % 3]}\n" for n, path in enumerate(images))
+    source.write_text("".join(rows))
+    return images, str(source)
 
 
 def convert_and_die(death: Death, source: str, output: Path, **settings: Any) -> None:

@@ -29,8 +29,8 @@ from recordgen.errors import (
 )
 from recordgen.options import OPTIONS, ConvertOptions
 from tests import golden
-from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
-from tests.deaths import DEATHS, Death, call_and_die
+from tests.conftest import COMPONENTS, tree_bytes
+from tests.deaths import DEATHS, Death, call_and_die, write_source
 from tests.steps import OTHER_VALUES
 
 pytestmark = pytest.mark.once
@@ -48,20 +48,10 @@ def work_on_all(output):
     return [parts.work(output, part) for part in range(PARTS)]
 
 
-def write_source(folder, images=24):
-    for number in range(images):
-        path = folder / f"{number:02d}.jpg"
-        path.write_bytes(encoded(noise(seed=number), "JPEG", quality=90))
-    source = folder / "labels.csv"
-    rows = (f"{folder}/{n:02d}.jpg,{('cat', 'dog')[n % 2]}\n" for n in range(images))
-    source.write_text("".join(rows))
-    return str(source)
-
-
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     """Return an import file that no test changes."""
-    return write_source(tmp_path_factory.mktemp("source"))
+    return write_source(tmp_path_factory.mktemp("source"), 24)[1]
 
 
 @pytest.fixture(scope="module")
@@ -314,11 +304,12 @@ def test_another_version_is_refused(written):
 def test_a_source_that_changes_needs_another_plan(tmp_path):
     """What stays the same is kept, and the result is what `convert` makes of the new source."""
     (tmp_path / "images").mkdir()
-    source, output = write_source(tmp_path / "images"), tmp_path / "out"
+    images, source = write_source(tmp_path / "images", 24)
+    output = tmp_path / "out"
     plan(source, output)
     parts.work(output, 0)
     with open(source, "a") as file:
-        file.write(f"{tmp_path}/images/00.jpg,dog\n")
+        file.write(f"{images[0]},dog\n")
     with pytest.raises(SourceError, match="has changed"):
         parts.work(output, 1)
     plan(source, output, resume=True, max_reject_fraction=0.5)

@@ -37,7 +37,14 @@ from recordgen.errors import (
     TooManyRejectsError,
 )
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
-from tests.deaths import DEATHS, PROCESSES, WHEN_ALL_IS_WRITTEN, Death, convert_and_die
+from tests.deaths import (
+    DEATHS,
+    PROCESSES,
+    WHEN_ALL_IS_WRITTEN,
+    Death,
+    convert_and_die,
+    write_source,
+)
 from tests.planned import planned
 from tests.preloaded import WITH_BEAM
 from tests.settings import conversion
@@ -71,17 +78,6 @@ def without_staging(output):
 
 def is_staged(name):
     return name.startswith(STAGING)
-
-
-def write_source(folder):
-    """Write forty images and their import file; return the paths."""
-    images = [folder / f"{number:04d}.jpg" for number in range(40)]
-    for number, path in enumerate(images):
-        path.write_bytes(encoded(noise(seed=number), "JPEG", quality=90))
-    source = folder / "labels.csv"
-    rows = (f"{path},{('cat', 'dog', '')[n % 3]}\n" for n, path in enumerate(images))
-    source.write_text("".join(rows))
-    return images, str(source)
 
 
 @pytest.fixture(scope="module")
