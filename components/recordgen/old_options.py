@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 #: The new option that replaces an old one, and an example of its value.
 REPLACED: Mapping[str, tuple[str, str]] = {
-    "input_format": ("format", "jsonl"),
+    "input_format": ("format", "folder"),
     "header": ("columns", "header=no"),
     "split_column": ("columns", "split=COLUMN"),
     "target_column": ("columns", "target=COLUMN"),
