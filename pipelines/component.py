@@ -47,8 +47,8 @@ _OF_CONVERT = ("transfer", "dataset_version", "previous")
 def _setting(option: Option) -> dict[str, str]:
     """Return the input for a setting of a training or search; KFP has no None and no tuples."""
     kind = dict if option.name == "search" else option.kind
-    default = kind() if option.default is None else option.default
-    default = list(default) if isinstance(default, tuple) else default
+    unset_value: Any = [] if len(option.metavar.split()) > 1 else kind()
+    default = unset_value if option.default is None else option.default
     unset = f"; {default or 'empty'}: {option.unset}" if option.unset else ""
     return {
         "name": "model_name" if option.name == "model" else option.name,  # an output is named model

@@ -21,6 +21,7 @@ from kfp import compiler, dsl
 from pipelines.component import TYPES, load_step
 from pipelines.settings import Machine, add_machine_option, check_accelerator_image, parse_machine
 from pipelines.terminal import run_main
+from recordgen.checks.labels import NoEval
 from recordgen.errors import UsageError
 from recordgen.version import __version__
 
@@ -157,6 +158,8 @@ def _parameters(steps: Mapping[str, Any], given: Sequence[str]) -> dict[str, _Pa
             if item.description not in said:
                 said = f"{said.rstrip('.')}; in {step}: {item.description}"
             found[name] = old._replace(description=said, inputs={**old.inputs, step: key})
+    # Without split eval, the evaluation would fail after the whole training, unless it uses test.
+    found["fail_on"] = found["fail_on"]._replace(default=[NoEval.code])
     found["min_score"] = found["min_score"]._replace(default=0.8)
     return found
 

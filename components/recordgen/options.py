@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import chain
 from numbers import Real
 from typing import Any, TypedDict, get_args, get_type_hints
 
@@ -115,7 +116,8 @@ class Option:
     @property
     def kind(self) -> type[str] | type[int] | type[float] | type[bool]:
         """The type of a value on the command line; lists and shares are text."""
-        kinds = (self.annotation, *get_args(self.annotation))
+        parts = get_args(self.annotation)
+        kinds = (self.annotation, *parts, *chain.from_iterable(map(get_args, parts)))
         return next((kind for kind in (bool, int, float) if kind in kinds), str)
 
     @property

@@ -18,7 +18,7 @@ from recordgen.core.dataset.manifest import Split
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
-from recordgen.errors import LintError, UsageError
+from recordgen.errors import LintError, TooManyRejectsError, UsageError
 from recordgen.exports.report.render import render_report
 from recordgen.options import ConvertOptions, make_options
 from recordgen.registry import CHECKS, OWN_CHECKS
@@ -168,6 +168,21 @@ def test_a_finding_that_fails_a_run(source, output, tmp_path):
     result = recordgen.convert(source, target, max_reject_fraction=0.2, resume=True)
     assert result.kept_shards == 3
     assert tree_bytes(target) == tree_bytes(output)
+
+
+def test_a_missing_eval_fails_a_run_before_it_reads_payloads(tmp_path):
+    """None of the images can be decoded, but the message is about the splits."""
+    source = tmp_path / "rows.csv"
+    for number in (1, 2, 3):
+        (tmp_path / f"{number}.png").write_bytes(b"no image")
+    source.write_text("TRAIN,1.png,cat\nTRAIN,2.png,dog\nTEST,3.png,dog\n")
+    with pytest.raises(TooManyRejectsError):
+        recordgen.convert(source, tmp_path / "out")
+    with pytest.raises(LintError, match=r"eval_from=train:10 .*; fail_on=none"):
+        recordgen.convert(source, tmp_path / "out", fail_on="NO_EVAL")
+    with pytest.raises(TooManyRejectsError):
+        recordgen.convert(source, tmp_path / "out", fail_on="NO_EVAL", lint="-NO_EVAL")
+    assert recordgen.check(source, fail_on="NO_EVAL").dataset.rows.rejects == 3
 
 
 def test_an_older_dataset_stays_where_a_run_fails(source, tmp_path):

@@ -185,14 +185,15 @@ def test_the_latest_version_of_the_latest_or_named_span_is_read(
     config = input_config(all="span-{SPAN:2}/v{VERSION}/*.csv")
     base = str(tmp_path / "data")
 
-    latest = examples_of(run_tfx(tmp_path / "work", AutoMLExampleGen(base, input_config=config)))
+    newest = AutoMLExampleGen(base, input_config=config, fail_on="none")
+    latest = examples_of(run_tfx(tmp_path / "work", newest))
     keys = ("span", "version", "examples")
     assert [latest.properties[key] for key in keys] == [2, 2, 4]
 
     first = tfx.proto.RangeConfig(
         static_range=tfx.proto.StaticRange(start_span_number=1, end_span_number=1)
     )
-    older = AutoMLExampleGen(base, input_config=config, range_config=first)
+    older = AutoMLExampleGen(base, input_config=config, range_config=first, fail_on="none")
     artifact = examples_of(run_tfx(tmp_path / "work", older))
     assert [artifact.properties[key] for key in keys] == [1, 1, 2]
 
@@ -346,7 +347,7 @@ def test_input_splits_name_the_split_of_their_rows(tmp_path, write_import, run_t
 
 def test_gzip_shards_are_read_by_tfx(tmp_path, write_import, run_tfx):
     write_import(tmp_path / "data/a.csv", [("TRAIN", f"{n}.png", "a") for n in range(7)])
-    example_gen = AutoMLExampleGen(str(tmp_path / "data"), compression="gzip")
+    example_gen = AutoMLExampleGen(str(tmp_path / "data"), compression="gzip", fail_on="none")
     statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])
     metadata = run_tfx(tmp_path / "work", example_gen, statistics_gen)
     outputs = {a.type: a for e in metadata.latest_run() for a in metadata.outputs(e)}
@@ -365,7 +366,7 @@ def test_too_many_rejects_fail_the_execution(tmp_path, write_import, run_tfx, da
         image = tmp_path / f"data/{number}.png"
         image.unlink() if damage == "missing" else image.write_bytes(b"this is no image")
     with pytest.raises(TooManyRejectsError) as caught:
-        run_tfx(tmp_path / "work", AutoMLExampleGen(str(tmp_path / "data")))
+        run_tfx(tmp_path / "work", AutoMLExampleGen(str(tmp_path / "data"), fail_on="none"))
     message = str(caught.value)
     assert "2 of 8 rows were rejected" in message
     for line, name in ((4, "3.png"), (6, "5.png")):
@@ -426,7 +427,10 @@ def test_a_folder_and_boxes_in_jsonl_are_converted_by_input_config(
     found = {}
     for pattern in ("photos/", "*.jsonl"):
         example_gen = AutoMLExampleGen(
-            str(tmp_path / "data"), input_config=input_config(one=pattern), bad_boxes="clip"
+            str(tmp_path / "data"),
+            input_config=input_config(one=pattern),
+            bad_boxes="clip",
+            fail_on="none",
         )
         examples = examples_of(run_tfx(tmp_path / pattern.strip("/*."), example_gen))
         dataset = read_dataset(examples.uri)

@@ -132,6 +132,7 @@ def test_vertex_driver_and_container(tmp_path, spec_2_1):
             splits=[tfx.proto.Input.Split(name="all", pattern="{YYYY}-{MM}-{DD}/*.csv")]
         ),
         seed=5,
+        fail_on="none",
     )
     pipeline = tfx.dsl.Pipeline("flowers", str(tmp_path / "root"), components=[example_gen])
     spec = compile_pipeline(pipeline, tmp_path / "p.json", spec_2_1=spec_2_1)

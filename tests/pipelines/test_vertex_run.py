@@ -341,7 +341,8 @@ def test_a_step_that_died_goes_on(engine, one_container, tmp_path):
     folder = buckets / "bucket/data/span-1"
     folder.mkdir(parents=True)
     Image.effect_noise((1000, 1000), 80).convert("RGB").save(folder / "a.png")
-    (folder / "a.csv").write_text("".join(f"TRAIN,{n}.png,a\n" for n in range(60)))
+    splits = ["VALIDATION", *["TRAIN"] * 59]
+    (folder / "a.csv").write_text("".join(f"{s},{n}.png,a\n" for n, s in enumerate(splits)))
     for number in range(60):
         (folder / f"{number}.png").hardlink_to(folder / "a.png")
     job = compile_job(buckets, "--shard-mb", "3")

@@ -92,6 +92,17 @@ def test_read_measures_contenders(photos, tmp_path):
     assert all(rate > 0 for rate in found["examples_per_s"].values())
 
 
+def test_learning_compares_contenders_on_the_same_images(tmp_path):
+    for number in range(44):
+        path = tmp_path / "data" / "ab"[number % 2] / f"{number}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encoded(noise(40, 40, number), "JPEG"))
+    few = ["--train", 36, "--test", 8, "--epochs", 1, "--seeds", 5, "--json"]
+    found = json.loads(benchmark("learning", "--only", "--data", tmp_path / "data", *few).stdout)
+    assert [score["contender"] for score in found] == ["recordgen", "Keras", "Keras, changed"]
+    assert all(score["size"] == [40, 40] and 0 <= score["accuracy"] <= 1 for score in found)
+
+
 @pytest.mark.parametrize("name", ["diff", "rows"])
 def test_growth_is_measured(name):
     done = benchmark(name, "--rows", 200, 100, "--json")

@@ -196,30 +196,26 @@ def are_equal(some, others):
     return [bool((one == other).all()) for one, other in zip(some, others, strict=True)]
 
 
-COLOURS = ("brightness", "contrast", "saturation")
-PHOTO = {"resize": "random_crop", "augment": {"flip": True, **dict.fromkeys(COLOURS, 0.0)}}
-PLAIN = {"resize": "stretch", "augment": None}
-
-
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
         # settings, arguments of reading for training
-        ({}, PLAIN),
-        ({"model": "VGG16"}, PHOTO),
-        ({"augment": "photo"}, PHOTO),
-        ({"model": "VGG16", "augment": "drawing"}, PLAIN),
-        ({"model": "VGG16", "augment": "none"}, PLAIN),
         (
             {"colour": 0.1},
-            {**PLAIN, "augment": {"flip": False, **dict.fromkeys(COLOURS, 0.1)}},
+            {
+                "augment": {
+                    **{"crop": 0.0, "flip": False},
+                    **dict.fromkeys(("brightness", "contrast", "saturation"), 0.1),
+                }
+            },
         ),
-        ({"class_weights": "balanced"}, {**PLAIN, "weights": "balanced"}),
+        ({"class_weights": "balanced"}, {"augment": None, "weights": "balanced"}),
     ],
 )
-def test_photos_are_cropped_and_mirrored_and_drawings_never(examples, settings, expected):
-    config = TrainingConfig(**settings)
-    assert OneImageLabel(examples, "train", read_dataset(examples), config).training == expected
+def test_colours_and_weights_are_changed_by_reading(examples, settings, expected):
+    config = TrainingConfig(**settings, augment="none")
+    trainer = OneImageLabel(examples, "train", read_dataset(examples), config)
+    assert trainer.training == {"resize": "stretch", **expected}
 
 
 @pytest.mark.parametrize(

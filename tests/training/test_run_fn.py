@@ -212,6 +212,7 @@ def test_a_warm_start_answers_like_the_first_model_before_its_first_step(
     (folder / "renamed.csv").write_text(rows)
     convert(str(folder / "renamed.csv"), str(tmp_path / "out"))
     settings = {**FAST, "epochs": 1, "learning_rate": 1e-9, "augmentation": 0.0}
+    del settings["image_size"]  # it is the first model's
     args = fn_args(
         train_files=[f"{tmp_path}/out/Split-train/*"],
         eval_files=[],

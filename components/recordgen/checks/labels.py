@@ -211,13 +211,18 @@ class NoEval(Check):
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
         if TRAIN in examined.splits and EVAL not in examined.splits:
-            more = (
-                f": eval_from={examined.eval_from} moved none; give it a larger share"
-                if examined.eval_from
-                else ", which TFX's Trainer and Evaluator need; eval_from=train:10 moves 10 % of "
-                "train there"
-            )
-            yield f"no example is in split eval{more}"
+            yield self.message(examined.eval_from)
+
+    @staticmethod
+    def message(eval_from: str) -> str:
+        """Return what is missing, and the remedy, given the option ``eval_from``."""
+        more = (
+            f": eval_from={eval_from} moved none; give it a larger share"
+            if eval_from
+            else ", which TFX's Trainer and Evaluator need; eval_from=train:10 moves 10 % of train "
+            "there"
+        )
+        return f"no example is in split eval{more}"
 
 
 class MixedSplits(Check):

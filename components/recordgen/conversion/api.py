@@ -180,8 +180,10 @@ def check_opened(
     """Check an opened source. Raises: as :func:`check`."""
     started = time.monotonic()
     opened, decoded = _logged(source, progress)
-    # Check all rows, however many rejects.
-    conversion = replace(conversion_of(decoded), max_reject_fraction=1.0)
+    # Check all rows, however many rejects, and without eval.
+    conversion = conversion_of(decoded)
+    splits = replace(conversion.splits, without_eval="")
+    conversion = replace(conversion, max_reject_fraction=1.0, splits=splits)
     need_packages(conversion.task, decoded.selection)
     need_local_workers(beam_args, "check")
     prefix = "recordgen-check-"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recordgen.checks.labels import NoEval
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
@@ -37,7 +38,14 @@ def conversion_of(options: ConvertOptions) -> Conversion:
 
 
 def splits_of(options: ConvertOptions) -> Splits:
-    """Return how rows get their splits."""
+    """Return how rows get their splits.
+
+    If ``fail_on`` names NO_EVAL, the plan fails: no payload is read for nothing.
+    """
+    selection, without_eval = options.selection, ""
+    if NoEval.code in selection.fatal & selection.codes:
+        remedy = NoEval.message(options.eval_from)
+        without_eval = f"{remedy}; fail_on=none writes the dataset without it"
     return Splits(
         seed=options.seed,
         fractions=options.split.fractions,
@@ -48,6 +56,7 @@ def splits_of(options: ConvertOptions) -> Splits:
         stratifies=options.stratify == "label",
         duplicates=options.duplicates,
         drops_unnamed=options.missing_split == "drop",
+        without_eval=without_eval,
     )
 
 

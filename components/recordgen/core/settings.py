@@ -31,6 +31,8 @@ class Splits:
         stratifies: each split gets its share of each label.
         duplicates: what happens to copies of a file: ``keep``, ``drop`` or ``fail``.
         drops_unnamed: rows without a split are dropped if another row names one.
+        without_eval: why rows in ``train`` and none in ``eval`` are refused, and the remedy; empty
+            if they are not.
     """
 
     seed: int
@@ -42,6 +44,7 @@ class Splits:
     stratifies: bool
     duplicates: str
     drops_unnamed: bool
+    without_eval: str = ""
 
     @property
     def finds_copies(self) -> bool:

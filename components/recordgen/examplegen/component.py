@@ -14,6 +14,7 @@ from tfx.proto import example_gen_pb2, range_config_pb2
 from tfx.types import component_spec, standard_artifacts
 from tfx.types import standard_component_specs as specs
 
+from recordgen.checks.labels import NoEval
 from recordgen.errors import UsageError
 from recordgen.examplegen import driver, executor, parameters
 from recordgen.options import (
@@ -125,12 +126,14 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
                 if that takes too long, turn it off and set ``dataset_version``.
             **options: the fields of :class:`recordgen.options.ConvertOptions`; a list may be text
                 with commas between its items. ``split`` and the shares of ``output_config``
-                exclude each other.
+                exclude each other. ``fail_on`` is ``NO_EVAL`` by default: TFX's Trainer and
+                Evaluator fail without a split ``eval``, much later.
 
         Raises:
             UsageError: a value is not allowed (runtime parameters are checked in the run).
         """
         refuse_old(options)
+        options.setdefault("fail_on", NoEval.code)
         check_names(options, tuple(parameters.OPTION_TYPES))
         given = {
             name: _as_property(option_text(name, options.get(name, OPTIONS[name].default)), kind)

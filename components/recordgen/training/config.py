@@ -18,6 +18,9 @@ _VERTEX_PREFIX = "ai_platform_"
 _VERTEX_KEYS = ("remote_trials_working_dir",)
 SMALL_CNN = "small_cnn"
 IMAGENET = "imagenet"
+# Values of ``augment``.
+PHOTO = "photo"
+DRAWING = "drawing"
 FLOAT32 = "float32"
 BALANCED = "balanced"
 # Settings that do not change the trained model.
@@ -73,8 +76,12 @@ class TrainingConfig:
         "`auto`: the range that the model was trained on",
         metavar="RANGE",
     )
-    image_size: tuple[int, int] = option(
-        (96, 96), "height and width in pixels to which images are resized", metavar="H W"
+    image_size: tuple[int, int] | None = option(
+        None,
+        "height and width in pixels to which images are resized",
+        metavar="H W",
+        unset="the median height and width of the images, from 32 to 96; for models in "
+        "keras.applications from 96 to 224",
     )
     batch_size: int = option(32, "examples per step", metavar="N")
     epochs: int = option(10, "passes over split train; a number of steps overrides it", metavar="N")
@@ -125,15 +132,16 @@ class TrainingConfig:
     )
     augment: str = option(
         AUTO,
-        "`photo`: train on random windows of 8 to 100 % of an image, mirrored in half of the "
-        "cases; `drawing`: shift, turn and zoom by `augmentation`, never mirror; `none`; `auto`: "
-        "photo for models in keras.applications, else drawing",
-        choices=(AUTO, "photo", "drawing", "none"),
+        "`auto`: shift training images by `augmentation`, and mirror half of them unless a label "
+        "looks like a digit, a letter or a side; `photo`: train on random windows of 8 to 100 % of "
+        "an image, and mirror half of them; `drawing`: shift, turn and zoom by `augmentation`, "
+        "never mirror; `none`",
+        choices=(AUTO, PHOTO, DRAWING, "none"),
     )
     augmentation: float = option(
         0.05,
-        "shift (of the side), turn (of a full turn) and zoom drawings by up to this share, from 0 "
-        "to below 1; 0: none",
+        "shift (of the side), and turn (of a full turn) and zoom drawings, by up to this share, "
+        "from 0 to below 1; 0: none",
         metavar="F",
     )
     colour: float = option(
@@ -193,14 +201,14 @@ class TrainingConfig:
             )
 
     @property
-    def augments_photos(self) -> bool:
-        """Whether training cuts windows out of images and mirrors them."""
-        return self.augment == "photo" or (self.augment == AUTO and self.model != SMALL_CNN)
+    def size(self) -> tuple[int, int]:
+        """The height and width of images, if the data do not decide about them."""
+        return self.image_size or (96, 96)
 
     @property
-    def drawing_share(self) -> float:
-        """The share by which training shifts, turns and zooms images; 0 for no change."""
-        return 0.0 if self.augments_photos or self.augment == "none" else self.augmentation
+    def moves(self) -> bool:
+        """Whether training moves the pixels of an image, by up to ``augmentation``."""
+        return self.augment in (AUTO, DRAWING) and self.augmentation > 0
 
     @property
     def pixel_scale(self) -> PixelScale:
@@ -237,7 +245,7 @@ class TrainingConfig:
 
     def to_custom_config(self) -> dict[str, Any]:
         """Return the config as a ``custom_config`` of JSON values."""
-        return {**asdict(self), "image_size": list(self.image_size)}
+        return {**asdict(self), "image_size": self.image_size and list(self.image_size)}
 
 
 def without_vertex_keys(values: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -267,7 +275,8 @@ def check_value(setting: Option, value: object) -> None:
     if setting.choices and value not in setting.choices:
         raise UsageError(f"{name} must be one of {', '.join(setting.choices)} (got {value!r})")
     if setting.metavar == "H W":
-        check_image_size(value)
+        if value is not None:
+            check_image_size(value)
     elif setting.kind is int and not (isinstance(value, int) and not isinstance(value, bool)):
         raise UsageError(f"{name} must be a whole number (got {value!r})")
     elif setting.kind is float:

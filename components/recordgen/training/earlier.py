@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from recordgen import storage
+from recordgen.core.dataset.lineage import LINEAGE_FILE
 from recordgen.errors import SourceError
 from recordgen.training.model_labels import read_model_labels
 
@@ -29,28 +30,39 @@ class EarlierModel:
         labels: its labels, by number; empty if it predicts numbers.
         inputs: its ``inputs.json``: ``words``, and additions of the task's trainer; empty if an
             earlier version, or another program, saved the model.
+        settings: the settings of its training; empty if another program saved it.
     """
 
     path: str
     labels: tuple[str, ...]
     inputs: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: str) -> EarlierModel:
-        """Read the labels and ``inputs.json`` of a saved model.
+        """Read the labels, ``inputs.json`` and ``lineage.json`` of a saved model.
 
         Raises:
-            SourceError: the labels are missing, or ``inputs.json`` is not JSON.
+            SourceError: the labels are missing, or a file is not JSON.
         """
-        labels, file = read_model_labels(path), storage.join(path, INPUTS_FILE)
-        try:
-            return cls(path, labels, json.loads(storage.read_text(file)))
-        except FileNotFoundError:
-            return cls(path, labels, {})
-        except (OSError, ValueError) as exc:
-            raise SourceError(
-                f"{file}: cannot be read ({exc}); train without base_model once"
-            ) from exc
+        lineage = _read_json(storage.join(path, LINEAGE_FILE))
+        return cls(
+            path,
+            read_model_labels(path),
+            _read_json(storage.join(path, INPUTS_FILE)),
+            lineage.get("settings", {}),
+        )
+
+
+def _read_json(file: str) -> Mapping[str, Any]:
+    """Return the object in a file; an empty one if there is no file. Raises: SourceError."""
+    try:
+        found: Mapping[str, Any] = json.loads(storage.read_text(file))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as exc:
+        raise SourceError(f"{file}: cannot be read ({exc}); train without base_model once") from exc
+    return found
 
 
 def write_inputs(model: str, inputs: Mapping[str, Any]) -> None:

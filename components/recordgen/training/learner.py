@@ -22,6 +22,7 @@ from recordgen.scales import AUTO
 from recordgen.training.config import (
     BALANCED,
     LABEL,
+    PHOTO,
     SCORES,
     SMALL_CNN,
     UNKNOWN,
@@ -105,7 +106,7 @@ class TaskTrainer(ABC):
         changed = {
             "model": config.model != SMALL_CNN,
             "scale": config.scale != AUTO,
-            "augment": config.augment == "photo",
+            "augment": config.augment == PHOTO,
             "colour": config.colour > 0,
             "class_weights": config.class_weights == BALANCED,
         }
@@ -115,6 +116,10 @@ class TaskTrainer(ABC):
                     f"{name}={getattr(config, name)!r} does not suit this dataset "
                     f"({self.dataset.task}); omit it"
                 )
+
+    def settled(self) -> TaskTrainer:
+        """Return the trainer with the settings that the data decide, and log them."""
+        return self
 
     def can_validate(self, split: str) -> bool:
         """Return whether a split exists and has a labelled example."""

@@ -6,13 +6,22 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import keras
+import tensorflow as tf
 
 from recordgen import storage
 from recordgen.errors import SourceError, UsageError
 from recordgen.scales import BACKBONES
-from recordgen.training.config import FLOAT32, IMAGENET, SCORES, SMALL_CNN, TrainingConfig
+from recordgen.training.config import (
+    DRAWING,
+    FLOAT32,
+    IMAGENET,
+    SCORES,
+    SMALL_CNN,
+    TrainingConfig,
+)
 
 
 def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.Model:
@@ -23,11 +32,11 @@ def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.
     Raises:
         UsageError: the model's name is unknown, or it does not accept this image size.
     """
-    inputs = keras.Input((*config.image_size, 3), name="image")
+    inputs = keras.Input((*config.size, 3), name="image")
     # Scale in the model, so that training and serving cannot differ.
     images = config.pixel_scale.apply(inputs, white=1)
     if config.model == SMALL_CNN:
-        outputs = small_cnn(images, config.image_size)
+        outputs = small_cnn(images, config.size)
     else:
         outputs = _backbone(images, config)
     return keras.Model(inputs, answer(outputs, config, classes, activation), name=config.model)
@@ -43,20 +52,50 @@ def answer(
 
 
 def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
-    """Return ``model`` behind random shifts, turns and zooms, for training.
+    """Return ``model`` behind random shifts, or also turns and zooms, for training.
 
     They are not part of ``model``, so the saved model has no random number generators.
     """
-    if not config.drawing_share:
+    if not config.moves:
         return model
     inputs = keras.Input(model.input_shape[1:], name="image")
-    outputs = model(augmentation(config)(inputs))
+    outputs = model(movement(config)(inputs))
     return keras.Model(inputs, outputs, name=f"augmented_{model.name}")
 
 
-def augmentation(config: TrainingConfig) -> keras.Sequential:
-    """Return a layer that shifts, turns and zooms images, only in training."""
-    share, seed = config.drawing_share, config.seed
+@keras.saving.register_keras_serializable("recordgen")
+class Shift(keras.layers.Layer):
+    """Shifts each image by whole pixels, only in training; its border is mirrored.
+
+    Keras's own layers resample images, so that training would see softer ones than evaluation.
+    """
+
+    def __init__(self, share: float, seed: int, **more: Any):
+        """Shift by up to ``share`` of the height and of the width."""
+        super().__init__(**more)
+        self.share = share
+        self.random = keras.random.SeedGenerator(seed)
+
+    def call(self, images: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Return images float32 [batch, height, width, channels]."""
+        if not training:
+            return images
+        for axis in (1, 2):
+            side = images.shape[axis]
+            most = round(self.share * side)
+            shape = (tf.shape(images)[0], 1)
+            by = keras.random.randint(shape, -most, most + 1, seed=self.random)
+            at = tf.range(side) + by
+            at = tf.where(at < 0, -1 - at, tf.where(at < side, at, 2 * side - 1 - at))
+            images = tf.gather(images, at, axis=axis, batch_dims=1)
+        return images
+
+
+def movement(config: TrainingConfig) -> keras.layers.Layer:
+    """Return a layer that moves the pixels of images, only in training."""
+    share, seed = config.augmentation, config.seed
+    if config.augment != DRAWING:
+        return Shift(share, seed)
     return keras.Sequential(
         [
             keras.layers.RandomTranslation(share, share, fill_mode="nearest", seed=seed),
@@ -118,7 +157,7 @@ def _backbone(images: keras.KerasTensor, config: TrainingConfig) -> keras.KerasT
             backbone = build(
                 include_top=False,
                 weights=weights if weights == IMAGENET else None,
-                input_shape=(*config.image_size, 3),
+                input_shape=(*config.size, 3),
                 pooling="avg",
             )
         except ValueError as exc:

@@ -69,7 +69,7 @@ def trainer_of(fn_args: Any, config: TrainingConfig) -> TaskTrainer:
     )
     trainer.check()
     trainer.check_settings()
-    return trainer
+    return trainer.settled()
 
 
 def run(fn_args: Any) -> None:

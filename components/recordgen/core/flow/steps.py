@@ -351,6 +351,7 @@ class MakePlan(Step):
             shard_bytes=conversion.shards.bytes,
             labels=conversion.labels,
             share=conversion.splits.share,
+            without_eval=conversion.splits.without_eval,
             base=self.base,
         )
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]

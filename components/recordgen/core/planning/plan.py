@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from recordgen.core.dataset.manifest import RowCounts
-from recordgen.core.dataset.splits import EVAL, EvalFrom, split_order
+from recordgen.core.dataset.splits import EVAL, TRAIN, EvalFrom, split_order
 from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary, extend_vocabulary
 from recordgen.core.rows.planned import Group
 from recordgen.core.settings import Labels
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError, LintError, UsageError
 from recordgen.quoting import listed
 from recordgen.rejects import Reject
 
@@ -134,6 +134,7 @@ def make_plan(
     shard_bytes: int,
     labels: Labels,
     share: EvalFrom | None = None,
+    without_eval: str = "",
     base: Base | None = None,
 ) -> Plan:
     """Cut every group into shards of about ``shard_bytes``.
@@ -144,10 +145,12 @@ def make_plan(
         shard_bytes: target size of a shard.
         labels: how labels get their numbers.
         share: the value of ``eval_from``.
+        without_eval: see :class:`recordgen.core.settings.Splits`.
         base: the existing dataset, if any.
 
     Raises:
         UsageError: ``eval_from`` does not fit the rows, see :func:`check_eval_from`.
+        LintError: no row is in ``eval``, which ``without_eval`` refuses.
         DataError: the labels do not fit ``labels.mode``, or there are none; or
             ``shard_by=label`` would make too many groups.
     """
@@ -183,6 +186,8 @@ def make_plan(
         split: SplitPlan(shards[split], mine, base.shards.get(split, 0))
         for split, mine in groups.items()
     }
+    if without_eval and TRAIN in shards and EVAL not in shards:
+        raise LintError(without_eval)
     if labels.missing and rows and not counted and not base.shards:
         raise DataError(f"none of the {sum(rows.values()):,} rows has a label, {labels.missing}")
     if base.vocabulary is None:

@@ -69,7 +69,7 @@ class ImageSegmenter(ImageTrainer):
 
     def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``image_bytes`` → ``masks``: the number of each pixel's class in the resized image."""
-        images = decode_images(request[0], self.config.image_size)
+        images = decode_images(request[0], self.config.size)
         return {"masks": _best(model(images, training=False))}
 
     def portable_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
@@ -80,7 +80,7 @@ class ImageSegmenter(ImageTrainer):
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the number of each pixel's class, int32 [batch, height, width]."""
-        return _best(model(stored_images(records, self.config.image_size), training=False))
+        return _best(model(stored_images(records, self.config.size), training=False))
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the number of each pixel's class, int32 [batch, height, width].
@@ -94,7 +94,7 @@ class ImageSegmenter(ImageTrainer):
             features.IMAGE_MASK_LABEL: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64),
         }
         parsed = tf.io.parse_example(records, spec)
-        stored = whole_masks(parsed[encoded]).decoded(self.config.image_size)
+        stored = whole_masks(parsed[encoded]).decoded(self.config.size)
         texts, numbers = parsed[text], parsed[features.IMAGE_MASK_LABEL]
         # Another dataset may number its classes differently.
         known = tf.cast(self.numbers(texts).values, tf.int32)
@@ -104,7 +104,7 @@ class ImageSegmenter(ImageTrainer):
         table = tf.tensor_scatter_nd_update(table, places, own)
         masks = tf.gather(table, tf.cast(stored, tf.int32), batch_dims=1)
         return {
-            LABEL: tf.ensure_shape(masks, (None, *self.config.image_size)),
+            LABEL: tf.ensure_shape(masks, (None, *self.config.size)),
             WEIGHT: tf.cast(tf.strings.length(parsed[encoded]) > 0, tf.float32),
             UNKNOWN: self.unknown(texts),
         }
@@ -117,7 +117,7 @@ def build_unet(config: TrainingConfig, classes: int) -> keras.Model:
         float32 [batch, height, width, 3] in [0, 1] → float32 [batch, height, width, classes], the
         logits of the classes.
     """
-    inputs = keras.Input((*config.image_size, 3), name="image")
+    inputs = keras.Input((*config.size, 3), name="image")
     outputs, passed = inputs, []
     for filters in _FILTERS:
         outputs = _convolved(_convolved(outputs, filters), filters)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import tensorflow as tf
 
+from recordgen.scales import AUTO
+from recordgen.tasks.images.sizes import sampled_sizes, size_of
 from recordgen.tasks.images.stored_images import IMAGE_BYTES
-from recordgen.training.config import SCORES, TrainingConfig
-from recordgen.training.learner import Signature, TaskTrainer
+from recordgen.training.config import PHOTO, SCORES, TrainingConfig
+from recordgen.training.learner import Signature, TaskTrainer, shard_files
+from recordgen.training.mirroring import keep_when_mirrored
+from recordgen.training.progress_log import log_info
 
 
 class ImageTrainer(TaskTrainer):
@@ -25,20 +30,50 @@ class ImageTrainer(TaskTrainer):
     @property
     def reading(self) -> Mapping[str, Any]:
         """The arguments of :func:`recordgen.eval_dataset`."""
-        return {**super().reading, "image_size": self.config.image_size}
+        return {**super().reading, "image_size": self.config.size}
 
     @property
     def training(self) -> Mapping[str, Any]:
         """Further arguments of :func:`recordgen.train_dataset`: how images are changed."""
         config = self.config
         colour = dict.fromkeys(("brightness", "contrast", "saturation"), config.colour)
-        changes = {"crop": self.crop, "flip": config.augments_photos, **colour}
+        changes = {"crop": self.crop, "flip": self.mirrors, **colour}
         return {**super().training, "augment": changes if any(changes.values()) else None}
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether training mirrors half of the images."""
+        augment = self.config.augment
+        return augment == PHOTO or (augment == AUTO and keep_when_mirrored(self.dataset.labels))
 
     @property
     def crop(self) -> float:
         """The largest share of a side that training cuts off: boxes and masks move with it."""
         return 0.0 if self.config.augment == "none" else self.config.augmentation
+
+    def settled(self) -> TaskTrainer:
+        """Return the trainer with an ``image_size``: the earlier model's, or that of the images."""
+        config = self.config
+        if config.image_size is None:
+            config = replace(config, image_size=self._chosen_size())
+        changes = [
+            f"moved by up to {config.augmentation:.0%}" if config.moves else "",
+            "mirrored in half of the cases" if self.mirrors else "",
+        ]
+        log_info(
+            "images have %d×%d pixels (height×width) in training, and are %s; see image_size and "
+            "augment",
+            *config.size,
+            " and ".join(filter(None, changes)) or "not moved",
+        )
+        return replace(self, config=config)
+
+    def _chosen_size(self) -> tuple[int, int]:
+        size = self.earlier.settings.get("image_size") if self.earlier else None
+        if size is None:
+            size = size_of(self.config.model, sampled_sizes(shard_files(self.root, self.split)))
+        height, width = size
+        return height, width
 
 
 def pixels_signature(
@@ -46,7 +81,7 @@ def pixels_signature(
 ) -> Mapping[str, Signature]:
     """``pixels``: decoded images → ``scores``, for explanations and for other runtimes."""
     # As training sees them: RGB from 0 to 1.
-    pixels = tf.TensorSpec([None, *config.image_size, 3], tf.float32, name="pixels")
+    pixels = tf.TensorSpec([None, *config.size, 3], tf.float32, name="pixels")
 
     @tf.function(input_signature=[pixels], autograph=False)
     def answer(pixels: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -13,6 +13,7 @@ from recordgen import features
 from recordgen.reading import decode_images
 from recordgen.tasks.images.image_trainer import ImageTrainer, pixels_signature
 from recordgen.tasks.images.stored_images import stored_images
+from recordgen.training.config import PHOTO
 from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
 from recordgen.training.learner import Models, Signature
 from recordgen.training.model import augmented, backbone_of, build_model
@@ -31,23 +32,23 @@ class ImageLabels(ImageTrainer, LabelTrainer):
     @property
     def training(self) -> Mapping[str, Any]:
         """Further arguments of :func:`recordgen.train_dataset`: how photos are changed."""
-        resize = "random_crop" if self.config.augments_photos else "stretch"
+        resize = "random_crop" if self.config.augment == PHOTO else "stretch"
         return {**super().training, "resize": resize}
 
     @property
     def crop(self) -> float:
-        """None: the model's own layers move the pixels of drawings."""
+        """None: a layer of the trained model moves the pixels."""
         return 0.0
 
     def models(self) -> Models:
-        """Build a classifier; training may shift, turn and zoom drawings at random."""
+        """Build a classifier; training may move its images at random."""
         model = build_model(self.config, len(self.dataset.labels), self.activation)
         pretrained = None if self.config.weights is None else backbone_of(model)
         return Models(augmented(model, self.config), model, pretrained)
 
     def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``image_bytes`` → ``labels`` and ``scores``, best first."""
-        images = decode_images(request[0], self.config.image_size)
+        images = decode_images(request[0], self.config.size)
         return self.best(model(images, training=False))
 
     def portable_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
@@ -56,7 +57,7 @@ class ImageLabels(ImageTrainer, LabelTrainer):
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each label, float32 [batch, classes]."""
-        return model(stored_images(records, self.config.image_size), training=False)
+        return model(stored_images(records, self.config.size), training=False)
 
 
 class OneImageLabel(ImageLabels, OneLabel):

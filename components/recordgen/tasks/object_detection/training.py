@@ -55,7 +55,7 @@ class ObjectDetector(ImageTrainer):
 
     def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``image_bytes`` → ``boxes``, ``labels`` and ``scores``, best first."""
-        images = decode_images(request[0], self.config.image_size)
+        images = decode_images(request[0], self.config.size)
         boxes, labels, scores = self._found(model, images, self.config.top_k)
         names = tf.gather(tf.constant(list(self.dataset.labels)), labels)
         return {"boxes": boxes, "labels": names, SCORES: scores}
@@ -65,7 +65,7 @@ class ObjectDetector(ImageTrainer):
 
         The columns are left, top, right, bottom, number of the class, score.
         """
-        images = stored_images(records, self.config.image_size)
+        images = stored_images(records, self.config.size)
         boxes, labels, scores = self._found(model, images, MOST_BOXES)
         last = tf.stack([tf.cast(labels, tf.float32), scores], -1)
         return tf.where(scores[..., None] > 0, tf.concat([boxes, last], -1), -1.0)
@@ -100,12 +100,12 @@ class ObjectDetector(ImageTrainer):
         self, images: tf.Tensor, found: dict[str, tf.Tensor]
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Return images, and the score, class and box of each cell, for :func:`cells_loss`."""
-        return images, encode(found["boxes"], found["labels"], self.config.image_size)
+        return images, encode(found["boxes"], found["labels"], self.config.size)
 
     def _found(self, model: keras.Model, images: tf.Tensor, most: int) -> tuple[tf.Tensor, ...]:
         scores, boxes, classes = tf.split(model(images, training=False), _parts(model), -1)
         return decode(
-            tf.sigmoid(scores[..., 0]), tf.nn.softmax(classes), boxes, self.config.image_size, most
+            tf.sigmoid(scores[..., 0]), tf.nn.softmax(classes), boxes, self.config.size, most
         )
 
 
@@ -119,11 +119,11 @@ def build_detector(config: TrainingConfig, classes: int) -> keras.Model:
         float32 [batch, height, width, 3] in [0, 1] → float32 [batch, rows, columns, 5 + classes]:
         for each cell the logit of its score, its box, and the logits of the classes.
     """
-    inputs = keras.Input((*config.image_size, 3), name="image")
+    inputs = keras.Input((*config.size, 3), name="image")
     outputs = inputs
     for filters in _TO_CELLS:
         outputs = _halved(_convolved(outputs, filters))
-    outputs, side = _convolved(outputs, _FILTERS), min(config.image_size) // CELL
+    outputs, side = _convolved(outputs, _FILTERS), min(config.size) // CELL
     passed = []
     while side >= 8:
         passed.append(outputs)

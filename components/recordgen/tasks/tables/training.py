@@ -27,7 +27,7 @@ from recordgen.tasks.tables.reading import TableReader
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.learner import EXAMPLES, Models, TaskTrainer, Weights, in_order
-from recordgen.training.model import augmentation, small_cnn
+from recordgen.training.model import movement, small_cnn
 from recordgen.training.moments import Moments, Scale, rescale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
@@ -139,7 +139,7 @@ class TableTrainer(TaskTrainer):
             **super().reading,
             "columns": {column.name: None for column in self.table.inputs} | self._defaults,
             "padding": "ragged",
-            **({"image_size": self.config.image_size} if self._images else {}),
+            **({"image_size": self.config.size} if self._images else {}),
         }
 
     def prepared(self, data: tf.data.Dataset) -> tf.data.Dataset:
@@ -152,7 +152,7 @@ class TableTrainer(TaskTrainer):
         return dict.fromkeys(whole, NO_WHOLE)
 
     def _reader(self, names: Sequence[str], defaults: Mapping[str, Any]) -> TableReader:
-        decoder = ImageDecoder(self.config.image_size)
+        decoder = ImageDecoder(self.config.size)
         has_raw = self.dataset.encoding.pixels != ""
         known = self.table.features()
         return TableReader(
@@ -173,8 +173,8 @@ class TableTrainer(TaskTrainer):
         inputs: dict[str, Any] = {}
         parts = []
         for name in self._images:
-            inputs[name] = keras.Input((*self.config.image_size, 3), name=name)
-            parts.append(small_cnn(inputs[name], self.config.image_size))
+            inputs[name] = keras.Input((*self.config.size, 3), name=name)
+            parts.append(small_cnn(inputs[name], self.config.size))
         for name, column in self._texts.items():
             inputs[name] = keras.Input((), name=name, dtype="string")
             parts.append(mean_of_words(self._words(column), inputs[name]))
@@ -191,13 +191,13 @@ class TableTrainer(TaskTrainer):
 
     def _augmented(self, model: keras.Model, inputs: Mapping[str, Any]) -> keras.Model:
         """Return ``model`` with the augmentation of image models before its images."""
-        if not self.config.drawing_share or not self._images:
+        if not self.config.moves or not self._images:
             return model
         again = {
             name: keras.Input(item.shape[1:], name=name, dtype=item.dtype)
             for name, item in inputs.items()
         }
-        changed = {name: augmentation(self.config)(again[name]) for name in self._images}
+        changed = {name: movement(self.config)(again[name]) for name in self._images}
         return keras.Model(again, model({**again, **changed}))
 
     @cached_property

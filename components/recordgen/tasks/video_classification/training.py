@@ -20,7 +20,7 @@ from recordgen.tasks.video_classification.reading import to_addresses
 from recordgen.training.config import TrainingConfig
 from recordgen.training.labels import OneLabel
 from recordgen.training.learner import Models, Root, in_order
-from recordgen.training.model import answer, augmentation, convolved
+from recordgen.training.model import answer, convolved, movement
 
 _SEGMENT = (features.VIDEO_URI, features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
 
@@ -72,15 +72,15 @@ class VideoTrainer(OneLabel):
         return self._frames(tf.io.read_file(uri), start, end, uri)
 
     def _frames(self, video: tf.Tensor, start: tf.Tensor, end: tf.Tensor, name: Any) -> tf.Tensor:
-        frames, size = self.config.frames, self.config.image_size
+        frames, size = self.config.frames, self.config.size
         return segment_frames(video, start, end, name=name, frames=frames, image_size=size)
 
     @property
     def _clip(self) -> tf.TensorSpec:
-        return tf.TensorSpec([self.config.frames, *self.config.image_size, 3])
+        return tf.TensorSpec([self.config.frames, *self.config.size, 3])
 
     def models(self) -> Models:
-        """Build a classifier; training shifts, turns and zooms clips at random."""
+        """Build a classifier; training moves clips at random."""
         model = build_classifier(self.config, len(self.dataset.labels), self.activation)
         return Models(_augmented(model, self.config), model)
 
@@ -110,8 +110,8 @@ class VideoTrainer(OneLabel):
 
 def build_classifier(config: TrainingConfig, classes: int, activation: str) -> keras.Model:
     """Build the network: frames (float32 [batch, frames, height, width, 3]) → probabilities."""
-    outputs = inputs = keras.Input((config.frames, *config.image_size, 3), name="frames")
-    filters, side, time = _FILTERS, min(config.image_size), config.frames
+    outputs = inputs = keras.Input((config.frames, *config.size, 3), name="frames")
+    filters, side, time = _FILTERS, min(config.size), config.frames
     while True:
         outputs = convolved(keras.layers.Conv3D, outputs, filters)
         if side < _SIDE:
@@ -127,14 +127,14 @@ def build_classifier(config: TrainingConfig, classes: int, activation: str) -> k
 
 def _augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
     """Return ``model`` behind augmentation that is the same for all frames of a segment."""
-    if not config.drawing_share:
+    if not config.moves:
         return model
-    height, width = config.image_size
+    height, width = config.size
     inputs = keras.Input(model.input_shape[1:], name="frames")
     # Frames become channels of one image, and frames again.
     image = keras.layers.Permute((2, 3, 1, 4))(inputs)
     image = keras.layers.Reshape((height, width, 3 * config.frames))(image)
-    image = augmentation(config)(image)
+    image = movement(config)(image)
     image = keras.layers.Reshape((height, width, config.frames, 3))(image)
     outputs = model(keras.layers.Permute((3, 1, 2, 4))(image))
     return keras.Model(inputs, outputs, name=f"augmented_{model.name}")

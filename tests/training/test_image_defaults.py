@@ -1,0 +1,137 @@
+"""What a training of images does if the user sets neither ``image_size`` nor ``augment``."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recordgen import convert
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.tasks import TASKS
+from recordgen.tasks.images.sizes import size_of
+from recordgen.training import TrainingConfig
+from recordgen.training.config import DRAWING, PHOTO
+from recordgen.training.learner import TaskTrainer
+from recordgen.training.mirroring import keep_when_mirrored
+from recordgen.training.model import Shift, movement
+
+
+@pytest.mark.parametrize(
+    ("sizes", "small", "large"),
+    [
+        # height and width of the images, those in training of small_cnn and of MobileNetV2
+        ([(32, 32)] * 3, (32, 32), (96, 96)),
+        ([(28, 28)], (32, 32), (96, 96)),
+        ([(8, 8)], (32, 32), (96, 96)),
+        ([(375, 500), (500, 375), (20, 20)], (96, 96), (224, 224)),
+        ([(48, 200)], (48, 96), (96, 192)),
+        ([(61, 67)], (64, 64), (96, 96)),
+        ([], (96, 96), (96, 96)),
+    ],
+)
+def test_the_images_decide_about_the_size(sizes, small, large):
+    assert size_of("small_cnn", sizes) == small
+    assert size_of("MobileNetV2", sizes) == large
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["cat", "dog"], True),
+        (["CAT", "ice cream", "jack-o'-lantern"], True),
+        (["n02085620-Chihuahua"], True),
+        (["cat", "7"], False),
+        (["class_3"], False),
+        (["A", "B"], False),
+        (["letter b"], False),
+        (["seven"], False),
+        (["turnLeft"], False),
+        (["turn_right"], False),
+        (["Speed limit 50"], False),
+        (["left-handed"], False),
+        (["bright", "eastern"], True),
+    ],
+)
+def test_labels_of_digits_letters_and_sides_forbid_mirroring(labels, expected):
+    assert keep_when_mirrored(labels) is expected
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, colour_image):
+    """A dataset of 40×64 pixels for labels and a task."""
+
+    def make(*labels, task="image_classification"):
+        folder = tmp_path_factory.mktemp("made")
+        rows = []
+        for number, label in enumerate(labels):
+            colour_image("red", number).resize((64, 40)).save(folder / f"{number}.png")
+            box = "0.1,0.1,,,0.9,0.9,," if task == "object_detection" else ""
+            rows.append(f"TRAIN,{number}.png,{label},{box}".rstrip(",") + "\n")
+        (folder / "a.csv").write_text("".join(rows))
+        convert(folder / "a.csv", folder / "out", task=task, lint="-ALL")
+        return str(folder / "out")
+
+    return make
+
+
+def trainer_of(output, **settings) -> TaskTrainer:
+    dataset = read_dataset(output)
+    made = TASKS[dataset.task].declared("trainer")
+    return made(output, "train", dataset, TrainingConfig(**settings)).settled()
+
+
+@pytest.mark.parametrize("task", ["image_classification", "object_detection"])
+def test_defaults_follow_from_the_dataset_and_are_logged(made, task, caplog):
+    with caplog.at_level("INFO", "recordgen.training"):
+        mild = trainer_of(made("cat", "dog", task=task))
+    assert mild.config.image_size == (40, 64)
+    assert "40×64" in caplog.text
+    assert "mirrored" in caplog.text
+    assert mild.training["augment"]["flip"] is True
+    assert mild.training["augment"]["crop"] == (0.05 if task == "object_detection" else 0.0)
+    caplog.clear()
+    with caplog.at_level("INFO", "recordgen.training"):
+        digits = trainer_of(made("3", "8", task=task), image_size=(16, 24))
+    assert digits.config.image_size == (16, 24)
+    assert "mirrored" not in caplog.text
+    assert not (digits.training["augment"] or {}).get("flip")
+
+
+@pytest.mark.parametrize(
+    ("settings", "resize", "flip", "moved"),
+    [
+        # settings; how the images are resized, mirrored, and moved by a layer
+        ({}, "stretch", True, Shift),
+        ({"augment": "none"}, "stretch", None, None),
+        ({"augment": PHOTO}, "random_crop", True, None),
+        ({"augment": DRAWING}, "stretch", None, tf.keras.Sequential),
+        ({"augmentation": 0.0}, "stretch", True, None),
+    ],
+    ids=str,
+)
+def test_augment_decides_about_the_changes(made, settings, resize, flip, moved):
+    trainer = trainer_of(made("cat", "dog"), **settings)
+    assert trainer.training["resize"] == resize
+    assert (trainer.training["augment"] or {}).get("flip") == flip
+    models = trainer.models()
+    assert (models.trained is models.saved) == (moved is None)
+    if moved is not None:
+        assert isinstance(movement(trainer.config), moved)
+        assert any(isinstance(layer, moved) for layer in models.trained.layers)
+
+
+def test_shifts_are_whole_pixels_and_only_in_training():
+    """Each image moves by itself, by up to the share of its sides, and its border is mirrored."""
+    height, width = 20, 40
+    rows, columns = np.mgrid[:height, :width].astype(np.float32)
+    images = np.stack([rows, columns, rows + columns], -1)[None].repeat(50, 0)
+    layer = Shift(0.1, seed=3)
+    np.testing.assert_array_equal(layer(images), images)
+    moved = layer(images, training=True).numpy()
+    by = moved[:, height // 2, width // 2, :2] - (height // 2, width // 2)
+    assert set(by[:, 0]) == {-2.0, -1.0, 0.0, 1.0, 2.0}
+    assert set(by[:, 1]) == set(range(-4, 5))
+    for image, (down, right) in zip(moved, by.astype(int), strict=True):
+        wide = np.pad(images[0], ((2, 2), (4, 4), (0, 0)), "symmetric")
+        part = wide[2 + down : 2 + down + height, 4 + right : 4 + right + width]
+        np.testing.assert_array_equal(image, part)
+    np.testing.assert_array_equal(Shift(0.1, seed=3)(images, training=True), moved)
