@@ -21,7 +21,7 @@ from kfp import compiler, dsl
 from pipelines.component import TYPES, load_step
 from pipelines.settings import Machine, add_machine_option, check_accelerator_image, parse_machine
 from pipelines.terminal import run_main
-from recordgen.checks.labels import NoEval
+from recordgen.core.dataset.splits import NO_EVAL
 from recordgen.errors import UsageError
 from recordgen.version import __version__
 
@@ -159,7 +159,7 @@ def _parameters(steps: Mapping[str, Any], given: Sequence[str]) -> dict[str, _Pa
                 said = f"{said.rstrip('.')}; in {step}: {item.description}"
             found[name] = old._replace(description=said, inputs={**old.inputs, step: key})
     # Without split eval, the evaluation would fail after the whole training, unless it uses test.
-    found["fail_on"] = found["fail_on"]._replace(default=[NoEval.code])
+    found["fail_on"] = found["fail_on"]._replace(default=[NO_EVAL])
     found["min_score"] = found["min_score"]._replace(default=0.8)
     return found
 

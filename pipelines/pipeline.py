@@ -19,7 +19,7 @@ from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
 from pipelines.lineage import metadata_path
 from pipelines.settings import Settings
-from recordgen.checks.labels import NoEval
+from recordgen.core.dataset.splits import NO_EVAL
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.features import statistics_features
@@ -196,7 +196,7 @@ def example_gen_of(settings: Settings, previous: tfx.dsl.Channel | None = None) 
     # The shares are in output_config, as in every ExampleGen.
     options = {name: getattr(settings.options, name) for name in OPTION_TYPES if name != "split"}
     # Without split eval, Trainer and Evaluator would fail after the whole conversion.
-    options["fail_on"] = (NoEval.code, *settings.options.fail_on)
+    options["fail_on"] = (NO_EVAL, *settings.options.fail_on)
     return AutoMLExampleGen(
         settings.input_base,
         input_config=tfx.proto.Input(

@@ -127,7 +127,7 @@ def test_parameters_are_those_of_the_steps(compiled):
             if "componentInputParameter" not in given:
                 continue  # an output of another step
             parameter = given["componentInputParameter"]
-            if name == "min_score":
+            if name in ("min_score", "fail_on"):
                 passed.add(parameter)
                 continue  # its default is the pipeline's own
             known = {key: inputs["parameters"][name].get(key) for key in ("parameterType", DEFAULT)}

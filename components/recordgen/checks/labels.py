@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from recordgen.checks.check import Check, CheckedTask, Examined
 from recordgen.checks.class_shares import distance, most_changed, share
-from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
+from recordgen.core.dataset.splits import EVAL, NO_EVAL, TEST, TRAIN, without_eval
 from recordgen.core.dataset.vocabulary import look_alikes
 from recordgen.quoting import listed
 
@@ -207,22 +207,11 @@ class Unlabelled(Check):
 class NoEval(Check):
     """There is train, but no eval."""
 
-    code = "NO_EVAL"
+    code = NO_EVAL
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
         if TRAIN in examined.splits and EVAL not in examined.splits:
-            yield self.message(examined.eval_from)
-
-    @staticmethod
-    def message(eval_from: str) -> str:
-        """Return what is missing, and the remedy, given the option ``eval_from``."""
-        more = (
-            f": eval_from={eval_from} moved none; give it a larger share"
-            if eval_from
-            else ", which TFX's Trainer and Evaluator need; eval_from=train:10 moves 10 % of train "
-            "there"
-        )
-        return f"no example is in split eval{more}"
+            yield without_eval(examined.eval_from)
 
 
 class MixedSplits(Check):

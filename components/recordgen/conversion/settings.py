@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from recordgen.checks.labels import NoEval
 from recordgen.core.conversion import Conversion
+from recordgen.core.dataset.splits import NO_EVAL, without_eval
 from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
 from recordgen.core.task.annotations import ONE, SEVERAL
@@ -42,10 +42,9 @@ def splits_of(options: ConvertOptions) -> Splits:
 
     If ``fail_on`` names NO_EVAL, the plan fails: no payload is read for nothing.
     """
-    selection, without_eval = options.selection, ""
-    if NoEval.code in selection.fatal & selection.codes:
-        remedy = NoEval.message(options.eval_from)
-        without_eval = f"{remedy}; fail_on=none writes the dataset without it"
+    selection, refusal = options.selection, ""
+    if NO_EVAL in selection.fatal & selection.codes:
+        refusal = f"{without_eval(options.eval_from)}; fail_on=none writes the dataset without it"
     return Splits(
         seed=options.seed,
         fractions=options.split.fractions,
@@ -56,7 +55,7 @@ def splits_of(options: ConvertOptions) -> Splits:
         stratifies=options.stratify == "label",
         duplicates=options.duplicates,
         drops_unnamed=options.missing_split == "drop",
-        without_eval=without_eval,
+        without_eval=refusal,
     )
 
 

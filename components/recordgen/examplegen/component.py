@@ -14,7 +14,7 @@ from tfx.proto import example_gen_pb2, range_config_pb2
 from tfx.types import component_spec, standard_artifacts
 from tfx.types import standard_component_specs as specs
 
-from recordgen.checks.labels import NoEval
+from recordgen.core.dataset.splits import NO_EVAL
 from recordgen.errors import UsageError
 from recordgen.examplegen import driver, executor, parameters
 from recordgen.options import (
@@ -133,7 +133,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             UsageError: a value is not allowed (runtime parameters are checked in the run).
         """
         refuse_old(options)
-        options.setdefault("fail_on", NoEval.code)
+        options.setdefault("fail_on", NO_EVAL)
         check_names(options, tuple(parameters.OPTION_TYPES))
         given = {
             name: _as_property(option_text(name, options.get(name, OPTIONS[name].default)), kind)

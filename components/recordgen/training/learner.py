@@ -12,8 +12,7 @@ import keras
 import numpy.typing as npt
 import tensorflow as tf
 
-from recordgen import storage
-from recordgen.core.dataset.manifest import Dataset, read_dataset
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import Tuning, eval_dataset, steps_per_epoch, train_dataset
@@ -30,7 +29,7 @@ from recordgen.training.config import (
     TrainingConfig,
 )
 from recordgen.training.earlier import EarlierModel
-from recordgen.training.measures import EvalAccumulator, record_batches
+from recordgen.training.measures import EvalAccumulator, record_batches, shard_files
 from recordgen.training.words import word_vectors
 
 #: The input of signatures for serialised records.
@@ -44,15 +43,6 @@ Weights = npt.NDArray[Any]
 
 #: Folder or URL of a dataset, or of several that are read as one.
 Root = str | tuple[str, ...]
-
-
-def shard_files(root: Root, split: str) -> list[str]:
-    """Return the paths or URLs of a split's shards. Raises: SourceError if no dataset exists."""
-    return [
-        storage.join(each, shard.file)
-        for each in ([root] if isinstance(root, str) else root)
-        for shard in read_dataset(each).splits[split].shards
-    ]
 
 
 class Models(NamedTuple):
@@ -147,10 +137,10 @@ class TaskTrainer(ABC):
         Each batch is divided among the ``workers``, of which ``worker``, from 0, reads this share.
         """
         share = {"shard": (worker, workers), "batch_size": self.config.batch_size // workers}
-        settings = {**self.reading, **self.training, **share}
-        seed = self.config.seed
-        data = train_dataset(self.root, split=self.split, seed=seed, epochs="endless", **settings)
-        return self.prepared(data)
+        settings = {**self.reading, **self.training, **share, "seed": self.config.seed}
+        return self.prepared(
+            train_dataset(self.root, split=self.split, epochs="endless", **settings)
+        )
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
         """Return one pass over a split, in order; see :meth:`can_validate`."""
@@ -217,8 +207,7 @@ class TaskTrainer(ABC):
 
     def best(self, scores: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return ``labels`` (string [batch, k]) and ``scores``, best first, for :meth:`respond`."""
-        k = min(self.config.top_k, len(self.dataset.labels))
-        best, numbers = tf.math.top_k(scores, k)
+        best, numbers = tf.math.top_k(scores, min(self.config.top_k, len(self.dataset.labels)))
         return {"labels": tf.gather(tf.constant(list(self.dataset.labels)), numbers), SCORES: best}
 
     @abstractmethod

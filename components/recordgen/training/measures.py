@@ -16,6 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from recordgen import storage
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError
@@ -39,6 +41,15 @@ class TfmaMetric(NamedTuple):
     name: str
     class_name: str
     module: str = "recordgen.training.tfma_metrics"
+
+
+def shard_files(root: str | tuple[str, ...], split: str) -> list[str]:
+    """Return the paths or URLs of a split's shards. Raises: SourceError if no dataset exists."""
+    return [
+        storage.join(each, shard.file)
+        for each in ([root] if isinstance(root, str) else root)
+        for shard in read_dataset(each).splits[split].shards
+    ]
 
 
 def record_batches(paths: Iterable[str], most: int | None = None) -> Iterator[list[bytes]]:

@@ -64,6 +64,21 @@ _AUTO = "auto"
 _CLOSE = 0.75
 
 
+#: The code of the check that :func:`without_eval` explains.
+NO_EVAL = "NO_EVAL"
+
+
+def without_eval(eval_from: str) -> str:
+    """Return that ``eval`` is missing, and the remedy, given the option ``eval_from``."""
+    more = (
+        f": eval_from={eval_from} moved none; give it a larger share"
+        if eval_from
+        else ", which TFX's Trainer and Evaluator need; eval_from=train:10 moves 10 % of train "
+        "there"
+    )
+    return f"no example is in split eval{more}"
+
+
 def split_order(split: str) -> tuple[int, str]:
     """Return the sort key of a split: train, eval, test, then others by name."""
     return (SPLITS.index(split) if split in SPLITS else len(SPLITS)), split

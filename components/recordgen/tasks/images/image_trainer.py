@@ -12,7 +12,8 @@ from recordgen.scales import AUTO
 from recordgen.tasks.images.sizes import sampled_sizes, size_of
 from recordgen.tasks.images.stored_images import IMAGE_BYTES
 from recordgen.training.config import PHOTO, SCORES, TrainingConfig
-from recordgen.training.learner import Signature, TaskTrainer, shard_files
+from recordgen.training.learner import Signature, TaskTrainer
+from recordgen.training.measures import shard_files
 from recordgen.training.mirroring import keep_when_mirrored
 from recordgen.training.progress_log import log_info
 
