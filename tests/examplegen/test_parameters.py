@@ -11,11 +11,7 @@ from recordgen.core.dataset.splits import SplitFractions
 from recordgen.errors import SourceError, UsageError
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.executor import newest
-from recordgen.examplegen.parameters import (
-    OPTION_TYPES,
-    ExampleGenParameters,
-    split_fractions,
-)
+from recordgen.examplegen.parameters import OPTION_TYPES, ExampleGenParameters, split_fractions
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import OPTIONS, make_options, option_text
 from tests.examplegen.configs import input_config, output_config

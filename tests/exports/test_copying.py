@@ -13,14 +13,7 @@ from recordgen.exports import export as exporting
 from recordgen.exports.copying import MARK
 from recordgen.registry import EXPORTS
 from tests.conftest import ROOT, encoded, noise
-from tests.exports.copies import (
-    boxes,
-    converted,
-    export,
-    export_and_die,
-    files_of,
-    labelled,
-)
+from tests.exports.copies import boxes, converted, export, export_and_die, files_of, labelled
 
 pytestmark = pytest.mark.once
 

@@ -8,13 +8,7 @@ import pytest
 
 import recordgen
 from recordgen.errors import RecordgenError, SourceError
-from tests.conftest import (
-    encoded,
-    interrupt_convert,
-    noise,
-    run_python,
-    tree_bytes,
-)
+from tests.conftest import encoded, interrupt_convert, noise, run_python, tree_bytes
 from tests.exports.copies import boxes, export, labelled
 from tests.formats.containers import contents, converted, image
 

@@ -27,12 +27,7 @@ from recordgen.core.rows.columns import by_bucket, placed, rows_of, shares_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import PlacedRow, PlannedRow
 from recordgen.core.rows.row import RowBatch
-from recordgen.errors import (
-    NothingToConvertError,
-    SourceError,
-    TooManyRejectsError,
-    UsageError,
-)
+from recordgen.errors import NothingToConvertError, SourceError, TooManyRejectsError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.formats.column_stats import in_blocks
 from recordgen.formats.detect import detect

@@ -21,13 +21,7 @@ from recordgen.errors import NothingToConvertError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.registry import TASK_CHOICES
 from recordgen.rejects import RejectCode
-from recordgen.tasks import (
-    TASKS,
-    ImageClassification,
-    ImageMultiLabel,
-    ObjectDetection,
-    task_for,
-)
+from recordgen.tasks import TASKS, ImageClassification, ImageMultiLabel, ObjectDetection, task_for
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.box_geometry import turned
 from recordgen.tasks.object_detection.task import box_features

@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from recordgen.training.average_precision import (
-    CROWD,
-    BoxAccumulator,
-    intersections_over_unions,
-)
+from recordgen.training.average_precision import CROWD, BoxAccumulator, intersections_over_unions
 
 HERE, THERE = (0.0, 0.0, 0.4, 0.4), (0.5, 0.5, 0.9, 0.9)
 NEARLY_HERE = (0.0, 0.0, 0.4, 0.3)  # 0.75 of it

@@ -10,14 +10,7 @@ from recordgen.core.dataset.manifest import RowCounts
 from recordgen.core.dataset.splits import SplitFractions
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning import bucket_files
-from recordgen.core.planning.plan import (
-    Base,
-    BucketSummary,
-    GroupPlan,
-    Plan,
-    SplitPlan,
-    too_many,
-)
+from recordgen.core.planning.plan import Base, BucketSummary, GroupPlan, Plan, SplitPlan, too_many
 from recordgen.core.rows.columns import columns_of, in_planned_order, rows_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
