@@ -3,6 +3,8 @@
 import json
 from contextlib import suppress
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import recordgen
@@ -108,6 +110,35 @@ def test_an_image_of_another_split_is_no_substitute(tmp_path, make_pictures):
     result = recordgen.convert(str(tmp_path / "in"), tmp_path / "out", max_reject_fraction=1)
     assert [(item.uri, item.code) for item in result.rejects] == [("train/b.png", "missing_file")]
     assert list(labels_of(tmp_path / "out")) == ["train/a.png"]
+
+
+def test_metadata_in_parquet(tmp_path, make_pictures):
+    """Numbers have the names that the schema declares."""
+    make_pictures("a.png", "b.png", size=(80, 40))
+    objects = [[{"bbox": [8, 4, 8, 4], "category": 1}], []]
+    label = {"names": ["cat", "dog"], "_type": "ClassLabel"}
+    features = {"objects": {"category": label, "bbox": {"_type": "List"}}}
+    table = pa.table({"file_name": ["a.png", "b.png"], "objects": objects})
+    schema = {"huggingface": json.dumps({"info": {"features": features}})}
+    path = tmp_path / "in/metadata.parquet"
+    pq.write_table(table.replace_schema_metadata(schema), path)
+    dataset = recordgen.convert(str(tmp_path / "in"), tmp_path / "out").dataset
+    assert dataset.labels == ("cat", "dog")
+    boxes = {uri: found for uri, (_, found) in boxes_of(tmp_path / "out").items()}
+    assert boxes == {"a.png": [("dog", 1, [0.1, 0.1, 0.2, 0.2])], "b.png": []}
+
+
+def test_a_size_behind_a_large_profile(tmp_path, make_pictures):
+    """Cameras write more than 64 KiB before the size."""
+    make_pictures("a.jpg", size=(80, 40))
+    path = tmp_path / "in/a.jpg"
+    data = path.read_bytes()
+    segment = b"\xff\xe2" + (65_000).to_bytes(2, "big") + bytes(64_998)
+    path.write_bytes(data[:2] + 2 * segment + data[2:])
+    objects = {"bbox": [[8, 4, 8, 4]], "categories": ["cat"]}
+    write(tmp_path / "in/metadata.jsonl", {"file_name": "a.jpg", "objects": objects})
+    recordgen.convert(str(tmp_path / "in"), tmp_path / "out", check="none")
+    assert boxes_of(tmp_path / "out")["a.jpg"][1] == [("cat", 0, [0.1, 0.1, 0.2, 0.2])]
 
 
 def test_a_head_that_is_no_csv(tmp_path, make_pictures):

@@ -47,6 +47,23 @@ RECTANGLE = {"label": "cat", "shape_type": "rectangle", "points": [[8, 10], [4, 
 CVAT_BOX = "<box label='cat' xtl='4' ytl='5' xbr='8' ybr='10'/>"
 TURNED = "<box label='cat' xtl='4' ytl='5' xbr='8' ybr='10' rotation='90'/>"
 OBJECTS = {"bbox": [list(SIDES)], "category": ["cat"]}
+README = """---
+dataset_info:
+- config_name: default
+  features:
+  - name: objects
+    sequence:
+    - name: category
+      dtype: {class_label: {names: {'0': cat, '1': dog}}}
+  - name: label
+    dtype:
+      class_label:
+        names:
+          '0': yes
+          '1': no
+---
+# Yes or no
+"""
 TWICE = coco(
     image(1, "a.jpg"), image(2, "a.jpg"), boxes=[box(1, 2, *SIDES), box(2, 18, 0, 0, 4, 5)]
 )
@@ -86,6 +103,11 @@ READ = [
     ("labelme: \\", {"x/b.json": labelme(RECTANGLE, imagePath="..\\y\\a.jpg")}, "y/a.jpg", CAT),
     ("labelme: imageData", {"a.json": labelme(RECTANGLE, imageData="iVBOR")}, "a.jpg", CAT),
     ("labelme: point", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "point", "points": [[1, 2]]})}, "a.jpg", CAT),
+    ("labelme: __ignore__", {"a.json": labelme(RECTANGLE, {**RECTANGLE, "label": "__ignore__"})}, "a.jpg", CAT),
+    ("labelme: flags", {"a.json": labelme(flags={"__ignore__": False, "cat": True, "dog": False})}, "a.jpg", ["cat"]),
+    ("labelme: several flags", {"a.json": labelme(flags={"cat": True, "dog": True})}, "a.jpg", ["cat", "dog"]),
+    ("hf: README.md", {"README.md": README, "metadata.jsonl": lines({"file_name": "a.jpg", "label": 1})}, "a.jpg", ["no"]),
+    ("hf: README.md, objects", {"README.md": README, "train/metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [0]}})}, "train/a.jpg", CAT),
     ("labelme: line", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "line", "points": [[1, 2], [3, 4]]})}, "a.jpg", CAT),
 ]  # fmt: skip
 
@@ -113,6 +135,11 @@ COUNTED = [
     ("cvat: points", {"annotations.xml": cvat(CVAT_BOX, "<polyline points='1,2'/>")}, "shapes_dropped", 1),
     ("labelme: point", {"a.json": labelme(RECTANGLE, {"shape_type": "point"})}, "shapes_dropped", 1),
     ("voc: swapped", {"a.xml": voc("a.jpg", ("cat", "8 10 4 5"))}, "boxes_swapped", 1),
+    ("voc: no size", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")).replace("width", "w")}, "size_missing", 1),
+    ("cvat: no size", {"annotations.xml": cvat(CVAT_BOX).replace(" width='40'", "")}, "size_missing", 1),
+    ("labelme: no size", {"a.json": labelme(RECTANGLE, imageWidth=0)}, "size_missing", 1),
+    ("labelme: __ignore__", {"a.json": labelme(RECTANGLE, {"label": "__ignore__"})}, "shapes_dropped", 1),
+    ("voc: filename", {"a.xml": voc("q/b.jpg", ("cat", "4 5 8 10"))}, "filename_differs", 1),
     ("yolo: edge", {"classes.txt": "cat", "a.txt": "0 0.95 0.5 0.12 1\n"}, "boxes_clipped", 1),
 ]  # fmt: skip
 
@@ -145,11 +172,29 @@ def test_images_that_no_document_names_are_counted(files, tmp_path, make_picture
     assert [text for text in found.skipped if "b.jpg" in text]
 
 
+POINT = {"label": "eye", "shape_type": "point", "points": [[1, 2]]}
+VIA_POINT = {
+    "shape_attributes": {"name": "point", "cx": 1, "cy": 2},
+    "region_attributes": {"a": "eye"},
+}
+VIA_BOX = {
+    "shape_attributes": {"name": "rect", "x": 4, "y": 5, "width": 4, "height": 5},
+    "region_attributes": {"a": "cat"},
+}
+
+
+def via(name, region):
+    return {name: {"filename": name, "regions": [region]}}
+
+
 OTHER_SIZE = image(1, "a.jpg", width=20, height=40)
 
 # name, files beside a.jpg and b.jpg, the code of a.jpg
 REJECTED = [
     ("another size", {"x.json": coco(OTHER_SIZE, image(2, "b.jpg"))}, "bad_annotation"),
+    ("labelme: only points", {"a.json": labelme(POINT), "b.json": labelme(RECTANGLE, imagePath="b.jpg")}, "bad_annotation"),
+    ("via: only points", {"a.json": json.dumps({**via("a.jpg", VIA_POINT), **via("b.jpg", VIA_BOX)})}, "bad_annotation"),
+    ("cvat: only points", {"x.xml": "<annotations>" + "".join(cvat(shape, name=name)[13:-14] for name, shape in (("a.jpg", "<points label='cat' points='1,2'/>"), ("b.jpg", CVAT_BOX))) + "</annotations>"}, "bad_annotation"),
     ("hf: no category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}, "bad_annotation"),
 ]  # fmt: skip
 

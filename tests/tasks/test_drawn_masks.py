@@ -146,3 +146,60 @@ def test_an_object_without_an_outline(tmp_path):
     options = {"task": "image_segmentation", "max_reject_fraction": 1}
     result = recordgen.convert(folder, tmp_path / "out", **options)
     assert [(reject.uri, reject.code) for reject in result.rejects] == [("a.png", "bad_annotation")]
+
+
+CVAT = "<annotations><image name='a.png' width='60' height='40'>{}</image></annotations>"
+VIA_CIRCLE = {"name": "circle", "cx": 30, "cy": 20, "r": 10}
+VIA = {"filename": "a.png", "regions": [{"shape_attributes": VIA_CIRCLE}]}
+VIA["regions"][0]["region_attributes"] = {"a": "cat"}
+LABELME = {"label": "cat", "shape_type": "circle", "points": [[30, 20], [40, 20]]}
+ELLIPSE = {"x": 50, "y": 50, "radiusX": 20, "radiusY": 10, "ellipselabels": ["cat"]}
+RESULT = {"type": "ellipselabels", "value": ELLIPSE, "original_width": 60, "original_height": 40}
+SQUARE = "0 0.25 0.25 0.75 0.25 0.75 0.75 0.25 0.75\n"
+
+# files, the number of pixels of the cat in a picture of 60×40
+OUTLINED = [
+    ({"a.txt": SQUARE, "classes.txt": "cat\n"}, 30 * 20),
+    (
+        {"a.xml": CVAT.format("<polygon label='cat' points='10,10;40,10;40,30;10,30'/>")},
+        30 * 20,
+    ),
+    (
+        {"a.xml": CVAT.format("<ellipse label='cat' cx='30' cy='20' rx='20' ry='10'/>")},
+        np.pi * 20 * 10,
+    ),
+    (
+        {
+            "a.xml": CVAT.format(
+                "<box label='cat' xtl='20' ytl='15' xbr='40' ybr='25' rotation='30'/>"
+            )
+        },
+        20 * 10,
+    ),
+    ({"a.json": json.dumps({"a.png": VIA})}, np.pi * 10 * 10),
+    ({"a.json": json.dumps({"shapes": [LABELME], "imagePath": "a.png"})}, np.pi * 10 * 10),
+    (
+        {
+            "a.json": json.dumps(
+                [{"data": {"image": "a.png"}, "annotations": [{"result": [RESULT]}]}]
+            )
+        },
+        np.pi * 12 * 4,
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "pixels"), OUTLINED)
+def test_outlines_of_other_tools(files, pixels, tmp_path):
+    """Polygons, circles, ellipses and rotated boxes become masks if the task asks for them."""
+    (tmp_path / "in").mkdir()
+    Image.fromarray(np.zeros((40, 60, 3), np.uint8)).save(tmp_path / "in/a.png")
+    for name, text in files.items():
+        (tmp_path / "in" / name).write_text(text)
+    options = {"task": "image_segmentation"}
+    labels = recordgen.convert(str(tmp_path / "in"), tmp_path / "out", **options).dataset.labels
+    [(_, example)] = stored_examples(tmp_path / "out")
+    mask = Image.open(io.BytesIO(example["image/segmentation/class/encoded"][0]))
+    painted = np.asarray(mask) == labels.index("cat")
+    assert painted[20, 30]
+    assert painted.sum() == pytest.approx(pixels, rel=0.03)

@@ -18,7 +18,7 @@ from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths, list_items
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ObjectDetection
 
@@ -31,6 +31,7 @@ class CreateMl(PictureFormat):
 
     name = "create_ml"
     tasks: ClassVar = (ObjectDetection.name,)
+    in_pixels = True
     gives = "boxes"
     expects = "a JSON list of images with annotations, as Create ML reads it"
 
@@ -75,12 +76,7 @@ def _picture(
         objects = [_marked(each) for each in found.get("annotations") or ()]
     except ValueError as exc:
         return Problem(number, str(exc), image)
-    size = size_in_file(listing, image)
-    if size is None and objects:
-        return Problem(
-            number, "the size of the image cannot be read, and boxes are in pixels", image
-        )
-    return Picture(number, image, split, size, objects)
+    return Picture(number, image, split, objects=objects)
 
 
 def _marked(item: Any) -> Marked:

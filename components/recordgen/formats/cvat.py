@@ -16,16 +16,16 @@ from typing import ClassVar
 from xml.etree import ElementTree
 
 from recordgen.core.dataset.splits import is_ml_use
-from recordgen.core.rows.details import OCCLUDED, Details, flagged
-from recordgen.core.rows.picture import Corners, Marked, Picture, is_size
+from recordgen.core.rows.details import NOTHING, OCCLUDED, flagged
+from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
-from recordgen.formats.shapes import around, around_ellipse, corners_of, shape_notes, turned
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
+from recordgen.formats.shapes import Region, ellipse, outlined, rectangle, shape_notes
 from recordgen.formats.split_names import split_in_path
-from recordgen.tasks import ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 _ROOT = b"<annotations"
 _AREAS = ("box", "polygon", "ellipse", "mask")
@@ -37,9 +37,11 @@ class Cvat(PictureFormat):
     """CVAT's ``annotations.xml`` for images."""
 
     name = "cvat"
-    tasks: ClassVar = (ObjectDetection.name, ImageMultiLabel.name)
+    tasks: ClassVar = (ObjectDetection.name, ImageMultiLabel.name, ImageSegmentation.name)
     gives = "boxes or tags"
     expects = "CVAT's annotations.xml for images"
+    in_pixels = True
+    has_sizes = True
 
     def detect(self, listing: Listing) -> Evidence | None:
         found = [name for name in listing.candidates(".xml") if _is_mine(listing.head(name))]
@@ -66,11 +68,7 @@ class Cvat(PictureFormat):
             subset = element.get("subset", "")
             split = subset if is_ml_use(subset) else named
             image = image_or_problem(listing, name or "?", *places, line=number)
-            yield (
-                image
-                if isinstance(image, Problem)
-                else _picture(listing, number, element, image, split)
-            )
+            yield (image if isinstance(image, Problem) else _picture(number, element, image, split))
             element.clear()  # an element keeps its children otherwise
 
 
@@ -109,7 +107,7 @@ def _labels(listing: Listing, name: str) -> Iterator[str]:
 
 
 def _picture(
-    listing: Listing, number: int, element: ElementTree.Element, image: str, split: str | None
+    number: int, element: ElementTree.Element, image: str, split: str | None
 ) -> Picture | Problem:
     try:
         objects = [_marked(child) for child in element if child.tag in _AREAS]
@@ -118,36 +116,23 @@ def _picture(
     labels = [child.get("label", "").strip() for child in element if child.tag == "tag"]
     dropped = [child.tag for child in element if child.tag in _OTHERS]
     rotated = sum(bool(_rotation(child)) for child in element if child.tag in ("box", "ellipse"))
-    try:
-        size = int(element.get("width", 0)), int(element.get("height", 0))
-    except ValueError:
-        size = (0, 0)
-    there = size if is_size(size) else size_in_file(listing, image)
-    if there is None and objects:
-        return Problem(
-            number, f"{image} needs its width and height, since boxes are in pixels", image
-        )
-    return Picture(number, image, split, there, objects, labels, shape_notes(dropped, rotated))
+    size = size_of(element.get("width"), element.get("height"))
+    return Picture(number, image, split, size, objects, labels, shape_notes(dropped, rotated))
 
 
 def _marked(shape: ElementTree.Element) -> Marked:
     """Return a shape with its box. Raises: ValueError: it has no numbers."""
     label = shape.get("label", "").strip()
-    details = Details(flagged({OCCLUDED: shape.get("occluded", "0") != "0"}))
     try:
-        if shape.tag == "polygon":
-            pairs = [point.split(",") for point in shape.get("points", "").split(";")]
-            xs, ys = ([float(pair[at]) for pair in pairs] for at in (0, 1))
-            points = tuple(value for point in zip(xs, ys, strict=True) for value in point)
-            corners = min(xs), min(ys), max(xs), max(ys)
-            return Marked(label, corners, replace(details, polygons=(points,)))
-        return Marked(label, _corners(shape), details)
-    except (ValueError, IndexError) as exc:
+        corners, details = _region(shape)
+    except ValueError as exc:
         raise ValueError(f"the {shape.tag} of {label!r:.40} cannot be read: {exc}") from exc
+    flags = flagged({OCCLUDED: shape.get("occluded", "0") != "0"})
+    return Marked(label, corners, replace(details, flags=flags))
 
 
-def _corners(shape: ElementTree.Element) -> Corners:
-    """Return the box of a shape without points. Raises: ValueError: it has no numbers."""
+def _region(shape: ElementTree.Element) -> Region:
+    """Return the box and the outline of a shape. Raises: ValueError: it has no numbers."""
 
     def number(name: str) -> float:
         return float(shape.get(name, "?"))
@@ -155,14 +140,16 @@ def _corners(shape: ElementTree.Element) -> Corners:
     degrees = _rotation(shape)
     if shape.tag == "box":
         xmin, ymin, xmax, ymax = map(number, ("xtl", "ytl", "xbr", "ybr"))
-        box = (xmin, ymin, xmax, ymax)
         center = ((xmin + xmax) / 2, (ymin + ymax) / 2)
-        return around(turned(corners_of(box), degrees, center)) if degrees else box
+        return rectangle((xmin, ymin, xmax, ymax), degrees, center)
     if shape.tag == "ellipse":
         x, y, rx, ry = map(number, ("cx", "cy", "rx", "ry"))
-        return around_ellipse(x, y, rx, ry, degrees)
+        return ellipse(x, y, rx, ry, degrees)
+    if shape.tag == "polygon":
+        pairs = [point.split(",") for point in shape.get("points", "").split(";")]
+        return outlined([(float(x), float(y)) for x, y in pairs])
     left, top = number("left"), number("top")
-    return left, top, left + number("width"), top + number("height")
+    return (left, top, left + number("width"), top + number("height")), NOTHING
 
 
 def _rotation(shape: ElementTree.Element) -> float:

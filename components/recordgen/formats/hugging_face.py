@@ -14,37 +14,42 @@ import csv
 import io
 import json
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from recordgen.core.rows.picture import Marked, Picture, is_number
+from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
+from recordgen.formats.objects import labels_of, names_beside, objects_in, read_objects
+from recordgen.formats.parquet import opened
+from recordgen.formats.parquet_columns import class_names, features_in
 from recordgen.formats.pictures import Note, PictureFormat, Problem, size_in_file
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 
-_NAMES = ("metadata.jsonl", "metadata.csv")
+_PARQUET = "metadata.parquet"
+_NAMES = ("metadata.jsonl", "metadata.csv", _PARQUET)
 _FILE, _OBJECTS = "file_name", "objects"
-_CLASSES = ("categories", "category", "labels", "label")
 _MAX_LINE = 1 << 20
+_ROWS_AT_ONCE = 1024
 _SHOWN = 5
 # Parts of the names of columns that no task of images reads, but that must not be lost.
 _GEOMETRY = ("mask", "bbox", "polygon", "segment", "keypoint", "points", "_file_name")
 
 
 class HuggingFace(PictureFormat):
-    """An imagefolder with ``metadata.jsonl`` or ``metadata.csv``."""
+    """An imagefolder with ``metadata.jsonl``, ``metadata.csv`` or ``metadata.parquet``."""
 
     name = "hugging_face"
     tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
     gives = "labels or boxes of images"
-    expects = "a folder of images with metadata.jsonl or metadata.csv, which have a file_name"
+    expects = "a folder of images with metadata.jsonl, .csv or .parquet, which has a file_name"
     has_lines = True
+    in_pixels = True
 
     def detect(self, listing: Listing) -> Evidence | None:
         found = [
@@ -58,11 +63,13 @@ class HuggingFace(PictureFormat):
         label = _label_of(f"{listing.root}{found[0]}", first)
         single, several, boxes = self.tasks
         task = boxes if label == _OBJECTS else several if isinstance(first[label], list) else single
-        return Evidence(f"{found[0]} has {_FILE} and {label}", task, found)
+        classes = tuple(dict.fromkeys(_class_names(listing, found[0], label)))
+        return Evidence(f"{found[0]} has {_FILE} and {label}", task, found, classes)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         where = f"{listing.root}{document}"
         label = _label_of(where, _first(listing, document))
+        names = _class_names(listing, document, label)
         split = split_in_path(where)
         folder = posixpath.dirname(document)
         used: set[str] = set()
@@ -81,7 +88,9 @@ class HuggingFace(PictureFormat):
                 yield Problem(line, message, image, RejectCode.MISSING_FILE)
                 continue
             used.add(image)
-            item = _picture(listing, line, image, split, record.get(label), label)
+            item = _picture(
+                listing, line, image, split, record.get(label), names, label == _OBJECTS
+            )
             if isinstance(item, Picture):
                 forms.add(item)
             yield item
@@ -134,6 +143,11 @@ def _images_of(listing: Listing, document: str) -> Iterator[str]:
 
 def _records(listing: Listing, name: str) -> Iterator[tuple[int, Any]]:
     """Yield the line and the record of each image; what is no record as its text."""
+    if name.endswith(_PARQUET):
+        with opened(listing, name) as table:
+            batches = table.iter_batches(_ROWS_AT_ONCE)
+            yield from enumerate((row for each in batches for row in each.to_pylist()), start=1)
+        return
     with listing.open(name) as file:
         if name.endswith(".csv"):
             text = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
@@ -152,8 +166,20 @@ def _records(listing: Listing, name: str) -> Iterator[tuple[int, Any]]:
                     yield number, text_
 
 
+def _class_names(listing: Listing, document: str, column: str) -> Sequence[str]:
+    """Return the names of numbers in a column, in their order; none if nothing declares them."""
+    if document.endswith(_PARQUET):
+        with opened(listing, document) as table:
+            features = features_in(table.schema_arrow.metadata or {})
+        if names := class_names(features.get(column)):
+            return names
+    return names_beside(listing, document, column)
+
+
 def _first(listing: Listing, name: str) -> Mapping[str, Any]:
     """Return the first record of the metadata, or an empty one."""
+    if name.endswith(_PARQUET):
+        return next((record for _, record in _records(listing, name)), {})
     text = listing.head(name).decode("utf-8-sig", "replace")
     if name.endswith(".csv"):
         with suppress(csv.Error):  # a field that is too large: then it is no such metadata
@@ -169,7 +195,7 @@ def _first(listing: Listing, name: str) -> Mapping[str, Any]:
 def _label_of(where: str, first: Mapping[str, Any]) -> str:
     """Return the column of labels or objects. Raises: SourceError: it is unclear which it is."""
     others = [key for key in first if key and key != _FILE]
-    if _boxes_in(first.get(_OBJECTS)) is not None:
+    if objects_in(first.get(_OBJECTS)) is not None:
         return _OBJECTS
     lost = [key for key in others if any(part in key.lower() for part in _GEOMETRY)]
     labels = [key for key in others if key.strip().lower() in LABEL_COLUMNS]
@@ -182,46 +208,20 @@ def _label_of(where: str, first: Mapping[str, Any]) -> str:
     return labels[0]
 
 
-def _boxes_in(value: Any) -> tuple[Any, Any] | None:
-    """Return the boxes and the categories of objects, in whichever form they are; None otherwise.
-
-    ``{"bbox": [[1, 2, 3, 4]], "category": [0]}``, ``[{"bbox": [1, 2, 3, 4], "category": 0}]``, or
-    either as JSON in a CSV.
-    """
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
-    if isinstance(value, list):
-        if not all(isinstance(each, Mapping) and "bbox" in each for each in value):
-            return None
-        names = [next((each[key] for key in _CLASSES if key in each), None) for each in value]
-        return [each["bbox"] for each in value], names if None not in names else None
-    if not isinstance(value, Mapping) or "bbox" not in value:
-        return None
-    boxes = value["bbox"]
-    return boxes, next((value[key] for key in _CLASSES if key in value), None) if boxes else []
-
-
 def _picture(
-    listing: Listing, line: int, image: str, split: str | None, value: Any, label: str
+    listing: Listing,
+    line: int,
+    image: str,
+    split: str | None,
+    value: Any,
+    names: Sequence[str],
+    is_objects: bool,
 ) -> Picture | Problem:
-    if label != _OBJECTS:
-        values = value if isinstance(value, list) else [value]
-        labels = [str(each).strip() for each in values if each is not None]
-        return Picture(line, image, split, labels=[each for each in labels if each])
-    boxes, names = _boxes_in(value) or (None, None)
-    if not isinstance(boxes, list) or not isinstance(names, list) or len(names) != len(boxes):
-        message = f"objects needs a bbox and a category for each (got {value!r:.80})"
-        return Problem(line, message, image)
-    size = size_in_file(listing, image)
-    if size is None and boxes:
-        return Problem(line, "the size of the image cannot be read, and boxes are in pixels", image)
-    objects = []
-    for name, box in zip(names, boxes, strict=True):
-        if not (isinstance(box, list) and len(box) == 4 and all(map(is_number, box))):
-            return Problem(line, f"a bbox must be x, y, width and height (got {box!r:.80})", image)
-        x, y, width, height = box
-        objects.append(Marked(str(name).strip(), (x, y, x + width, y + height)))
+    try:
+        if not is_objects:
+            return Picture(line, image, split, labels=labels_of(value, names))
+        objects = read_objects(objects_in(value), names)
+    except ValueError as exc:
+        return Problem(line, str(exc), image)
+    size = size_in_file(listing, image) if objects else None
     return Picture(line, image, split, size, objects)

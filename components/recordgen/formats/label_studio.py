@@ -17,24 +17,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from recordgen.core.rows.details import NOTHING
-from recordgen.core.rows.picture import Corners, Marked, Picture, is_number, is_size
+from recordgen.core.rows.picture import Marked, Picture, is_number
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths, list_items
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
-from recordgen.formats.shapes import (
-    around,
-    around_ellipse,
-    corners_of,
-    outline,
-    shape_notes,
-    turned,
-)
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
+from recordgen.formats.shapes import Region, ellipse, outlined, rectangle, shape_notes
 from recordgen.formats.split_names import split_in_path
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ImageSegmentation,
+    ObjectDetection,
+)
 
 #: Name in ``rows.adjusted``: images whose annotators disagree; the first one's labels are stored.
 ANNOTATORS_DIFFER = "annotators_differ"
@@ -52,14 +49,17 @@ class LabelStudio(PictureFormat):
     """Label Studio's JSON of images with rectangles, polygons, ellipses or choices."""
 
     name = "label_studio"
-    tasks: ClassVar = (ObjectDetection.name, ImageMultiLabel.name, ImageClassification.name)
+    tasks: ClassVar = (
+        *(ObjectDetection.name, ImageMultiLabel.name, ImageClassification.name),
+        ImageSegmentation.name,
+    )
 
     def detect(self, listing: Listing) -> Evidence | None:
         found = [name for name in listing.candidates(".json") if _is_mine(listing.head(name))]
         if not found:
             return None
         head = listing.head(found[0])
-        boxes, several, one = self.tasks
+        boxes, several, one, _ = self.tasks
         if any(f'"{kind}"'.encode() in head for kind in (*_AREAS, *_BRUSHES)):
             task, what = boxes, "regions"
         elif b'"choices"' in head:
@@ -188,7 +188,8 @@ def _said(results: Sequence[Any]) -> _Found:
     choices: dict[str, list[str]] = {}
     dropped: list[str] = []
     rotated = 0
-    size = next(filter(None, map(_size, items)), None)
+    sizes = (size_of(item.get("original_width"), item.get("original_height")) for item in items)
+    size = next(filter(None, sizes), None)
     for item in items:
         kind, value = item.get("type"), item.get("value")
         kind = str(kind)
@@ -214,11 +215,9 @@ def _said(results: Sequence[Any]) -> _Found:
                 raise ValueError(
                     "the image was rotated in Label Studio; rotate it back, and export again"
                 )
-            corners = _corners(kind, value, size)
-            points = value.get("points") or ()
-            details = outline(_scaled(points, size)) if "polygon" in kind else NOTHING
+            region = _region(kind, value, size)
             rotated += bool(value.get("rotation"))
-            objects += [Marked(label, corners, details) for label in labels]
+            objects += [Marked(label, *region) for label in labels]
     if len(choices) > 1:
         raise ValueError(
             f"it has choices of several questions ({', '.join(sorted(choices))}), and it is "
@@ -237,15 +236,8 @@ def _labels(item: Mapping[str, Any]) -> Sequence[str]:
     return ()
 
 
-def _size(item: Mapping[str, Any]) -> tuple[int, int] | None:
-    width, height = item.get("original_width"), item.get("original_height")
-    if isinstance(width, int) and isinstance(height, int) and is_size((width, height)):
-        return width, height
-    return None
-
-
-def _corners(kind: str, value: Mapping[str, Any], size: tuple[int, int] | None) -> Corners:
-    """Return the box of a region: in pixels if the size is known, else in shares.
+def _region(kind: str, value: Mapping[str, Any], size: tuple[int, int] | None) -> Region:
+    """Return a region: in pixels if the size is known, else in shares.
 
     Raises:
         ValueError: it has no numbers, or is rotated and the size is missing.
@@ -257,7 +249,7 @@ def _corners(kind: str, value: Mapping[str, Any], size: tuple[int, int] | None) 
     if isinstance(points := value.get("points"), list) and points:
         if not all(isinstance(at, list) and len(at) == 2 and _are_numbers(*at) for at in points):
             raise ValueError(f"the points of a {kind} must be pairs of numbers")
-        return around(_scaled(points, size))
+        return outlined((x * across, y * down) for x, y in points)
     is_ellipse = "radiusX" in value
     sides = ("x", "y", "radiusX", "radiusY") if is_ellipse else ("x", "y", "width", "height")
     numbers: list[Any] = [value.get(side) for side in sides]
@@ -265,17 +257,8 @@ def _corners(kind: str, value: Mapping[str, Any], size: tuple[int, int] | None) 
         raise ValueError(f"a {kind} needs {', '.join(sides)} (got {value!r:.80})")
     x, y, wide, high = (n * scale for n, scale in zip(numbers, (across, down) * 2, strict=True))
     if is_ellipse:
-        return around_ellipse(x, y, wide, high, degrees)
-    box = (x, y, x + wide, y + high)
-    return around(turned(corners_of(box), degrees, (x, y))) if degrees else box
-
-
-def _scaled(
-    points: Sequence[Sequence[float]], size: tuple[int, int] | None
-) -> Sequence[Sequence[float]]:
-    """Return points in percent in pixels if the size is known, else in shares."""
-    across, down = (side / 100 for side in size or (1, 1))
-    return [(x * across, y * down) for x, y in points]
+        return ellipse(x, y, wide, high, degrees)
+    return rectangle((x, y, x + wide, y + high), degrees, (x, y))
 
 
 def _are_numbers(*values: Any) -> bool:

@@ -4,7 +4,8 @@
              "shapes": [{"label": "dog", "shape_type": "rectangle",
                          "points": [[10, 20], [40, 60]]}]}
 
-becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog, in pixels.
+becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog, in pixels. A document without
+shapes, but with ``"flags": {"dog": true}``, is that of an image with the label dog.
 """
 
 from __future__ import annotations
@@ -12,44 +13,62 @@ from __future__ import annotations
 import json
 import math
 import posixpath
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from recordgen.core.rows.details import NOTHING
-from recordgen.core.rows.picture import Corners, Marked, Picture, is_number, is_size
+from recordgen.core.rows.picture import Marked, Picture, is_number
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
-from recordgen.formats.shapes import around_ellipse, outline, shape_notes
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
+from recordgen.formats.shapes import ellipse, outlined, shape_notes
 from recordgen.formats.split_names import split_in_path
-from recordgen.tasks import ImageSegmentation, ObjectDetection
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ImageSegmentation,
+    ObjectDetection,
+)
 
 # The whole image may be inside, as base64.
 _MAX_DOCUMENT = 128 << 20
 _PROBED = 3
 _SHOWN = 5
 _AREAS = ("rectangle", "polygon", "circle", "mask")
-# Shapes without an area, which are dropped.
-_OTHERS = ("point", "points", "line", "linestrip")
+# Shapes without an area, which are dropped, as those with the label that stands for no class.
+_IGNORE = "__ignore__"
+_OTHERS = ("point", "points", "line", "linestrip", _IGNORE)
+_NO_SHAPES = re.compile(rb'"shapes"\s*:\s*\[\s*\]')
+_FLAGS = re.compile(rb'"flags"\s*:\s*\{([^{}]*)\}')
+_TRUE = re.compile(rb":\s*true")
 
 
 class LabelMe(PictureFormat):
     """A folder of images with LabelMe's JSON beside each."""
 
     name = "labelme"
-    tasks: ClassVar = (ObjectDetection.name, ImageSegmentation.name)
-    gives = "boxes"
+    tasks: ClassVar = (
+        *(ObjectDetection.name, ImageClassification.name, ImageMultiLabel.name),
+        ImageSegmentation.name,
+    )
+    gives = "boxes, or labels of images"
     expects = "a folder of images with LabelMe's JSON beside each"
     names_files = True
+    in_pixels = True
+    has_sizes = True
 
     def detect(self, listing: Listing) -> Evidence | None:
         documents = listing.candidates(".json")
         found = [name for name in documents[:_PROBED] if _is_mine(listing.head(name))]
         if not found:
             return None
-        reason = f"{found[0]} has the shapes in an image"
-        return Evidence(reason, self.tasks[0], found if listing.only else ("",))
+        boxes, single, several, _ = self.tasks
+        flags = [_true_flags(listing.head(name)) for name in found]
+        task = boxes if not all(flags) else single if max(flags) == 1 else several
+        reason = f"{found[0]} has the {'shapes in' if task == boxes else 'flags of'} an image"
+        return Evidence(reason, task, found if listing.only else ("",))
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         used = set()
@@ -69,6 +88,12 @@ class LabelMe(PictureFormat):
 def _is_mine(head: bytes) -> bool:
     keys = key_paths(head.decode("utf-8", "replace"))
     return "shapes.points" in keys or {"shapes", "imagePath"} <= keys
+
+
+def _true_flags(head: bytes) -> int:
+    """Return how many flags of an image without shapes are true; 0 if it has shapes."""
+    flags = _FLAGS.search(head) if _NO_SHAPES.search(head) else None
+    return len(_TRUE.findall(flags[1])) if flags else 0
 
 
 def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
@@ -96,23 +121,19 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
         image = image_or_problem(listing, said or f"{stem}.jpg", posixpath.dirname(name), line=line)
     if isinstance(image, Problem):
         return image._replace(message=f"{name}: {image.message}")
-    size = _size(found) or size_in_file(listing, image)
-    if size is None and objects:
-        return Problem(line, f"{name}: imageWidth and imageHeight are missing", image)
+    size = size_of(found.get("imageWidth"), found.get("imageHeight"))
     notes = shape_notes([kind for kind in kinds if kind in _OTHERS])
     split = split_in_path(f"{listing.root}{name}")
-    return Picture(line, image, split, size, objects, notes=notes)
-
-
-def _size(found: Mapping[str, Any]) -> tuple[int, int] | None:
-    width, height = found.get("imageWidth"), found.get("imageHeight")
-    if isinstance(width, int) and isinstance(height, int) and is_size((width, height)):
-        return width, height
-    return None
+    flags = found.get("flags")
+    chosen = flags.items() if isinstance(flags, dict) else ()
+    labels = [key for key, is_chosen in chosen if is_chosen is True and key != _IGNORE]
+    return Picture(line, image, split, size, objects, labels, notes)
 
 
 def _kind_of(shape: Any) -> str:
-    return str((isinstance(shape, dict) and shape.get("shape_type")) or "polygon")
+    """Return the kind of a shape, or the label that stands for no class."""
+    shape = shape if isinstance(shape, dict) else {}
+    return _IGNORE if shape.get("label") == _IGNORE else str(shape.get("shape_type") or "polygon")
 
 
 def _marked(shape: Any, kind: str) -> Marked:
@@ -129,17 +150,12 @@ def _marked(shape: Any, kind: str) -> Marked:
         raise ValueError(
             f"the points of {label!r:.40} must be pairs of numbers (got {points!r:.60})"
         )
-    details = outline(points) if kind == "polygon" else NOTHING
-    return Marked(label.strip(), _box(kind, points), details)
-
-
-def _box(kind: str, points: list[list[float]]) -> Corners:
     if kind == "circle":  # its center, and a point on it
         (x, y), edge = points[:2]
         radius = math.dist((x, y), edge)
-        return around_ellipse(x, y, radius, radius)
-    xs, ys = zip(*points, strict=True)
-    return min(xs), min(ys), max(xs), max(ys)
+        return Marked(label.strip(), *ellipse(x, y, radius, radius))
+    corners, details = outlined(points)
+    return Marked(label.strip(), corners, details if kind == "polygon" else NOTHING)
 
 
 def _is_point(point: Any) -> bool:

@@ -8,11 +8,13 @@ Boxes are COCO's: x, y, width and height, in pixels. Numbers are those of classe
 
 from __future__ import annotations
 
+import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from recordgen.core.rows.picture import Marked, is_number
+from recordgen.formats.declared_classes import declared_classes
 from recordgen.formats.listing import HEAD_BYTES, Listing
 
 #: The files in which number 0 is the name on the first line.
@@ -22,8 +24,11 @@ _NAMES_FILES = ("classes.txt", "labels.txt")
 CLASSES = ("categories", "category", "labels", "label")
 
 
-def names_beside(listing: Listing, document: str) -> Sequence[str]:
-    """Return the names of classes from a file beside a document, in the order of their numbers."""
+def names_beside(listing: Listing, document: str, column: str = "") -> Sequence[str]:
+    """Return the names of classes from a file beside a document, in the order of their numbers.
+
+    Without such a file, Hugging Face's README.md may declare those of a column.
+    """
     folder = posixpath.dirname(document)
     for name in _NAMES_FILES:
         path = posixpath.join(folder, name)
@@ -32,7 +37,8 @@ def names_beside(listing: Listing, document: str) -> Sequence[str]:
             lines = head.decode("utf-8-sig", "replace").rstrip().splitlines()
             if len(head) < HEAD_BYTES and all(map(str.strip, lines)):
                 return tuple(map(str.strip, lines))
-    return ()
+    declared = (declared_classes(listing, place) for place in dict.fromkeys((folder, "")))
+    return next((found[column] for found in declared if column in found), ())
 
 
 def named(value: Any, names: Sequence[str]) -> str:
@@ -46,11 +52,36 @@ def named(value: Any, names: Sequence[str]) -> str:
         if not names or not text.isascii() or not text.isdecimal():
             return text
         value = int(text) if len(text) < 10 else len(names)
+    if isinstance(value, float) and value.is_integer():  # pandas writes numbers beside gaps so
+        value = int(value)
+    if isinstance(value, bool) and not names:
+        return str(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"a label must be a text or a number (got {value!r:.80})")
     if names and not 0 <= value < len(names):
         raise ValueError(f"the class is {value}, but there are {len(names)} names")
     return names[value] if names else str(value)
+
+
+def labels_of(value: Any, names: Sequence[str]) -> Sequence[str]:
+    """Return the labels in a value: one, or a list. Null, "" and -1 are none. Raises: ValueError.
+
+    ``[0, 2]`` → cat, owl
+    """
+    values = value if isinstance(value, list) else [value]
+    labels = [named(each, names) for each in values if each is not None and each != -1]
+    return [label for label in labels if label]
+
+
+def objects_in(value: Any) -> Any:
+    """Return objects, which a CSV has as JSON; None if the value holds none."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    items = value if isinstance(value, list) else [value]
+    return value if all(isinstance(it, Mapping) and "bbox" in it for it in items) else None
 
 
 def read_objects(value: Any, names: Sequence[str]) -> Sequence[Marked]:
@@ -60,7 +91,7 @@ def read_objects(value: Any, names: Sequence[str]) -> Sequence[Marked]:
 
 def _pairs(value: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(value, Mapping):
-        boxes, labels = value.get("bbox"), _class_of(value)
+        boxes, labels = value.get("bbox"), _class_of(value) or []
         if not (isinstance(boxes, list) and isinstance(labels, list)) or len(boxes) != len(labels):
             raise ValueError(f"objects needs a bbox and a category for each (got {value!r:.80})")
         yield from zip(boxes, labels, strict=True)

@@ -11,19 +11,19 @@ range of the file. Names of classes are those that Hugging Face keeps in the sch
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, ClassVar
 
 from recordgen import storage
-from recordgen.core.rows.picture import Picture, is_size
+from recordgen.core.rows.picture import Picture
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Evidence
-from recordgen.formats.listing import HEAD_BYTES, Listing
-from recordgen.formats.objects import named, read_objects
+from recordgen.formats.listing import Listing
+from recordgen.formats.objects import labels_of, read_objects
 from recordgen.formats.parquet_columns import SIZE, ParquetColumns, columns_of
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 
@@ -46,6 +46,7 @@ class Parquet(PictureFormat):
     name = "parquet"
     tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
     gives = "labels or boxes of images"
+    in_pixels = True
     expects = "Parquet files with a column of images, and one of labels or objects"
 
     def detect(self, listing: Listing) -> Evidence | None:
@@ -57,7 +58,7 @@ class Parquet(PictureFormat):
                 f"{listing.root}{found[0]}: images are read from the file one by one, which few "
                 f"web servers allow; copy it to a folder or bucket"
             )
-        with _opened(listing, found[0]) as file:
+        with opened(listing, found[0]) as file:
             columns = columns_of(file, listing, found[0])
         if columns is None:
             return None
@@ -69,7 +70,7 @@ class Parquet(PictureFormat):
         return Evidence(reason, task, found, tuple(dict.fromkeys(columns.names)))
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        with _opened(listing, document) as file, listing.open(document) as raw:
+        with opened(listing, document) as file, listing.open(document) as raw:
             columns = columns_of(file, listing, document)
             if columns is None:
                 raise SourceError(f"{listing.root}{document}: there is no column of images")
@@ -87,7 +88,7 @@ class Parquet(PictureFormat):
 
 
 @contextmanager
-def _opened(listing: Listing, name: str) -> Iterator[Any]:
+def opened(listing: Listing, name: str) -> Iterator[Any]:
     """Open a Parquet file. Raises: SourceError: it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -121,6 +122,8 @@ def _picture(
     chunk: _Chunk,
 ) -> Picture | Problem:
     """Return the image of a row, or the problem with it."""
+    from recordgen.payloads.opening import file_header
+
     value = row[columns.image]
     if not isinstance(value, Mapping):
         value = {"bytes": value}
@@ -142,30 +145,14 @@ def _picture(
     try:
         objects = read_objects(row.get(columns.objects) or [], columns.names)
         label = row[columns.label] if columns.label else None
-        labels = [named(each, columns.names) for each in _listed(label)]
-        head = data[:HEAD_BYTES] if data is not None else listing.head(uri)
-        size = _size(row, head) if objects else None
+        labels = labels_of(label, columns.names)
+        size = size_of(*(row.get(side) for side in SIZE)) if objects else None
+        if data is not None and objects and size is None:
+            header = file_header(data)
+            size = header.width, header.height
     except (ValueError, PayloadError) as exc:
         return Problem(number + 1, str(exc), uri)
-    found_labels = [each for each in labels if each]
-    return Picture(number + 1, uri, None, size, objects, found_labels, payload=payload)
-
-
-def _listed(label: Any) -> Sequence[Any]:
-    """Return the labels of a row: none for null and for -1, which stands for a missing class."""
-    values = label if isinstance(label, list) else [label]
-    return [each for each in values if each is not None and each != -1]
-
-
-def _size(row: Mapping[str, Any], head: bytes) -> tuple[int, int]:
-    """Return the size of an image from its row, or from its header. Raises: PayloadError."""
-    from recordgen.payloads.opening import file_header
-
-    said = tuple(row.get(side) for side in SIZE)
-    if all(type(side) is int for side in said) and is_size(said):  # type: ignore[arg-type]
-        return said  # type: ignore[return-value]
-    header = file_header(head)
-    return header.width, header.height
+    return Picture(number + 1, uri, None, size, objects, labels, payload=payload)
 
 
 class _Chunk:

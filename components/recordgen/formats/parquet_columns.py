@@ -52,7 +52,7 @@ def columns_of(file: Any, listing: Listing, document: str) -> ParquetColumns | N
     import pyarrow as pa
 
     schema, where = file.schema_arrow, f"{listing.root}{document}"
-    features = _features(schema.metadata or {})
+    features = features_in(schema.metadata or {})
     leaves, others = {}, []
     for field in schema:
         kind = field.type
@@ -76,7 +76,7 @@ def columns_of(file: Any, listing: Listing, document: str) -> ParquetColumns | N
     objects = next((field.name for field in others if _has_boxes(field.type)), "")
     label = "" if objects else _label_in(others, features, where)
     used = next((name for name in (objects, label) if name), "")
-    names = _class_names(features.get(used)) or names_beside(listing, document)
+    names = class_names(features.get(used)) or names_beside(listing, document, used)
     sides = [side for side in SIZE if side in schema.names]
     several = bool(label) and pa.types.is_list(schema.field(label).type)
     read = [name for name in (image, label, objects, *sides) if name]
@@ -100,7 +100,7 @@ def _has_boxes(kind: Any) -> bool:
 
 def _label_in(others: Sequence[Any], features: Mapping[str, Any], where: str) -> str:
     """Return the column of labels. Raises: SourceError: there is not exactly one."""
-    declared = [field.name for field in others if _class_names(features.get(field.name))]
+    declared = [field.name for field in others if class_names(features.get(field.name))]
     known = [field.name for field in others if field.name.strip().lower() in LABEL_COLUMNS]
     for found in (declared, known):
         if len(found) == 1:
@@ -112,7 +112,7 @@ def _label_in(others: Sequence[Any], features: Mapping[str, Any], where: str) ->
     )
 
 
-def _features(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any]:
+def features_in(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any]:
     """Return the features that Hugging Face declares in the metadata of a schema."""
     try:
         found = json.loads(metadata.get(b"huggingface", b"{}"))["info"]["features"]
@@ -125,14 +125,14 @@ def _kind(feature: Any) -> str:
     return str(feature.get("_type", "")) if isinstance(feature, dict) else ""
 
 
-def _class_names(feature: Any) -> Sequence[str]:
+def class_names(feature: Any) -> Sequence[str]:
     """Return the names of the first ClassLabel in a feature, which may be nested."""
     if isinstance(feature, list):
-        return next(filter(None, map(_class_names, feature)), ())
+        return next(filter(None, map(class_names, feature)), ())
     if not isinstance(feature, dict):
         return ()
     if _kind(feature) == "ClassLabel":
         names = feature.get("names")
         is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
         return tuple(name.strip() for name in names) if is_list and names else ()
-    return next(filter(None, map(_class_names, feature.values())), ())
+    return next(filter(None, map(class_names, feature.values())), ())

@@ -15,20 +15,24 @@ import io
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import ClassVar
 from xml.etree import ElementTree
 
 from recordgen.core.rows.details import DIFFICULT, OCCLUDED, TRUNCATED, Details, flagged
-from recordgen.core.rows.picture import Corners, Marked, Picture, is_size
+from recordgen.core.rows.picture import Corners, Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import HEAD_BYTES, Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, size_in_file
+from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ObjectDetection
+
+#: Name in ``rows.adjusted``: documents whose ``<filename>`` is that of another image.
+FILENAME_DIFFERS = "filename_differs"
 
 #: Name in ``rows.adjusted``: images whose corners counted pixels from 1.
 VOC_ONE_BASED = "voc_one_based"
@@ -51,6 +55,8 @@ class PascalVoc(PictureFormat):
     gives = "boxes"
     expects = "a folder of images with Pascal VOC's XML, an <annotation> for each image"
     names_files = True
+    in_pixels = True
+    has_sizes = True
 
     def detect(self, listing: Listing) -> Evidence | None:
         documents = listing.candidates(".xml")
@@ -77,7 +83,7 @@ class PascalVoc(PictureFormat):
                     yield Note(line, f"{name} is in no list of ImageSets/Main; it was skipped")
                     continue
                 split = splits.get(stem) or split_in_path(f"{listing.root}{name}")
-                item = Picture(item.line, item.uri, split, item.size, item.objects, (), item.notes)
+                item = replace(item, split=split)
                 used.add(item.uri)
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]
@@ -141,16 +147,23 @@ def _read(listing: Listing, line: int, name: str) -> Picture | Problem | None:
     except ValueError as exc:
         return Problem(line, f"{name}: {exc}", image)
     notes = []
+    written = _text(root, "filename")
+    if written and _stem_of(written) != _stem_of(image):
+        message = f"{name}: <filename> is {written:.80}; {image}, of the document's name, was taken"
+        notes.append((FILENAME_DIFFERS, message))
     said = f"{_text(root, 'folder')} {_text(root.find('source'), 'database')}"
     if marked and _CHALLENGE.search(said):
         marked = [each._replace(corners=_from_zero(each.corners)) for each in marked]
         notes.append(
             (VOC_ONE_BASED, f"{name}: corners count pixels from 1; they were moved by one")
         )
-    size = _size(root) or size_in_file(listing, image)
-    if size is None and marked:
-        return Problem(line, f"{name}: <size> needs the image's width and height", image)
+    size = size_of(*(_text(root.find("size"), side) for side in ("width", "height")))
     return Picture(line, image, None, size, marked, notes=notes)
+
+
+def _stem_of(path: str) -> str:
+    """Return the file name of a path, with any separators, without the suffix of an image."""
+    return IMAGE_SUFFIX.sub("", posixpath.basename(path.replace("\\", "/")))
 
 
 def _parse(listing: Listing, name: str) -> ElementTree.Element:
@@ -213,14 +226,6 @@ def _from_zero(corners: Corners) -> Corners:
     """
     xmin, ymin, xmax, ymax = corners
     return xmin - 1, ymin - 1, xmax, ymax
-
-
-def _size(root: ElementTree.Element) -> tuple[int, int] | None:
-    try:
-        width, height = (int(float(_text(root.find("size"), tag))) for tag in ("width", "height"))
-    except (ValueError, OverflowError):
-        return None
-    return (width, height) if is_size((width, height)) else None
 
 
 def _text(element: ElementTree.Element | None, tag: str) -> str:

@@ -10,17 +10,20 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.splits import parse_ml_use
-from recordgen.core.rows.picture import Picture
+from recordgen.core.rows.picture import Picture, is_size
 from recordgen.core.rows.ranges import Range
 from recordgen.core.rows.row import Adjustments, Row
-from recordgen.core.task.annotation import AnnotationError
+from recordgen.core.task.annotation import AnnotationError, bad_annotation
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Format, Rows
 from recordgen.formats.listing import Listing
+from recordgen.formats.shapes import SHAPES_DROPPED
 from recordgen.rejects import SKIPPED, Reject, RejectCode
 
 if TYPE_CHECKING:
@@ -29,7 +32,13 @@ if TYPE_CHECKING:
     from recordgen.formats.import_file import ImportFile
 
 
+#: Name in ``rows.adjusted``: images whose size a document does not say, although it has a place.
+SIZE_MISSING = "size_missing"
+
 _SIDE = re.compile("left|right", re.IGNORECASE)
+
+#: The size of an image may stand behind a profile or a small image that are larger than a head.
+MAX_HEADER = 16 << 20
 
 
 class Problem(NamedTuple):
@@ -71,11 +80,16 @@ class PictureFormat(Format):
             the picture is named by its image.
         names_files: messages of the format name the file that they are about, so that the name of
             the document would add nothing.
+        in_pixels: boxes are in pixels. If a document does not say the size of an image, the size is
+            read from the image.
+        has_sizes: documents have a place for the size, so that a missing one is counted.
     """
 
     tasks: ClassVar[Sequence[str]]
     has_lines: ClassVar[bool] = False
     names_files: ClassVar[bool] = False
+    in_pixels: ClassVar[bool] = False
+    has_sizes: ClassVar[bool] = False
     heading = "Documents"
 
     def accepts(self, task: type[Task]) -> bool:
@@ -105,28 +119,60 @@ class PictureFormat(Format):
                 message = f"{prefix}{item.message}"
                 yield Reject(source, item.line, item.uri, item.code.value, message)
             else:
-                yield _row(item, listing, source, prefix, task, adjusted)
+                yield self._row(item, listing, source, prefix, task, adjusted)
+
+    def _row(
+        self,
+        picture: Picture,
+        listing: Listing,
+        source: str,
+        prefix: str,
+        task: Task,
+        adjusted: Adjustments,
+    ) -> Row | Reject:
+        """Return the row of a picture, or its reject."""
+        try:
+            picture = self._sized(picture, listing)
+            check_shapes(picture)
+            split = parse_ml_use(picture.split) if picture.split else None
+            content = task.from_picture(picture, adjusted)
+            addresses = in_addresses(picture.payload or listing.payload(picture.uri))
+        except PayloadError as exc:
+            return Reject(source, picture.line, picture.uri, exc.code, f"{prefix}{exc.message}")
+        except AnnotationError as exc:
+            reject = exc.reject(source, picture.line, picture.uri)
+            return reject._replace(message=f"{prefix}{reject.message}")
+        except ValueError as exc:
+            code = RejectCode.UNKNOWN_ML_USE.value
+            return Reject(source, picture.line, picture.uri, code, f"{prefix}{exc}")
+        for code, message in picture.notes:
+            adjusted.add(code, f"{prefix}{message}")
+        return Row(source, picture.line, split, *content, addresses=addresses)
+
+    def _sized(self, picture: Picture, listing: Listing) -> Picture:
+        """Return a picture with the size that its boxes need. Raises: AnnotationError."""
+        if picture.size is not None or not (self.in_pixels and picture.objects):
+            return picture
+        size = size_in_file(listing, picture.uri)
+        if size is None:
+            raise bad_annotation("the size of the image cannot be read, and boxes are in pixels")
+        message = f"the size of {picture.uri} is missing; it was read from the image"
+        notes = (*picture.notes, (SIZE_MISSING, message)) if self.has_sizes else picture.notes
+        return replace(picture, size=size, notes=notes)
 
 
-def _row(
-    picture: Picture, listing: Listing, source: str, prefix: str, task: Task, adjusted: Adjustments
-) -> Row | Reject:
-    """Return the row of a picture, or its reject."""
-    for code, message in picture.notes:
-        adjusted.add(code, f"{prefix}{message}")
-    try:
-        split = parse_ml_use(picture.split) if picture.split else None
-        content = task.from_picture(picture, adjusted)
-        addresses = in_addresses(picture.payload or listing.payload(picture.uri))
-    except PayloadError as exc:
-        return Reject(source, picture.line, picture.uri, exc.code, f"{prefix}{exc.message}")
-    except AnnotationError as exc:
-        reject = exc.reject(source, picture.line, picture.uri)
-        return reject._replace(message=f"{prefix}{reject.message}")
-    except ValueError as exc:
-        code = RejectCode.UNKNOWN_ML_USE.value
-        return Reject(source, picture.line, picture.uri, code, f"{prefix}{exc}")
-    return Row(source, picture.line, split, *content, addresses=addresses)
+def check_shapes(picture: Picture) -> None:
+    """Check that an image is not without objects only because none of its shapes has an area.
+
+    Raises:
+        AnnotationError: it would teach that there is nothing in it.
+    """
+    dropped = [message for code, message in picture.notes if code == SHAPES_DROPPED]
+    if dropped and not (picture.objects or picture.labels):
+        raise bad_annotation(
+            f"{dropped[0]}, and nothing else is marked in the image, so it would count as one "
+            f"without objects; draw boxes, or delete it"
+        )
 
 
 def in_addresses(payload: Range | None) -> str | None:
@@ -149,15 +195,28 @@ def _mirrored_name(name: str) -> str:
     return _SIDE.sub(lambda found: "right" if found[0].lower() == "left" else "left", name.lower())
 
 
+def size_of(width: Any, height: Any) -> tuple[int, int] | None:
+    """Return a size that a document says with numbers, or with their texts; None if it is none."""
+    try:
+        size = int(float(width)), int(float(height))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return size if is_size(size) else None
+
+
 def size_in_file(listing: Listing, name: str) -> tuple[int, int] | None:
     """Return the width and height in the header of an image; None if they cannot be read."""
     from recordgen.payloads.opening import file_header
 
-    try:
-        header = file_header(listing.head(name))
-    except (PayloadError, SourceError):
-        return None
-    return header.width, header.height
+    def whole(name: str) -> bytes:
+        with listing.open(name) as file:
+            return file.read(MAX_HEADER)
+
+    for data in (listing.head, whole):
+        with suppress(PayloadError, SourceError):
+            header = file_header(data(name))
+            return header.width, header.height
+    return None
 
 
 def image_or_problem(listing: Listing, name: str, *folders: str, line: int) -> str | Problem:

@@ -20,16 +20,16 @@ from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 from recordgen.core.rows.details import NOTHING
-from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
+from recordgen.core.rows.picture import Marked, Picture, is_number
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths, top_items
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
-from recordgen.formats.shapes import around, around_ellipse, outline, shape_notes
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
+from recordgen.formats.shapes import Region, ellipse, outlined, shape_notes
 from recordgen.formats.split_names import split_in_path
 from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks import ObjectDetection
+from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 _PROJECT = "_via_img_metadata"
 _SHAPE, _ATTRIBUTES = "region_shape_attributes", "region_attributes"
@@ -40,7 +40,8 @@ class Via(PictureFormat):
     """VGG Image Annotator's regions."""
 
     name = "via"
-    tasks: ClassVar = (ObjectDetection.name,)
+    tasks: ClassVar = (ObjectDetection.name, ImageSegmentation.name)
+    in_pixels = True
 
     def detect(self, listing: Listing) -> Evidence | None:
         found = [
@@ -145,20 +146,11 @@ def _picture(
     try:
         for (shape, attributes), kind in zip(image.regions, kinds, strict=True):
             if kind not in _OTHERS:
-                box = _box(shape)
-                points = zip(
-                    shape.get("all_points_x", ()), shape.get("all_points_y", ()), strict=True
-                )
-                details = outline(points) if kind == "polygon" else NOTHING
-                objects.append(Marked(_label(attributes, attribute), box, details))
+                objects.append(Marked(_label(attributes, attribute), *_region(shape)))
                 rotated += bool(shape.get("theta"))
     except ValueError as exc:
         return Problem(number, str(exc), found)
-    size = size_in_file(listing, found)
-    if size is None and objects:
-        message = "the size of the image cannot be read, and boxes are in pixels"
-        return Problem(number, message, found)
-    return Picture(number, found, split, size, objects, notes=shape_notes(dropped, rotated))
+    return Picture(number, found, split, objects=objects, notes=shape_notes(dropped, rotated))
 
 
 def _label(attributes: Any, name: str) -> str:
@@ -176,8 +168,8 @@ def _label(attributes: Any, name: str) -> str:
     return text
 
 
-def _box(shape: Any) -> Corners:
-    """Return the box of a shape. Raises: ValueError: it has no numbers, or is unknown."""
+def _region(shape: Any) -> Region:
+    """Return a shape. Raises: ValueError: it has no numbers, or is unknown."""
     found = shape if isinstance(shape, dict) else {}
 
     def numbers(*names: str) -> Sequence[float]:
@@ -189,17 +181,17 @@ def _box(shape: Any) -> Corners:
     kind = found.get("name")
     if kind == "rect":
         x, y, width, height = numbers("x", "y", "width", "height")
-        return x, y, x + width, y + height
+        return (x, y, x + width, y + height), NOTHING
     if kind == "circle":
         x, y, radius = numbers("cx", "cy", "r")
-        return around_ellipse(x, y, radius, radius)
+        return ellipse(x, y, radius, radius)
     if kind == "ellipse":
         x, y, across, down = numbers("cx", "cy", "rx", "ry")
         [radians] = numbers("theta") if found.get("theta") else [0.0]
-        return around_ellipse(x, y, across, down, math.degrees(radians))
+        return ellipse(x, y, across, down, math.degrees(radians))
     xs: Any = found.get("all_points_x")
     ys: Any = found.get("all_points_y")
     are_lists = isinstance(xs, list) and isinstance(ys, list) and len(xs) == len(ys) > 0
     if kind == "polygon" and are_lists and all(map(is_number, [*xs, *ys])):
-        return around(zip(xs, ys, strict=True))
+        return outlined(zip(xs, ys, strict=True))
     raise ValueError(f"a region is no rect, circle, ellipse or polygon (got {shape!r:.80})")

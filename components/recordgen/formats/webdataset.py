@@ -21,14 +21,14 @@ from itertools import islice
 from typing import IO, Any, ClassVar
 
 from recordgen import storage
-from recordgen.core.rows.picture import Picture, is_size
+from recordgen.core.rows.picture import Picture
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
-from recordgen.formats.listing import HEAD_BYTES, Listing
-from recordgen.formats.objects import named, names_beside, read_objects
-from recordgen.formats.pictures import Note, PictureFormat, Problem
+from recordgen.formats.listing import Listing
+from recordgen.formats.objects import labels_of, names_beside, read_objects
+from recordgen.formats.pictures import MAX_HEADER, Note, PictureFormat, Problem, size_of
 from recordgen.formats.split_names import split_in_path
 from recordgen.formats.tar_members import BadMember, Member, tar_members
 from recordgen.rejects import RejectCode
@@ -98,7 +98,7 @@ class WebDataset(PictureFormat):
                 f"{listing.root}{found[0]}: images are read from the tar one by one, which few web "
                 f"servers allow; copy it to a folder or bucket"
             )
-        names = names_beside(listing, found[0])
+        names = names_beside(listing, found[0], _LABELS[0])
         where = f"{listing.root}{found[0]}"
         with listing.open(found[0]) as file:
             try:
@@ -114,7 +114,7 @@ class WebDataset(PictureFormat):
         return Evidence(reason, task, found, tuple(dict.fromkeys(names)))
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        names = names_beside(listing, document)
+        names = names_beside(listing, document, _LABELS[0])
         split = split_in_path(f"{listing.root}{document}")
         with listing.open(document) as file:
             for line, group in enumerate(_groups(file), start=1):
@@ -184,14 +184,12 @@ def _picture(
     try:
         values = _values(file, group)
         objects = read_objects(values.get(_OBJECTS, []), names)
-        label = values.get("label")
-        labels = [named(each, names) for each in (label if isinstance(label, list) else [label])]
+        labels = labels_of(values.get("label"), names)
         size = _size(values, file, image) if objects else None
     except (ValueError, PayloadError) as exc:
         return Problem(line, str(exc), uri)
     payload = Range(document, image.offset, image.size)
-    found = [each for each in labels if each]
-    return Picture(line, uri, split, size, objects, found, payload=payload)
+    return Picture(line, uri, split, size, objects, labels, payload=payload)
 
 
 def _values(file: IO[bytes], group: _Group) -> Mapping[str, Any]:
@@ -233,12 +231,10 @@ def _size(values: Mapping[str, Any], file: IO[bytes], image: Member) -> tuple[in
     """Return the size of an image as its JSON says it, or from its header. Raises: PayloadError."""
     from recordgen.payloads.opening import file_header
 
-    said = tuple(values.get(side) for side in _SIZE)
-    if all(type(side) is int for side in said) and is_size(said):  # type: ignore[arg-type]
-        return said  # type: ignore[return-value]
-    header = file_header(
-        _content(file, image._replace(size=min(image.size, HEAD_BYTES)), HEAD_BYTES)
-    )
+    if size := size_of(*(values.get(side) for side in _SIZE)):
+        return size
+    head = min(image.size, MAX_HEADER)
+    header = file_header(_content(file, image._replace(size=head), head))
     return header.width, header.height
 
 

@@ -28,7 +28,7 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem
 from recordgen.formats.pictures import keypoints as known_keypoints
 from recordgen.formats.yolo_config import CLASS_FILES, YoloConfig, is_config, read_config, read_yaml
-from recordgen.tasks import ObjectDetection
+from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 _MAX_LABELS = 16 << 20
 _SHOWN = 5
@@ -49,7 +49,7 @@ class Yolo(PictureFormat):
     """YOLO labels beside images, as Ultralytics, Roboflow, Darknet and Label Studio write them."""
 
     name = "yolo"
-    tasks: ClassVar = (ObjectDetection.name,)
+    tasks: ClassVar = (ObjectDetection.name, ImageSegmentation.name)
     gives = "boxes"
     expects = "a data.yaml or classes.txt with the names of classes, beside images and labels"
     names_files = True

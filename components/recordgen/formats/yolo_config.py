@@ -55,7 +55,7 @@ def read_yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
     try:
         if len(head) >= HEAD_BYTES:
             raise ValueError(f"more than {HEAD_BYTES >> 10} KiB")
-        _check_yaml(head)
+        check_yaml(head)
         found = yaml.safe_load(head)
         if isinstance(found, dict) and "names" in found:
             # The classes yes, no and 010 are texts, and no truth values or octal numbers.
@@ -67,7 +67,7 @@ def read_yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
         raise SourceError(f"{listing.root}{name}: cannot be read as YAML: {exc}") from exc
 
 
-def _check_yaml(data: bytes) -> None:
+def check_yaml(data: bytes) -> None:
     """Check that YAML stays small when it is loaded. Raises: ValueError, yaml.YAMLError."""
     depth = 0
     for event in yaml.parse(data, yaml.SafeLoader):

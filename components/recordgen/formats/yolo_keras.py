@@ -17,7 +17,7 @@ from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_in_file
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ObjectDetection
 
@@ -30,6 +30,7 @@ class YoloKeras(PictureFormat):
 
     name = "yolo_keras"
     tasks: ClassVar = (ObjectDetection.name,)
+    in_pixels = True
     has_lines = True
 
     def detect(self, listing: Listing) -> Evidence | None:
@@ -92,11 +93,7 @@ def _picture(
         objects = [_object(text, classes) for text in fields[start:]]
     except ValueError as exc:
         return Problem(line, str(exc), image)
-    size = size_in_file(listing, image)
-    if size is None and objects:
-        message = "the size of the image cannot be read, and boxes are in pixels"
-        return Problem(line, message, image)
-    return Picture(line, image, split, size, objects)
+    return Picture(line, image, split, objects=objects)
 
 
 def _object(text: str, classes: Sequence[str]) -> Marked:
