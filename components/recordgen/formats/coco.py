@@ -52,8 +52,6 @@ class Coco(PictureFormat):
 
     name = "coco"
     tasks: ClassVar = (ObjectDetection.name, ImageSegmentation.name)
-    gives = "boxes"
-    expects = "a COCO document, JSON with images, annotations and categories"
 
     def detect(self, listing: Listing) -> Evidence | None:
         found, others = [], []

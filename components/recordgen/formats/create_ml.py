@@ -32,8 +32,6 @@ class CreateMl(PictureFormat):
     name = "create_ml"
     tasks: ClassVar = (ObjectDetection.name,)
     in_pixels = True
-    gives = "boxes"
-    expects = "a JSON list of images with annotations, as Create ML reads it"
 
     def detect(self, listing: Listing) -> Evidence | None:
         found = [name for name in listing.candidates(".json") if _is_mine(listing, name)]

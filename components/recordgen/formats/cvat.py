@@ -38,8 +38,6 @@ class Cvat(PictureFormat):
 
     name = "cvat"
     tasks: ClassVar = (ObjectDetection.name, ImageMultiLabel.name, ImageSegmentation.name)
-    gives = "boxes or tags"
-    expects = "CVAT's annotations.xml for images"
     in_pixels = True
     has_sizes = True
 

@@ -138,11 +138,10 @@ def check_task(format_: Format, task: str) -> None:
     """Check that rows of a format can be rows of a task. Raises: UsageError."""
     if format_.accepts(TASKS[task]):
         return
-    if format_.gives:
-        tasks = [name for name, found in TASKS.items() if format_.accepts(found)]
+    tasks = [name for name, found in TASKS.items() if format_.accepts(found)]
+    if not format_.has_columns:
         raise UsageError(
-            f"the format {format_.name} gives {format_.gives}: its task is {' or '.join(tasks)} "
-            f"(got {task})"
+            f"rows of the format {format_.name} are those of {' or '.join(tasks)} (got {task})"
         )
     hint = "; if it lists other files, pass those files instead" if format_.has_headers else ""
     raise UsageError(
@@ -164,7 +163,8 @@ def _without_evidence(format_: Format, path: str) -> Evidence:
     """
     if format_.has_columns and not path.endswith("/"):
         return Evidence(f"the format {format_.name} is given", is_weak=True)
-    raise SourceError(f"{path}: expected {format_.expects or f'the format {format_.name}'}")
+    what = (format_.__doc__ or "").partition("\n")[0].replace("``", "")
+    raise SourceError(f"{path}: this is not what the format {format_.name} reads. {what}".strip())
 
 
 def _documents(file: ImportFile, evidence: Evidence) -> list[ImportFile]:

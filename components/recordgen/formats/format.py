@@ -109,8 +109,6 @@ class Format(ABC):
         has_headers: its files may begin with a header.
         is_decoded: its files are texts in the encoding that the option ``encoding`` names.
         heading: what the preview calls the result of :meth:`roles`.
-        gives: what its rows hold, for the message to a user who wants another task.
-        expects: what a source of this format is, for the message about a source without evidence.
         how_to_label: how its rows get labels, for the message if none of them has any.
     """
 
@@ -119,8 +117,6 @@ class Format(ABC):
     has_headers: ClassVar[bool] = False
     is_decoded: ClassVar[bool] = False
     heading: ClassVar[str] = "Columns"
-    gives: ClassVar[str] = ""
-    expects: ClassVar[str] = ""
     how_to_label: ClassVar[str] = "write them in the rows or name their column"
 
     @abstractmethod

@@ -46,8 +46,6 @@ class HuggingFace(PictureFormat):
 
     name = "hugging_face"
     tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
-    gives = "labels or boxes of images"
-    expects = "a folder of images with metadata.jsonl, .csv or .parquet, which has a file_name"
     has_lines = True
     in_pixels = True
 

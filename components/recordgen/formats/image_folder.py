@@ -23,8 +23,6 @@ class ImageFolder(Format):
     name = "folder"
     how_to_label = "put the images of each class into a folder of its name, or write a CSV"
     heading = "Folders"
-    gives = "one label per image"
-    expects = "a folder of images by label"
 
     def detect(self, listing: Listing) -> Evidence | None:
         if listing.only:

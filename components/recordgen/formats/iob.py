@@ -44,11 +44,6 @@ class Sentences(Format):
 
     name = "iob"
     is_decoded = True
-    gives = "entities in texts"
-    expects = (
-        f"a file of sentences; name it …{SENTENCES}….txt, and the file of tags next to it "
-        f"…{LABELS}….txt"
-    )
 
     def detect(self, listing: Listing) -> Evidence | None:
         is_mine = names_sentences(listing.only) if listing.only else self._are_below(listing)

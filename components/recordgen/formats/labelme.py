@@ -53,8 +53,6 @@ class LabelMe(PictureFormat):
         *(ObjectDetection.name, ImageClassification.name, ImageMultiLabel.name),
         ImageSegmentation.name,
     )
-    gives = "boxes, or labels of images"
-    expects = "a folder of images with LabelMe's JSON beside each"
     names_files = True
     in_pixels = True
     has_sizes = True

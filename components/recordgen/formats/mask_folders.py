@@ -56,10 +56,7 @@ class MaskFolders(PictureFormat):
 
     name = "mask_folders"
     tasks: ClassVar = (ImageSegmentation.name,)
-    gives = "masks"
-    expects = "a folder of images and one of masks with the same names: images/1.jpg, masks/1.png"
     names_files = True
-    heading = "Folders"
 
     def detect(self, listing: Listing) -> Evidence | None:
         if listing.only:

@@ -45,9 +45,7 @@ class Parquet(PictureFormat):
 
     name = "parquet"
     tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
-    gives = "labels or boxes of images"
     in_pixels = True
-    expects = "Parquet files with a column of images, and one of labels or objects"
 
     def detect(self, listing: Listing) -> Evidence | None:
         found = listing.candidates(".parquet")

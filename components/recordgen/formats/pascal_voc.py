@@ -52,8 +52,6 @@ class PascalVoc(PictureFormat):
 
     name = "pascal_voc"
     tasks: ClassVar = (ObjectDetection.name,)
-    gives = "boxes"
-    expects = "a folder of images with Pascal VOC's XML, an <annotation> for each image"
     names_files = True
     in_pixels = True
     has_sizes = True

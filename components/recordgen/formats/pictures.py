@@ -90,7 +90,6 @@ class PictureFormat(Format):
     names_files: ClassVar[bool] = False
     in_pixels: ClassVar[bool] = False
     has_sizes: ClassVar[bool] = False
-    heading = "Documents"
 
     def accepts(self, task: type[Task]) -> bool:
         return task.name in self.tasks

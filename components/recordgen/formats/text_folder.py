@@ -64,8 +64,6 @@ class TextFolder(Format):
     name = "text_folder"
     how_to_label = "put the texts of each class into a folder of its name, or write a CSV"
     heading = "Folders"
-    gives = "one label per text"
-    expects = f"a folder of texts by label: <label>/<file>{_SUFFIX}"
 
     def detect(self, listing: Listing) -> Evidence | None:
         if listing.only or storage.is_http(listing.root) or not _may_hold_texts(listing):

@@ -62,8 +62,6 @@ class TfRecordFiles(PictureFormat):
 
     name = "tfrecord"
     tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
-    gives = "labels or boxes of images"
-    expects = "TFRecords with images, and with a label or boxes for each"
 
     def detect(self, listing: Listing) -> Evidence | None:
         is_output = not listing.only and "" in listing.tree.datasets

@@ -84,8 +84,6 @@ class WebDataset(PictureFormat):
 
     name = "webdataset"
     tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
-    gives = "labels or boxes of images"
-    expects = "tars with an image and a .cls or .json for each key"
 
     def detect(self, listing: Listing) -> Evidence | None:
         found = listing.candidates(".tar")

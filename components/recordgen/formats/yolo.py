@@ -50,8 +50,6 @@ class Yolo(PictureFormat):
 
     name = "yolo"
     tasks: ClassVar = (ObjectDetection.name, ImageSegmentation.name)
-    gives = "boxes"
-    expects = "a data.yaml or classes.txt with the names of classes, beside images and labels"
     names_files = True
 
     def detect(self, listing: Listing) -> Evidence | None:

@@ -20,8 +20,6 @@ class Album(PictureFormat):
     name = "album"  # as the entry point
     tasks = ("image_classification",)
     has_lines = True
-    gives = "one label per image"
-    expects = "an album, a file .album that begins with album:"
 
     def detect(self, listing):
         found = listing.candidates(".album")
