@@ -22,6 +22,7 @@ from recordgen.formats.image_root import ImageRoot
 from recordgen.formats.import_file import find_import_files
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
+from tests.conftest import stored_examples
 from tests.servers import serving
 
 pytestmark = pytest.mark.once
@@ -307,7 +308,6 @@ def test_a_pipeline_step(names):
         ("in/train.csv", {"image_root": "nowhere"}),
         ("in/train.csv", {"image_root": "in/train.csv"}),
         ("in/train.csv", {"image_root": "gs://user:word@bucket/a?b"}),
-        ("in/train.csv", {"image_root": "in", "task": "text_classification"}),
         ("in/train.csv", {"image_root": "in", "task": "tabular"}),
         ("in", {"image_root": "in"}),
     ],
@@ -316,6 +316,24 @@ def test_refusals(names, source, options):
     """The option must name files, and be one for images in lines."""
     with pytest.raises(UsageError, match="image_root"):
         recordgen.check(source, **options)
+
+
+@pytest.mark.parametrize(
+    ("task", "file", "label", "feature"),
+    [
+        ("text_classification", "1.txt", "good", "source_id"),
+        ("video_classification", "1.mp4", "run,0,1", "video/uri"),
+    ],
+)
+def test_files_of_other_tasks(task, file, label, feature, tmp_path):
+    """Texts and videos lie below the folder, too; their paths must be exact."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / file).write_text("a text")
+    (tmp_path / "a.csv").write_text(f"TRAIN,{file},{label}\n")
+    options = {"task": task, "image_root": tmp_path / "files"}
+    recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **options)
+    [(_, example)] = stored_examples(tmp_path / "out")
+    assert example[feature] == [f"files/{file}".encode()]
 
 
 def test_object_stores_are_listed(names):

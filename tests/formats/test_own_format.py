@@ -165,7 +165,7 @@ def test_two_formats_in_one_folder_stop(tmp_path, monkeypatch):
 def test_no_evidence_of_the_given_format(tmp_path):
     """The message says what the format expects."""
     (tmp_path / "a.csv").write_text("1.jpg,cat\n")
-    with pytest.raises(SourceError, match="expected an album"):
+    with pytest.raises(SourceError, match="format album"):
         recordgen.plan(str(tmp_path / "a.csv"), format="album")
 
 

@@ -340,7 +340,7 @@ def test_ambiguous_files_show_both_readings(tmp_path):
     (tmp_path / "b.jsonl").write_text(json.dumps(record()))
     with pytest.raises(UsageError, match=r"a\.csv as csv and .*b\.jsonl as jsonl"):
         recordgen.check([str(path), str(tmp_path / "b.jsonl")])
-    with pytest.raises(UsageError, match="its task is image_classification"):
+    with pytest.raises(UsageError, match="image_classification"):
         recordgen.check(folder(tmp_path / "f", "cat/1.jpg"), task="object_detection")
 
 

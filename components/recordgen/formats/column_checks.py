@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from recordgen.core.facts import IMAGES
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
@@ -153,11 +152,11 @@ def check_format(format_: Format, options: ConvertOptions) -> None:
 
 
 def check_image_root(options: ConvertOptions) -> None:
-    """Check that a task has images if their root is given. Raises: UsageError."""
-    if options.image_root and IMAGES not in TASKS[options.task].facts:
+    """Check that rows of a task name files if their root is given. Raises: UsageError."""
+    if options.image_root and not TASKS[options.task].names_payloads:
         raise UsageError(
-            f"image_root is for images, and the task is {options.task}; omit it, or name the "
-            f"columns of the images: --columns path=…,label=…"
+            f"image_root is for rows that name files, and those of {options.task} do not; omit it, "
+            f"or name the columns of the images: --columns path=…,label=…"
         )
 
 

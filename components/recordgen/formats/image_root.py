@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from recordgen import storage
-from recordgen.core.rows.row import ReadItem, Row, RowBatch
+from recordgen.core.rows.row import ReadItem, Row, RowBatch, is_content_uri
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
@@ -201,6 +201,8 @@ def _batch(batch: RowBatch, place: _Places, task: Task) -> Iterator[ReadItem]:
     count = 0
     stored = task.stored_uris(batch.uris, batch.annotations)
     for row, paths in zip(batch.rows, stored, strict=True):
+        if not paths and row.uri and not is_content_uri(row.uri):
+            paths = (row.uri,)  # a video, which no one fetches
         found = {path: place.of(path) for path in paths}
         if lost := next((path for path, (uri, _) in found.items() if not uri), ""):
             yield place.reject(row, lost)
