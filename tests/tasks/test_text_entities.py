@@ -327,7 +327,7 @@ def test_files_that_do_not_go_together(iob, tmp_path, name, text, error, message
 
 def test_what_is_no_source_of_entities(iob, tmp_path):
     """A file of tags, a list of files, a file without tags, columns, and shards by label fail."""
-    with pytest.raises(SourceError, match="expected a file of sentences"):
+    with pytest.raises(SourceError, match="format iob"):
         recordgen.convert(str(iob / "labels.txt"), tmp_path / "out", **TASK, format="iob")
     (tmp_path / "a.csv").write_text("TRAIN,gs://bucket/a.jsonl\n")
     with pytest.raises(UsageError, match=r"iob or jsonl .*csv.*; if it lists other files, pass"):
