@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from recordgen import errors as errors
     from recordgen import examplegen as examplegen
     from recordgen import features as features
+    from recordgen import parts as parts
     from recordgen import reading as reading
     from recordgen import training as training
     from recordgen import types as types
@@ -76,6 +77,7 @@ _MODULES = {
     "examplegen": "examplegen",
     "features": "features",
     "logs": "console.logs",
+    "parts": "parts",
     "progress": "core.runs.progress",
     "quiet": "console.quiet",
     "reading": "reading",
