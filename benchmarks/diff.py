@@ -22,7 +22,6 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from benchmarks.growth import measure_growth
-from recordgen.checks.facts import ExampleFacts
 from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, RowCounts, Split
 from recordgen.core.facts.columns import of_shard, to_parquet, whole
 from recordgen.version import __version__
@@ -80,7 +79,7 @@ def write_dataset(root: Path, rows: Iterator[Example], task: str = "image_classi
         digest="",
     )
     root.mkdir(parents=True)
-    (root / EXAMPLES_FILE).write_bytes(b"".join(to_parquet(ExampleFacts(parts).columns)))
+    (root / EXAMPLES_FILE).write_bytes(b"".join(to_parquet(parts)))
     (root / DATASET_FILE).write_text(json.dumps(dataset.to_json()))
 
 

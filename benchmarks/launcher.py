@@ -1,40 +1,56 @@
-"""What the launcher does alone, after the last shard, by number of pictures: time and memory.
+"""What follows the last shard, by number of pictures: CPU seconds and memory of each phase.
 
     python -m benchmarks.launcher --rows 1000000 3000000 10000000
 
 The facts of pictures that do not exist stand in for those of shards, 20,000 in each: random
 pictures (``varied``), or one form that is filled in differently each time (``forms``), among which
-every picture looks like all others. For each number, a process of its own reads the facts, runs all
-checks and writes ``examples.parquet``. Peak memory includes 120 MB of imports.
+every picture looks like all others. For each number, a process of its own runs the steps of the
+checks as a conversion without Beam does, collects the findings and writes ``examples.parquet``.
+Memory is the largest so far, and includes 120 MB of imports.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import feather
 
 from benchmarks.growth import measure_growth
-from recordgen.core.facts.columns import WITH_ROWS, of_shard, to_parquet
+from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.run import FoundByWorkers, run_checks
+from recordgen.conversion.examination import Examination
+from recordgen.conversion.examining import examine
+from recordgen.conversion.settings import conversion_of
+from recordgen.core.dataset.manifest import shard_file
+from recordgen.core.facts.columns import WITH_ROWS, to_parquet, without_empty
 from recordgen.core.facts.perceptual_hash import SIDE, Looks
 from recordgen.core.facts.pictures import measured
+from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.flow.runner import Count, Step
+from recordgen.core.rows.columns import packed
+from recordgen.core.runs.staging import Staging
+from recordgen.options import make_options
 
 SHARD_ROWS = 20_000
 LABELS = 100
 SPLITS = ("train", "eval", "test")
 
+#: Examples of a bucket of the checks, as in a conversion of an import file.
+BUCKET_ROWS = 320_000
+
 
 def make_facts(root: Path, rows: int) -> dict[str, tuple[str, int]]:
-    """Write the facts of shards, for each variety."""
+    """Write the facts of shards to a staging folder, for each variety."""
     found = {}
     for variety in ("varied", "forms"):
         folder = root / variety
-        folder.mkdir()
+        (folder / "facts").mkdir(parents=True)
         random = np.random.default_rng(0)
         form = random.integers(12, 244, (SIDE, SIDE))
         for number, start in enumerate(range(0, rows, SHARD_ROWS)):
@@ -46,9 +62,9 @@ def make_facts(root: Path, rows: int) -> dict[str, tuple[str, int]]:
                 pixels += form
             contents = random.integers(0, 2**63, count, dtype=np.uint64)
             lines = random.permutation(count) + start
-            feather.write_feather(
-                _facts(pixels.astype(np.uint8), contents, lines), folder / f"{number:05d}.arrow"
-            )
+            facts = without_empty(_facts(pixels.astype(np.uint8), contents, lines))
+            split = SPLITS[number % len(SPLITS)]
+            (folder / "facts" / f"{split}-{number:05d}.arrow").write_bytes(packed(facts))
         found[variety] = (str(folder), rows)
     return found
 
@@ -64,7 +80,7 @@ def _facts(pixels: Any, contents: Any, lines: Any) -> Any:
         "uri": [f"gs://bucket/photos/{line:09d}.jpg" for line in lines],
         "annotation": [f"label{line % LABELS}" for line in lines],
         "content": contents,
-        "format": ["JPEG"] * count,
+        "format": ["jpeg"] * count,
         "height": np.full(count, 480),
         "width": np.full(count, 640),
         "gray": np.zeros(count, bool),
@@ -84,37 +100,73 @@ def _facts(pixels: Any, contents: Any, lines: Any) -> Any:
     return pa.Table.from_arrays(columns, schema=WITH_ROWS)
 
 
-def _parts(folder: str) -> Iterator[Any]:
-    for number, path in enumerate(sorted(Path(folder).iterdir())):
-        split = SPLITS[number % len(SPLITS)]
-        yield of_shard(split, f"Split-{split}/{path.stem}", feather.read_table(path))
+class Clock(Step):
+    """A step that measures another one."""
+
+    def __init__(self, name: str, step: Step, seconds: dict[str, float]) -> None:
+        self.staging = step.staging
+        self._name, self._step, self._seconds = name, step, seconds
+
+    def begin(self, count: Count) -> None:
+        self._step.begin(count)
+
+    def process(self, element: Any) -> Iterator[Any]:
+        seconds, started = self._seconds, time.process_time()
+        for found in chain(self._step.process(element), [None]):
+            seconds[self._name] = seconds.get(self._name, 0) + time.process_time() - started
+            if found is not None:
+                yield found
+            started = time.process_time()
+
+
+class TimedFlow:
+    """Elements whose steps are measured."""
+
+    def __init__(self, flow: Any, seconds: dict[str, float]) -> None:
+        self.flow, self.seconds = flow, seconds
+
+    def through(self, name: str, step: Step) -> Any:
+        return TimedFlow(self.flow.through(name, Clock(name, step, self.seconds)), self.seconds)
+
+    def grouped(self, name: str) -> Any:
+        return TimedFlow(self.flow.grouped(name), self.seconds)
+
+
+@contextmanager
+def phase(name: str, seconds: dict[str, float]) -> Iterator[None]:
+    """Measure a phase, and print the largest memory at its end."""
+    started = time.process_time()
+    yield
+    seconds[name] = time.process_time() - started
+    status = Path("/proc/self/status").read_text()
+    peak = int(status.partition("VmHWM:")[2].split()[0]) / 1000
+    steps = ", ".join(f"{step} {spent:.2f} s" for step, spent in seconds.items())
+    print(f"    until {name}: {peak:,.0f} MB; {steps}", flush=True)
 
 
 def _work(folder: str, rows: int) -> float:
-    from recordgen.checks.check import Examined
-    from recordgen.checks.facts import ExampleFacts
-    from recordgen.checks.run import run_checks
-    from recordgen.checks.selection import Selection
-    from recordgen.core.dataset.vocabulary import Vocabulary
-    from recordgen.registry import TASKS
-
-    started, selection = time.perf_counter(), Selection.of(())
-    facts = ExampleFacts(_parts(folder))
-    examined = Examined(
-        facts,
-        TASKS["image_classification"](),
-        selection.thresholds,
-        Vocabulary("text", tuple(sorted(f"label{n}" for n in range(LABELS)))),
-        {},
-        "",
-        are_numbers_given=False,
-        open_payload=open,
-    )
-    run_checks(examined, [], [], {}, selection, lambda *_: None)
-    size = sum(map(len, to_parquet(facts.columns)))
+    started, staging = time.process_time(), Staging(folder)
+    options = make_options({"task": "image_classification"})
+    selection, conversion = options.selection, conversion_of(options)
+    found = sorted(path.stem.split("-") for path in Path(folder, "facts").iterdir())
+    files = [shard_file(split, int(index), len(found), "none") for split, index in found]
+    seconds: dict[str, float] = {}
+    with phase("checks", seconds):
+        shared = Examination(conversion, selection, staging, "", -(-rows // BUCKET_ROWS))
+        runner = LocalRunner()
+        flow: Any = TimedFlow(runner.start("ListShards", files), seconds)
+        examine(runner, flow, shared)
+        runner.run(staging)
+    with phase("findings", seconds):
+        about_all, remarks = staging.read_about()
+        nothing = shared.examined(ExampleFacts([]))
+        by_workers = FoundByWorkers(staging.read_lines, about_all, remarks)
+        run_checks(lambda: nothing, nothing, by_workers, [], [], {}, selection, lambda *_: None)
+    with phase("examples.parquet", seconds):
+        size = sum(map(len, to_parquet(map(staging.shard_facts, files))))
     if size < rows:
         raise RuntimeError(f"examples.parquet has {size} bytes")
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 if __name__ == "__main__":

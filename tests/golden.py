@@ -16,6 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +204,9 @@ def digest_files(out: Path, place: str) -> dict[str, str]:
             del dataset["recordgen_version"], dataset["index"]
             data = json.dumps(dataset, sort_keys=True).encode()
         elif path.suffix == ".parquet":  # its bytes depend on Arrow's version
-            data = json.dumps(read_table(path, columns=EXAMPLES).to_pylist()).encode()
+            rows = read_table(path, columns=EXAMPLES).to_pylist()
+            rows.sort(key=itemgetter("source", "line"))
+            data = json.dumps(rows).encode()
         found[name] = hashlib.sha256(data.replace(place.encode(), b"")).hexdigest()[:16]
     return found
 

@@ -5,12 +5,14 @@ p17/a.png in train and p17/b.png in test: a model is measured on a patient whom 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from recordgen.checks.check import Check, Examined, FoundRows
+from recordgen.checks.check import KEYED, Check, Examined, FoundRows
+from recordgen.checks.facts import ExampleFacts
 
 
 class SharedPatient(Check):
@@ -18,19 +20,26 @@ class SharedPatient(Check):
 
     code = "SHARED_PATIENT"
     level = "error"
+    scope = KEYED  # workers examine the images of a patient together
     needs = ("images",)
     threshold = 1  # a patient with fewer images in other splits is no finding
     remedies = ("give all images of a patient one split",)
 
+    @staticmethod
+    def keys(facts: ExampleFacts) -> Any:
+        """Return a hash of each image's folder."""
+        folders = [uri.rpartition("/")[0].encode() for uri in facts.columns["uri"].to_pylist()]
+        hashes = [hashlib.blake2b(folder, digest_size=8).digest() for folder in folders]
+        return np.frombuffer(b"".join(hashes), "<u8")
+
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield images whose patient is in an earlier split, too; train is the first."""
         facts = examined.facts
-        uris = facts.columns["uri"].to_pylist()
-        patients = np.array([uri.rpartition("/")[0] for uri in uris])
-        first: dict[str, int] = {}
+        patients = self.keys(facts)
+        first: dict[int, int] = {}
         for row in np.argsort(facts.splits, kind="stable").tolist():
-            first.setdefault(patients[row], row)
-        partners = np.array([first[patient] for patient in patients], np.intp)
+            first.setdefault(int(patients[row]), row)
+        partners = np.array([first[patient] for patient in patients.tolist()], np.intp)
         is_shared = facts.splits != facts.splits[partners]
         shared, counts = np.unique(patients[is_shared], return_counts=True)
         often = shared[counts >= examined.thresholds[self.code]]

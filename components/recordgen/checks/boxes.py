@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.facts import Address
 from recordgen.core.facts import BOXES
 from recordgen.core.facts.kept_rows import RowIndices
 
@@ -42,7 +44,39 @@ class _Boxes(NamedTuple):
     corners: npt.NDArray[np.float64]
 
 
+class _Sides(NamedTuple):
+    """The boxes of a class: their number, sums over both sides, and the first image."""
+
+    boxes: int
+    sums: Sequence[float]
+    squares: Sequence[float]
+    first: Address
+
+    def added(self, more: _Sides) -> _Sides:
+        sums, squares = (
+            [one + other for one, other in zip(*pair, strict=True)]
+            for pair in ((self.sums, more.sums), (self.squares, more.squares))
+        )
+        return _Sides(self.boxes + more.boxes, sums, squares, min(self.first, more.first))
+
+    @property
+    def mean(self) -> Sequence[float]:
+        return [total / self.boxes for total in self.sums]
+
+    @property
+    def is_one_size(self) -> bool:
+        """Whether both sides deviate little."""
+        spread = (
+            max(0.0, square / self.boxes - mean * mean)
+            for square, mean in zip(self.squares, self.mean, strict=True)
+        )
+        return all(
+            each**0.5 <= _SAME_SIDE * mean for each, mean in zip(spread, self.mean, strict=True)
+        )
+
+
 class _BoxCheck(Check):
+    scope = EACH
     needs = (BOXES,)
 
     def about(
@@ -122,9 +156,42 @@ class OneBoxSize(_BoxCheck):
     code = "ONE_BOX_SIZE"
     threshold = 10
 
+    def part(self, examined: Examined[BoxTask]) -> Mapping[str, _Sides]:
+        """Return the sums of the sides of each class's boxes."""
+        boxes, found = examined.shared(_all_boxes), {}
+        # Sort by class once: a mask for each class would take classes × boxes.
+        order = np.argsort(boxes.labels, kind="stable")
+        sides = (boxes.corners[:, 2:] - boxes.corners[:, :2])[order]
+        bounds = np.searchsorted(boxes.labels[order], np.arange(len(boxes.names) + 1))
+        for name, start, end in zip(boxes.names, bounds[:-1], bounds[1:], strict=True):
+            mine, first = sides[start:end], int(boxes.rows[order[start:end]].min())
+            sums, squares = mine.sum(axis=0).tolist(), (mine * mine).sum(axis=0).tolist()
+            address = examined.facts.address(first)
+            found[name] = _Sides(len(mine), tuple(sums), tuple(squares), address)
+        return found
+
+    def total(self, parts: Sequence[Mapping[str, _Sides]]) -> Mapping[str, _Sides]:
+        """Return the sums over all images."""
+        found: dict[str, _Sides] = {}
+        for name, sides in chain.from_iterable(part.items() for part in parts):
+            found[name] = sides.added(found[name]) if name in found else sides
+        return dict(sorted(found.items()))
+
     def findings(self, examined: Examined[BoxTask]) -> Iterator[FoundRows]:
         """Yield the first image of such classes with at least as many boxes as the threshold."""
-        yield _of_one_size(examined.shared(_all_boxes), examined.thresholds[self.code])
+        rows, messages = [], []
+        for name, sides in examined.total(self).items():
+            row = examined.facts.row_at(sides.first)
+            if row is None or sides.boxes < examined.thresholds[self.code]:
+                continue
+            width, height = sides.mean
+            if sides.is_one_size:
+                rows.append(row)
+                messages.append(
+                    f"all {sides.boxes:,} boxes of {name!r} have the size of this one, "
+                    f"{width:.3g}×{height:.3g} of the image"
+                )
+        yield FoundRows(np.array(rows, np.intp), messages.__getitem__)
 
 
 def _percents(examined: Examined[BoxTask]) -> npt.NDArray[np.float64]:
@@ -169,23 +236,3 @@ def _doubled(boxes: _Boxes, least: float) -> RowIndices:
         )
         is_found[after] |= shared > least * (areas[before] + areas[after] - shared)
     return np.flatnonzero(is_found)
-
-
-def _of_one_size(boxes: _Boxes, least: float) -> FoundRows:
-    """Return the first image of each class whose boxes all have one size."""
-    # Sort by class once: a mask for each class would take classes × boxes.
-    order = np.argsort(boxes.labels, kind="stable")
-    rows_by_class = boxes.rows[order]
-    sides = (boxes.corners[:, 2:] - boxes.corners[:, :2])[order]
-    bounds = np.searchsorted(boxes.labels[order], np.arange(len(boxes.names) + 1))
-    rows, messages = [], []
-    for name, start, end in zip(boxes.names, bounds[:-1], bounds[1:], strict=True):
-        mine = sides[start:end]
-        mean = mine.mean(axis=0)
-        if len(mine) >= least and (mine.std(axis=0) <= _SAME_SIDE * mean).all():
-            rows.append(rows_by_class[start:end].min())
-            messages.append(
-                f"all {len(mine):,} boxes of {name!r} have the size of this one, "
-                f"{mean[0]:.3g}×{mean[1]:.3g} of the image"
-            )
-    return FoundRows(np.array(rows, np.intp), messages.__getitem__)

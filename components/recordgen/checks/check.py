@@ -6,11 +6,21 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from recordgen.checks.facts import ExampleFacts
 from recordgen.core.dataset.lint import ERROR, WARNING
 from recordgen.core.dataset.manifest import Split
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.kept_rows import RowIndices
+
+#: What a check must examine together: all examples, each alone, those with the same key
+#: (:meth:`Check.keys`), those that are nearly the same, the rows of a table that are kept whole, or
+#: no examples: only the splits and the labels.
+ALL, EACH, KEYED, ALIKE, KEPT, NONE = "all", "each", "keyed", "alike", "kept", "none"
+
+SCOPES = (ALL, EACH, KEYED, ALIKE, KEPT, NONE)
 
 #: Opens an example's payload, given its uri and the import file of its row.
 OpenPayload: TypeAlias = "Callable[[str, str], IO[bytes]]"
@@ -40,16 +50,17 @@ class Examined(Generic[TaskT]):
     """What checks examine.
 
     Attributes:
-        facts: facts about all examples.
+        facts: facts about the examples that a check needs together.
         task: the task of the examples.
         thresholds: the number from which on a check finds something, by code; for checks whose
             threshold is a similarity, only if the user gave it.
-        vocabulary: all labels.
-        splits: the splits with examples, by name.
+        vocabulary: all labels, and ``splits``, the splits with examples, by name: empty for checks
+            of examples, which run before they are known.
         eval_from: the option of this name.
         are_numbers_given: an option says that whole-number labels are the numbers of classes.
         open_payload: opens the payload of an example.
         remarks: what checks had to leave out, for the user: checks add to it.
+        totals: what checks of single examples know about all examples, by code.
     """
 
     facts: ExampleFacts
@@ -61,6 +72,7 @@ class Examined(Generic[TaskT]):
     are_numbers_given: bool
     open_payload: OpenPayload
     remarks: list[str] = field(default_factory=list)
+    totals: Mapping[str, Any] = field(default_factory=dict)
     _shared: dict[Any, Any] = field(default_factory=dict)
 
     def shared(self, compute: Callable[..., _Shared], *args: Any) -> _Shared:
@@ -71,9 +83,11 @@ class Examined(Generic[TaskT]):
         found: _Shared = self._shared[key]
         return found
 
-    def forget(self) -> None:
-        """Drop what checks shared; messages of findings outlive it."""
-        self._shared.clear()
+    def total(self, check: Check) -> Any:
+        """Return what a check knows about all examples; these are all if nobody has summed it."""
+        if check.code in self.totals:
+            return self.totals[check.code]
+        return check.total([check.part(self)])
 
 
 class FoundRows(NamedTuple):
@@ -99,6 +113,8 @@ class Check:
         threshold: the number from which on it finds something; None if it has none.
         is_similarity: the threshold is the least similarity of two payloads, above 0 and at most
             1; its default depends on the kind of payload.
+        scope: the examples that it needs together, such as :data:`EACH`. Checks of :data:`ALL`, the
+            default, run on the launcher, whose memory then grows with the number of examples.
         needs: the facts that it needs, see :mod:`recordgen.core.facts`: it runs for tasks that have
             all of them. A check that needs payloads runs only if its own code is selected.
         counted_as: the count in ``rows.adjusted`` whose rows are its findings; empty: none.
@@ -112,6 +128,7 @@ class Check:
     level: ClassVar[str] = WARNING
     threshold: ClassVar[float | None] = None
     is_similarity: ClassVar[bool] = False
+    scope: ClassVar[str] = ALL
     needs: ClassVar[Collection[str]] = ()
     counted_as: ClassVar[str] = ""
     remedies: ClassVar[Sequence[str]] = ()
@@ -125,6 +142,25 @@ class Check:
         """
         yield from ()
 
+    def part(self, examined: Examined[Any]) -> Any:
+        """Return what some of the examples add to the total; None: the check needs no total.
+
+        For checks of :data:`EACH`; the result can be pickled.
+        """
+        return None
+
+    def total(self, parts: Sequence[Any]) -> Any:
+        """Return what all parts together say, which ``examined.total(self)`` then returns."""
+        return None
+
+    @staticmethod
+    def keys(facts: ExampleFacts) -> npt.NDArray[np.uint64]:
+        """Return a key for each example: those with the same one are examined together.
+
+        For checks of :data:`KEYED`. By default, the same key means the same payload.
+        """
+        return facts.contents
+
 
 def check_declaration(name: str, check: Any) -> None:
     """Check the object of an entry point. Raises: TypeError: it is no complete check."""
@@ -136,5 +172,7 @@ def check_declaration(name: str, check: Any) -> None:
             f"the code of {check.__name__} must be the name of its entry point, in capitals: the "
             f"code is {code!r}, the entry point is named {name!r}"
         )
+    if check.scope not in SCOPES:
+        raise TypeError(f"{name}: scope must be one of {', '.join(SCOPES)} (got {check.scope!r})")
     if check.level not in (ERROR, WARNING):
         raise TypeError(f"{name}: level must be {ERROR!r} or {WARNING!r} (got {check.level!r})")

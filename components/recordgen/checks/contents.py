@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import KEYED, Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.facts import ExampleFacts
 from recordgen.core.dataset.lint import ERROR
 from recordgen.core.facts.kept_rows import RowIndices
@@ -68,6 +68,7 @@ class Leak(Check):
 
     code = "LEAK"
     level = ERROR
+    scope = KEYED
     remedies = (
         "--group-by content keeps copies in one split if rows name none",
         "give copies the same split, or delete one",
@@ -83,6 +84,7 @@ class Conflict(Check):
 
     code = "CONFLICT"
     level = ERROR
+    scope = KEYED
     remedies = ("correct the label that is wrong",)
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
@@ -96,6 +98,7 @@ class Duplicate(Check):
     """The same payload is twice in one split."""
 
     code = "DUPLICATE"
+    scope = KEYED
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
         """Yield examples whose payload is earlier in their split, too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +26,20 @@ from recordgen.core.facts.pictures import PictureFacts
 from recordgen.core.rows.row import is_content_uri
 from recordgen.rejects import place_of
 
+#: Import file, line, shard and record of an example: examples are in this order.
+Address: TypeAlias = tuple[str, int, str, int]
+
+#: A further column of examples that are examined together: the number of their group.
+GROUP = "group"
+
 
 class ExampleFacts:
-    """The facts of all examples, by import file and line.
+    """The facts of examples, by import file and line.
 
     Attributes:
         columns: a row per example, as in ``examples.parquet``, and the rows that are kept whole.
+        groups: a number for each example, the same for those that are nearly the same; None if
+            nobody has compared them yet.
     """
 
     def __init__(self, parts: Iterable[Columns]) -> None:
@@ -39,17 +47,30 @@ class ExampleFacts:
 
         Memory holds them once and one column twice, if ``parts`` keeps none of them.
         """
-        columns = pa.concat_tables([LINTED.empty_table(), *(part.cast(LINTED) for part in parts)])
+        groups: list[npt.NDArray[np.uint64]] = []
+
+        def without_groups(part: Columns) -> Columns:
+            if GROUP in part.column_names:
+                groups.append(part[GROUP].to_numpy())
+            return part.select(LINTED.names).cast(LINTED)
+
+        columns = pa.concat_tables([LINTED.empty_table(), *map(without_groups, parts)])
         columns = columns.unify_dictionaries()
-        sources = columns["source"].combine_chunks()
-        ranks = np.argsort(np.argsort(sources.dictionary.to_pylist() or [""]))
-        by_source = ranks[sources.indices.to_numpy(zero_copy_only=False)]
-        order = np.lexsort((columns["line"].to_numpy(), by_source))
+        order = by_line(columns)
+        self.groups = np.concatenate(groups)[order] if groups else None
         taken = []
         for name in LINTED.names:
             taken.append(_taken(columns[name], pa.array(order)))
             columns = columns.remove_column(0)
         self.columns = pa.Table.from_arrays(taken, schema=LINTED)
+
+    @classmethod
+    def compared(cls, parts: Sequence[Columns]) -> tuple[ExampleFacts, RowIndices]:
+        """Return some facts of all examples, and their order; ``parts`` have the same columns."""
+        found, columns = cls.__new__(cls), pa.concat_tables(parts).unify_dictionaries()
+        order = by_line(columns)
+        found.columns, found.groups = columns.take(pa.array(order)), None
+        return found, order
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -92,7 +113,8 @@ class ExampleFacts:
     def looks(self) -> tuple[RowIndices, PictureFacts]:
         """Indexes of the examples whose image was measured, and the measures."""
         rows = np.flatnonzero(self.columns["perceptual_hash"].is_valid().to_numpy())
-        return rows, picture_facts(self.columns.select(list(LOOK_COLUMNS)).take(pa.array(rows)))
+        names = [name for name in LOOK_COLUMNS if name in self.columns.column_names]
+        return rows, picture_facts(self.columns.select(names).take(pa.array(rows)))
 
     @cached_property
     def signatures(self) -> tuple[RowIndices, Signatures]:
@@ -112,6 +134,27 @@ class ExampleFacts:
     def annotation(self, row: int) -> str | None:
         """Return the annotation of a row."""
         return self._value("annotation", row)
+
+    def address(self, row: int) -> Address:
+        """Return where an example is."""
+        origin, (shards, names, records) = self._origin(row), self._places
+        return origin["source"], origin["line"], names[shards[row]], int(records[row])
+
+    def row_at(self, address: Address) -> int | None:
+        """Return the row of an example; None if its facts are elsewhere."""
+        shards, names, records = self._places
+        *_, shard, record = address
+        if shard not in names:
+            return None
+        rows = np.flatnonzero((shards == names.index(shard)) & (records == record))
+        return int(rows[0]) if len(rows) else None
+
+    @cached_property
+    def _places(self) -> tuple[npt.NDArray[np.int32], Sequence[str], npt.NDArray[np.int32]]:
+        """Return the index of each example's shard, the names of shards, and the records."""
+        shards = self.columns["shard"].combine_chunks()
+        numbers = shards.indices.to_numpy(zero_copy_only=False)
+        return numbers, shards.dictionary.to_pylist(), self.columns["record"].to_numpy()
 
     def place(self, row: int) -> str:
         """Return a row as messages name it: ``train.csv:7 (a.jpg, split train)``."""
@@ -153,6 +196,14 @@ class ExampleFacts:
         """Contiguous columns: finding a row in many chunks takes a hundred times as long."""
         names = ("source", "line", "uri", "split", "annotation")
         return {name: self.columns[name].combine_chunks() for name in names}
+
+
+def by_line(columns: Columns) -> RowIndices:
+    """Return the order of examples by import file and line; ``columns`` has one dictionary."""
+    sources = columns["source"].combine_chunks()
+    ranks = np.argsort(np.argsort(sources.dictionary.to_pylist() or [""]))
+    by_source = ranks[sources.indices.to_numpy(zero_copy_only=False)]
+    return np.lexsort((columns["line"].to_numpy(), by_source))
 
 
 def _taken(column: Any, rows: Any) -> Any:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow.compute as pc
 
-from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.facts import Address
 from recordgen.core.facts import IMAGES
 
 # The fewest images with the label and without it, and the largest share of the latter, in percent.
 _FEWEST, _MOST_OTHERS = 10, 1
+
+# A smaller share of a class is not counted as its size, whatever the threshold.
+_LEAST_SHARE = 0.01
 
 
 class LabelledTask(CheckedTask, Protocol):
@@ -22,16 +27,26 @@ class LabelledTask(CheckedTask, Protocol):
         """Return the labels of each annotation, a list of texts; an empty list for a null."""
 
 
+class _Sizes(NamedTuple):
+    """All images, those of each class, of each size, and of a size in a class with the first."""
+
+    images: int
+    of_label: Counter[str]
+    of_size: Counter[int]
+    pairs: Mapping[tuple[str, int], tuple[int, Address]]
+
+
 class ClassSize(Check):
     """Nearly all images of a class have one size, and hardly any other image has it."""
 
     code = "CLASS_SIZE"
     threshold = 90
+    scope = EACH
     needs = (IMAGES,)
     remedies = ("add images of other sizes to the class",)
 
-    def findings(self, examined: Examined[LabelledTask]) -> Iterator[FoundRows]:
-        """Yield the first image of each class with such a size, in percent of its images."""
+    def part(self, examined: Examined[LabelledTask]) -> _Sizes:
+        """Count the images of each class, of each size, and of each size in each class."""
         facts = examined.facts
         lists = examined.task.label_lists(facts.columns["annotation"].combine_chunks())
         rows = pc.list_parent_indices(lists).to_numpy()
@@ -45,24 +60,59 @@ class ClassSize(Check):
         pairs, first, counts = np.unique(
             labels * len(sizes) + size_of[rows], return_index=True, return_counts=True
         )
-        of_label = np.bincount(labels)[pairs // max(1, len(sizes))]
-        of_size = np.bincount(size_of)[pairs % max(1, len(sizes))]
-        others = len(facts) - of_label
-        odd = np.flatnonzero(
-            (width[rows[first]] > 0)
-            & (np.minimum(of_label, others) >= _FEWEST)
-            & (counts >= examined.thresholds[self.code] / 100 * of_label)
-            & (of_size - counts <= _MOST_OTHERS / 100 * others)
+        known: Sequence[str] = names.dictionary.to_pylist()
+        size = sizes.tolist()
+        return _Sizes(
+            len(facts),
+            Counter(dict(zip(known, np.bincount(labels).tolist(), strict=True))),
+            Counter(dict(zip(size, np.bincount(size_of).tolist(), strict=True))),
+            {
+                (known[pair // len(size)], size[pair % len(size)]): (count, facts.address(row))
+                for pair, count, row in zip(
+                    pairs.tolist(), counts.tolist(), rows[first].tolist(), strict=True
+                )
+            },
         )
-        found, chosen = np.unique(rows[first[odd]], return_index=True)
 
-        def message(at: int) -> str:
-            place, row = odd[chosen[at]], found[at]
-            name = names.dictionary[int(labels[first[place]])].as_py()
-            return (
-                f"{counts[place]:,} of the {of_label[place]:,} images of {name!r} have "
-                f"{width[row]}×{height[row]} pixels, and {of_size[place] - counts[place]:,} of the "
-                f"{others[place]:,} others"
-            )
+    def total(self, parts: Sequence[_Sizes]) -> _Sizes:
+        """Return the same for all images."""
+        of_label: Counter[str] = Counter()
+        of_size: Counter[int] = Counter()
+        pairs: dict[tuple[str, int], tuple[int, Address]] = {}
+        for part in parts:
+            of_label.update(part.of_label)
+            of_size.update(part.of_size)
+            for pair, (count, first) in part.pairs.items():
+                more, earlier = pairs.get(pair, (0, first))
+                pairs[pair] = count + more, min(first, earlier)
+        images = sum(part.images for part in parts)
+        often = {
+            pair: found
+            for pair, found in pairs.items()
+            if found[0] >= _LEAST_SHARE * of_label[pair[0]]
+        }
+        sizes = {size for _, size in often}
+        return _Sizes(images, of_label, Counter({size: of_size[size] for size in sizes}), often)
 
-        yield FoundRows(found, message)
+    def findings(self, examined: Examined[LabelledTask]) -> Iterator[FoundRows]:
+        """Yield the first image of each class with such a size, in percent of its images."""
+        total: _Sizes = examined.total(self)
+        found: dict[int, str] = {}
+        for (name, size), (count, first) in total.pairs.items():
+            of_label, width, height = total.of_label[name], size >> 32, size & 0xFFFFFFFF
+            others, also = total.images - of_label, total.of_size[size] - count
+            row = examined.facts.row_at(first)
+            if (
+                row is not None
+                and width > 0
+                and min(of_label, others) >= _FEWEST
+                and count >= examined.thresholds[self.code] / 100 * of_label
+                and also <= _MOST_OTHERS / 100 * others
+            ):
+                text = (
+                    f"{count:,} of the {of_label:,} images of {name!r} have {width}×{height} "
+                    f"pixels, and {also:,} of the {others:,} others"
+                )
+                found.setdefault(row, text)
+        rows = np.array(sorted(found), np.intp)
+        yield FoundRows(rows, lambda at: found[int(rows[at])])

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows
 from recordgen.core.facts import IMAGES, MEASURES
+from recordgen.core.facts.kept_rows import RowIndices
 from recordgen.core.facts.pictures import PictureFacts
 
 # The format of each suffix, as in ``image/format``. Other suffixes are not checked.
@@ -27,6 +28,7 @@ class PictureCheck(Check):
         text: the message, formatted with the measures of a picture and the threshold.
     """
 
+    scope = EACH
     needs = (IMAGES, MEASURES)
     text: ClassVar[str]
 
@@ -129,6 +131,7 @@ PICTURE_CHECKS: Sequence[type[PictureCheck]] = (OneColour, Dark, Light, Blurred)
 
 
 class _ImageCheck(Check):
+    scope = EACH
     needs = (IMAGES,)
 
 
@@ -196,20 +199,32 @@ class Gray(_ImageCheck):
     code = "GRAY"
     threshold = 5
 
+    def part(self, examined: Examined[CheckedTask]) -> Sequence[int]:
+        """Return the numbers of gray images and of those in colour."""
+        return [len(rows) for rows in _by_gray(examined)]
+
+    def total(self, parts: Sequence[Sequence[int]]) -> Sequence[int]:
+        """Return the numbers among all images."""
+        return [sum(numbers) for numbers in zip((0, 0), *parts, strict=True)]
+
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
         """Yield the rarer kind if its share, in percent, is at most the threshold."""
-        known = examined.facts.columns["gray"]
-        gray, colour = (
-            np.flatnonzero(pc.equal(known, value).fill_null(False).to_numpy())
-            for value in (True, False)
-        )
-        is_gray_rare = len(gray) <= len(colour)
+        gray, colour = examined.total(self)
+        is_gray_rare = gray <= colour
         few, many = (gray, colour) if is_gray_rare else (colour, gray)
-        if len(few) > examined.thresholds[self.code] / 100 * (len(few) + len(many)):
-            few = few[:0]
+        rows = _by_gray(examined)[not is_gray_rare]
+        if few > examined.thresholds[self.code] / 100 * (few + many):
+            rows = rows[:0]
         what, others = ("gray", "in colour") if is_gray_rare else ("in colour", "gray")
-        text = f"the image is stored {what} ({len(few):,} images); {len(many):,} are {others}"
-        yield FoundRows(few, lambda at: text)
+        text = f"the image is stored {what} ({few:,} images); {many:,} are {others}"
+        yield FoundRows(rows, lambda at: text)
+
+
+def _by_gray(examined: Examined[CheckedTask]) -> Sequence[RowIndices]:
+    """Return the gray images and those in colour."""
+    known = examined.facts.columns["gray"]
+    is_kind = (pc.equal(known, value).fill_null(False).to_numpy() for value in (True, False))
+    return [np.flatnonzero(kind) for kind in is_kind]
 
 
 class ColourProfile(_ImageCheck):

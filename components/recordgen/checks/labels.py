@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from recordgen.checks.check import Check, CheckedTask, Examined
+from recordgen.checks.check import NONE, Check, CheckedTask, Examined
 from recordgen.checks.class_shares import distance, most_changed, share
 from recordgen.core.dataset.splits import EVAL, NO_EVAL, TEST, TRAIN, without_eval
 from recordgen.core.dataset.vocabulary import look_alikes
@@ -28,7 +28,13 @@ def _counts(examined: Examined[CheckedTask]) -> Counter[str]:
     return counts
 
 
-class NotTrained(Check):
+class LabelCheck(Check):
+    """A check of the counts of labels by split."""
+
+    scope = NONE
+
+
+class NotTrained(LabelCheck):
     """Labels that train lacks."""
 
     code = "NOT_TRAINED"
@@ -46,7 +52,7 @@ class NotTrained(Check):
             )
 
 
-class NotEvaluated(Check):
+class NotEvaluated(LabelCheck):
     """Labels that eval lacks; labels with few examples already have a finding."""
 
     code = "NOT_EVALUATED"
@@ -68,7 +74,7 @@ class NotEvaluated(Check):
             )
 
 
-class FewExamples(Check):
+class FewExamples(LabelCheck):
     """Labels with few examples."""
 
     code = "FEW_EXAMPLES"
@@ -84,7 +90,7 @@ class FewExamples(Check):
             )
 
 
-class LostClass(Check):
+class LostClass(LabelCheck):
     """Labels without an example."""
 
     code = "LOST_CLASS"
@@ -96,7 +102,7 @@ class LostClass(Check):
             yield f"{len(without)} labels have no {examined.task.noun}s: {listed(without)}"
 
 
-class UnusedNumber(Check):
+class UnusedNumber(LabelCheck):
     """Numbers below the largest label that no example has."""
 
     code = "UNUSED_NUMBER"
@@ -116,7 +122,7 @@ class UnusedNumber(Check):
         )
 
 
-class Imbalance(Check):
+class Imbalance(LabelCheck):
     """Very unequal classes."""
 
     code = "IMBALANCE"
@@ -135,7 +141,7 @@ class Imbalance(Check):
             )
 
 
-class LabelDrift(Check):
+class LabelDrift(LabelCheck):
     """Classes have other shares in a split than in train."""
 
     code = "LABEL_DRIFT"
@@ -163,7 +169,7 @@ class LabelDrift(Check):
                 )
 
 
-class LookAlikes(Check):
+class LookAlikes(LabelCheck):
     """Labels that differ only by capitals, blanks or Unicode form."""
 
     code = "LOOK_ALIKES"
@@ -178,7 +184,7 @@ class LookAlikes(Check):
             )
 
 
-class LabelForm(Check):
+class LabelForm(LabelCheck):
     """Labels with other characters than letters, digits and underscores."""
 
     code = "LABEL_FORM"
@@ -193,7 +199,7 @@ class LabelForm(Check):
             )
 
 
-class Unlabelled(Check):
+class Unlabelled(LabelCheck):
     """Examples without a label."""
 
     code = "UNLABELLED"
@@ -204,7 +210,7 @@ class Unlabelled(Check):
             yield f"{unlabelled} examples have no label"
 
 
-class NoEval(Check):
+class NoEval(LabelCheck):
     """There is train, but no eval."""
 
     code = NO_EVAL
@@ -214,7 +220,7 @@ class NoEval(Check):
             yield without_eval(examined.eval_from)
 
 
-class MixedSplits(Check):
+class MixedSplits(LabelCheck):
     """A split with named and with assigned examples."""
 
     code = "MIXED_SPLITS"

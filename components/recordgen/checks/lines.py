@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
-from recordgen.checks.check import Check
+from recordgen.checks.check import NONE, Check
 
 
-class RepeatedHeader(Check):
+class LineCheck(Check):
+    """A check of a reader, which finds nothing here."""
+
+    scope = NONE
+
+
+class RepeatedHeader(LineCheck):
     """A row repeats the header of its file."""
 
     code = "REPEATED_HEADER"
 
 
-class ByteOrderMark(Check):
+class ByteOrderMark(LineCheck):
     """A byte order mark inside of a file."""
 
     code = "BYTE_ORDER_MARK"
 
 
-class Skipped(Check):
+class Skipped(LineCheck):
     """Lines or files that hold no row."""
 
     code = "SKIPPED"
 
 
-class SeveralSplits(Check):
+class SeveralSplits(LineCheck):
     """Rows of one payload name several splits."""
 
     code = "SEVERAL_SPLITS"
     remedies = ("write the same split into all rows of the image or text",)
 
 
-class BoxInverted(Check):
+class BoxInverted(LineCheck):
     """Corners of a box that were swapped."""
 
     code = "BOX_INVERTED"
     counted_as = "boxes_swapped"
 
 
-class BoxOutside(Check):
+class BoxOutside(LineCheck):
     """A box that was clipped at the border of its image."""
 
     code = "BOX_OUTSIDE"
     counted_as = "boxes_clipped"
 
 
-class BoxEmpty(Check):
+class BoxEmpty(LineCheck):
     """A box without area that was dropped."""
 
     code = "BOX_EMPTY"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import ALIKE, Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.contents import Groups, Pairs
 from recordgen.checks.facts import ExampleFacts
 from recordgen.core.facts import MEASURES, minhash, pictures
 from recordgen.core.facts.neighbours import Indices, group_by_keys
+
+#: The facts that tell which examples are alike.
+NEAR_COLUMNS = ["source", "line", "perceptual_hash", "signature", "contrast", "characters"]
 
 #: The least similarity of two texts that are nearly the same.
 LEAST_SIMILARITY = 0.7
@@ -21,6 +24,7 @@ _CROWD = 1000
 
 
 class _Near(Check):
+    scope = ALIKE
     needs = (MEASURES,)
     is_similarity = True
 
@@ -54,16 +58,12 @@ class NearDuplicate(_Near):
 
 
 def _groups(examined: Examined[CheckedTask], least: float | None) -> Groups:
-    noun = examined.task.noun
-
-    def remark(views: int) -> None:
-        if views >= _CROWD:
-            examined.remarks.append(
-                f"some {views // 2:,} {noun}s look so much like many others that each was only "
-                f"compared with some hundred of them: near-duplicates among them may be missing"
-            )
-
-    return Groups(examined.facts, _numbers(examined.facts, least, remark))
+    facts = examined.facts
+    numbers = facts.groups
+    if numbers is None:
+        numbers, remarks = alike_groups(facts, least, examined.task.noun)
+        examined.remarks.extend(remarks)
+    return Groups(facts, _without_copies(facts, numbers))
 
 
 def _near(examined: Examined[CheckedTask], pairs: Pairs) -> FoundRows:
@@ -79,20 +79,37 @@ def _near(examined: Examined[CheckedTask], pairs: Pairs) -> FoundRows:
     return FoundRows(rows, message, partners)
 
 
-def _numbers(
-    facts: ExampleFacts, least: float | None, on_crowd: Callable[[int], None]
-) -> npt.NDArray[np.intp]:
-    """Return a number for each example, the same for examples that are alike."""
-    numbers = -1 - np.arange(len(facts))  # each example that was not examined is alone
+def alike_groups(
+    facts: ExampleFacts, least: float | None, noun: str
+) -> tuple[npt.NDArray[np.uint64], Sequence[str]]:
+    """Return a number for each example, the same for examples that are alike, and remarks."""
+    numbers = np.arange(len(facts))  # each example that was not measured is alone
+    remarks: list[str] = []
+
+    def remark(views: int) -> None:
+        if views >= _CROWD:
+            remarks.append(
+                f"some {views // 2:,} {noun}s look so much like many others that each was only "
+                f"compared with some hundred of them: near-duplicates among them may be missing"
+            )
+
     seen, looks = facts.looks
     if len(seen):
         least_correlation = least or pictures.LEAST_CORRELATION
-        alike = pictures.find_alike(looks, least=least_correlation, on_crowd=on_crowd)
+        alike = pictures.find_alike(looks, least=least_correlation, on_crowd=remark)
         numbers[seen] = seen[alike]
     rows, signatures = facts.signatures
     if len(rows):
         numbers[rows] = rows[group_texts(signatures, least or LEAST_SIMILARITY)]
-    # Only one of several copies in a split is compared: DUPLICATE reports the others.
+    return numbers.astype(np.uint64), remarks
+
+
+def _without_copies(facts: ExampleFacts, groups: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+    """Return the groups without all but one of several copies in a split.
+
+    DUPLICATE reports the others.
+    """
+    numbers = groups.astype(np.intp)
     by_content = np.lexsort((facts.splits, facts.contents))
     contents, splits = facts.contents[by_content], facts.splits[by_content]
     is_copy = (contents[1:] == contents[:-1]) & (splits[1:] == splits[:-1])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import ALL, NONE, Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.selection import Selection
-from recordgen.core.dataset.lint import Lint, LintFinding
+from recordgen.core.dataset.lint import LineSpool, Lint, LintFinding
 from recordgen.core.facts import PAYLOADS
 from recordgen.errors import UsageError
 from recordgen.registry import CHECKS
@@ -22,7 +23,7 @@ def need_packages(task: CheckedTask, selection: Selection) -> None:
     Raises:
         UsageError: a package is missing; the message names the extra that installs it.
     """
-    for check in _checks_of(task, selection):
+    for check in checks_of(task, selection):
         if check.package and not find_spec(check.package):
             raise UsageError(
                 f"select: {check.code} needs the package {check.package!r}, which is not "
@@ -30,66 +31,101 @@ def need_packages(task: CheckedTask, selection: Selection) -> None:
             )
 
 
+@dataclass
+class FoundByWorkers:
+    """What the steps of the checks have found about examples.
+
+    Attributes:
+        lines: the findings about examples of a code, as lines of JSON.
+        about_all: messages about the dataset as a whole, by code.
+        remarks: what checks had to leave out.
+    """
+
+    lines: Callable[[str], Iterator[bytes]]
+    about_all: Mapping[str, Sequence[str]]
+    remarks: Sequence[str]
+
+
 def run_checks(
-    examined: Examined[Any],
+    examined: Callable[[], Examined[Any]],
+    about_splits: Examined[Any],
+    by_workers: FoundByWorkers,
     odd_lines: Sequence[OddLine],
     changes: Iterable[Finding],
     adjusted: Mapping[str, int],
     selection: Selection,
     on_check: Callable[[str, int, int], None],
 ) -> Lint:
-    """Run the selected checks.
+    """Run the selected checks that need no examples, or all of them together; collect all findings.
 
     Args:
-        examined: what they examine.
+        examined: returns all examples; called if a check needs them.
+        about_splits: what checks examine that need no examples.
+        by_workers: what other checks have found.
         odd_lines: findings in lines of import files.
         changes: changes in rows; the first of them if there are very many.
         adjusted: the numbers of all changes, by kind.
         selection: the selected checks.
         on_check: called before each check, with its code, its number from 0, and their number.
     """
-    found, checks = {}, list(_checks_of(examined.task, selection))
-    for number, check in enumerate(checks):
-        on_check(check.code, number, len(checks))
-        found[check.code] = list(check.findings(examined))
-    examined.forget()
     by_kind = {CHECKS[code].counted_as: code for code in selection.codes if CHECKS[code].counted_as}
     changed = [it._replace(code=by_kind[it.code]) for it in changes if it.code in by_kind]
     about_lines: list[Finding] = [*odd_lines, *changed]
-    rows = {
-        code: [item for item in items if isinstance(item, FoundRows)]
-        for code, items in found.items()
-    }
-    about_all = [
-        LintFinding(code, CHECKS[code].level, "", 0, "", "", text)
-        for code, items in found.items()
-        for text in items
-        if isinstance(text, str)
-    ]
-    counts = Counter(item.code for item in about_all)
-    counts.update(item.code for item in odd_lines)
-    for code, parts in rows.items():
-        counts[code] += sum(len(part.rows) for part in parts)
+    checks = {check.code: check for check in checks_of(about_splits.task, selection)}
+    everything: Examined[Any] | None = None
+    remarks, about_all, lines = [*by_workers.remarks], list[LintFinding](), LineSpool()
+    counts: Counter[str] = Counter(item.code for item in odd_lines)
     for kind, code in by_kind.items():
         counts[code] += adjusted.get(kind, 0)
-
-    def of_code(code: str) -> Iterator[LintFinding]:
-        level = CHECKS[code].level
-        yield from (item for item in about_all if item.code == code)
-        for it in about_lines:
-            if it.code == code:
-                yield LintFinding(code, level, it.source, it.line, it.uri, "", it.message)
-        for part in rows.get(code, ()):
-            for at, row in enumerate(part.rows):
-                other = None if part.partners is None else part.partners[at]
-                yield examined.facts.finding(code, level, row, part.message(at), other)
-
+    for number, code in enumerate(code for code in CHECKS if code in selection.codes):
+        on_check(code, number, len(selection.codes))
+        check, level = checks.get(code), CHECKS[code].level
+        texts: list[str] = [*by_workers.about_all.get(code, ())]
+        found: list[FoundRows] = []
+        if check is not None and check.scope in (NONE, ALL):
+            if check.scope == ALL and everything is None:
+                everything = examined()
+            items = list(check.findings((check.scope == ALL and everything) or about_splits))
+            texts += [item for item in items if isinstance(item, str)]
+            found = [item for item in items if isinstance(item, FoundRows)]
+        mine = [LintFinding(code, level, "", 0, "", "", text) for text in texts]
+        about_all += mine
+        rows = (
+            by_workers.lines(code)
+            if not found
+            else _lines_of(code, level, everything or about_splits, found)
+        )
+        lines.add(code, (item.to_line().encode() for item in mine))
+        lines.add(
+            code,
+            (
+                LintFinding(code, level, it.source, it.line, it.uri, "", it.message)
+                .to_line()
+                .encode()
+                for it in about_lines
+                if it.code == code
+            ),
+        )
+        counts[code] += len(mine) + lines.add(code, rows)
+    for each in filter(None, (everything, about_splits)):
+        remarks += each.remarks
     in_order = {code: counts[code] for code in CHECKS if counts[code] and code in selection.codes}
     fatal = {code: count for code, count in in_order.items() if code in selection.fatal}
-    return Lint(in_order, fatal, about_all, of_code, examined.remarks)
+    return Lint(in_order, fatal, about_all, lines.read, remarks)
 
 
-def _checks_of(task: CheckedTask, selection: Selection) -> Iterator[Check]:
+def _lines_of(
+    code: str, level: str, examined: Examined[Any], found: Sequence[FoundRows]
+) -> Iterator[bytes]:
+    """Yield findings about examples as lines of JSON."""
+    for part in found:
+        for at, row in enumerate(part.rows):
+            other = None if part.partners is None else part.partners[at]
+            message = part.message(at)
+            yield examined.facts.finding(code, level, row, message, other).to_line().encode()
+
+
+def checks_of(task: CheckedTask, selection: Selection) -> Iterator[Check]:
     """Yield the selected checks that examine examples of a task, in the order of the registry."""
     has = {*task.facts, PAYLOADS}
     for code in CHECKS:

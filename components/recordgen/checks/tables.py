@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import KEPT, NONE, Check, CheckedTask, Examined, FoundRows
 from recordgen.core.facts import ROWS
 from recordgen.core.facts.kept_rows import KINDS, RowIndices, Values, fences, fits, fits_one, floats
 from recordgen.core.records.number_texts import FORMS, NUMBER, is_marker
@@ -87,6 +87,7 @@ class KeptRows(NamedTuple):
 class TableCheck(Check):
     """A check of the columns of tables."""
 
+    scope = KEPT
     needs = (ROWS,)
 
 
@@ -94,6 +95,7 @@ class TargetKind(TableCheck):
     """The kind of the target was inferred from few values."""
 
     code = "TARGET_KIND"
+    scope = NONE
 
     def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
         if examined.task.table.target_kind:
@@ -104,6 +106,7 @@ class Markers(TableCheck):
     """Words for missing values in columns of numbers."""
 
     code = "MARKERS"
+    scope = NONE
 
     def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
         yield from examined.task.table.markers

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.facts import Address
 from recordgen.core.facts import MEASURES, TEXTS
 from recordgen.core.facts.text_samples import REPLACEMENT
 
@@ -23,7 +26,35 @@ class TextTask(CheckedTask, Protocol):
         """Return the labels of an example, each once."""
 
 
+_Lengths: TypeAlias = "tuple[npt.NDArray[np.int32], npt.NDArray[np.intp]]"
+
+
+class _Named(NamedTuple):
+    """The texts that name a label: those that have it, the others, and the first that has it."""
+
+    mine: int
+    others: int
+    first: Address | None
+
+    def added(self, more: _Named) -> _Named:
+        first = min(filter(None, (self.first, more.first)), default=None)
+        return _Named(self.mine + more.mine, self.others + more.others, first)
+
+
+class _Naming(NamedTuple):
+    """All texts, those with each label, and those that name it."""
+
+    texts: int
+    with_label: Counter[str]
+    named: Mapping[str, _Named]
+
+
+def _characters(examined: Examined[TextTask]) -> npt.NDArray[np.int32]:
+    return examined.facts.columns["characters"].fill_null(0).to_numpy()
+
+
 class _TextCheck(Check):
+    scope = EACH
     needs = (TEXTS, MEASURES)
 
 
@@ -33,10 +64,25 @@ class LongText(_TextCheck):
     code = "LONG_TEXT"
     threshold = 20
 
+    def part(self, examined: Examined[TextTask]) -> _Lengths:
+        """Return the lengths, ascending, and the number of texts with each."""
+        return np.unique(_characters(examined), return_counts=True)
+
+    def total(self, parts: Sequence[_Lengths]) -> float:
+        """Return the median length of all texts; 0 without texts."""
+        lengths, places = np.unique(
+            np.concatenate([lengths for lengths, _ in parts]), return_inverse=True
+        )
+        counts = np.bincount(places, np.concatenate([counts for _, counts in parts]))
+        ends = np.cumsum(counts)
+        if not len(ends):
+            return 0.0
+        middle = [(ends[-1] - 1) // 2, ends[-1] // 2]
+        return float(lengths[np.searchsorted(ends, middle, side="right")].mean())
+
     def findings(self, examined: Examined[TextTask]) -> Iterator[FoundRows]:
         """Yield texts that are more than this many times as long as the median."""
-        characters = examined.facts.columns["characters"].fill_null(0).to_numpy()
-        median = float(np.median(characters)) if len(characters) else 0.0
+        characters, median = _characters(examined), examined.total(self)
         if not median:
             return
         rows = np.flatnonzero(characters > examined.thresholds[self.code] * median)
@@ -75,34 +121,57 @@ class LabelInText(_TextCheck):
     code = "LABEL_IN_TEXT"
     threshold = 90
 
-    def findings(self, examined: Examined[TextTask]) -> Iterator[FoundRows]:
-        """Yield the first text of each class whose texts name it."""
-        facts, threshold = examined.facts, examined.thresholds[self.code] / 100
+    def part(self, examined: Examined[TextTask]) -> _Naming:
+        """Count the texts with each label, and those that name it."""
+        facts = examined.facts
         annotations = facts.columns["annotation"].combine_chunks().dictionary_encode()
         numbers = facts.annotations
         labels_of = [
             frozenset(examined.task.labels(text)) for text in annotations.dictionary.to_pylist()
         ]
         examples = np.bincount(numbers[numbers >= 0], minlength=len(labels_of))
+        with_label: Counter[str] = Counter()
+        for labels, count in zip(labels_of, examples.tolist(), strict=True):
+            with_label.update(dict.fromkeys(labels, count))
         named = facts.columns["named_labels"].combine_chunks()
         parents = pc.list_parent_indices(named).to_numpy()
         names = pc.list_flatten(named).dictionary_encode()
         texts: Sequence[str] = names.dictionary.to_pylist()
         of_names = names.indices.to_numpy()
-        rows, messages = [], []
+        naming = {}
         for number, name in enumerate(texts):
             has_label = np.array([name in labels for labels in labels_of], np.bool_)
-            mine = int(examples[has_label].sum())
-            others = len(facts) - mine
             where = parents[of_names == number]
             is_mine = np.append(has_label, False)[numbers[where]]  # -1: a text without a label
-            with_name, others_with_name = int(is_mine.sum()), int((~is_mine).sum())
-            if (
+            first = facts.address(int(where[is_mine].min())) if is_mine.any() else None
+            naming[name] = _Named(int(is_mine.sum()), int((~is_mine).sum()), first)
+        return _Naming(len(facts), with_label, naming)
+
+    def total(self, parts: Sequence[_Naming]) -> _Naming:
+        """Return the same for all texts."""
+        with_label: Counter[str] = Counter()
+        named: dict[str, _Named] = {}
+        for part in parts:
+            with_label.update(part.with_label)
+            for name, found in part.named.items():
+                named[name] = found.added(named[name]) if name in named else found
+        return _Naming(sum(part.texts for part in parts), with_label, named)
+
+    def findings(self, examined: Examined[TextTask]) -> Iterator[FoundRows]:
+        """Yield the first text of each class whose texts name it."""
+        facts, threshold = examined.facts, examined.thresholds[self.code] / 100
+        total: _Naming = examined.total(self)
+        rows, messages = [], []
+        for name, (with_name, others_with_name, first) in total.named.items():
+            mine = total.with_label[name]
+            others = total.texts - mine
+            row = None if first is None else facts.row_at(first)
+            if row is not None and (
                 min(with_name, others) >= _FEWEST
                 and with_name >= threshold * mine
                 and others_with_name <= _MOST_OTHERS / 100 * others
             ):
-                rows.append(int(where[is_mine].min()))
+                rows.append(row)
                 messages.append(
                     f"the label {name!r} appears in {with_name:,} of the {mine:,} texts that have "
                     f"it, and in {others_with_name:,} of the {others:,} others"

@@ -12,7 +12,7 @@ from typing import IO, NamedTuple, Protocol
 
 import numpy as np
 
-from recordgen.checks.check import Check, CheckedTask, Examined, FoundRows, OpenPayload
+from recordgen.checks.check import EACH, KEYED, Check, CheckedTask, Examined, FoundRows, OpenPayload
 from recordgen.checks.facts import ExampleFacts
 from recordgen.core.facts import PAYLOADS, SEGMENTS
 from recordgen.errors import RecordgenError
@@ -33,6 +33,7 @@ class Overlap(Check):
     """Parts of one video with different labels overlap."""
 
     code = "OVERLAP"
+    scope = KEYED
     needs = (SEGMENTS,)
 
     def findings(self, examined: Examined[VideoTask]) -> Iterator[FoundRows]:
@@ -82,6 +83,7 @@ class SegmentEnd(Check):
     """A segment starts or ends more than a frame after the end of its video."""
 
     code = "SEGMENT_END"
+    scope = EACH
     needs = (SEGMENTS, PAYLOADS)
     package, extra = "av", "video"
 

@@ -13,8 +13,7 @@ from recordgen.quoting import megabytes
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from recordgen.core.runs.phases import Phase
-    from recordgen.core.runs.progress import Progress, Snapshot
+    from recordgen.core.runs.progress import Phase, Progress, Snapshot
 
 #: Progress for a person who waits, else none.
 AUTO: Literal["auto"] = "auto"

@@ -9,13 +9,12 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from recordgen import storage
 from recordgen.access.index import lengths_there
 from recordgen.beam.runners import need_local_workers, need_reachable, runner_factory
-from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.run import need_packages
 from recordgen.checks.selection import Selection
 from recordgen.console import logs
@@ -23,7 +22,9 @@ from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.console.stopping import check_stopped
 from recordgen.console.summaries import reject_lines
 from recordgen.console.warned import warn_about
-from recordgen.conversion.appending import check_can_append, find_existing, read_facts, task_there
+from recordgen.conversion.appending import check_can_append, find_existing, task_there
+from recordgen.conversion.examination import examination_of
+from recordgen.conversion.examining import all_facts, examine
 from recordgen.conversion.finalize import (
     all_rejects,
     first_findings,
@@ -46,8 +47,8 @@ from recordgen.core.flow.running import NewRunner, running
 from recordgen.core.planning.appending import Existing, merge, merge_findings
 from recordgen.core.runs.commit import Run, check_appendable, commit, open_run, ways_on
 from recordgen.core.runs.counters import total_counts
-from recordgen.core.runs.phases import COMMIT, FACTS, SHARDS, Phases
-from recordgen.core.runs.progress import Progress
+from recordgen.core.runs.phases import Phases
+from recordgen.core.runs.progress import COMMIT, SHARDS, Progress
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.errors import DataError, OutputExistsError, UsageError
@@ -181,19 +182,20 @@ def check_opened(
     started = time.monotonic()
     opened, decoded = _logged(source, progress)
     # Check all rows, however many rejects, and without eval.
-    conversion = conversion_of(decoded)
+    conversion, selection = conversion_of(decoded), decoded.selection
     splits = replace(conversion.splits, without_eval="")
     conversion = replace(conversion, max_reject_fraction=1.0, splits=splits)
-    need_packages(conversion.task, decoded.selection)
+    need_packages(conversion.task, selection)
     need_local_workers(beam_args, "check")
     prefix = "recordgen-check-"
     with tempfile.TemporaryDirectory(prefix=prefix) as folder, Phases(progress) as phases:
         staging, runner = Staging(folder), runner_factory(beam_args)()
         with phases.during(SHARDS), running(runner, staging, progress, conversion.task.noun):
             shards = graph.plan_rows(runner, opened, conversion, staging)
-            graph.check_shards(shards, conversion, staging)
+            checked = graph.check_shards(shards, conversion, staging)
+            examine(runner, checked, examination_of(opened, conversion, selection, staging))
         outcome = read_outcome(staging, conversion)
-        found = _checked(opened, conversion, decoded.selection, staging, phases, *outcome)
+        found = _checked(opened, conversion, selection, staging, phases, *outcome)
     return replace(found, seconds=time.monotonic() - started)
 
 
@@ -208,11 +210,10 @@ def _checked(
 ) -> CheckResult:
     """Return the result of a run that checked all rows and payloads, and wrote nothing."""
     findings = first_findings(staging, staged)
-    with phases.during(FACTS):
-        facts = ExampleFacts(staging.read_facts(results))
     dataset = to_dataset(source, staged, results, conversion)
     dataset, _ = indexed(dataset, lengths_of(results))
-    dataset, lint = linted(dataset, facts, staged, findings, conversion, selection, phases)
+    facts = partial(all_facts, staging, results)
+    dataset, lint = linted(dataset, facts, staging, staged, findings, conversion, selection, phases)
     return CheckResult(
         dataset=dataset,
         rejects=all_rejects(staged, results),
@@ -322,7 +323,9 @@ def _convert_source(
                 noun, selection = conversion.task.noun, options.selection
                 with phases.during(SHARDS), running(runner, run.staging, progress, noun):
                     shards = graph.plan_rows(runner, source, conversion, run.staging, existing)
-                    graph.write_shards(shards, conversion, run)
+                    written = graph.write_shards(shards, conversion, run)
+                    shared = examination_of(source, conversion, selection, run.staging, existing)
+                    examine(runner, written, shared, existing)
                 result = committed(run, source, output, conversion, selection, existing, phases)
         events.emit("COMPLETE", result.dataset)
     return replace(result, seconds=time.monotonic() - started)
@@ -371,7 +374,6 @@ def committed(
     stop_unless_usable(staged, examples, rejects, output, conversion.max_reject_fraction)
     dataset = to_dataset(source, staged, results, conversion)
     lengths = lengths_of(results)
-    facts_there: list[Any] = []
     found = run.staging.read_findings(staged)
     kept: Collection[str] = ()
     if existing is not None:
@@ -379,14 +381,14 @@ def committed(
         # This run has new rejects of the import files that it read again.
         old = [item for item in existing.rejects if item.source not in source.names]
         rejects = tuple(sorted({*old, *rejects}))
-        facts_there = read_facts(existing)
         lengths |= lengths_there(output, existing.dataset)
         found = merge_findings(output, source.names, found)
         kept = existing.files
-    with phases.during(FACTS):
-        facts = ExampleFacts(chain(facts_there, run.staging.read_facts(results)))
+    facts = partial(all_facts, run.staging, results, existing)
     first = first_findings(run.staging, staged)
-    dataset, lint = linted(dataset, facts, staged, first, conversion, selection, phases)
+    dataset, lint = linted(
+        dataset, facts, run.staging, staged, first, conversion, selection, phases
+    )
     stop_on_findings(lint, output)
     dataset, index = indexed(dataset, lengths)
 
@@ -446,7 +448,8 @@ def _confirm(
         noun = conversion.task.noun
         with phases.during(SHARDS), running(runner, run.staging, phases.progress, noun):
             shards = graph.plan_rows(runner, source, conversion, run.staging)
-            graph.compare_shards(shards, conversion, output, run.staging)
+            compared = graph.compare_shards(shards, conversion, output, run.staging)
+            examine(runner, compared, examination_of(source, conversion, selection, run.staging))
         outcome = read_outcome(run.staging, conversion)
         found = _checked(source, conversion, selection, run.staging, phases, *outcome)
         now, names = found.dataset, [item.name for item in fields(Dataset)]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, REJECTS_FILE, read_dataset
-from recordgen.core.facts.columns import Columns, from_parquet, read_examples
+from recordgen.core.facts.columns import Columns, read_examples, with_kept
 from recordgen.core.planning.appending import Existing, ExistingShard
+from recordgen.core.rows.arrow_files import count_groups
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.old_options import OLD_NAMES
@@ -133,16 +136,33 @@ def _read_sources(output: str) -> frozenset[str]:
     return frozenset(column.unique().to_pylist())
 
 
-def read_facts(existing: Existing) -> list[Columns]:
-    """Return the facts of its examples; empty if the output holds no facts.
+class ExistingGroup(NamedTuple):
+    """A row group of the ``examples.parquet`` of an existing dataset."""
+
+    path: str
+    number: int
+
+
+def existing_groups(existing: Existing) -> Sequence[ExistingGroup]:
+    """Return where the facts of its examples are; empty if the output holds no facts.
 
     Raises:
         SourceError: its ``examples.parquet`` cannot be read.
     """
     path = storage.join(existing.output, EXAMPLES_FILE)
     try:
-        return [from_parquet(storage.read_bytes(path))]
+        with storage.open_read(path) as file:
+            return [ExistingGroup(path, number) for number in range(count_groups(file))]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, KeyError) as exc:
+    except (OSError, ValueError) as exc:
         raise SourceError(f"{path}: cannot be read: {exc}") from exc
+
+
+def read_group(group: ExistingGroup) -> Columns:
+    """Return the facts of existing examples. Raises: SourceError: they cannot be read."""
+    try:
+        with storage.open_read(group.path) as file:
+            return with_kept(read_examples(file, group=group.number))
+    except (OSError, ValueError, KeyError) as exc:
+        raise SourceError(f"{group.path}: cannot be read: {exc}") from exc

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import IO
+from typing import IO, Any
 
 from recordgen import storage
 from recordgen.checks.check import Examined
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.run import run_checks
+from recordgen.checks.run import FoundByWorkers, run_checks
 from recordgen.checks.selection import Selection
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.lint import Lint
@@ -27,9 +27,11 @@ from recordgen.core.dataset.manifest import (
     shard_file,
 )
 from recordgen.core.dataset.vocabulary import Vocabulary, with_seen
+from recordgen.core.facts.columns import Columns
 from recordgen.core.planning.plan import too_many
 from recordgen.core.runs.commit import leave_failed
-from recordgen.core.runs.phases import CHECKS, Phases
+from recordgen.core.runs.phases import Phases
+from recordgen.core.runs.progress import CHECKS, SHARDS
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.core.task.built import GAP, HAS, INEXACT, MEASURED, PSNR
@@ -277,7 +279,8 @@ def stop_on_findings(lint: Lint, output: str) -> None:
 
 def linted(
     dataset: Dataset,
-    facts: ExampleFacts,
+    facts: Callable[[], Iterator[Columns]],
+    staging: Staging,
     staged: StagedPlan,
     changes: Sequence[Finding],
     conversion: Conversion,
@@ -288,7 +291,8 @@ def linted(
 
     Args:
         dataset: the converted dataset.
-        facts: of all its examples.
+        facts: yields those of all examples.
+        staging: holds what the steps of the checks have found.
         staged: the plan; its ``adjusted`` counts all changes.
         changes: the first changes in rows.
         conversion: what the run did.
@@ -303,20 +307,31 @@ def linted(
         )
         return store.open(path, named_by)
 
-    examined = Examined(
-        facts,
-        task,
-        selection.thresholds,
-        dataset.vocabulary or Vocabulary(dataset.label_kind, ()),
-        dataset.splits,
-        str(conversion.splits.share or ""),
-        are_numbers_given=labels.mode == "integer" or bool(labels.vocabulary),
-        open_payload=open_payload,
-    )
-    with phases.during(CHECKS):
-        lint = run_checks(
-            examined, staged.odd_lines, changes, staged.adjusted, selection, phases.step
+    def examined(parts: Iterable[Columns]) -> Examined[Any]:
+        return Examined(
+            ExampleFacts(parts),
+            task,
+            selection.thresholds,
+            dataset.vocabulary or Vocabulary(dataset.label_kind, ()),
+            dataset.splits,
+            str(conversion.splits.share or ""),
+            are_numbers_given=labels.mode == "integer" or bool(labels.vocabulary),
+            open_payload=open_payload,
         )
+
+    with phases.during(CHECKS):
+        about_all, remarks = staging.read_about()
+        lint = run_checks(
+            lambda: examined(facts()),
+            examined(()),
+            FoundByWorkers(staging.read_lines, about_all, remarks),
+            staged.odd_lines,
+            changes,
+            staged.adjusted,
+            selection,
+            phases.step,
+        )
+    phases.move(SHARDS, CHECKS, staging.read_seconds())
     general = (item.message for item in lint.about_all)
     warnings = (*dataset.warnings, *general, *lint.remarks, *task.advice())
     return replace(dataset, warnings=warnings, lint=lint.counts), lint

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from recordgen.checks.facts import ExampleFacts
 from recordgen.core.dataset.lint import Lint, LintFinding
 from recordgen.core.dataset.manifest import (
     EXAMPLES_FILE,
@@ -15,7 +14,7 @@ from recordgen.core.dataset.manifest import (
     REJECTS_FILE,
     Dataset,
 )
-from recordgen.core.facts.columns import to_parquet
+from recordgen.core.facts.columns import Columns, to_parquet
 from recordgen.exports.beside import CONVERTED, exported, no_files
 from recordgen.exports.output import Output
 from recordgen.rejects import Finding, Reject, to_lines
@@ -32,7 +31,7 @@ class UncommittedOutput(Output):
         path_of: Callable[[str], str],
         rejects: Sequence[Reject],
         lint: Lint,
-        facts: ExampleFacts,
+        facts: Callable[[], Iterator[Columns]],
     ) -> None:
         super().__init__(root, dataset)
         self._path_of = path_of
@@ -46,8 +45,9 @@ class UncommittedOutput(Output):
     def has_examples(self) -> bool:
         return True
 
-    def examples(self, columns: Collection[str]) -> Any:
-        return self.facts.columns.select(list(columns))
+    def example_parts(self, columns: Collection[str]) -> Iterator[Any]:
+        for part in self.facts():
+            yield part.select(list(columns))
 
     def rejects(self, most: int) -> Sequence[Reject]:
         return self.all_rejects[:most]
@@ -74,6 +74,6 @@ def side_files(
         REJECTS_FILE: ["".join(to_lines(output.all_rejects)).encode()],
         FINDINGS_FILE: (line.encode() for line in to_lines(findings)),
         LINT_FILE: (line.encode() for line in output.lint.lines()),
-        EXAMPLES_FILE: to_parquet(output.facts.columns),
+        EXAMPLES_FILE: to_parquet(output.facts()),
         INDEX_FILE: [index],
     }

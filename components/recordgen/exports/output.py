@@ -79,6 +79,21 @@ class Output:
         except (OSError, ValueError) as exc:
             raise SourceError(f"{path}: cannot be read: {exc}") from exc
 
+    def example_parts(self, columns: Collection[str]) -> Iterator[Any]:
+        """Yield the same in parts, which are never in memory together; none without the file."""
+        from recordgen.core.facts.columns import read_examples
+        from recordgen.core.rows.arrow_files import count_groups
+
+        path = self.path_of(EXAMPLES_FILE)
+        try:
+            with storage.open_read(path) as raw:
+                for group in range(count_groups(raw)):
+                    yield read_examples(raw, columns, group)
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as exc:
+            raise SourceError(f"{path}: cannot be read: {exc}") from exc
+
     def rejects(self, most: int) -> Sequence[Reject]:
         """Return the first rejects. Raises: SourceError: their file is damaged."""
         return list(islice(read_lines(self.path_of(REJECTS_FILE), Reject), most))

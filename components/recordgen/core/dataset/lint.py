@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import tempfile
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from recordgen.registry import CHECKS
 from recordgen.rejects import place_of
 from recordgen.shown import Shown
+
+# Lines of this size together need no file.
+_IN_MEMORY = 16 << 20
 
 #: The levels of checks: the data misleads a model's training or metrics, or may do so.
 ERROR, WARNING = "error", "warning"
@@ -64,12 +69,14 @@ class Lint(Shown):
         fatal: the counts of codes that fail a run.
         about_all: findings about the dataset as a whole.
         remarks: what the checks had to leave out.
+
+    The findings are lines of JSON, in a temporary file if they are many.
     """
 
     counts: Mapping[str, int]
     fatal: Mapping[str, int]
     about_all: Sequence[LintFinding]
-    _of: Callable[[str], Iterator[LintFinding]]
+    _of: Callable[[str], Iterator[str]]
     remarks: Sequence[str] = ()
 
     @property
@@ -84,17 +91,51 @@ class Lint(Shown):
 
     def findings(self) -> Iterator[LintFinding]:
         """Yield all findings, code by code, each by import file and line."""
-        for code in self.counts:
-            yield from self._of(code)
+        return map(finding_of, self.lines())
 
     def first(self, count: int) -> Iterator[LintFinding]:
         """Yield the first findings of each code."""
         for code in self.counts:
-            yield from islice(self._of(code), count)
+            yield from map(finding_of, islice(self._of(code), count))
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of ``lint.jsonl``."""
-        return (item.to_line() for item in self.findings())
+        return chain.from_iterable(map(self._of, self.counts))
+
+
+class LineSpool:
+    """Lines by code: in memory, or in a temporary file if they are many."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  # lives as long as self
+        weakref.finalize(self, self._file.close)
+        self._places: dict[str, tuple[int, int]] = {}
+        self._end = 0
+
+    def add(self, code: str, lines: Iterable[bytes]) -> int:
+        """Append lines to those of the code that was added last, or begin a code."""
+        count, start = 0, self._places.get(code, (self._end, 0))[0]
+        self._file.seek(self._end)
+        for line in lines:
+            self._file.write(line)
+            count += 1
+        self._end = self._file.tell()
+        self._places[code] = start, self._end
+        return count
+
+    def read(self, code: str) -> Iterator[str]:
+        """Yield the lines of a code."""
+        at, end = self._places.get(code, (0, 0))
+        while at < end:
+            self._file.seek(at)  # another reader may be elsewhere
+            line = self._file.readline()
+            at += len(line)
+            yield line.decode()
+
+
+def finding_of(line: str) -> LintFinding:
+    """Parse a line of JSON."""
+    return LintFinding(**json.loads(line))
 
 
 def first_of_each(findings: Iterable[LintFinding], count: int) -> Iterator[LintFinding]:

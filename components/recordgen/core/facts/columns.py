@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -74,8 +74,8 @@ _OF_ALL = {"uri": pa.large_string(), "annotation": pa.large_string()}
 
 LINTED = pa.schema({field.name: field.type for field in _EXAMPLES} | _OF_ALL | KEPT_COLUMNS)
 
-# What Parquet's writer takes for a row group, and the largest text of one: half of what fits.
-GROUP_ROWS = 1 << 20
+# Rows of a group, which is in memory twice, and the largest text of one: half of what fits.
+GROUP_ROWS = 1 << 18
 GROUP_BYTES = 1 << 30
 
 # Columns that examples.parquet of earlier versions does not have.
@@ -169,8 +169,13 @@ def bytes_of(column: Any) -> npt.NDArray[np.uint8]:
     return np.concatenate([np.zeros(0, np.uint8), *parts]).reshape(-1, size)
 
 
-def to_parquet(columns: Columns, group_rows: int = GROUP_ROWS) -> Iterator[bytes]:
-    """Yield the content of ``examples.parquet`` by row group, given the facts of all examples."""
+def to_parquet(parts: Iterable[Columns], group_rows: int = GROUP_ROWS) -> Iterator[bytes]:
+    """Yield the content of ``examples.parquet`` by row group.
+
+    Args:
+        parts: facts about examples, such as those of a shard, in the order of the file.
+        group_rows: rows of a group; small parts share one.
+    """
     out = _Pieces()
     repeated = [
         name for name, kind in zip(_EXAMPLES.names, _EXAMPLES.types, strict=True) if kind == _TEXT
@@ -178,10 +183,22 @@ def to_parquet(columns: Columns, group_rows: int = GROUP_ROWS) -> Iterator[bytes
     with parquet.ParquetWriter(
         out, _EXAMPLES, compression="zstd", use_dictionary=repeated
     ) as writer:
-        for group in row_groups(columns.select(_EXAMPLES.names), group_rows):
-            writer.write_table(group.cast(_EXAMPLES))
-            yield out.taken()
+        for columns in _gathered(parts, group_rows):
+            for group in row_groups(columns, group_rows):
+                writer.write_table(group.cast(_EXAMPLES))
+                yield out.taken()
     yield out.taken()
+
+
+def _gathered(parts: Iterable[Columns], rows: int) -> Iterator[Columns]:
+    """Yield tables of at least ``rows`` rows, and one with the rest."""
+    waiting = [LINTED.empty_table().select(_EXAMPLES.names)]
+    for part in parts:
+        waiting.append(part.select(_EXAMPLES.names))
+        if sum(map(len, waiting)) >= rows:
+            yield pa.concat_tables(waiting).unify_dictionaries()
+            waiting = waiting[:1]
+    yield pa.concat_tables(waiting).unify_dictionaries()
 
 
 def row_groups(
@@ -201,7 +218,9 @@ def row_groups(
             yield group
 
 
-def read_examples(file: IO[bytes], names: Collection[str] | None = None) -> Columns:
+def read_examples(
+    file: IO[bytes], names: Collection[str] | None = None, group: int | None = None
+) -> Columns:
     """Return columns of ``examples.parquet``.
 
     See :func:`recordgen.core.rows.arrow_files.read_parquet`.
@@ -209,12 +228,11 @@ def read_examples(file: IO[bytes], names: Collection[str] | None = None) -> Colu
     Raises:
         ValueError: the file is something else.
     """
-    return read_parquet(file, _EXAMPLES, names, added=_ADDED)
+    return read_parquet(file, _EXAMPLES, names, added=_ADDED, group=group)
 
 
-def from_parquet(data: bytes) -> Columns:
-    """Read the content of ``examples.parquet``. Raises: ValueError: it is something else."""
-    columns = read_examples(io.BytesIO(data))
+def with_kept(columns: Columns) -> Columns:
+    """Add the columns that ``examples.parquet`` does not have, without values."""
     for name, kind in KEPT_COLUMNS.items():
         columns = columns.append_column(name, pa.nulls(len(columns), kind))
-    return columns
+    return columns.cast(LINTED)

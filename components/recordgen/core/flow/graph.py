@@ -76,7 +76,7 @@ def plan_rows(
         the shards are divided among ``parts``. The rows, the plan and the parts are written to
         ``staging``.
     """
-    buckets = _buckets(source, existing)
+    buckets = bucket_count(source, existing)
     folder = existing.folder if existing else storage.folder_of(source.names[0])
     folders = existing.folders if existing else frozenset()
     task, splits, files = conversion.task, conversion.splits, source.parts()
@@ -133,7 +133,7 @@ def _base(conversion: Conversion, existing: Existing | None, classes: Sequence[s
     return Base(vocabulary=read_vocabulary(labels.vocabulary))
 
 
-def _buckets(source: RowSource, existing: Existing | None) -> int:
+def bucket_count(source: RowSource, existing: Existing | None) -> int:
     """Return the number of buckets, which does not affect the plan."""
     size = source.bytes + (existing.dataset.examples * ROW_BYTES if existing else 0)
     few = min(_SMALL_BUCKETS, size // _SMALL_BUCKET_BYTES)

@@ -28,6 +28,7 @@ def read_parquet(
     names: Collection[str] | None = None,
     *,
     added: Collection[str] = (),
+    group: int | None = None,
 ) -> Any:
     """Return the columns of a Parquet file, with the types of ``schema``.
 
@@ -37,6 +38,7 @@ def read_parquet(
         names: the wanted columns; those that the file does not have are missing in the result. By
             default, the file must have all columns of ``schema`` and no others.
         added: columns that earlier versions of the file do not have; by default, they are null.
+        group: the wanted row group; None: all rows.
 
     Raises:
         ValueError: the file is damaged, or has columns of other types.
@@ -54,7 +56,8 @@ def read_parquet(
             raise ValueError("two columns have the same name")
         # Threads that read a Python file wait for the interpreter's lock, and the thread that meets
         # the damage may hold it while it waits for them.
-        found = opened.read(wanted, use_threads=False).select(wanted)
+        groups = range(opened.num_row_groups) if group is None else [group]
+        found = opened.read_row_groups(groups, wanted, use_threads=False).select(wanted)
         found.validate(full=True)
         found = found.cast(pa.schema([schema.field(name) for name in wanted]))
         for name in missing:
@@ -70,6 +73,15 @@ def read_parquet(
     ) as exc:
         reason = shortened(" ".join(str(exc).split()), 300)
         raise ValueError(f"not a Parquet file of this version: {reason}") from exc
+
+
+def count_groups(file: IO[bytes]) -> int:
+    """Return the number of row groups of a Parquet file. Raises: ValueError: it is none."""
+    forbid_pickled_types()
+    try:
+        return int(parquet.ParquetFile(file).num_row_groups)
+    except (pa.ArrowException, OSError) as exc:
+        raise ValueError(f"not a Parquet file: {exc}") from exc
 
 
 def read_streams(data: bytes) -> Iterator[Any]:

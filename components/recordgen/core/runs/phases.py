@@ -1,7 +1,7 @@
 """The phases of a run: which one is at work, how far it is, and how long each took.
 
 Rows and shards have a progress of their own (:mod:`recordgen.core.runs.progress`). The launcher
-alone does what follows: it examines all examples together, and commits the output.
+alone does what follows: it collects the findings of the checks, and commits the output.
 """
 
 from __future__ import annotations
@@ -11,48 +11,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
-from recordgen.core.runs.progress import Progress
+from recordgen.core.runs.progress import SHARDS, Phase, PhaseProgress, Progress
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Phases in their order. Rows are read, planned and written in one graph, so they are one phase.
-SHARDS, FACTS, CHECKS, COMMIT = "shards", "facts", "checks", "commit"
-
 # Short phases are not shown.
 _POLL_SECONDS = 0.5
-
-
-class Phase(NamedTuple):
-    """A phase at work.
-
-    Attributes:
-        name: such as :data:`CHECKS`.
-        step: the step at work, such as the code of a check; empty if it has no steps.
-        done: steps done.
-        total: all steps; 0 if it has none.
-        seconds: since the phase began.
-    """
-
-    name: str
-    step: str
-    done: int
-    total: int
-    seconds: float
-
-    def __str__(self) -> str:
-        steps = f": {self.step} ({self.done + 1} of {self.total})" if self.total else ""
-        return f"{self.name}{steps}, {self.seconds:.0f} s"
-
-
-@runtime_checkable
-class PhaseProgress(Progress, Protocol):
-    """A Progress that also receives the launcher's own phases."""
-
-    def phase(self, phase: Phase) -> None:
-        """Called about twice a second in a phase after the shards; ``finished`` follows."""
 
 
 class Phases:
@@ -98,6 +65,12 @@ class Phases:
         finally:
             self._now = None
             self.seconds[name] = time.monotonic() - started
+
+    def move(self, start: str, end: str, seconds: float) -> None:
+        """Count seconds of one phase, which did the work of the other, for the other."""
+        moved = min(seconds, self.seconds[start])
+        self.seconds[start] -= moved
+        self.seconds[end] += moved
 
     def step(self, name: str, done: int, total: int) -> None:
         """Note the step of the phase that begins."""

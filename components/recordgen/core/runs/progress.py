@@ -10,11 +10,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from recordgen import storage
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.errors import RecordgenError
+
+#: Phases in their order. Rows are read, planned and written in one graph, so they are one phase.
+# The checks of examples are steps of it, too: their seconds count for the checks.
+SHARDS, CHECKS, COMMIT = "shards", "checks", "commit"
 
 # In a remote staging folder, workers report every ten seconds, and every poll costs requests.
 _LOCAL_POLL_SECONDS = 0.5
@@ -81,6 +85,36 @@ class PlanningProgress(Progress, Protocol):
         """Called while rows are read and planned."""
 
 
+class Phase(NamedTuple):
+    """A phase at work.
+
+    Attributes:
+        name: such as :data:`CHECKS`.
+        step: the step at work, such as the code of a check; empty if it has no steps.
+        done: steps done.
+        total: all steps; 0 if it has none.
+        seconds: since the phase began.
+    """
+
+    name: str
+    step: str
+    done: int
+    total: int
+    seconds: float
+
+    def __str__(self) -> str:
+        steps = f": {self.step} ({self.done + 1} of {self.total})" if self.total else ""
+        return f"{self.name}{steps}, {self.seconds:.0f} s"
+
+
+@runtime_checkable
+class PhaseProgress(Progress, Protocol):
+    """A Progress that also receives the launcher's own phases."""
+
+    def phase(self, phase: Phase) -> None:
+        """Called about twice a second in a phase after the shards; ``finished`` follows."""
+
+
 @contextmanager
 def watching(staging: Staging, progress: Progress | None, noun: str) -> Iterator[None]:
     """Report to ``progress`` while the block runs; ``noun`` is the word for an example."""
@@ -102,6 +136,7 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
     plan: StagedPlan | None = None
     finished: dict[str, tuple[int, int, int]] = {}
     started = time.monotonic()
+    checking: float | None = None
     pace = Pace()
     poll_seconds = _LOCAL_POLL_SECONDS if storage.is_local(staging.root) else _REMOTE_POLL_SECONDS
     progress.planning()
@@ -125,11 +160,20 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
                     )
                 continue
             examples, rejects, size = staging.read_heartbeats(finished)
+            checked = 0
+            if examples + rejects >= plan.rows and isinstance(progress, PhaseProgress):
+                checked, *_ = staging.read_heartbeats({}, "checking")
         except (OSError, RecordgenError):
             continue  # try again at the next poll; the run itself is not affected
         now = time.monotonic()
         examples_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
         rejected = len(plan.rejects)
+        if isinstance(progress, PhaseProgress) and checked:
+            checking = checking or now
+            total = 2 * sum(split["shards"] - split["first"] for split in plan.splits.values())
+            at = min(checked, total) - 1
+            progress.phase(Phase(CHECKS, "shards twice", at, total, now - checking))
+            continue
         progress.writing(
             Snapshot(
                 rows=plan.rows,

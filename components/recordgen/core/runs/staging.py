@@ -7,10 +7,15 @@
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
                                facts/train-00000.arrow    facts of its rows for the checks
+                               sketches/…              what steps of the checks leave for the next
+                               lint/CODE.jsonl         findings about examples
+                               about/….json            findings about the dataset as a whole
+                               check_seconds.json      how long the checks took
                                settled/00000-…         settled rows of a bucket
                                rows/00000-…            planned rows of a bucket
                                planning/….json         heartbeat of a worker that reads or plans
                                progress/train-00000.json  heartbeat of a worker on a shard
+                               checking/….json         heartbeat of a worker that examines shards
                                error.json              error of a worker
                                replacing               the old dataset in OUT is being removed
                                moving                  shards are being moved to OUT
@@ -25,12 +30,13 @@ import json
 import socket
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from recordgen import errors, storage
-from recordgen.core.dataset.manifest import shard_index
+from recordgen.core.dataset.manifest import SPLIT_PREFIX, shard_index
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.planning.bucket_files import (
@@ -231,15 +237,65 @@ class Staging:
             return None
         return replace(ShardResult.from_json(text), facts=facts)
 
-    def read_facts(self, results: Sequence[ShardResult]) -> Iterator[Columns]:
-        """Yield the facts of each shard for the checks, given the results of all shards.
+    def shard_facts(self, file: str) -> Columns:
+        """Return the facts of a shard's examples. Raises: StorageError if they cannot be read."""
+        split = file.partition("/")[0].removeprefix(SPLIT_PREFIX)
+        facts = _read_columns(self._facts_path(split, shard_index(file)))
+        return of_shard(split, file, whole(facts))
 
-        Raises: StorageError if they cannot be read.
-        """
-        paths = [self._facts_path(each.split, shard_index(each.shard.file)) for each in results]
-        read = map_in_order(_read_columns, paths, threads=STORAGE_THREADS)
-        for each, facts in zip(results, read, strict=True):
-            yield of_shard(each.split, each.shard.file, whole(facts))
+    def new_sketch(self) -> str:
+        """Return the name of a file for what one step of the checks leaves for the next."""
+        return uuid.uuid4().hex
+
+    def write_sketch(self, name: str, content: bytes) -> None:
+        """Write such a file."""
+        storage.write_bytes(self.path("sketches", name), content)
+
+    def read_sketch(self, name: str, start: int, length: int) -> bytes:
+        """Read a part of such a file. Raises: StorageError if it cannot be read."""
+        read = partial(storage.read_range, start=start, length=length)
+        return _read_shared(read, self.path("sketches", name))
+
+    def writing_findings(self, code: str) -> AbstractContextManager[IO[bytes]]:
+        """Open the file with all findings about examples of a code for writing."""
+        return storage.replacing(self.path("lint", f"{code}.jsonl"))
+
+    def read_lines(self, code: str) -> Iterator[bytes]:
+        """Yield the findings about examples of a code, as lines of JSON."""
+        try:
+            with storage.open_read(self.path("lint", f"{code}.jsonl")) as file:
+                yield from file
+        except FileNotFoundError:
+            return
+
+    def write_about(
+        self, name: str, about_all: Mapping[str, Sequence[str]], remarks: Sequence[str]
+    ) -> None:
+        """Write what a step of the checks found about the dataset as a whole."""
+        found = {"about_all": about_all, "remarks": remarks}
+        storage.write_text(self.path("about", f"{name}.json"), json.dumps(found))
+
+    def read_about(self) -> tuple[dict[str, list[str]], list[str]]:
+        """Return what the checks found about the dataset as a whole, by code, and remarks."""
+        about_all: dict[str, list[str]] = {}
+        remarks: list[str] = []
+        for name, _ in sorted(storage.list_dir(self.path("about"))):
+            found = json.loads(storage.read_text(self.path("about", name)))
+            remarks += found["remarks"]
+            for code, texts in found["about_all"].items():
+                about_all.setdefault(code, []).extend(texts)
+        return about_all, remarks
+
+    def write_seconds(self, seconds: float) -> None:
+        """Write how long the steps of the checks took together."""
+        storage.write_text(self.path("check_seconds.json"), json.dumps(seconds))
+
+    def read_seconds(self) -> float:
+        """Return how long the steps of the checks took together."""
+        try:
+            return float(json.loads(storage.read_text(self.path("check_seconds.json"))))
+        except FileNotFoundError:
+            return 0.0  # no shard was examined
 
     def _facts_path(self, split: str, index: int) -> str:
         return self.path("facts", f"{split}-{index:05d}.arrow")
@@ -301,13 +357,18 @@ class Staging:
         """Return the heartbeat of another worker that reads or plans rows."""
         return Heartbeat(self.path("planning", f"{uuid.uuid4().hex}.json"))
 
+    def checking_heartbeat(self) -> Heartbeat:
+        """Return the heartbeat of a worker that counts the shards that it has examined."""
+        return Heartbeat(self.path("checking", f"{uuid.uuid4().hex}.json"))
+
     def read_heartbeats(
         self, finished: dict[str, tuple[int, int, int]], folder: str = "progress"
     ) -> tuple[int, int, int]:
         """Return the sums of heartbeats so far.
 
         Of ``progress``, they are examples, rejects and payload bytes; of ``planning``, rows read,
-        planned and rejected, where work that a runner repeats counts twice.
+        planned and rejected, where work that a runner repeats counts twice; of ``checking``,
+        shards that were examined.
 
         Args:
             finished: counts of finished heartbeats by file, kept between calls.

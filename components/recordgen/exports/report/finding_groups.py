@@ -26,6 +26,12 @@ _PICTURE_BYTES = 2_000_000
 Line = tuple[str, int]
 
 
+_PLACES = pa.schema(
+    {"source": pa.string(), "line": pa.int64(), "split": pa.string(), "shard": pa.string()}
+    | {"record": pa.int32()}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """One example of a finding.
@@ -91,23 +97,33 @@ class CodeGroup:
     items: Sequence[ShownFinding]
 
 
+def rows_of(findings: Sequence[LintFinding], facts: Any) -> Any:
+    """Return where the examples in the lines of findings are, and a few more, of some examples."""
+    wanted = _wanted(findings)
+    is_near = np.isin(facts["line"].to_numpy(), [line for _, line in wanted])
+    sources = pa.array(sorted({source for source, _ in wanted}), pa.string())
+    is_near &= pc.is_in(facts["source"].cast(pa.string()), value_set=sources).to_numpy()
+    near = facts.select(["source", "line", "split", "shard", "record"])
+    return near.take(pa.array(np.flatnonzero(is_near))).cast(_PLACES)
+
+
+def _wanted(findings: Sequence[LintFinding]) -> Sequence[Line]:
+    return list(dict.fromkeys(_lines_by_turns(findings)))[:_RECORDS_SHOWN]
+
+
 def places_of(findings: Sequence[LintFinding], facts: Any) -> Mapping[Line, Place]:
     """Return the places of the findings' records, taking one finding of each code in turn.
 
     Args:
         findings: the findings to show.
-        facts: a table with a row for each example; None if unknown.
+        facts: :func:`rows_of` of all examples; None if unknown.
     """
-    wanted = list(dict.fromkeys(_lines_by_turns(findings)))[:_RECORDS_SHOWN]
+    wanted = _wanted(findings)
     if not facts or not wanted:
         return {}
-    is_near = np.isin(facts["line"].to_numpy(), [line for _, line in wanted])
-    sources = pa.array(sorted({source for source, _ in wanted}))
-    is_near &= pc.is_in(facts["source"].cast(pa.string()), value_set=sources).to_numpy()
-    names = ("source", "line", "split", "shard", "record")
-    near = facts.select(names).take(pa.array(np.flatnonzero(is_near))).to_pydict()
+    near = facts.to_pydict()
     # A line may name several examples: keep the first.
-    rows = reversed(list(zip(*(near[name] for name in names), strict=True)))
+    rows = reversed(list(zip(*near.values(), strict=True)))
     found = {(source, line): Place(*place) for source, line, *place in rows}
     return {line: found[line] for line in wanted if line in found}
 

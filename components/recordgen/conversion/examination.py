@@ -1,0 +1,117 @@
+"""What the steps of the checks share: the selected checks, and which examine examples together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordgen import storage
+from recordgen.checks.check import ALIKE, KEPT, KEYED, Check, Examined
+from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.run import checks_of
+from recordgen.checks.selection import Selection
+from recordgen.core.conversion import Conversion, RowSource
+from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts.minhash import mixed
+from recordgen.core.flow.graph import bucket_count
+from recordgen.core.planning.appending import Existing
+from recordgen.core.runs.staging import Staging
+
+# Buckets of the plan, of some 20,000 rows each, that are one of the checks.
+_BUCKETS = 16
+
+
+@dataclass(frozen=True)
+class Group:
+    """Checks that examine the same examples together; their first code is its name."""
+
+    scope: str
+    checks: Sequence[Check]
+    least: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.checks[0].code
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What the steps share.
+
+    Attributes:
+        conversion: what the run does.
+        selection: the selected checks.
+        staging: the staging folder.
+        folder: where the paths of rows with an address begin.
+        buckets: number of buckets for keys.
+    """
+
+    conversion: Conversion
+    selection: Selection
+    staging: Staging
+    folder: str
+    buckets: int
+
+    def checks(self, scope: str) -> Sequence[Check]:
+        """Return the selected checks of a scope."""
+        found = checks_of(self.conversion.task, self.selection)
+        return [check for check in found if check.scope == scope]
+
+    def groups(self) -> Sequence[Group]:
+        """Return the checks of examples together, by what they compare."""
+        by_keys, by_least = defaultdict[Any, list[Check]](list), defaultdict[Any, list[Check]](list)
+        for check in self.checks(KEYED):
+            by_keys[type(check).keys].append(check)
+        for check in self.checks(ALIKE):
+            by_least[self.selection.thresholds.get(check.code)].append(check)
+        kept = self.checks(KEPT)
+        return [
+            *(Group(KEYED, checks) for checks in by_keys.values()),
+            *(Group(ALIKE, checks, least) for least, checks in by_least.items()),
+            *([Group(KEPT, kept)] if kept else []),
+        ]
+
+    def examined(
+        self, facts: ExampleFacts, totals: Mapping[str, Any] | None = None
+    ) -> Examined[Any]:
+        """Return what the checks examine."""
+        task, store = self.conversion.task, self.conversion.store
+
+        def open_payload(uri: str, named_by: str) -> IO[bytes]:
+            inside = storage.join(self.folder, "") if task.by_address else named_by
+            return store.open(storage.resolve(uri, inside), named_by)
+
+        return Examined(
+            facts,
+            task,
+            self.selection.thresholds,
+            Vocabulary("text", ()),
+            {},
+            "",
+            are_numbers_given=False,
+            open_payload=open_payload,
+            totals=totals or {},
+        )
+
+    def bucket_of(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+        """Return the bucket of each key."""
+        return (mixed(keys) % np.uint64(self.buckets)).astype(np.intp)
+
+
+def examination_of(
+    source: RowSource,
+    conversion: Conversion,
+    selection: Selection,
+    staging: Staging,
+    existing: Existing | None = None,
+) -> Examination:
+    """Return what the steps share when a source becomes examples."""
+    folder = existing.folder if existing else storage.folder_of(source.names[0])
+    buckets = -(-bucket_count(source, existing) // _BUCKETS)
+    return Examination(conversion, selection, staging, folder, buckets)

@@ -1,0 +1,108 @@
+"""The findings of the checks between steps: files of sorted lines, and one file for each code."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import IO, Any, NamedTuple
+
+from recordgen.checks.check import Check, FoundRows
+from recordgen.checks.facts import ExampleFacts
+from recordgen.core.flow.runner import Step
+from recordgen.core.runs.staging import Staging
+
+# Findings that are sorted in memory.
+_RUN_BYTES = 64 << 20
+
+
+class FoundFile(NamedTuple):
+    """A file of findings of one code, sorted, and its size in bytes."""
+
+    name: str
+    bytes: int
+
+
+def write_found(
+    staging: Staging,
+    check: Check,
+    facts: ExampleFacts,
+    found: Sequence[FoundRows],
+    *,
+    is_whole: bool,
+) -> FoundFile | None:
+    """Write findings about examples; None if there are none.
+
+    Args:
+        staging: the staging folder.
+        check: the check that found them.
+        facts: the facts that it examined.
+        found: what it found.
+        is_whole: it has examined all examples, so the order of its findings is final.
+    """
+    lines: list[tuple[Any, str]] = []
+    for part in found:
+        for at, row in enumerate(part.rows.tolist()):
+            other = None if part.partners is None else int(part.partners[at])
+            finding = facts.finding(check.code, check.level, row, part.message(at), other)
+            place = ("", len(lines), "", 0) if is_whole else facts.address(row)
+            lines.append((place, finding.to_line()))
+    if not lines:
+        return None
+    lines.sort(key=lambda item: item[0])
+    # JSON has no tabs.
+    text = "".join(f"{json.dumps(place)}\t{line}" for place, line in lines).encode()
+    name = staging.new_sketch()
+    staging.write_sketch(name, text)
+    return FoundFile(name, len(text))
+
+
+@dataclass(eq=False)
+class MergeFindings(Step):
+    """Merge the findings of a code, by import file and line.
+
+    In: (code, [FoundFile]), or the seconds that checks took. Out: nothing.
+    """
+
+    staging: Staging
+
+    def process(self, element: tuple[tuple[str, int], Iterable[Any]]) -> Iterator[Any]:
+        """Write the file of the code."""
+        (name, _), messages = element
+        _, _, code = name.partition(" ")
+        if not code:
+            self.staging.write_seconds(sum(messages))
+            return
+        files = sorted(messages)
+        with ExitStack() as stack, self.staging.writing_findings(code) as out:
+            runs = [stack.enter_context(run) for run in self._runs(files)]
+            for _, line in heapq.merge(*map(_placed, runs)):
+                out.write(line)
+        yield from ()
+
+    def _runs(self, files: Sequence[FoundFile]) -> Iterator[IO[bytes]]:
+        """Yield files of sorted lines, as few as memory allows."""
+        waiting: list[bytes] = []
+        size = 0
+        for at, file in enumerate(files):
+            waiting.append(self.staging.read_sketch(file.name, 0, file.bytes))
+            size += file.bytes
+            if size >= _RUN_BYTES or at == len(files) - 1:
+                run = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
+                lines = b"".join(waiting).splitlines(keepends=True)
+                run.writelines(sorted(lines, key=_place))
+                run.seek(0)
+                yield run
+                waiting, size = [], 0
+
+
+def _place(line: Any) -> Any:
+    return json.loads(line[: line.index(b"\t")])
+
+
+def _placed(run: IO[bytes]) -> Iterator[tuple[Any, bytes]]:
+    for line in run:
+        yield _place(line), line[line.index(b"\t") + 1 :]

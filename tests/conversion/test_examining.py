@@ -1,0 +1,162 @@
+"""Checks as steps of the graph find what the same checks find in all facts at once."""
+
+import json
+import tempfile
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordgen import storage
+from recordgen.checks.check import EACH, KEPT, NONE, FoundRows
+from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.run import checks_of
+from recordgen.conversion.examination import Examination
+from recordgen.conversion.examining import examine
+from recordgen.conversion.settings import conversion_of
+from recordgen.core.dataset.manifest import shard_file
+from recordgen.core.facts.columns import WITH_ROWS, without_empty
+from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.rows.columns import packed
+from recordgen.core.runs.staging import Staging
+from recordgen.options import make_options
+
+SPLITS = ("eval", "test", "train")
+
+
+PAYLOADS = 15
+
+
+def random_payloads(random):
+    """Return hashes, signatures and contrasts of payloads, of which several are nearly the same."""
+    kind = random.integers(0, 3, PAYLOADS)
+    flipped = np.uint64(1) << random.integers(0, 64, PAYLOADS, np.uint64)
+    hashes = random.integers(0, 2**64, 3, np.uint64)[kind]
+    hashes ^= flipped * random.integers(0, 2, PAYLOADS, np.uint64)
+    noise = random.integers(0, 2, (PAYLOADS, 64)) * random.integers(0, 40, (PAYLOADS, 1))
+    looks = random.integers(0, 256, (3, 64))[kind]
+    signatures = np.clip(looks + noise, 0, 255).astype(np.uint8)
+    return hashes, signatures, random.integers(0, 20, PAYLOADS)
+
+
+def random_facts(task, count, random, payloads):
+    """Return facts of examples that are often the same, or nearly."""
+    content = random.integers(0, PAYLOADS, count)
+    hashes, signatures, contrast = (each[content] for each in payloads)
+    boxes = [
+        json.dumps([[str(random.integers(0, 2)), 0.1, 0.1, 0.1 + 0.3 * k, 0.5]] * (k + 1))
+        for k in random.integers(0, 3, count).tolist()
+    ]
+    labels = [f"label {each}" for each in random.integers(0, 2, count)]
+    is_text = task == "text_classification"
+    found = {
+        "source": [f"{each}.csv" for each in random.integers(0, 2, count)],
+        "line": random.integers(1, 9, count),
+        "uri": [f"{each}.png" for each in random.integers(0, 9, count)],
+        "annotation": {"object_detection": boxes, "image_classification": labels}.get(
+            task, [json.dumps({"said": [each]}) for each in labels]
+        ),
+        "content": content,
+        "signature": [each.tobytes() for each in signatures],
+    }
+    if is_text:
+        found |= {
+            "characters": random.integers(1, 9, count) ** 4,
+            "garbled": [None if each else "Ã©" for each in random.integers(0, 9, count)],
+            "named_labels": [
+                [name] if each else None for name, each in zip(labels, content % 3, strict=True)
+            ],
+        }
+    else:
+        found |= {
+            "format": ["png" if each else "jpeg" for each in random.integers(0, 9, count)],
+            "height": random.integers(1, 3, count) * 10,
+            "width": random.integers(1, 3, count) * 30,
+            "gray": random.integers(0, 20, count) == 0,
+            "frames": random.integers(1, 3, count),
+            "perceptual_hash": hashes,
+            "contrast": contrast,
+            **{name: random.integers(0, 256, count) for name in ("brightness", "entropy")},
+            **{name: random.integers(0, 256, count) for name in ("darkest", "lightest")},
+            "sharpness": random.random(count),
+        }
+    columns = []
+    for field in WITH_ROWS:
+        value = found.get(field.name)
+        if value is None:
+            columns.append(pa.nulls(count, field.type))
+        elif pa.types.is_dictionary(field.type):
+            columns.append(pa.array(value).dictionary_encode())
+        else:
+            columns.append(pa.array(value, field.type))
+    return pa.Table.from_arrays(columns, schema=WITH_ROWS)
+
+
+def stage(staging, task, sizes, random):
+    """Write facts of shards; return the names of the shards."""
+    files, payloads = [], random_payloads(random)
+    for number, size in enumerate(sizes):
+        split = SPLITS[number % len(SPLITS)]
+        files.append(shard_file(split, number, len(sizes), "none"))
+        content = packed(without_empty(random_facts(task, size, random, payloads)))
+        name = f"{split}-{number:05d}.arrow"
+        storage.write_bytes(staging.path("facts", name), content)
+    return files
+
+
+def found_at_once(shared, facts):
+    """Return all findings, given all facts."""
+    examined, lines, texts = shared.examined(facts), {}, []
+    for check in checks_of(shared.conversion.task, shared.selection):
+        items = [] if check.scope == NONE else list(check.findings(examined))
+        texts += [item for item in items if isinstance(item, str)]
+        rows = [
+            (facts.address(row), facts.finding(check.code, check.level, row, *said).to_line())
+            for part in items
+            if isinstance(part, FoundRows)
+            for row, *said in (
+                (int(row), part.message(at), None if part.partners is None else part.partners[at])
+                for at, row in enumerate(part.rows)
+            )
+        ]
+        lines[check.code] = [line for _, line in sorted(rows)]
+    return lines, texts, examined.remarks
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "task", ["image_classification", "object_detection", "text_classification"]
+)
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=5),
+    st.integers(1, 4),
+    st.integers(0, 2**32),
+)
+def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, seed):
+    options = make_options({"task": task, "lint": ("few_examples=1", "gray=20", "one_box_size=2")})
+    with tempfile.TemporaryDirectory() as folder:
+        staging = Staging(folder)
+        files = stage(staging, task, sizes, np.random.default_rng(seed))
+        conversion = conversion_of(options)
+        shared = Examination(conversion, options.selection, staging, "", buckets)
+        runner = LocalRunner()
+        examine(runner, runner.start("ListShards", files), shared)
+        runner.run(staging)
+        facts = ExampleFacts(map(staging.shard_facts, sorted(files)))
+        lines, texts, remarks = found_at_once(shared, facts)
+        about_all, remarked = staging.read_about()
+        for code, expected in lines.items():
+            assert [line.decode() for line in staging.read_lines(code)] == expected, code
+    assert sorted(text for texts in about_all.values() for text in texts) == sorted(texts)
+    assert remarked == remarks
+
+
+def test_every_scope_has_a_check():
+    """Else the test above would show nothing about one of them."""
+    options = make_options({"task": "text_classification"})
+    scopes = {check.scope for check in checks_of(conversion_of(options).task, options.selection)}
+    assert {EACH, NONE} <= scopes
+    assert KEPT not in scopes
