@@ -127,6 +127,20 @@ def test_dask_on_two_processes_writes_the_same_bytes(source, expected, tmp_path,
     assert tree_bytes(tmp_path / "out") == expected
 
 
+def test_the_checks_run_on_the_workers_of_dask(source, expected, tmp_path, cluster, monkeypatch):
+    """The launcher's own process runs no step of the checks, and the findings are the same."""
+
+    def process(step, element):
+        raise AssertionError(f"{type(step).__name__} runs on the launcher")
+
+    for step in (Stage, MergeFindings):
+        monkeypatch.setattr(step, "process", process)
+    recordgen.convert(source, tmp_path / "out", beam_args=on_dask(cluster), **_OPTIONS)
+    assert tree_bytes(tmp_path / "out") == expected
+    with pytest.raises(AssertionError, match="SketchFacts"):
+        recordgen.convert(source, tmp_path / "here", **_OPTIONS)
+
+
 def test_dask_writes_the_same_shards_by_label(source, tmp_path, cluster):
     options = {**_OPTIONS, "shard_by": "label", "missing_split": "drop"}
     options |= {"duplicates": "drop", "stratify": "label"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +10,15 @@ import numpy.typing as npt
 from recordgen.checks.check import ALIKE, Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.contents import Groups, Pairs
 from recordgen.checks.facts import ExampleFacts
-from recordgen.core.facts import MEASURES, minhash, pictures
+from recordgen.core.facts import MEASURES, minhash, neighbours, pictures
+from recordgen.core.facts.kept_rows import RowIndices
 from recordgen.core.facts.neighbours import Indices, group_by_keys
 
 #: The facts that tell which examples are alike.
 NEAR_COLUMNS = ["source", "line", "perceptual_hash", "signature", "contrast", "characters"]
+
+#: The division in which all examples are together.
+UNDIVIDED = -1
 
 #: The least similarity of two texts that are nearly the same.
 LEAST_SIMILARITY = 0.7
@@ -61,8 +65,9 @@ def _groups(examined: Examined[CheckedTask], least: float | None) -> Groups:
     facts = examined.facts
     numbers = facts.groups
     if numbers is None:
-        numbers, remarks = alike_groups(facts, least, examined.task.noun)
-        examined.remarks.extend(remarks)
+        crowds: list[int] = []
+        numbers = alike_groups(facts, least, crowds.append)
+        examined.remarks.extend(crowd_remarks(sum(crowds), examined.task.noun))
     return Groups(facts, _without_copies(facts, numbers))
 
 
@@ -79,29 +84,64 @@ def _near(examined: Examined[CheckedTask], pairs: Pairs) -> FoundRows:
     return FoundRows(rows, message, partners)
 
 
+def divided(
+    facts: ExampleFacts, buckets: int
+) -> Iterator[tuple[int, RowIndices, npt.NDArray[np.uint64]]]:
+    """Yield divisions of the measured examples: two that are alike share a key in one of them.
+
+    A division has a number, the rows, and a key of each. With one bucket, all are one division.
+    """
+    rows, looks = facts.looks
+    usable = pictures.has_hash(looks) if len(rows) else np.zeros(0, np.bool_)
+    rows, hashes = rows[usable], looks.perceptual_hash[usable]
+    texts, signatures = facts.signatures
+    if buckets == 1:
+        every = np.concatenate([rows, texts])
+        yield UNDIVIDED, every, np.zeros(len(every), np.uint64)
+        return
+    for band in range(neighbours.BANDS):
+        yield band, rows, pictures.same_in_band(hashes, band)
+    for band, keys in enumerate(minhash.bands(signatures)):
+        yield neighbours.BANDS + band, texts, keys.astype(np.uint64)
+
+
 def alike_groups(
-    facts: ExampleFacts, least: float | None, noun: str
-) -> tuple[npt.NDArray[np.uint64], Sequence[str]]:
-    """Return a number for each example, the same for examples that are alike, and remarks."""
+    facts: ExampleFacts,
+    least: float | None,
+    on_crowd: Callable[[int], None] = lambda views: None,
+    division: int = UNDIVIDED,
+) -> npt.NDArray[np.uint64]:
+    """Return a number for each example, the same for examples that are alike.
+
+    Args:
+        facts: facts about all examples, or about those with some of the keys of a division.
+        least: the least similarity.
+        on_crowd: called with the number of pictures and mirror images that look like very many
+            others, and are not compared with all of them.
+        division: the division.
+    """
     numbers = np.arange(len(facts))  # each example that was not measured is alone
-    remarks: list[str] = []
-
-    def remark(views: int) -> None:
-        if views >= _CROWD:
-            remarks.append(
-                f"some {views // 2:,} {noun}s look so much like many others that each was only "
-                f"compared with some hundred of them: near-duplicates among them may be missing"
-            )
-
+    band = None if division == UNDIVIDED else division
     seen, looks = facts.looks
     if len(seen):
         least_correlation = least or pictures.LEAST_CORRELATION
-        alike = pictures.find_alike(looks, least=least_correlation, on_crowd=remark)
+        alike = pictures.find_alike(looks, least=least_correlation, on_crowd=on_crowd, band=band)
         numbers[seen] = seen[alike]
     rows, signatures = facts.signatures
     if len(rows):
-        numbers[rows] = rows[group_texts(signatures, least or LEAST_SIMILARITY)]
-    return numbers.astype(np.uint64), remarks
+        bands = range(minhash.BANDS) if band is None else [band - neighbours.BANDS]
+        numbers[rows] = rows[group_texts(signatures, least or LEAST_SIMILARITY, bands)]
+    return numbers.astype(np.uint64)
+
+
+def crowd_remarks(views: int, noun: str) -> Sequence[str]:
+    """Return what to say if so many pictures and mirror images look like very many others."""
+    if views < _CROWD:
+        return []
+    return [
+        f"some {views // 2:,} {noun}s look so much like many others that each was only compared "
+        f"with some hundred of them: near-duplicates among them may be missing"
+    ]
 
 
 def _without_copies(facts: ExampleFacts, groups: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
@@ -118,12 +158,15 @@ def _without_copies(facts: ExampleFacts, groups: npt.NDArray[np.uint64]) -> npt.
     return numbers
 
 
-def group_texts(signatures: minhash.Signatures, least: float) -> Indices:
+def group_texts(
+    signatures: minhash.Signatures, least: float, bands: Iterable[int] = range(minhash.BANDS)
+) -> Indices:
     """Group texts that are nearly the same.
 
     Args:
         signatures: signatures of all texts, see :mod:`recordgen.core.facts.minhash`.
         least: the least similarity of two such texts, 0 to 1. Below 0.5, many pairs are missed.
+        bands: the parts of signatures of which two such texts have one in common.
 
     Returns:
         int32 [n]: the lowest number of the group of each text; its own if it has none.
@@ -133,4 +176,4 @@ def group_texts(signatures: minhash.Signatures, least: float) -> Indices:
         shared = minhash.similarity(signatures[first], signatures[second])
         return shared >= least
 
-    return group_by_keys(minhash.bands(signatures), len(signatures), alike)
+    return group_by_keys(minhash.bands(signatures, bands), len(signatures), alike)

@@ -77,6 +77,10 @@ class Examination:
             *([Group(KEPT, kept)] if kept else []),
         ]
 
+    def group(self, name: str) -> Group:
+        """Return the checks with a name."""
+        return next(group for group in self.groups() if group.name == name)
+
     def examined(
         self, facts: ExampleFacts, totals: Mapping[str, Any] | None = None
     ) -> Examined[Any]:

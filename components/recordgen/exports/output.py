@@ -68,16 +68,10 @@ class Output:
         Raises:
             SourceError: the file is damaged.
         """
-        from recordgen.core.facts.columns import read_examples
+        import pyarrow as pa
 
-        path = self.path_of(EXAMPLES_FILE)
-        try:
-            with storage.open_read(path) as raw:
-                return read_examples(raw, columns)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as exc:
-            raise SourceError(f"{path}: cannot be read: {exc}") from exc
+        parts = list(self.example_parts(columns))
+        return pa.concat_tables(parts).unify_dictionaries() if parts else None
 
     def example_parts(self, columns: Collection[str]) -> Iterator[Any]:
         """Yield the same in parts, which are never in memory together; none without the file."""
@@ -87,7 +81,7 @@ class Output:
         path = self.path_of(EXAMPLES_FILE)
         try:
             with storage.open_read(path) as raw:
-                for group in range(count_groups(raw)):
+                for group in range(count_groups(raw)) or [None]:
                     yield read_examples(raw, columns, group)
         except FileNotFoundError:
             return

@@ -200,7 +200,9 @@ def _read(output: Output) -> Any:
         task: Any = task_for(ConvertOptions(task=dataset.task, schema=schema))
         labels = [task.labels(text) for text in annotations.dictionary.to_pylist()]
     of_rows = pa.array(labels, pa.list_(pa.string())).take(annotations.indices)
-    return pa.table({**columns, **texts, "labels": of_rows, "row": np.arange(len(found))})
+    table = pa.table({**columns, **texts, "labels": of_rows})
+    order = pc.sort_indices(table, [("source", "ascending"), ("line", "ascending")])
+    return table.take(order).append_column("row", pa.array(np.arange(len(found))))
 
 
 def _by_row(findings: Sequence[LintFinding], table: Any) -> Mapping[int, list[LintFinding]]:

@@ -17,7 +17,7 @@ All numbers are whole, so signatures are the same on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -26,6 +26,9 @@ import numpy.typing as npt
 
 #: Bytes of a signature.
 SIGNATURE_BYTES = 64
+
+#: Parts of a signature that are compared as a whole.
+BANDS = SIGNATURE_BYTES // 4
 
 #: Bytes of a longer text that are compared.
 MOST_BYTES = 60_000
@@ -127,14 +130,16 @@ def similarity(signatures: Signatures, others: Signatures) -> npt.NDArray[np.flo
     return (signatures == others).mean(axis=1)
 
 
-def bands(signatures: Signatures) -> Iterator[npt.NDArray[np.uint32]]:
+def bands(
+    signatures: Signatures, wanted: Iterable[int] = range(BANDS)
+) -> Iterator[npt.NDArray[np.uint32]]:
     """Yield the 16 parts of all signatures, one by one: texts with an equal part may be alike.
 
     Two texts with a similarity of 0.7 have an equal part with a probability of 0.99; with a
     similarity of 0.5, 0.64; with a similarity of 0.2, 0.03.
     """
     parts = np.ascontiguousarray(signatures).view(np.uint32)
-    for band in range(parts.shape[1]):
+    for band in wanted:
         yield parts[:, band]
 
 

@@ -24,7 +24,10 @@ import numpy.typing as npt
 #: Maximum number of different bits for which the bands find all near-duplicates.
 MAX_DISTANCE = 3
 
-_BANDS, _BAND_BITS, _REST_BITS = 4, 16, 12
+#: Bands of a hash: near-duplicates have one of them in common.
+BANDS = 4
+
+_BAND_BITS, _REST_BITS = 16, 12
 
 # A hash is compared with this number of hashes that follow it in its bucket. Without a limit, an
 # attacker could craft hashes for one bucket, and all would be compared with all.
@@ -55,6 +58,7 @@ def find_neighbours(
     alike: Alike | None = None,
     keys_of: KeysOf | None = None,
     on_crowd: Callable[[int], None] | None = None,
+    bands: Iterable[int] = range(BANDS),
 ) -> Indices:
     """Group things whose hashes differ in at most three bits.
 
@@ -70,18 +74,21 @@ def find_neighbours(
         keys_of: returns keys for things in crowded buckets: their pairs are those that share a key.
             Without it, only neighbours in such a bucket are compared.
         on_crowd: called with the number of hashes in crowded buckets, if there are any.
+        bands: the bands of 16 bits, one of which two near-duplicates have in common.
 
     Returns:
         int32 [n]: the lowest index of the group of each thing; its own if it has none.
     """
     count = len(hashes) if count is None else count
-    forest = _Forest(count)
+    forest = Forest(count)
     # Sorted by hash, then by index: the first index of each hash represents all that share it.
     order = np.argsort(hashes, kind="stable").astype(np.int32)
     kept = order if usable is None else order[usable[order]]
     leaders, left = _join_equal(hashes, kept, forest, alike)
     is_crowded = np.isin(hashes[leaders], hashes[left])
-    for first, second in _close_pairs(hashes[leaders], is_crowded, skip_crowds=keys_of is not None):
+    for first, second in _close_pairs(
+        hashes[leaders], is_crowded, bands, skip_crowds=keys_of is not None
+    ):
         forest.join_alike(leaders[first], leaders[second], alike)
     crowd = np.sort(np.concatenate([leaders[is_crowded], left]))
     if on_crowd is not None and len(crowd):
@@ -106,7 +113,7 @@ def group_by_keys(keys: Iterable[npt.NDArray[np.uint32]], count: int, alike: Ali
     Returns:
         int32 [n]: the lowest index of the group of each thing; its own if it has none.
     """
-    forest = _Forest(count)
+    forest = Forest(count)
     for first, second in _pairs_by_keys(keys):
         forest.join_alike(first, second, alike)
     return forest.groups()
@@ -120,7 +127,7 @@ def _pairs_by_keys(keys: Iterable[npt.NDArray[np.uint32]]) -> Iterator[tuple[Ind
 
 
 def _join_equal(
-    hashes: Hashes, kept: Indices, forest: _Forest, alike: Alike | None
+    hashes: Hashes, kept: Indices, forest: Forest, alike: Alike | None
 ) -> tuple[Indices, Indices]:
     """Join things to the first one with the same hash, their leader.
 
@@ -149,15 +156,15 @@ def _chunks(size: int) -> Iterator[slice]:
 
 
 def _close_pairs(
-    hashes: Hashes, is_crowded: npt.NDArray[np.bool_], *, skip_crowds: bool
+    hashes: Hashes, is_crowded: npt.NDArray[np.bool_], bands: Iterable[int], *, skip_crowds: bool
 ) -> Iterator[tuple[Indices, Indices]]:
     """Yield pairs of positions with close hashes; a pair may occur more than once.
 
     Set ``is_crowded`` for positions in buckets of which not all pairs are yielded: with
     ``skip_crowds`` none, else only neighbours.
     """
-    for band in range(_BANDS):
-        for rest in range(_BANDS):
+    for band in bands:
+        for rest in range(BANDS):
             keys = _keys(hashes, band, rest)
             order = np.argsort(keys, kind="stable").astype(np.int32)
             keys = keys[order]
@@ -170,6 +177,11 @@ def _close_pairs(
                 close = _are_close(hashes[first], hashes[second])
                 if close.any():
                     yield first[close], second[close]
+
+
+def band_of(hashes: Hashes, band: int) -> Hashes:
+    """Return one band of each hash."""
+    return hashes >> np.uint64(band * _BAND_BITS) & np.uint64((1 << _BAND_BITS) - 1)
 
 
 def _are_close(hashes: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
@@ -225,7 +237,7 @@ def count_bits(values: Hashes) -> npt.NDArray[np.uint8]:
     return (values * np.uint64(0x0101010101010101) >> np.uint64(56)).astype(np.uint8)
 
 
-class _Forest:
+class Forest:
     """Groups as trees: the root of each is its lowest index."""
 
     def __init__(self, size: int) -> None:
@@ -251,10 +263,10 @@ class _Forest:
         if alike is not None and len(new):
             new = new[alike(first[new], second[new])]
         joined[new] = True
-        self._join(one[new], other[new])
+        self.join(one[new], other[new])
         return joined
 
-    def _join(self, first: Indices, second: Indices) -> None:
+    def join(self, first: Indices, second: Indices) -> None:
         """Join the groups of pairs."""
         while len(first):
             one, other = self.roots(first), self.roots(second)

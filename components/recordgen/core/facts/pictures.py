@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.core.facts.neighbours import Indices, find_neighbours
+from recordgen.core.facts.neighbours import BANDS, Hashes, Indices, band_of, find_neighbours
 from recordgen.core.facts.perceptual_hash import (
     SIDE,
     Looks,
@@ -132,6 +132,7 @@ def find_alike(
     *,
     least: float = LEAST_CORRELATION,
     on_crowd: Callable[[int], None] | None = None,
+    band: int | None = None,
 ) -> Indices:
     """Group pictures that are nearly the same, or nearly each other's mirror images.
 
@@ -144,6 +145,7 @@ def find_alike(
         least: see :func:`are_alike`.
         on_crowd: called with the number of pictures and mirror images that look like very many
             others, if there are any.
+        band: the band in which pictures have company (:func:`same_in_band`); None: any.
 
     Returns:
         int32 [n]: the lowest number of the group of each picture; its own if it has none.
@@ -162,24 +164,40 @@ def find_alike(
         return stack
 
     def keys_of(views: Indices) -> Iterator[npt.NDArray[np.uint32]]:
-        return _signature_keys(views, signatures_of)
+        return _signature_keys(views, signatures_of, divisions)
 
+    bands = range(BANDS) if band is None else [band]
+    divisions = [each for each in range(_DIVISIONS) if each % BANDS in bands]
     return find_neighbours(
-        hashes, count=count, usable=usable, alike=alike, keys_of=keys_of, on_crowd=on_crowd
+        hashes,
+        count=count,
+        usable=usable,
+        alike=alike,
+        keys_of=keys_of,
+        on_crowd=on_crowd,
+        bands=bands,
     )
 
 
+def same_in_band(hashes: Hashes, band: int) -> Hashes:
+    """Return a number for each hash, the same if it or its mirror image has the same band.
+
+    Two near-duplicates have the same number in one of the bands at least.
+    """
+    return np.minimum(band_of(hashes, band), band_of(mirrored_hashes(hashes), band))
+
+
 def _signature_keys(
-    views: Indices, signatures_of: Callable[[Indices], Pixels]
+    views: Indices, signatures_of: Callable[[Indices], Pixels], divisions: Sequence[int]
 ) -> Iterator[npt.NDArray[np.uint32]]:
-    """Yield twelve divisions of signatures into small classes of similar ones, each at random.
+    """Yield some of twelve random divisions of signatures into small classes of similar ones.
 
     Each step halves the classes: in the middle of their signatures along a direction. So it divides
     signatures that have much in common, too, such as those of forms.
     """
     count = len(views)
     depth = max(0, count // _CLASS_SIZE).bit_length()
-    for directions in _directions()[:, :depth]:
+    for directions in _directions()[divisions, :depth]:
         along = np.empty((depth, count), np.float32)
         for start in range(0, count, _SAMPLE):
             at = slice(start, start + _SAMPLE)
