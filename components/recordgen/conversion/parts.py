@@ -19,6 +19,8 @@ from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.console.warned import warn_about
 from recordgen.conversion.api import committed, open_for, opened_run
 from recordgen.conversion.appending import find_existing
+from recordgen.conversion.examination import examination_of
+from recordgen.conversion.examining import examine
 from recordgen.conversion.finalize import all_rejects, read_outcome, read_plan, stop_unless_usable
 from recordgen.conversion.kept_plan import (
     check_sources,
@@ -57,7 +59,7 @@ from recordgen.core.runs.parts import (
     write_planned,
 )
 from recordgen.core.runs.phases import Phases
-from recordgen.core.runs.progress import Progress
+from recordgen.core.runs.progress import SHARDS, Progress
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, UsageError
 from recordgen.exports.openlineage import run_events
@@ -245,7 +247,12 @@ def _published(
     source, run = source_of(planned, options), run_of(output, staging, planned)
     existing = _existing(output, staging, planned, conversion)
     with run_events(source.names, output) as events:
-        take_back(output, staging, (result.shard.file for result in staging.read_results()))
+        files = [result.shard.file for result in staging.read_results()]
+        take_back(output, staging, files)
+        runner, noun = LocalRunner(), conversion.task.noun
+        with phases.during(SHARDS), running(runner, staging, None, noun):
+            shared = examination_of(source, conversion, selection, staging, existing)
+            examine(runner, runner.start("ListShards", files), shared, existing)
         result = committed(run, source, output, conversion, selection, existing, phases)
         events.emit("COMPLETE", result.dataset)
     return result
