@@ -40,12 +40,7 @@ from recordgen.core.flow.steps import ShardKey
 from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.bucket_files import ShardOutline
 from recordgen.core.runs import lease
-from recordgen.core.runs.commit import (
-    find_planned,
-    is_committed,
-    open_planned,
-    take_back,
-)
+from recordgen.core.runs.commit import find_planned, is_committed, open_planned, take_back
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.parts import (
     PlannedParts,

@@ -137,6 +137,7 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
     finished: dict[str, tuple[int, int, int]] = {}
     started = time.monotonic()
     checking: float | None = None
+    is_shown = False
     pace = Pace()
     poll_seconds = _LOCAL_POLL_SECONDS if storage.is_local(staging.root) else _REMOTE_POLL_SECONDS
     progress.planning()
@@ -168,12 +169,13 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
         now = time.monotonic()
         examples_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
         rejected = len(plan.rejects)
-        if isinstance(progress, PhaseProgress) and checked:
+        if isinstance(progress, PhaseProgress) and checked and is_shown and not last:
             checking = checking or now
             total = 2 * sum(split["shards"] - split["first"] for split in plan.splits.values())
             at = min(checked, total) - 1
             progress.phase(Phase(CHECKS, "shards twice", at, total, now - checking))
             continue
+        is_shown = True
         progress.writing(
             Snapshot(
                 rows=plan.rows,
