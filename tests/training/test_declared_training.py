@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +21,7 @@ from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.tasks.tables.training import TableTrainer
 from recordgen.training.config import TrainingConfig
-from tests import trainer
+from tests import serving, trainer
 from tests.cpp_loader import CppModel
 
 ROWS = 240
@@ -128,6 +131,45 @@ def test_all_columns_together_classify_better_than_any(classifier):
     truth = tf.io.parse_example(tf.constant(records), spec)["verdict/text"].numpy()
     right = answer["labels"][:, 0] == truth
     assert right[truth != b""].mean() == pytest.approx(found.score)
+
+
+def instance(record, longest):
+    """Return a record's inputs as a row of JSON; NaN pads lists and is a missing number."""
+    stored = tf.train.Example.FromString(record).features.feature
+    images = {
+        name: {"b64": base64.b64encode(stored[f"{name}/encoded"].bytes_list.value[0]).decode()}
+        for name in ("left", "right")
+    }
+    marks = list(stored["marks"].float_list.value)
+    return {
+        **images,
+        "a_b": (list(stored["a/b"].int64_list.value) or [math.nan])[0],
+        "place": list(stored["place"].float_list.value) or [math.nan] * 2,
+        "marks": marks + [math.nan] * (longest - len(marks)),
+        "note": stored["note"].bytes_list.value[0].decode(),
+    }
+
+
+@pytest.mark.slow
+def test_columns_by_name_get_the_answers_of_examples(classifier):
+    """A row of JSON has the columns of a row of CSV, image files in base64."""
+    serving.check_warm_up(classifier.model)
+    examples = stored(classifier.output, "eval")[:8]
+    gaps = tf.train.Example.FromString(examples[0])
+    for name in ("a/b", "place", "marks"):
+        del gaps.features.feature[name]
+    examples.append(gaps.SerializeToString())
+    del gaps.features.feature["right/encoded"]
+    examples.append(gaps.SerializeToString())
+    expected = CppModel(classifier.model).run("serving_default", examples=examples)
+    rows = [instance(record, longest=4) for record in examples[:-1]]
+    rows.append({**rows[-1], "right": {"b64": ""}})
+    answer = serving.answer(classifier.model, "columns", json.dumps(rows))
+    assert answer["labels"].tolist() == expected["labels"].tolist()
+    np.testing.assert_allclose(answer["scores"], expected["scores"], rtol=1e-5)
+    assert answer["error"].tolist() == expected["error"].tolist()
+    assert [error[:6] for error in answer["error"]] == [b""] * 9 + [b"right:"]
+    assert np.isnan(answer["scores"]).any(axis=1).tolist() == [False] * 9 + [True]
 
 
 @pytest.mark.slow

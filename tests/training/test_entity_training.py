@@ -17,7 +17,7 @@ from recordgen.reading import eval_dataset
 from recordgen.reading.words import split_tokens
 from recordgen.tasks.text_entities.tags import tag_names, tokenize
 from recordgen.training.entity_counts import EntityAccumulator
-from tests import trainer
+from tests import serving, trainer
 from tests.cpp_loader import CppModel
 
 NAMES = np.array(tag_names(["city", "date", "person"]))
@@ -101,6 +101,7 @@ def test_labels_are_compared_by_name(dataset, trained, tmp_path):
 
 @pytest.mark.slow
 def test_serving_answers_texts_of_any_length_token_by_token(trained):
+    serving.check_warm_up(trained[0])
     model = CppModel(trained[0])
     known = [text for text, _ in sentences(20)]
     answer = model.run("serving_default", text=[*known, ""])
@@ -113,3 +114,4 @@ def test_serving_answers_texts_of_any_length_token_by_token(trained):
     assert sum(tag.startswith(b"B-") for tag in tags.ravel()) >= 20
     assert (answer["scores"][tokens == b""] == 0).all()
     assert model.run("serving_default", text=[""])["tags"].shape == (1, 1)
+    assert np.isfinite(model.run("serving_default", text=[b"caf\xe9 \xff\0"])["scores"]).all()

@@ -1,5 +1,7 @@
 """What a saved model holds besides signatures for requests, and models of other programs."""
 
+import base64
+import json
 import logging
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.exports.lineage import find_lineage
 from recordgen.training import SearchConfig, TrainingConfig, save
 from recordgen.training.replicas import Replicas
-from tests import trainer
+from tests import serving, trainer
 
 VERTEX = {
     "ai_platform_training_args": {"project": "p", "worker_pool_specs": []},
@@ -36,7 +38,8 @@ def test_own_model_gets_signatures_labels_and_lineage(own_model, examples, tmp_p
     path = str(tmp_path / "model")
     save(own_model, path, [f"{examples}/Split-train/*"], top_k=2)
     saved = tf.saved_model.load(path)
-    assert set(saved.signatures) == {"serving_default", "evaluate", "truth", "pixels"}
+    clients = {"serving_default", "key", "pixels", "xai_preprocess", "xai_model"}
+    assert set(saved.signatures) == {*clients, "evaluate", "truth"}
     images, _ = next(iter(train_dataset(examples, batch_size=4, image_size=(8, 6))))
     expected = own_model(images)
     np.testing.assert_allclose(saved.signatures["pixels"](pixels=images)["scores"], expected, 1e-5)
@@ -44,6 +47,41 @@ def test_own_model_gets_signatures_labels_and_lineage(own_model, examples, tmp_p
     assert saved.signatures["evaluate"](examples=records)["scores"].shape[1] == 3
     lineage = find_lineage(path).model
     assert (lineage.split, lineage.settings["image_size"]) == ("train", [8, 6])
+
+
+@pytest.mark.slow
+def test_a_key_comes_back_with_its_answer(own_model, examples, tmp_path):
+    """As from AutoML's models of images."""
+    path = str(tmp_path / "model")
+    save(own_model, path, examples)
+    image = base64.b64encode(tf.io.encode_png(np.zeros((8, 6, 3), np.uint8)).numpy()).decode()
+    rows = [{"image_bytes": {"b64": each}, "key": key} for key, each in (("7", image), ("a", ""))]
+    answer = serving.answer(path, "key", json.dumps(rows))
+    assert answer.pop("key").tolist() == [b"7", b"a"]
+    plain = [{"image_bytes": row["image_bytes"]} for row in rows]
+    expected = serving.answer(path, "serving_default", json.dumps(plain))
+    assert answer.keys() == expected.keys()
+    assert all(answer[name].tobytes() == expected[name].tobytes() for name in ("scores",))
+    assert answer["error"].tolist() == expected["error"].tolist()
+
+
+@pytest.mark.slow
+def test_vertex_explains_the_pixels_of_a_request(own_model, examples, tmp_path):
+    """Its two signatures together are the model; gradients reach the pixels."""
+    path = str(tmp_path / "model")
+    save(own_model, path, examples)
+    saved = tf.saved_model.load(path)
+    signatures = saved.signatures
+    image = tf.io.encode_png(np.random.default_rng(0).integers(0, 256, (20, 9, 3), np.uint8))
+    given = signatures["xai_preprocess"](image_bytes=[image])
+    assert given.keys() == signatures["xai_model"].structured_input_signature[1].keys()
+    with tf.GradientTape() as tape:
+        tape.watch(given["pixels"])
+        scores = signatures["xai_model"](**given)["scores"]
+        surest = tf.reduce_max(scores)
+    best = signatures["serving_default"](image_bytes=[image])["scores"]
+    np.testing.assert_allclose(np.sort(scores[0])[::-1], best[0], rtol=1e-5)
+    assert np.abs(tape.gradient(surest, given["pixels"])).max() > 0
 
 
 @pytest.mark.slow

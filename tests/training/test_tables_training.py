@@ -11,7 +11,7 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
-from tests import trainer
+from tests import serving, trainer
 from tests.cpp_loader import CppModel
 
 ROWS = 400
@@ -70,6 +70,15 @@ def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path,
     assert answer["labels"].shape == answer["scores"].shape == (2, 2)
     assert answer["labels"][0, 0] == b"up"
     assert np.isfinite(answer["scores"]).all()
+    serving.check_warm_up(model)
+    by_name = serving.answer(
+        model,
+        "columns",
+        """[{"a_b": 1100, "n": 0, "word": "high", "y": 5.2e4},
+            {"a_b": NaN, "n": NaN, "word": "never seen", "y": NaN}]""",
+    )
+    assert by_name["labels"].tolist() == answer["labels"].tolist()
+    np.testing.assert_allclose(by_name["scores"], answer["scores"], rtol=1e-6)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from pipelines.samples import sample_of
 from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.kubeflow.evaluate import evaluate
-from tests import trainer
+from tests import serving, trainer
 from tests.cpp_loader import CppModel
 
 FAST = {"batch_size": 16, "epochs": 8, "learning_rate": 1e-2}
@@ -38,10 +38,11 @@ def test_the_saved_model_takes_texts_with_any_words(task, text, label, least, tm
     dataset = converted(task, tmp_path)
     labels = read_dataset(dataset).labels
     model = trainer.train(dataset, tmp_path, **FAST)
+    serving.check_warm_up(model)
     served = CppModel(model)
-    answer = served.run("serving_default", text=[text, "!!!", "x " * 5000])
+    answer = served.run("serving_default", text=[text, "!!!", "x " * 5000, b"caf\xe9 \xff\0"])
     names, scores = answer["labels"], answer["scores"]
-    assert names.shape == scores.shape == (3, min(5, len(labels)))
+    assert names.shape == scores.shape == (4, min(5, len(labels)))
     assert label.encode() in names[0, : 2 if task == "text_multi_label" else 1]
     assert np.isfinite(scores).all()
     assert (np.diff(scores) <= 0).all()

@@ -19,7 +19,13 @@ from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.push import BLESSED, newest_version
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
-from recordgen.training.measures import MOST_LABELS, UNKNOWN_LABELS, EvalAccumulator, record_batches
+from recordgen.training.measures import (
+    MOST_LABELS,
+    UNKNOWN_LABELS,
+    EvalAccumulator,
+    check_answers,
+    record_batches,
+)
 from recordgen.training.model_labels import read_model_labels
 
 _SHOWN = 10
@@ -135,6 +141,7 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
     for batch in record_batches(storage.join(root, shard.file) for shard in shards):
         records = tf.constant(batch)
         scores = signatures[EVALUATE](examples=records)[SCORES].numpy()
+        check_answers(scores)
         truth = signatures[TRUTH](examples=records)
         accumulator.add_answers(scores, {name: value.numpy() for name, value in truth.items()})
     if not accumulator.examples:

@@ -22,6 +22,7 @@ from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.manifest import ImageStats
 from recordgen.errors import UsageError
 from recordgen.features import RAW, RAW_CHANNELS
+from recordgen.reading.attempts import attempted
 from recordgen.reading.augmentation import Changes, changed
 from recordgen.reading.levels import to_uint8, typed
 from recordgen.reading.options import ReadOptions, decode_options
@@ -46,6 +47,18 @@ _RATIOS = (1, 2, 4, 8)
 #: Part of the names of files that cache decoded images. Change it whenever the same options begin
 #: to give different pixels.
 PIXELS_VERSION = 3
+
+#: The most pixels of an image in a request: as many as a conversion accepts.
+MOST_PIXELS = 100_000_000
+
+# The first two bytes of the formats that TensorFlow decodes; the bytes of a PNG up to its size.
+_HEADS = [b"\xff\xd8", b"\x89P", b"GI", b"BM", b"RI"]
+_PNG_HEAD = 24
+
+# Why an image in a request is bad.
+_EMPTY = "there are no bytes"
+_UNKNOWN = "the bytes are not an image file that TensorFlow decodes"
+_UNDECODED = f"TensorFlow cannot decode the image: damaged, or more than {MOST_PIXELS:,} pixels"
 
 # Formats that the kernel of ``tf.io.decode_jpeg`` decodes.
 _ONE_KERNEL = {"jpeg", "png"}
@@ -110,6 +123,34 @@ class ImageDecoder:
         decode = self._one if ratio is None else partial(self._at, ratio)
         items = _items(encoded, sizes, seed, is_raw)
         return self._each(lambda item: decode(*item), items, changes, self._dtype)
+
+    @as_written
+    def attempt(
+        self,
+        encoded: tf.Tensor,
+        sizes: tf.Tensor | None = None,
+        is_raw: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Decode a batch as :meth:`decode` does; return zeros for an image that is bad, and why.
+
+        Returns:
+            uint8 [batch, height, width, 3], and string [batch], "" for a good image.
+        """
+        one: Callable[..., tf.Tensor] = partial(self._one, most_pixels=MOST_PIXELS)
+
+        def decode(is_small: tf.Tensor, *item: tf.Tensor) -> tf.Tensor:
+            with tf.control_dependencies([_check(is_small)]):
+                return to_uint8(one(*item))
+
+        def reasons() -> tf.Tensor:
+            is_known = tf.reduce_any(tf.strings.substr(encoded, 0, 2)[:, None] == _HEADS, 1)
+            why = tf.where(is_known, _UNDECODED, tf.where(encoded == "", _EMPTY, _UNKNOWN))
+            return tf.where(is_good, "", why)
+
+        items = (_png_pixels(encoded) <= MOST_PIXELS, *_items(encoded, sizes, None, is_raw))
+        pixels, is_good = attempted(decode, items, tf.TensorSpec((*self.image_size, 3), tf.uint8))
+        none = partial(tf.fill, [tf.shape(encoded)[0]], "")
+        return pixels, tf.cond(tf.reduce_all(is_good), none, reasons)
 
     def _each(
         self,
@@ -295,10 +336,12 @@ class ImageDecoder:
         draw: tf.Tensor,
         is_raw: tf.Tensor | None = None,
         wanted: tf.Tensor | None = None,
+        most_pixels: int | None = None,
     ) -> tf.Tensor:
         """Decode one image and resize it to ``wanted`` (int32 [2]), or else to the decoder's size.
 
-        A ``size`` of (0, 0) is read from the image, which must not be raw.
+        A ``size`` of (0, 0) is read from the image, which must not be raw. A JPEG must not have
+        more than ``most_pixels``.
         """
 
         def jpeg() -> tf.Tensor:
@@ -307,6 +350,10 @@ class ImageDecoder:
                 lambda: tf.cast(size, tf.int32),
                 lambda: tf.io.extract_jpeg_shape(data)[:2],
             )
+            if most_pixels is not None:
+                pixels = tf.reduce_prod(tf.cast(shape, tf.int64))
+                with tf.control_dependencies([_check(pixels <= most_pixels)]):
+                    shape = tf.identity(shape)
             window = self._window(shape, draw)
             if self.decoder == "exact":
                 return self._jpeg(data, window, 1)
@@ -448,6 +495,20 @@ def image_sizes(encoded: tf.Tensor, known: tf.Tensor | None = None) -> tf.Tensor
     if known is None:
         known = tf.zeros((tf.shape(encoded)[0], 2), tf.int64)
     return tf.map_fn(size, (encoded, known), fn_output_signature=tf.TensorSpec((2,), tf.int32))
+
+
+def _png_pixels(encoded: tf.Tensor) -> tf.Tensor:
+    """Return the number of pixels that PNG files (string [batch]) claim; 0 for other files."""
+    heads = tf.strings.join([tf.strings.substr(encoded, 0, _PNG_HEAD), bytes(_PNG_HEAD)])
+    sizes = tf.strings.substr(heads, _PNG_HEAD - 8, 8)
+    sides = tf.cast(tf.io.decode_raw(sizes, tf.int32, little_endian=False), tf.int64)
+    is_png = tf.strings.substr(heads, 0, 4) == b"\x89PNG"
+    return tf.where(is_png, tf.reduce_prod(sides, 1), 0)
+
+
+def _check(is_small: tf.Tensor) -> tf.Operation:
+    """Return an operation that fails unless ``is_small``; ``tf.debugging`` would add a branch."""
+    return tf.raw_ops.Assert(condition=is_small, data=["an image has too many pixels"])
 
 
 def _are_jpegs(encoded: tf.Tensor) -> tf.Tensor:

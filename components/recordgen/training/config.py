@@ -29,6 +29,7 @@ CHECKPOINT_SETTINGS = ("checkpoint_dir", "checkpoint_minutes")
 EVALUATE = "evaluate"
 SCORES = "scores"
 TRUTH = "truth"
+PIXELS = "pixels"  # decoded images, which other runtimes can take
 LABEL = "label"
 WEIGHT = "weight"
 UNKNOWN = "unknown"  # labels that the model does not know

@@ -197,8 +197,13 @@ class TaskTrainer(ABC):
 
         return serve
 
-    def portable_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
-        """Return signatures without files and records; if any, layers must be Keras's own."""
+    def sample(self, spec: tf.TensorSpec) -> Any:
+        """Return a batch of one value for an input, with which a server warms up."""
+        shape = [size or 1 for size in spec.shape]
+        return tf.fill(shape, "") if spec.dtype == tf.string else tf.zeros(shape, spec.dtype)
+
+    def more_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
+        """Return the task's own signatures; with ``pixels``, layers must be Keras's own."""
         return {}
 
     @abstractmethod

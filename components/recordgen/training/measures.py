@@ -63,6 +63,15 @@ def record_batches(paths: Iterable[str], most: int | None = None) -> Iterator[li
         yield batch
 
 
+def check_answers(scores: Array) -> None:
+    """Check that a model's scores are numbers: NaN is no answer. Raises: DataError."""
+    if np.isnan(scores).any():
+        raise DataError(
+            "the model answers with NaN, which is no score: its training diverged (a smaller "
+            "learning_rate helps), or it says so of an example that it cannot read"
+        )
+
+
 class EvalAccumulator(ABC):
     """Counts a model's answers. Accumulators of separate batches can be merged.
 

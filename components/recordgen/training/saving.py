@@ -35,10 +35,14 @@ from recordgen.core.dataset.lineage import (
     write_lineage,
 )
 from recordgen.core.dataset.vocabulary import shown_labels
-from recordgen.training.config import EVALUATE, KNOWN, SCORES, TRUTH
+from recordgen.training.config import EVALUATE, KNOWN, PIXELS, SCORES, TRUTH
 from recordgen.training.earlier import write_inputs
 from recordgen.training.learner import EXAMPLES, TaskTrainer
 from recordgen.training.model_labels import write_model_labels
+from recordgen.training.warm_up import write_warm_up
+
+# AutoML's and Google's samples for image models name a request so.
+KEY = tf.TensorSpec([None], tf.string, name="key")
 
 KERAS_FILE = "assets.extra/model.keras"
 
@@ -59,12 +63,14 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
         known = shown_labels(trainer.dataset.labels)
         return {**trainer.truth(examples), KNOWN: tf.fill(tf.shape(examples), known)}
 
-    signatures = {
-        "serving_default": trainer.serving(model),
-        EVALUATE: evaluate,
-        TRUTH: truth,
-        **(portable := trainer.portable_signatures(model)),
-    }
+    serve = trainer.serving(model)
+
+    @tf.function(input_signature=[KEY, *trainer.request], autograph=False)
+    def keyed(key: tf.Tensor, *request: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {**serve(*request), "key": key}
+
+    for_clients = {"serving_default": serve, "key": keyed, **trainer.more_signatures(model)}
+    signatures = {**for_clients, EVALUATE: evaluate, TRUTH: truth}
     # Do not save the Keras model itself: the C++ loader does not find the variables that Keras 3
     # wraps. Variables of the optimizer, which no signature uses, are not saved.
     saved = tf.Module()
@@ -78,11 +84,12 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
     if trainer.dataset.labels:
         saved.label_table = trainer.label_table
     tf.saved_model.save(saved, path, signatures=signatures)
-    if portable:
+    if PIXELS in signatures:
         with tempfile.TemporaryDirectory() as folder:
             local = Path(folder, "model.keras")
             model.save(local)
             storage.write_bytes(storage.join(path, KERAS_FILE), local.read_bytes())
+    write_warm_up(path, for_clients, trainer.sample)
     write_model_labels(path, trainer.dataset.labels)
     write_inputs(path, trainer.known_inputs(model))
     dataset = DatasetLineage.of(trainer.root, trainer.dataset)

@@ -27,6 +27,7 @@ from recordgen.training.measures import (
     EvalAccumulator,
     OneLabelAccumulator,
     TableAccumulator,
+    check_answers,
 )
 
 _Start = Callable[[npt.NDArray[np.float32]], EvalAccumulator]
@@ -112,7 +113,11 @@ class CountAnswers(beam.CombineFn):
         return None
 
     def add_input(self, accumulator: EvalAccumulator | None, element: Any) -> EvalAccumulator:
-        """Count one of TFMA's inputs; an example with weight 0 has no label."""
+        """Count one of TFMA's inputs; an example with weight 0 has no label.
+
+        Raises:
+            DataError: a score is NaN.
+        """
         [(truth, scores, weight)] = metrics.to_label_prediction_example_weight(
             element,
             eval_config=self._eval_config,
@@ -123,6 +128,7 @@ class CountAnswers(beam.CombineFn):
             squeeze=False,
             require_single_example_weight=True,
         )
+        check_answers(scores)
         accumulator = accumulator or self._start(scores)
         if weight.item() > 0:
             accumulator.add(truth[None], np.atleast_1d(scores)[None], float(weight.item()))

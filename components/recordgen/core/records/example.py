@@ -97,7 +97,7 @@ def serialize_example(values: Mapping[str, FeatureValue]) -> tuple[bytes, ...]:
         if isinstance(value, bytes):
             tag = _BYTES
         elif isinstance(value, int):
-            tag, value = _INT64, _varint(value)
+            tag, value = _INT64, varint(value)
         elif isinstance(value, float):
             tag, value = _FLOAT, _F4.pack(value)
         elif value is None or (isinstance(value, list | tuple) and not value):
@@ -125,7 +125,7 @@ def serialize_example(values: Mapping[str, FeatureValue]) -> tuple[bytes, ...]:
             small.clear()
     pieces.append(bytes(small))
     size = sum(map(len, pieces))
-    return (_FEATURES + _varint(size) + pieces[0], *pieces[1:])
+    return (_FEATURES + varint(size) + pieces[0], *pieces[1:])
 
 
 # Field tags, (number << 3) | 2: Example.features, Features.feature, FeatureEntry.key and .value,
@@ -162,14 +162,14 @@ _small_head = lru_cache(4096)(_head)
 
 def _list_head(name: str, list_tag: bytes, size: int) -> bytes:
     """Return the bytes in Features before a list of ``size`` bytes."""
-    feature = list_tag + _varint(size)
+    feature = list_tag + varint(size)
     key = name.encode("utf-8")
-    entry = _KEY + _varint(len(key)) + key + _VALUE + _varint(len(feature) + size) + feature
-    return _ENTRY + _varint(len(entry) + size) + entry
+    entry = _KEY + varint(len(key)) + key + _VALUE + varint(len(feature) + size) + feature
+    return _ENTRY + varint(len(entry) + size) + entry
 
 
 def _value_head(size: int) -> bytes:
-    return _LIST_VALUE + _varint(size)
+    return _LIST_VALUE + varint(size)
 
 
 def _packed(numbers: Any) -> tuple[bytes, bytes]:
@@ -177,7 +177,7 @@ def _packed(numbers: Any) -> tuple[bytes, bytes]:
     if isinstance(numbers, list | tuple):
         if isinstance(numbers[0], float):
             return _FLOAT, struct.pack(f"<{len(numbers)}f", *numbers)
-        return _INT64, b"".join(map(_varint, numbers))
+        return _INT64, b"".join(map(varint, numbers))
     if numbers.dtype == "float32":
         return _FLOAT, numbers.astype("<f4", copy=False).tobytes()
     if numbers.dtype == "int64":
@@ -185,7 +185,7 @@ def _packed(numbers: Any) -> tuple[bytes, bytes]:
     raise TypeError(f"the array of a feature must be int64 or float32 (got {numbers.dtype})")
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
     """Return a base 128 varint; a negative number is its 64-bit two's complement."""
     if 0 <= value < 1 << 7:
         return _ONE_BYTE[value]
@@ -203,7 +203,7 @@ def _varint(value: int) -> bytes:
 def _varints(values: npt.NDArray[np.int64]) -> bytes:
     """Return the concatenated varints of int64 [n]."""
     if len(values) < _FEW_NUMBERS:
-        return b"".join(map(_varint, values.tolist()))
+        return b"".join(map(varint, values.tolist()))
     starts = range(0, len(values), _NUMBERS_AT_ONCE)
     return b"".join(packed_ints(values[at : at + _NUMBERS_AT_ONCE])[0] for at in starts)
 
@@ -213,7 +213,7 @@ def packed_ints(values: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.in
     import numpy as np
 
     numbers = values.astype(np.uint64)
-    width = len(_varint(int(numbers.max(initial=0))))
+    width = len(varint(int(numbers.max(initial=0))))
     if width == 1:
         return numbers.astype(np.uint8).tobytes(), np.ones(len(numbers), np.int64)
     # Row n has the base 128 digits of number n; leading zeros are dropped.
@@ -239,7 +239,7 @@ def feature_head(name: str, dtype: str, size: int) -> bytes:
 
 def example_head(size: int) -> bytes:
     """Return the bytes before the ``Features`` of an example if these have ``size`` bytes."""
-    return _FEATURES + _varint(size)
+    return _FEATURES + varint(size)
 
 
 def parse_example(data: bytes) -> dict[str, list[bytes] | list[int] | list[float]]:

@@ -6,7 +6,7 @@ fewer filters, and padded convolutions, so that masks have the size of their ima
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,10 +16,8 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.core.records.class_masks import IGNORED
 from recordgen.errors import DataError
-from recordgen.reading import decode_images
 from recordgen.reading.class_masks import whole_masks
-from recordgen.tasks.images.image_trainer import ImageTrainer, pixels_signature
-from recordgen.tasks.images.stored_images import stored_images
+from recordgen.tasks.images.image_trainer import ImageTrainer
 from recordgen.training.config import (
     FLOAT32,
     LABEL,
@@ -28,7 +26,7 @@ from recordgen.training.config import (
     WEIGHT,
     TrainingConfig,
 )
-from recordgen.training.learner import Models, Signature
+from recordgen.training.learner import Models
 from recordgen.training.mean_iou import UNKNOWN_CLASS
 from recordgen.training.model import convolved
 
@@ -67,20 +65,17 @@ class ImageSegmenter(ImageTrainer):
         classes = len(self.dataset.labels)
         return [keras.metrics.MeanIoU(classes, MEAN_IOU, None, IGNORED, sparse_y_pred=False)]
 
-    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
-        """``image_bytes`` → ``masks``: the number of each pixel's class in the resized image."""
-        images = decode_images(request[0], self.config.size)
-        return {"masks": _best(model(images, training=False))}
+    def answers(self, model: keras.Model, images: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return ``masks``: the number of each pixel's class in the resized image."""
+        return {"masks": self.image_scores(model, images)}
 
-    def portable_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
-        """``pixels``: decoded images → ``scores`` of each pixel's classes."""
-        return pixels_signature(
-            self.config, lambda pixels: tf.nn.softmax(model(pixels, training=False))
-        )
-
-    def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
+    def image_scores(self, model: keras.Model, images: tf.Tensor) -> tf.Tensor:
         """Return the number of each pixel's class, int32 [batch, height, width]."""
-        return _best(model(stored_images(records, self.config.size), training=False))
+        return tf.argmax(model(images, training=False), -1, output_type=tf.int32)
+
+    def pixel_scores(self, model: keras.Model, pixels: tf.Tensor) -> tf.Tensor:
+        """Return the probability of each pixel's classes."""
+        return tf.nn.softmax(model(pixels, training=False))
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the number of each pixel's class, int32 [batch, height, width].
@@ -148,10 +143,6 @@ def pixels_loss(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(numbers, y_pred)
     weights = tf.cast(counts, losses.dtype)
     return tf.reduce_sum(losses * weights) / tf.maximum(tf.reduce_sum(weights), 1.0)
-
-
-def _best(logits: tf.Tensor) -> tf.Tensor:
-    return tf.argmax(logits, -1, output_type=tf.int32)
 
 
 _convolved = partial(convolved, keras.layers.Conv2D)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import keras
 import tensorflow as tf
 
+from recordgen.reading.attempts import answered
 from recordgen.scales import AUTO
 from recordgen.tasks.images.sizes import sampled_sizes, size_of
-from recordgen.tasks.images.stored_images import IMAGE_BYTES
-from recordgen.training.config import PHOTO, SCORES, TrainingConfig
+from recordgen.tasks.images.stored_images import (
+    IMAGE_BYTES,
+    black_image,
+    request_images,
+    stored_images,
+)
+from recordgen.training.config import PHOTO, PIXELS, SCORES
 from recordgen.training.learner import Signature, TaskTrainer
 from recordgen.training.measures import shard_files
 from recordgen.training.mirroring import keep_when_mirrored
@@ -76,16 +84,40 @@ class ImageTrainer(TaskTrainer):
         height, width = size
         return height, width
 
+    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
+        """``image_bytes`` → the :meth:`answers`, and ``error``."""
+        images, error = request_images(request[0], self.config.size)
+        return answered(self.answers(model, images), error)
 
-def pixels_signature(
-    config: TrainingConfig, scores_of: Callable[[tf.Tensor], tf.Tensor]
-) -> Mapping[str, Signature]:
-    """``pixels``: decoded images → ``scores``, for explanations and for other runtimes."""
-    # As training sees them: RGB from 0 to 1.
-    pixels = tf.TensorSpec([None, *config.size, 3], tf.float32, name="pixels")
+    def sample(self, spec: tf.TensorSpec) -> Any:
+        """Return a black image for ``image_bytes``."""
+        if spec == IMAGE_BYTES:
+            return [black_image(self.config.size)]
+        return super().sample(spec)
 
-    @tf.function(input_signature=[pixels], autograph=False)
-    def answer(pixels: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {SCORES: scores_of(pixels)}
+    @abstractmethod
+    def answers(self, model: keras.Model, images: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the answers to decoded images, by name."""
 
-    return {"pixels": answer}
+    def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
+        """Return the :meth:`image_scores` of the images in records (string [batch])."""
+        return self.image_scores(model, stored_images(records, self.config.size))
+
+    def image_scores(self, model: keras.Model, images: tf.Tensor) -> tf.Tensor:
+        """Return ``scores`` of decoded images: of each label, float32 [batch, classes]."""
+        return model(images, training=False)
+
+    def more_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
+        """``pixels``: decoded images → ``scores``, for explanations and for other runtimes."""
+        # As training sees them: RGB from 0 to 1.
+        pixels = tf.TensorSpec([None, *self.config.size, 3], tf.float32, name=PIXELS)
+
+        @tf.function(input_signature=[pixels], autograph=False)
+        def scores_of(pixels: tf.Tensor) -> dict[str, tf.Tensor]:
+            return {SCORES: self.pixel_scores(model, pixels)}
+
+        return {PIXELS: scores_of}
+
+    def pixel_scores(self, model: keras.Model, pixels: tf.Tensor) -> tf.Tensor:
+        """Return ``scores`` of the signature ``pixels``."""
+        return self.image_scores(model, pixels)

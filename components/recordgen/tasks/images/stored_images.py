@@ -26,3 +26,19 @@ def stored_images(records: tf.Tensor, image_size: tuple[int, int]) -> tf.Tensor:
     )
     pixels = ImageDecoder(image_size).decode(parsed[features.IMAGE_ENCODED], sizes, is_raw=is_raw)
     return scaled(pixels, scale_of(AUTO))
+
+
+def request_images(encoded: tf.Tensor, image_size: tuple[int, int]) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the images of a request (string [batch]) as in training, in [0, 1].
+
+    Returns:
+        float32 [batch, height, width, 3], and string [batch]: why an image is bad, or "".
+    """
+    pixels, error = ImageDecoder(image_size).attempt(encoded)
+    return scaled(pixels, scale_of(AUTO)), error
+
+
+def black_image(image_size: tuple[int, int]) -> bytes:
+    """Return a JPEG file that shows nothing."""
+    found: bytes = tf.io.encode_jpeg(tf.zeros((*image_size, 3), tf.uint8)).numpy()
+    return found

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from functools import partial
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import decode_images
-from recordgen.tasks.images.image_trainer import ImageTrainer, pixels_signature
-from recordgen.tasks.images.stored_images import stored_images
-from recordgen.training.config import PHOTO
+from recordgen.tasks.images.image_trainer import ImageTrainer
+from recordgen.tasks.images.stored_images import request_images
+from recordgen.training.config import PHOTO, PIXELS
 from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
 from recordgen.training.learner import Models, Signature
 from recordgen.training.model import augmented, backbone_of, build_model
@@ -46,18 +44,22 @@ class ImageLabels(ImageTrainer, LabelTrainer):
         pretrained = None if self.config.weights is None else backbone_of(model)
         return Models(augmented(model, self.config), model, pretrained)
 
-    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
-        """``image_bytes`` → ``labels`` and ``scores``, best first."""
-        images = decode_images(request[0], self.config.size)
-        return self.best(model(images, training=False))
+    def answers(self, model: keras.Model, images: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return ``labels`` and ``scores``, best first."""
+        return self.best(self.image_scores(model, images))
 
-    def portable_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
-        """``pixels``: decoded images → ``scores`` of the labels."""
-        return pixels_signature(self.config, partial(model, training=False))
+    def more_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
+        """Add the two by whose names Vertex AI explains answers about images.
 
-    def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
-        """Return the score of each label, float32 [batch, classes]."""
-        return model(stored_images(records, self.config.size), training=False)
+        ``xai_preprocess``: ``image_bytes`` → ``pixels``; ``xai_model`` is ``pixels``.
+        """
+
+        @tf.function(input_signature=self.request, autograph=False)
+        def decode(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
+            return {PIXELS: request_images(image_bytes, self.config.size)[0]}
+
+        found = super().more_signatures(model)
+        return {**found, "xai_preprocess": decode, "xai_model": found[PIXELS]}
 
 
 class OneImageLabel(ImageLabels, OneLabel):

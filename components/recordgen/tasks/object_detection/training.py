@@ -14,10 +14,8 @@ import numpy as np
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import decode_images
 from recordgen.reading.objects import for_each_box
 from recordgen.tasks.images.image_trainer import ImageTrainer
-from recordgen.tasks.images.stored_images import stored_images
 from recordgen.tasks.object_detection.box_grid import BOX, CELL, decode, encode
 from recordgen.training.average_precision import CROWD, MOST_BOXES
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
@@ -53,19 +51,17 @@ class ObjectDetector(ImageTrainer):
         """Return no metric: average precision needs all boxes of a split at once."""
         return []
 
-    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
-        """``image_bytes`` → ``boxes``, ``labels`` and ``scores``, best first."""
-        images = decode_images(request[0], self.config.size)
+    def answers(self, model: keras.Model, images: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return ``boxes``, ``labels`` and ``scores``, best first."""
         boxes, labels, scores = self._found(model, images, self.config.top_k)
         names = tf.gather(tf.constant(list(self.dataset.labels)), labels)
         return {"boxes": boxes, "labels": names, SCORES: scores}
 
-    def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
+    def image_scores(self, model: keras.Model, images: tf.Tensor) -> tf.Tensor:
         """Return the best boxes: float32 [batch, k, 6], padded with -1.
 
         The columns are left, top, right, bottom, number of the class, score.
         """
-        images = stored_images(records, self.config.size)
         boxes, labels, scores = self._found(model, images, MOST_BOXES)
         last = tf.stack([tf.cast(labels, tf.float32), scores], -1)
         return tf.where(scores[..., None] > 0, tf.concat([boxes, last], -1), -1.0)

@@ -181,12 +181,19 @@ class TableReader:
         return found
 
     def _images(self, name: str, parsed: Mapping[str, Any]) -> tf.Tensor:
+        encoded, sizes, is_raw = self.stored_images(name, parsed)
+        return typed(self.decoder.decode(encoded, sizes, is_raw=is_raw), *self.pixels)
+
+    def stored_images(
+        self, name: str, parsed: Mapping[str, Any]
+    ) -> tuple[tf.Tensor, tf.Tensor | None, tf.Tensor | None]:
+        """Return a column's encoded images, and their sizes and ``is_raw`` for the decoder."""
+
         def part(of: str) -> tf.Tensor:
             return parsed[self.table.image_feature(name, of)]
 
         sizes, is_raw = stored_sizes(part, are_checked=self.are_checked, has_raw=self.has_raw)
-        pixels = self.decoder.decode(part("encoded"), sizes, is_raw=is_raw)
-        return typed(pixels, *self.pixels)
+        return part("encoded"), sizes, is_raw
 
 
 def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> BatchReading:

@@ -9,6 +9,7 @@ columns are concatenated, and two hidden layers follow.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,17 +17,28 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from recordgen.core.records.example import serialize_example
 from recordgen.core.task.stored import table_of
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import read
+from recordgen.reading.attempts import answered
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
 from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
+from recordgen.tasks.images.stored_images import black_image
 from recordgen.tasks.tables.reading import TableReader
+from recordgen.tasks.tables.serving import COLUMNS, column_specs, decode_columns, given_columns
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.earlier import EarlierModel
-from recordgen.training.learner import EXAMPLES, Models, TaskTrainer, Weights, in_order
+from recordgen.training.learner import (
+    EXAMPLES,
+    Models,
+    Signature,
+    TaskTrainer,
+    Weights,
+    in_order,
+)
 from recordgen.training.model import movement, small_cnn
 from recordgen.training.moments import Moments, Scale, rescale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
@@ -306,10 +318,46 @@ class TableTrainer(TaskTrainer):
             return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
         return [keras.metrics.RootMeanSquaredError(name=RMSE)]
 
+    def sample(self, spec: tf.TensorSpec) -> Any:
+        """Return a row of zeros, empty texts and black images, or an example with such images."""
+        names = column_specs(self.table)
+        image, images = black_image(self.config.size), self._images.values()
+        if spec == EXAMPLES:
+            parts = {self.table.image_feature(name, "encoded"): image for name in images}
+            return [b"".join(serialize_example(parts))]
+        is_image = spec.name in [names[name].name for name in images]
+        return [image] if is_image else super().sample(spec)
+
     def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``examples`` → ``labels`` and ``scores``, best first; ``predictions`` if numbers."""
-        answers = self.scores(model, request[0])
-        return self.best(answers) if self.are_classes else {"predictions": answers[:, 0]}
+        images = set(self._images.values())
+        reader = self._reader([column.name for column in self.table.inputs], self._defaults)
+        encoded = [self.table.image_feature(name, "encoded") for name in images]
+        missing = dict.fromkeys(encoded, tf.io.FixedLenFeature((), tf.string, ""))
+        parsed = tf.io.parse_example(request[0], {**reader.spec, **missing})
+        others = replace(reader, names=[name for name in reader.names if name not in images])
+        stored = {name: reader.stored_images(name, parsed) for name in images}
+        return self._answers(model, others.columns(parsed), stored)
+
+    def more_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
+        """``columns``: the columns by name → the answers of ``serving_default``."""
+        specs, images = column_specs(self.table), self._images.values()
+
+        @tf.function(input_signature=list(specs.values()), autograph=False)
+        def answer(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
+            given = given_columns(self.table, dict(zip(specs, columns, strict=True)))
+            return self._answers(model, given, {name: (given[name],) for name in images})
+
+        return {COLUMNS: answer}
+
+    def _answers(
+        self, model: keras.Model, columns: Mapping[str, Any], images: Mapping[str, tuple[Any, ...]]
+    ) -> dict[str, tf.Tensor]:
+        """Return the answers to rows whose images are not yet decoded."""
+        pixels, error = decode_columns(images, ImageDecoder(self.config.size))
+        found = model(self._inputs({**columns, **pixels}), training=False)
+        answers = self.best(found) if self.are_classes else {"predictions": found[:, 0]}
+        return answered(answers, error) if images else answers
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each class, float32 [batch, classes], or the number, [batch, 1]."""

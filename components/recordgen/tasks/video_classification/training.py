@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import keras
@@ -14,6 +14,7 @@ from recordgen.errors import DataError
 from recordgen.ordered import map_in_order
 from recordgen.payloads.kinds import kind_of
 from recordgen.reading import eval_dataset, parsing_spec
+from recordgen.reading.attempts import answered, attempted
 from recordgen.tasks import VideoClassification
 from recordgen.tasks.video_classification.frames import MAGIC, segment_frames
 from recordgen.tasks.video_classification.reading import to_addresses
@@ -23,6 +24,9 @@ from recordgen.training.learner import Models, Root, in_order
 from recordgen.training.model import answer, convolved, movement
 
 _SEGMENT = (features.VIDEO_URI, features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
+
+# A GIF of one frame with one black pixel.
+_BLACK = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;"
 
 _SEGMENTS_AT_ONCE = 4096
 _VIDEOS_AT_ONCE = 16
@@ -84,28 +88,27 @@ class VideoTrainer(OneLabel):
         model = build_classifier(self.config, len(self.dataset.labels), self.activation)
         return Models(_augmented(model, self.config), model)
 
-    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
-        """``video_bytes``, ``start`` and ``end`` → ``labels`` and ``scores``, best first."""
+    def sample(self, spec: tf.TensorSpec) -> Any:
+        """Return a GIF of one black pixel for ``video_bytes``."""
+        return [_BLACK] if spec.dtype == tf.string else super().sample(spec)
 
-        def frames(segment: Sequence[tf.Tensor]) -> tf.Tensor:
-            video, start, end = segment
+    def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
+        """``video_bytes``, ``start``, ``end`` → ``labels``, ``scores`` (best first), ``error``."""
+
+        def frames(video: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
             return self._frames(video, start, end, "in video_bytes")
 
-        clips = tf.map_fn(frames, request, fn_output_signature=self._clip)
-        return self.best(model(clips, training=False))
+        clips, is_good = attempted(frames, request, self._clip)
+        error = tf.where(is_good, "", "the video is no animated GIF, or it is damaged")
+        return answered(self.best(model(clips, training=False)), error)
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each label, float32 [batch, classes]; reads the videos."""
         spec = parsing_spec(_SEGMENT, task=VideoClassification.name)
         parsed = tf.io.parse_example(records, spec)
         parsed[features.VIDEO_URI] = to_addresses(parsed[features.VIDEO_URI], self.dataset.folder)
-        # One by one: a batch of whole videos may exceed the memory.
-        clips = tf.map_fn(
-            lambda segment: self._read(*segment),
-            tuple(parsed[name] for name in _SEGMENT),
-            fn_output_signature=self._clip,
-        )
-        return model(clips, training=False)
+        segments = zip(("uri", "start", "end"), (parsed[name] for name in _SEGMENT), strict=True)
+        return model(self._clips(dict(segments)), training=False)
 
 
 def build_classifier(config: TrainingConfig, classes: int, activation: str) -> keras.Model:

@@ -1,0 +1,91 @@
+"""A bad element costs itself, not its batch: for saved models, whose graphs have no ``try``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from recordgen.core.records.class_masks import IGNORED
+
+#: The output of a signature that says why an element has no answer; "" if it has one.
+ERROR = "error"
+
+# What an element without an answer gets.
+_NOTHING = {tf.float32: math.nan, tf.string: "", tf.int32: IGNORED}
+
+
+def attempted(
+    function: Callable[..., Any], elements: tuple[tf.Tensor, ...], spec: tf.TensorSpec
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Apply a function to each element of a batch, several at a time.
+
+    Only a dataset skips what fails. A batch is one element of it, and only if that fails, each of
+    its elements is one: a dataset's own work takes as long as decoding a small image.
+
+    Args:
+        function: takes the tensors of one element, and returns a tensor.
+        elements: tensors of [batch, …].
+        spec: the shape and type that the function returns.
+
+    Returns:
+        What the function returns ([batch, …], zeros where it fails), and where it does not (bool
+        [batch]).
+    """
+    count = tf.shape(elements[0], tf.int64)[0]
+
+    def whole(*batch: tf.Tensor) -> tf.Tensor:
+        return tf.map_fn(lambda each: function(*each), batch, fn_output_signature=spec)
+
+    nothing = tf.data.Dataset.from_tensors(tf.zeros((0, *spec.shape), spec.dtype))
+    data = tf.data.Dataset.from_tensors(elements).map(whole).ignore_errors()
+    found = _only(data.concatenate(nothing).take(1))
+    return tf.cond(
+        tf.shape(found, tf.int64)[0] == count,
+        lambda: (found, tf.fill([count], True)),
+        lambda: _one_by_one(function, elements, spec),
+    )
+
+
+def _one_by_one(
+    function: Callable[..., Any], elements: tuple[tf.Tensor, ...], spec: tf.TensorSpec
+) -> tuple[tf.Tensor, tf.Tensor]:
+    count = tf.shape(elements[0], tf.int64)[0]
+    data = tf.data.Dataset.from_tensor_slices((tf.range(count), *elements))
+    data = data.map(
+        lambda number, *element: (number, function(*element)),
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=True,
+    ).ignore_errors()
+    # One more: a batch needs an element, and bad ones need zeros.
+    zeros = tf.data.Dataset.from_tensors((count, tf.zeros(spec.shape, spec.dtype)))
+    good, found = _only(data.concatenate(zeros).batch(count + 1))
+    last = tf.shape(good, tf.int64)[0] - 1
+    places = tf.fill([count + 1], last)
+    places = tf.tensor_scatter_nd_update(places, good[:, None], tf.range(last + 1))[:-1]
+    return tf.gather(found, places), places < last
+
+
+def _only(data: tf.data.Dataset) -> Any:
+    """Return a dataset's only element."""
+    options = tf.data.Options()
+    # Optimising and tuning take longer than the work.
+    options.experimental_optimization.apply_default_optimizations = False
+    options.autotune.enabled = False
+    return data.with_options(options).get_single_element()
+
+
+def answered(answers: Mapping[str, tf.Tensor], error: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Return the answers to a batch, nothing for elements with an error, and :data:`ERROR`.
+
+    Args:
+        answers: by name, of [batch, …]. Nothing is NaN, "", or the class number of no class.
+        error: string [batch], "" for an element with an answer.
+    """
+    found = {ERROR: error}
+    for name, values in answers.items():
+        is_bad = tf.reshape(error != "", [-1] + [1] * (len(values.shape) - 1))
+        found[name] = tf.where(is_bad, tf.constant(_NOTHING[values.dtype], values.dtype), values)
+    return found

@@ -1,0 +1,163 @@
+"""A bad image of a request costs its own answer; the others are those of a good request."""
+
+import io
+import struct
+from contextlib import nullcontext
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from recordgen import convert
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.records.example import serialize_example
+from recordgen.core.task.named import TASKS
+from recordgen.errors import DataError
+from recordgen.kubeflow.evaluate import evaluate
+from recordgen.reading.decoding import MOST_PIXELS
+from recordgen.training import save
+from recordgen.training.config import TrainingConfig
+from recordgen.training.saving import save_for_serving
+from tests import serving
+from tests.cpp_loader import CppModel
+
+SIDE = 16
+
+# A row of each task.
+ROWS = {
+    "image_classification": "{split},{at}.png,{label}\n",
+    "image_multi_label": "{split},{at}.png,{label},even\n",
+    "object_detection": "{split},{at}.png,{label},0.1,0.1,,,0.6,0.7,,\n",
+    "image_segmentation": "{split},{at}.png,{at}_mask.png\n",
+}
+
+
+def picture(seed, form="JPEG", side=SIDE):
+    """Return the bytes of noise."""
+    pixels = np.random.default_rng(seed).integers(0, 256, (side, side, 3), np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, form)
+    return file.getvalue()
+
+
+def claiming(data, place, *size):
+    """Return an image file that claims another size, at this place."""
+    return data[:place] + struct.pack(f">{'I' * len(size)}", *size) + data[place + 4 * len(size) :]
+
+
+def jpeg_claiming(height, width):
+    data = bytearray(picture(1))
+    start = data.find(b"\xff\xc0") + 5
+    data[start : start + 4] = struct.pack(">HH", height, width)
+    return bytes(data)
+
+
+BAD = {
+    "empty": b"",
+    "text": b"hello, this is no image",
+    "one byte": b"\xff",
+    "JPEG of nothing": b"\xff\xd8\xff",
+    "truncated JPEG": picture(1, side=64)[:-900],
+    "truncated PNG": picture(1, "PNG")[:-200],
+    "PNG without a size": b"\x89PNG\r\n\x1a\n",
+    "huge JPEG": jpeg_claiming(65_000, 65_000),
+    "huge PNG": claiming(picture(1, "PNG"), 16, 20_000, 20_000),
+    "negative PNG": claiming(picture(1, "PNG"), 16, 0xFFFF_FFFF, 8),
+}
+GOOD = [picture(2), picture(3, "PNG"), picture(4, "BMP", 40), picture(5, "GIF", 9)]
+
+
+@pytest.fixture(scope="module", params=ROWS)
+def saved(request, tmp_path_factory):
+    """An untrained model of each task that takes images."""
+    folder = tmp_path_factory.mktemp(request.param)
+    for at in range(4):
+        (folder / f"{at}.png").write_bytes(picture(at, "PNG"))
+        Image.fromarray(np.full((SIDE, SIDE), at % 2, np.uint8)).save(folder / f"{at}_mask.png")
+    row = ROWS[request.param]
+    rows = [row.format(split="TRAIN", at=at, label=["ant", "bee"][at % 2]) for at in range(4)]
+    (folder / "rows.csv").write_text("".join(rows))
+    out = str(folder / "out")
+    convert(str(folder / "rows.csv"), out, task=request.param)
+    keras.utils.set_random_seed(0)
+    config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=2, top_k=2)
+    trainer = TASKS[request.param].declared("trainer")(out, "train", read_dataset(out), config)
+    save_for_serving(trainer.models().saved, str(folder / "model"), trainer)
+    return folder / "model"
+
+
+@pytest.fixture(scope="module")
+def model(saved):
+    return CppModel(saved)
+
+
+def test_a_server_warms_up_with_the_signatures_of_clients(saved):
+    serving.check_warm_up(saved)
+
+
+def test_a_bad_image_costs_its_own_answer(model):
+    assert jpeg_size(BAD["huge JPEG"]) > MOST_PIXELS  # or its name is wrong
+    expected = model.run("serving_default", image_bytes=GOOD)
+    assert expected["error"].tolist() == [b""] * len(GOOD)
+    images = [GOOD[0], *BAD.values(), *GOOD[1:]]
+    answer = model.run("serving_default", image_bytes=images)
+    is_good = answer.pop("error") == b""
+    assert is_good.tolist() == [True, *[False] * len(BAD), *[True] * (len(GOOD) - 1)]
+    for name, values in answer.items():
+        np.testing.assert_array_equal(values[is_good], expected[name])
+        nothing = values[~is_good]
+        if nothing.dtype == object:
+            assert set(nothing.ravel()) == {b""}
+        else:
+            assert (nothing == 255).all() if nothing.dtype == np.int32 else np.isnan(nothing).all()
+
+
+def test_a_request_of_bad_images_only(model):
+    answer = model.run("serving_default", image_bytes=list(BAD.values()))
+    reasons = dict(zip(BAD, answer["error"].tolist(), strict=True))
+    assert all(reasons.values())
+    # "empty", "not an image", and "cannot be decoded" are told apart
+    assert len({reasons["empty"], reasons["text"], reasons["truncated PNG"]}) == 3
+    assert reasons["truncated JPEG"] == reasons["huge PNG"] == reasons["truncated PNG"]
+
+
+def test_records_that_cannot_be_decoded_stop_an_evaluation(model):
+    """They were checked when they were written, so the data set is damaged."""
+    record = b"".join(serialize_example({"image/encoded": b"no image"}))
+    with pytest.raises(RuntimeError):
+        model.run("evaluate", examples=[record])
+
+
+def test_scores_that_are_no_numbers_are_no_answers():
+    """A model that diverged is not right about its first class."""
+    tfma_metrics = pytest.importorskip("recordgen.training.tfma_metrics", exc_type=ImportError)
+    from tensorflow_model_analysis import metrics
+
+    [computation] = tfma_metrics.LabelAccuracy().computations(model_names=[""], output_names=[""])
+    for scores, error in (([0.9, 0.1], nullcontext()), ([np.nan] * 2, pytest.raises(DataError))):
+        with error:
+            computation.combiner.add_input(
+                None,
+                metrics.StandardMetricInputs(
+                    label=np.array([0]),
+                    prediction=np.array(scores, np.float32),
+                    example_weight=np.array([1.0]),
+                ),
+            )
+
+
+def test_a_model_without_answers_has_no_score(examples, tmp_path):
+    """The same in Kubeflow's step."""
+    layers = [keras.Input((8, 8, 3)), keras.layers.Flatten(), keras.layers.Dense(3)]
+    model = keras.Sequential(layers)
+    model.set_weights([np.full_like(weight, np.nan) for weight in model.get_weights()])
+    save(model, str(tmp_path / "model"), examples)
+    with pytest.raises(DataError, match="NaN"):
+        evaluate(str(tmp_path / "model"), examples, read_dataset(examples), "eval")
+
+
+def jpeg_size(data):
+    """Return the number of pixels that a JPEG claims."""
+    return int(np.prod(tf.io.extract_jpeg_shape(data)[:2], dtype=np.int64))
