@@ -123,6 +123,17 @@ def test_a_request_of_bad_images_only(model):
     assert reasons["truncated JPEG"] == reasons["huge PNG"] == reasons["truncated PNG"]
 
 
+def test_pixels_have_the_scores_of_records(model):
+    """The image in a record has the model's size, so that it is only decoded."""
+    image = picture(7, "PNG")
+    record = b"".join(serialize_example({"image/encoded": image}))
+    expected = model.run("evaluate", examples=[record])["scores"]
+    pixels = np.asarray(Image.open(io.BytesIO(image)), np.float32)[None] / 255
+    scores = model.run("pixels", pixels=pixels)["scores"]
+    of_masks = expected.dtype == np.int32
+    np.testing.assert_allclose(scores.argmax(-1) if of_masks else scores, expected, rtol=1e-4)
+
+
 def test_records_that_cannot_be_decoded_stop_an_evaluation(model):
     """They were checked when they were written, so the data set is damaged."""
     record = b"".join(serialize_example({"image/encoded": b"no image"}))
