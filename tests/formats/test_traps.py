@@ -136,6 +136,7 @@ COUNTED = [
     ("labelme: point", {"a.json": labelme(RECTANGLE, {"shape_type": "point"})}, "shapes_dropped", 1),
     ("voc: swapped", {"a.xml": voc("a.jpg", ("cat", "8 10 4 5"))}, "boxes_swapped", 1),
     ("voc: no size", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")).replace("width", "w")}, "size_missing", 1),
+    ("coco: no size", {"a.json": coco(image(1, "a.jpg", width=0))}, "size_missing", 1),
     ("cvat: no size", {"annotations.xml": cvat(CVAT_BOX).replace(" width='40'", "")}, "size_missing", 1),
     ("labelme: no size", {"a.json": labelme(RECTANGLE, imageWidth=0)}, "size_missing", 1),
     ("labelme: __ignore__", {"a.json": labelme(RECTANGLE, {"label": "__ignore__"})}, "shapes_dropped", 1),

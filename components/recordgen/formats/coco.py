@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
-from recordgen.core.rows.picture import Picture, is_number, is_size
+from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
 from recordgen.formats.coco_document import CocoDocument, parse_document
 from recordgen.formats.format import Evidence
@@ -28,7 +28,8 @@ from recordgen.formats.pictures import (
     Problem,
     image_or_problem,
     keypoints,
-    size_in_file,
+    notes_about,
+    size_of,
 )
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageSegmentation, ObjectDetection
@@ -44,7 +45,6 @@ _WORDS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"lice
 
 
 _MAX_DIGITS = 300
-_SHOWN = 5
 
 
 class Coco(PictureFormat):
@@ -52,6 +52,8 @@ class Coco(PictureFormat):
 
     name = "coco"
     tasks: ClassVar = (ObjectDetection.name, ImageSegmentation.name)
+    in_pixels = True
+    has_sizes = True
 
     def detect(self, listing: Listing) -> Evidence | None:
         found, others = [], []
@@ -101,21 +103,13 @@ class Coco(PictureFormat):
                 yield found
                 continue
             seen[found] += 1
-            size = _size_of(image) or (size_in_file(listing, found) if found in listing else None)
-            if size is None and boxes:
-                message = (
-                    f"the image {found} needs its width and height, since boxes are in pixels (got "
-                    f"{image.get('width')!r:.20} and {image.get('height')!r:.20})"
-                )
-                yield Problem(line, message, found)
-                continue
+            size = size_of(image.get("width"), image.get("height"))
             yield parsed.picture(line, found, split, size, boxes)
         if twice := sum(count > 1 for count in seen.values()):
             yield Note(0, f"{twice:,} images are listed more than once; their boxes were merged")
         is_alone = not any(name != document for name in listing.at("").candidates(".json"))
-        if others := [name for name in listing.images if name not in seen] if is_alone else []:
-            shown = ", ".join(others[:_SHOWN])
-            yield Note(0, f"{len(others):,} images are not in it, and were skipped: {shown}")
+        others = [name for name in listing.images if name not in seen] if is_alone else []
+        yield from notes_about(others, "images are not in it, and were skipped")
         listing.forget(document)
 
 
@@ -190,11 +184,3 @@ def order_of_ids(key: str) -> tuple[bool, float, str]:
     """Return the sort key of an id: numbers first."""
     number = key.removeprefix("-").isdecimal() and len(key) < _MAX_DIGITS
     return not number, int(key) if number else 0, key
-
-
-def _size_of(image: Mapping[str, Any]) -> tuple[int, int] | None:
-    sides = image.get("width"), image.get("height")
-    if not all(map(is_number, sides)):
-        return None
-    width, height = map(int, sides)  # type: ignore[arg-type]
-    return (width, height) if is_size((width, height)) else None

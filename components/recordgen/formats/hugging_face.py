@@ -25,7 +25,7 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, names_beside, objects_in, read_objects
 from recordgen.formats.parquet import opened
 from recordgen.formats.parquet_columns import class_names, features_in
-from recordgen.formats.pictures import Note, PictureFormat, Problem, size_in_file
+from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_in_file
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -36,7 +36,6 @@ _NAMES = ("metadata.jsonl", "metadata.csv", _PARQUET)
 _FILE, _OBJECTS = "file_name", "objects"
 _MAX_LINE = 1 << 20
 _ROWS_AT_ONCE = 1024
-_SHOWN = 5
 # Parts of the names of columns that no task of images reads, but that must not be lost.
 _GEOMETRY = ("mask", "bbox", "polygon", "segment", "keypoint", "points", "_file_name")
 
@@ -93,9 +92,8 @@ class HuggingFace(PictureFormat):
                 forms.add(item)
             yield item
         forms.check(where)
-        if others := [name for name in _images_of(listing, document) if name not in used]:
-            shown = ", ".join(others[:_SHOWN])
-            yield Note(0, f"{len(others):,} images are not in it, and were skipped: {shown}")
+        others = [name for name in _images_of(listing, document) if name not in used]
+        yield from notes_about(others, "images are not in it, and were skipped")
 
 
 class _BoxForms:

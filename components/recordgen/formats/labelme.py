@@ -22,7 +22,14 @@ from recordgen.core.rows.picture import Marked, Picture, is_number
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
+from recordgen.formats.pictures import (
+    Note,
+    PictureFormat,
+    Problem,
+    image_or_problem,
+    notes_about,
+    size_of,
+)
 from recordgen.formats.shapes import ellipse, outlined, shape_notes
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import (
@@ -35,7 +42,6 @@ from recordgen.tasks import (
 # The whole image may be inside, as base64.
 _MAX_DOCUMENT = 128 << 20
 _PROBED = 3
-_SHOWN = 5
 _AREAS = ("rectangle", "polygon", "circle", "mask")
 # Shapes without an area, which are dropped, as those with the label that stands for no class.
 _IGNORE = "__ignore__"
@@ -78,9 +84,7 @@ class LabelMe(PictureFormat):
             used.add(item.uri)
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]
-        if others:
-            shown = ", ".join(others[:_SHOWN])
-            yield Note(0, f"{len(others):,} images have no JSON, and were skipped: {shown}")
+        yield from notes_about(others, "images have no JSON, and were skipped")
 
 
 def _is_mine(head: bytes) -> bool:

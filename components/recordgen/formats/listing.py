@@ -228,6 +228,14 @@ class Listing:
         except OSError as exc:
             raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
 
+    def check_ranges(self, name: str) -> None:
+        """Check that parts of a file can be read one by one. Raises: SourceError."""
+        if storage.is_http(self.root):
+            raise SourceError(
+                f"{self.root}{name}: images are read from this file one by one, which few web "
+                f"servers allow; copy it to a folder or bucket"
+            )
+
     def payload(self, name: str) -> Range | None:
         """Return where a file is in the archive; None in a folder. Raises: PayloadError."""
         if self.archive is None or name not in self.archive.entries:

@@ -24,7 +24,7 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.mask_classes import MaskClasses, classes_in
 from recordgen.formats.pascal_voc import splits_in_sets
-from recordgen.formats.pictures import Note, PictureFormat, Problem
+from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ImageSegmentation
 
@@ -48,7 +48,7 @@ _VOC_CLASSES = (
 )
 
 _TWO_LEVELS = {"#000000": "background", "#ffffff": "object"}
-_PROBED, _SHOWN = 5, 5
+_PROBED = 5
 
 
 class MaskFolders(PictureFormat):
@@ -101,9 +101,8 @@ class MaskFolders(PictureFormat):
                 mask=mask,
                 colours=classes.colours,
             )
-        if others := [name for name in listing.images if name not in used and not _is_mask(name)]:
-            shown = ", ".join(others[:_SHOWN])
-            yield Note(0, f"{len(others):,} images have no mask, and were skipped: {shown}")
+        others = [name for name in listing.images if name not in used and not _is_mask(name)]
+        yield from notes_about(others, "images have no mask, and were skipped")
 
 
 def _classes(listing: Listing) -> MaskClasses:

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, ClassVar
 
-from recordgen import storage
 from recordgen.core.rows.picture import Picture
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError
@@ -51,11 +50,7 @@ class Parquet(PictureFormat):
         found = listing.candidates(".parquet")
         if not found or not listing.head(found[0]).startswith(b"PAR1\x15"):
             return None
-        if storage.is_http(listing.root):
-            raise SourceError(
-                f"{listing.root}{found[0]}: images are read from the file one by one, which few "
-                f"web servers allow; copy it to a folder or bucket"
-            )
+        listing.check_ranges(found[0])
         with opened(listing, found[0]) as file:
             columns = columns_of(file, listing, found[0])
         if columns is None:

@@ -26,7 +26,7 @@ from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import HEAD_BYTES, Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
+from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_of
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ObjectDetection
@@ -42,7 +42,6 @@ _CHALLENGE = re.compile(r"VOC20\d\d")
 _ROOT = re.compile(rb"<annotation[\s>]")
 _FLAGS = (DIFFICULT, TRUNCATED, OCCLUDED)
 _MAX_DOCUMENT = 16 << 20
-_SHOWN = 5
 # Only the first documents are looked at before the run begins.
 _PROBED = 3
 
@@ -85,9 +84,7 @@ class PascalVoc(PictureFormat):
                 used.add(item.uri)
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]
-        if others:
-            shown = ", ".join(others[:_SHOWN])
-            yield Note(0, f"{len(others):,} images have no usable XML, and were skipped: {shown}")
+        yield from notes_about(others, "images have no usable XML, and were skipped")
 
 
 def _is_voc(head: bytes) -> bool:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 SIZE_MISSING = "size_missing"
 
 _SIDE = re.compile("left|right", re.IGNORECASE)
+_SHOWN = 5
 
 #: The size of an image may stand behind a profile or a small image that are larger than a head.
 MAX_HEADER = 16 << 20
@@ -69,6 +70,15 @@ class Note(NamedTuple):
     line: int
     message: str
     code: str = SKIPPED
+
+
+def notes_about(names: Sequence[str], what: str) -> Iterator[Note]:
+    """Yield a note about files, of which it names the first ones; nothing if there are none.
+
+    ``3 images have no JSON, and were skipped: a.jpg, b.jpg, c.jpg``
+    """
+    if names:
+        yield Note(0, f"{len(names):,} {what}: {', '.join(names[:_SHOWN])}")
 
 
 class PictureFormat(Format):
@@ -152,7 +162,7 @@ class PictureFormat(Format):
         """Return a picture with the size that its boxes need. Raises: AnnotationError."""
         if picture.size is not None or not (self.in_pixels and picture.objects):
             return picture
-        size = size_in_file(listing, picture.uri)
+        size = size_in_file(listing, picture.uri) if picture.uri in listing else None
         if size is None:
             raise bad_annotation("the size of the image cannot be read, and boxes are in pixels")
         message = f"the size of {picture.uri} is missing; it was read from the image"

@@ -20,7 +20,6 @@ from functools import lru_cache
 from itertools import islice
 from typing import IO, Any, ClassVar
 
-from recordgen import storage
 from recordgen.core.rows.picture import Picture
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError
@@ -91,11 +90,7 @@ class WebDataset(PictureFormat):
         group = next((it for it in groups if it.images and it.parts.keys() & set(_LABELS)), None)
         if group is None:
             return None
-        if storage.is_http(listing.root):
-            raise SourceError(
-                f"{listing.root}{found[0]}: images are read from the tar one by one, which few web "
-                f"servers allow; copy it to a folder or bucket"
-            )
+        listing.check_ranges(found[0])
         names = names_beside(listing, found[0], _LABELS[0])
         where = f"{listing.root}{found[0]}"
         with listing.open(found[0]) as file:

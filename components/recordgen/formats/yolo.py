@@ -25,7 +25,7 @@ from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem
+from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
 from recordgen.formats.pictures import keypoints as known_keypoints
 from recordgen.formats.yolo_config import CLASS_FILES, YoloConfig, is_config, read_config, read_yaml
 from recordgen.tasks import ImageSegmentation, ObjectDetection
@@ -99,21 +99,14 @@ class Yolo(PictureFormat):
                     f"{split or 'the folder'} have no labels; {missing[0]} would have "
                     f"{' or '.join(tried)}"
                 )
-            if missing:
-                shown = ", ".join(missing[:_SHOWN])
-                yield Note(
-                    0,
-                    f"{len(missing):,} images have no file of labels, and were read as images "
-                    f"without objects: {shown}",
-                )
+            what = "images have no file of labels, and were read as images without objects"
+            yield from notes_about(missing, what)
             for image, labels in labelled.images.items():
                 line += 1
                 used.add(labels)
                 yield _picture(listing, config, line, image, labels, split)
         lost = [name for name in _label_files(listing, config) if name not in used]
-        if lost:
-            shown = ", ".join(lost[:_SHOWN])
-            yield Note(0, f"{len(lost):,} files of labels have no image in a split: {shown}")
+        yield from notes_about(lost, "files of labels have no image in a split")
 
 
 def _splits(listing: Listing, config: YoloConfig) -> Iterator[tuple[str | None, _Labelled]]:
