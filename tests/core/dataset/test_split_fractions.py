@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from recordgen.core.dataset.splits import SPLITS, SplitFractions, split_named, split_order
+from recordgen.core.dataset.splits import (
+    SPLITS,
+    SplitFractions,
+    SplitRule,
+    split_named,
+    split_order,
+)
 from recordgen.core.rows.planned import Group, PlacedRow
 from recordgen.core.rows.row import Row
 from recordgen.errors import UsageError
@@ -224,3 +230,29 @@ def test_shares_as_python_values(given, shares):
                 make()
         else:
             assert str(make()) == shares
+
+
+# what a user gives, its text, what dataset.json has
+RULES = [
+    ("90,10", "90,10", "train:90,eval:10"),
+    ("eval:1, train:3", "eval:1,train:3", None),
+    ("train:3,test:1,names=no", "train:3,test:1,names=no", "train:3,test:1,names=no"),
+    ("names=yes", "80,10,10,names=yes", "train:80,eval:10,test:10,names=yes"),
+    ("", "80,10,10", "train:80,eval:10,test:10"),
+    ({"train": 3, "test": 1, "names": "no"}, "train:3,test:1,names=no", None),
+    ({"names": "yes"}, "80,10,10,names=yes", None),
+    ((1, 1), "1,1", "train:1,eval:1"),
+]
+
+
+@pytest.mark.parametrize(("given", "text", "recorded"), RULES, ids=str)
+def test_a_rule_has_one_text(given, text, recorded):
+    rule = SplitRule.of(given)
+    assert (str(rule), rule.recorded) == (text, recorded or rule.recorded)
+    assert SplitRule.of(text) == rule == SplitRule.of(rule)
+
+
+@pytest.mark.parametrize("given", ["names=maybe", {"names": "maybe"}, "train:x,eval:1", {}, "1,x"])
+def test_other_rules_are_refused(given):
+    with pytest.raises(UsageError):
+        SplitRule.of(given)
