@@ -6,7 +6,6 @@ classified by their HTTP status, or by the names of their classes if they carry 
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import json
 import re
@@ -62,6 +61,7 @@ _BY_NAME = {
     # A failed connection.
     "aiohttp.ClientConnectionError": Meaning.TRANSIENT,
     "aiohttp.ClientPayloadError": Meaning.TRANSIENT,
+    "asyncio.TimeoutError": Meaning.TRANSIENT,  # of Python 3.10; later it is an OSError
     "azure.ServiceRequestError": Meaning.TRANSIENT,
     "azure.ServiceResponseError": Meaning.TRANSIENT,
     "azure.IncompleteReadError": Meaning.TRANSIENT,
@@ -93,7 +93,6 @@ _BY_CLASS: dict[type, Meaning] = {
     json.JSONDecodeError: Meaning.TRANSIENT,
     EOFError: Meaning.TRANSIENT,
     OSError: Meaning.TRANSIENT,
-    asyncio.TimeoutError: Meaning.TRANSIENT,
 }
 
 # aiohttp's parser raises this for an invalid header or status, with the status 400.
@@ -149,7 +148,7 @@ def to_error(exc: Exception, path: str, tried: str) -> Exception:
     reason = f"{type(exc).__name__}: {exc}".rstrip(": ")
     if is_http(path) and _quotes_server(exc):
         reason = type(exc).__name__
-    if isinstance(exc, asyncio.TimeoutError) and not str(exc):
+    if not str(exc) and any(kind.__name__ == "TimeoutError" for kind in type(exc).__mro__):
         reason = "timed out"
     text = ": ".join(filter(None, (path, detail, reason)))
     if tried:

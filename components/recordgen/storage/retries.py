@@ -6,7 +6,6 @@ that were refused together are not repeated together.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import time
@@ -15,16 +14,6 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from threading import Event
 from typing import Any, TypeVar, cast
-
-from fsspec.asyn import get_loop, sync
-from tenacity import (
-    Retrying,
-    retry_if_exception,
-    sleep_using_event,
-    stop_after_attempt,
-    stop_when_event_set,
-    wait_random_exponential,
-)
 
 from recordgen.errors import UsageError
 from recordgen.storage.failures import is_transient, shown_cause, to_error
@@ -86,6 +75,9 @@ def run_until(end: float | None, begin: Callable[[], Coroutine[Any, Any, _T]]) -
 
     ``end`` is a :func:`deadline`, as a body may drip in for hours. Raises: TimeoutError.
     """
+    import asyncio
+
+    from fsspec.asyn import get_loop, sync  # local files need neither
 
     async def limited() -> _T:
         return await asyncio.wait_for(begin(), None if end is None else end - time.monotonic())
@@ -109,18 +101,20 @@ def retried(action: Callable[[], _T], path: str, context: RequestContext = ANY_R
         ResponseError: a web server refuses the request, or its response is invalid.
         StorageError: another lasting failure, such as a wrong setting.
     """
+    import tenacity  # local files do not need it
+
     policy = RetryPolicy.from_environment()
     stop = context.stop or Event()
     end = math.inf if context.deadline is None else context.deadline
     started = time.monotonic()
     attempts = policy.attempts if may_retry() else 1
-    is_over = stop_after_attempt(attempts) | stop_when_event_set(stop)
-    wait = wait_random_exponential(policy.first_wait_seconds, policy.longest_wait_seconds)
-    retrying = Retrying(
-        retry=retry_if_exception(lambda exc: is_transient(exc, path)),
+    is_over = tenacity.stop_after_attempt(attempts) | tenacity.stop_when_event_set(stop)
+    wait = tenacity.wait_random_exponential(policy.first_wait_seconds, policy.longest_wait_seconds)
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(lambda exc: is_transient(exc, path)),
         stop=lambda state: is_over(state) or time.monotonic() >= end,
         wait=lambda state: max(0, min(wait(state), end - time.monotonic())),
-        sleep=sleep_using_event(stop),
+        sleep=tenacity.sleep_using_event(stop),
         reraise=True,
     )
     try:
