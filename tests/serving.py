@@ -45,7 +45,7 @@ def check_warm_up(folder: Any) -> None:
 
     model, warm = CppModel(folder), set()
     for record in RECORDS.read(f"{folder}/assets.extra/tf_serving_warmup_requests"):
-        assert len(record) < 100_000
+        assert len(record) < 10_000
         request = prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
         name = request.model_spec.signature_name
         inputs = {key: tf.make_ndarray(value) for key, value in request.inputs.items()}
