@@ -203,3 +203,31 @@ def test_outlines_of_other_tools(files, pixels, tmp_path):
     painted = np.asarray(mask) == labels.index("cat")
     assert painted[20, 30]
     assert painted.sum() == pytest.approx(pixels, rel=0.03)
+
+
+def line(*polygons):
+    """Return a line of Vertex AI's JSONL; a polygon is its class and its points in shares."""
+    annotations = [
+        {"displayName": label, "vertexes": [dict(zip("xy", at, strict=False)) for at in points]}
+        for label, points in polygons
+    ]
+    return json.dumps({"imageGcsUri": "a.png", "polygonAnnotations": annotations})
+
+
+def test_polygons_of_vertex(tmp_path):
+    """A zero may be left out."""
+    Image.fromarray(np.zeros((4, 6, 3), np.uint8)).save(tmp_path / "a.png")
+    left = ("cat", [({}), (0.5, 0), (0.5, 1), (0, 1)])
+    (tmp_path / "a.jsonl").write_text(line(left))
+    result = recordgen.convert(str(tmp_path / "a.jsonl"), tmp_path / "out")
+    assert result.dataset.labels == ("background", "cat")
+    [(_, example)] = stored_examples(tmp_path / "out")
+    mask = Image.open(io.BytesIO(example["image/segmentation/class/encoded"][0]))
+    assert np.asarray(mask).tolist() == [[1, 1, 1, 0, 0, 0]] * 4
+
+
+@pytest.mark.parametrize("points", [[], [(0, 0), (1, 1)], [("a", 0), (1, 1), (0, 1)]])
+def test_polygons_without_points(points, tmp_path):
+    (tmp_path / "a.jsonl").write_text(line(("cat", points)))
+    found = recordgen.check(str(tmp_path / "a.jsonl"), task="image_segmentation")
+    assert [reject.code for reject in found.rejects] == ["bad_annotation"]

@@ -6,6 +6,8 @@ the line names, with red, green and blue from 0 to 1 (schema ``image_segmentatio
     TRAIN,images/1.jpg,masks/1.png
     {"imageGcsUri": "images/1.jpg", "segmentationAnnotation": {"categoryMaskGcsUri": "masks/1.png",
      "annotationSpecColors": [{"color": {"red": 1.0}, "displayName": "cat"}]}}
+    {"imageGcsUri": "images/2.jpg", "polygonAnnotations": [{"displayName": "cat",
+     "vertexes": [{"x": 0.1, "y": 0.1}, {"x": 0.4, "y": 0.1}, {"x": 0.4, "y": 0.3}]}]}
 
 become ``image/segmentation/class/encoded``, a gray PNG, see
 :mod:`recordgen.core.records.class_masks`, and ``image/segmentation/class/text`` and ``…/label``,
@@ -27,6 +29,7 @@ from recordgen.core.facts import MASKS
 from recordgen.core.records.class_masks import BACKGROUND
 from recordgen.core.records.example import FeatureValue, parse_example
 from recordgen.core.rows.details import Details
+from recordgen.core.rows.picture import is_number
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import (
@@ -55,6 +58,7 @@ MASKS_RESIZED = "masks_resized"
 
 # The key of an exported line; published lines for the import have several names for the uri.
 _EXPORTED = "maskAnnotation"
+_POLYGONS = "polygonAnnotations"
 _URI_KEYS = ("categoryMaskGcsUri", "categoryMaskUri", "maskGcsUri")
 _COLOURS_KEY = "annotationSpecColors"
 _NAME_KEYS = ("displayName", "annotationSpecDisplayName")
@@ -73,7 +77,7 @@ class ImageSegmentation(ImageTask):
     name = "image_segmentation"
     expected = "[ML_USE],PATH,[MASK]"
     columns: ClassVar = {"mask": MASK_COLUMNS}
-    json_keys = ("segmentationAnnotation", _EXPORTED)
+    json_keys = ("segmentationAnnotation", _EXPORTED, _POLYGONS)
     features: ClassVar = features.IMAGE_SEGMENTATION
     facts = (*ImageTask.facts, MASKS)
     labelling = PARTS
@@ -102,8 +106,10 @@ class ImageSegmentation(ImageTask):
 
     def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
         said = either(record, self.json_keys)
-        if said is None:
+        if said is None or said == []:
             return None
+        if said is record.get(_POLYGONS):
+            return MaskRow("", drawn=list(map(_polygon, _listed(said)))).to_json()
         uri = either(said, _URI_KEYS) if isinstance(said, Mapping) else None
         if not isinstance(uri, str) or not uri.strip():
             raise bad_annotation(
@@ -219,6 +225,26 @@ def _drawn(marked: Marked, width: float, height: float) -> tuple[str, Mapping[st
             f"unknown; use --task object_detection"
         )
     return check_label(marked.label), outline.divided(width, height).to_json()
+
+
+def _listed(found: Any) -> Sequence[Any]:
+    if not isinstance(found, list):
+        raise bad_annotation(f"{_POLYGONS} must be a list of objects (got {found!r:.80})")
+    return found
+
+
+def _polygon(item: Any) -> tuple[str, Mapping[str, Any]]:
+    """Return the class and the outline of a polygon, whose zeros Vertex AI leaves out."""
+    label = display_name(item, f"each of {_POLYGONS}", _NAME_KEYS)
+    found = item.get("vertexes")
+    points = found if isinstance(found, list) else []
+    are_points = all(isinstance(point, Mapping) for point in points)
+    flat = [point.get(side, 0) for point in points for side in "xy"] if are_points else []
+    if len(flat) < 6 or not all(map(is_number, flat)):
+        raise bad_annotation(
+            f"a polygon needs three or more vertexes with x and y, as shares (got {found!r:.80})"
+        )
+    return check_label(label), Details(polygons=(tuple(flat),)).to_json()
 
 
 def _colours_in(found: Any) -> Iterator[tuple[str, str]]:
