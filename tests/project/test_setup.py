@@ -454,8 +454,8 @@ def test_locks_hold_every_dependency(leg):
     assert declared - locked - {"recordgen"} == set()  # extras name other extras of the package
 
 
-# Packages on which the tests marked `outside` or `inside` depend; but for kfp, since TFX 1.21 cannot
-# have the version that runs steps with optional artifacts, and nothing of them runs inside.
+# Packages on which the tests marked `outside` or `inside` depend; but for kfp, since TFX 1.21
+# cannot have the version that runs optional artifacts, and no step runs inside.
 SHARED = ("apache-beam", "dask", "gcsfs", "keras", "numpy", "pillow", "s3fs", "tensorflow")
 
 
