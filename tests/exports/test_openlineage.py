@@ -10,8 +10,9 @@ from aiohttp import web
 
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
-from recordgen.errors import NothingToConvertError
-from recordgen.exports.openlineage import dataset_id, is_configured, run_events
+from recordgen.core.dataset.events import dataset_id, is_configured, run_events
+from recordgen.errors import NothingToConvertError, UsageError
+from tests import trainer
 from tests.golden import ROOT, SAMPLES
 from tests.servers import serving
 
@@ -91,8 +92,28 @@ def test_a_failure_is_told(events, tmp_path):
     assert "nothing to convert" in fail["run"]["facets"]["errorMessage"]["message"]
 
 
+@pytest.mark.slow
+def test_a_training_reads_what_a_conversion_wrote(events, tmp_path):
+    out = str(tmp_path / "out")
+    convert(SOURCE, out)
+    model = trainer.train(out, tmp_path / "good", epochs=1)
+    with pytest.raises(UsageError):
+        trainer.train(out, tmp_path / "bad", batch_size=1000)
+    [_, written, *trained] = events()
+    assert [event["eventType"] for event in trained] == ["START", "COMPLETE", "START", "FAIL"]
+    assert [event["run"]["runId"] for event in trained[::2]] == [
+        event["run"]["runId"] for event in trained[1::2]
+    ]
+    place = {name: written["outputs"][0][name] for name in ("namespace", "name")}
+    for event in trained:
+        assert event["job"]["name"] == "recordgen.train.reviews"
+        assert [{name: it[name] for name in place} for it in event["inputs"]] == [place]
+    assert [item["name"] for item in trained[1]["outputs"]] == [model]
+    assert "batch_size" in trained[3]["run"]["facets"]["errorMessage"]["message"]
+
+
 def test_an_interrupt_is_no_failure(events):
-    with pytest.raises(KeyboardInterrupt), run_events(["a.csv"], "out"):
+    with pytest.raises(KeyboardInterrupt), run_events("job", ["a.csv"], "out"):
         raise KeyboardInterrupt
     assert [event["eventType"] for event in events()] == ["START", "ABORT"]
 
@@ -139,11 +160,11 @@ def test_without_the_client(monkeypatch, caplog):
     for name in [name for name in sys.modules if name.partition(".")[0] == "openlineage"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "openlineage", None)  # importing it raises ImportError
-    with run_events(["a.csv"], "out"):
+    with run_events("job", ["a.csv"], "out"):
         pass
     assert not caplog.records
     monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:1")
-    with run_events(["a.csv"], "out"):
+    with run_events("job", ["a.csv"], "out"):
         pass
     assert "pip install '.[openlineage]'" in caplog.text
 
@@ -187,7 +208,7 @@ def test_names_of_datasets(path, expected):
 
 
 def test_a_dataframe_is_no_file(events):
-    with run_events(["DataFrame"], "out") as run:
+    with run_events("job", ["DataFrame"], "out") as run:
         del run
     assert events()[0]["inputs"] == []
 

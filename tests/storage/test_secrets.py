@@ -18,12 +18,12 @@ from pyarrow.parquet import read_table
 
 import recordgen
 from recordgen.cli import main
+from recordgen.core.dataset.events import dataset_id
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import RecordgenError
-from recordgen.exports.openlineage import dataset_id
 from recordgen.kubeflow import convert as step
 from recordgen.kubeflow.__main__ import main as run_step
 from recordgen.kubeflow.execution import Artifact, StepInput

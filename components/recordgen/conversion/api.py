@@ -53,7 +53,7 @@ from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.errors import DataError, OutputExistsError, UsageError
 from recordgen.exports.beside import described_names
-from recordgen.exports.openlineage import run_events
+from recordgen.exports.openlineage import conversion_events, facets_of
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import AnySource, Source, open_files, open_source
 from recordgen.masking import masked
@@ -307,7 +307,7 @@ def _convert_source(
 ) -> ConversionResult:
     started = time.monotonic()
     source.check_apart(output)
-    with run_events(source.names, output) as events, Phases(progress) as phases:
+    with conversion_events(source.names, output) as events, Phases(progress) as phases:
         storage.check_writable(output)
         conversion = conversion_of(options)
         need_packages(conversion.task, options.selection)
@@ -327,7 +327,7 @@ def _convert_source(
                     shared = examination_of(source, conversion, selection, run.staging, existing)
                     examine(runner, written, shared, existing)
                 result = committed(run, source, output, conversion, selection, existing, phases)
-        events.emit("COMPLETE", result.dataset)
+        events.emit("COMPLETE", partial(facets_of, result.dataset))
     return replace(result, seconds=time.monotonic() - started)
 
 

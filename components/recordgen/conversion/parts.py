@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from recordgen import storage
@@ -57,7 +58,7 @@ from recordgen.core.runs.phases import Phases
 from recordgen.core.runs.progress import SHARDS, Progress
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, UsageError
-from recordgen.exports.openlineage import run_events
+from recordgen.exports.openlineage import conversion_events, facets_of
 from recordgen.formats.source import AnySource
 from recordgen.options import OptionValues, make_options, takes_options
 from recordgen.quoting import listed
@@ -241,7 +242,7 @@ def _published(
     need_packages(conversion.task, selection)
     source, run = source_of(planned, options), run_of(output, staging, planned)
     existing = _existing(output, staging, planned, conversion)
-    with run_events(source.names, output) as events:
+    with conversion_events(source.names, output) as events:
         files = [result.shard.file for result in staging.read_results()]
         take_back(output, staging, files)
         runner, noun = LocalRunner(), conversion.task.noun
@@ -249,7 +250,7 @@ def _published(
             shared = examination_of(source, conversion, selection, staging, existing)
             examine(runner, runner.start("ListShards", files), shared, existing)
         result = committed(run, source, output, conversion, selection, existing, phases)
-        events.emit("COMPLETE", result.dataset)
+        events.emit("COMPLETE", partial(facets_of, result.dataset))
     return result
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Sequence
-
+from recordgen.core.dataset.lineage import source_name
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.stored import stored_features, table_of
 from recordgen.registry import TASKS
@@ -31,13 +29,3 @@ def label_features(dataset: Dataset) -> tuple[str | None, str | None]:
 def dataset_name(dataset: Dataset) -> str:
     """Return a name for a dataset: the name of its first import file, or its task."""
     return source_name(dataset.source) or dataset.task
-
-
-def source_name(source: Sequence[str]) -> str:
-    """Return the name of the first import file; empty if there is none.
-
-    ``["gs://b/pets/labels.csv"]`` → ``labels``; ``["gs://b/pets/"]`` → ``pets``
-    """
-    first = next(iter(source), "").rstrip("/")
-    stem = posixpath.basename(first).partition(".")[0]
-    return stem if stem.strip("*?[]") else ""

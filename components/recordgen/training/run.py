@@ -8,6 +8,7 @@ import json
 import math
 import posixpath
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,9 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
+from recordgen.core.dataset.events import RunEvents, run_events
 from recordgen.core.dataset.joining import join_datasets
+from recordgen.core.dataset.lineage import source_name
 from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.core.task.named import TASKS
 from recordgen.errors import UsageError
@@ -79,7 +82,7 @@ def run(fn_args: Any) -> None:
     :class:`recordgen.training.learner.TaskTrainer` builds the model. TensorBoard logs go to
     ``fn_args.model_run_dir``. The same seed and data give the same training if the machine's
     kernels add in the same order. A training that was killed and started again resumes from its
-    last checkpoint, with the same result.
+    last checkpoint, with the same result. OpenLineage's settings make it send events.
 
     Args:
         fn_args: TFX's ``FnArgs``, of which ``train_files``, ``eval_files``, ``train_steps``,
@@ -98,27 +101,42 @@ def run(fn_args: Any) -> None:
     config = TrainingConfig.from_custom_config({**(fn_args.custom_config or {}), **tuned})
     if tuned:
         log_info("the Tuner's hyperparameters: %s", tuned)
-    fitting = fit(fn_args, config)
-    trainer, models, replicas = fitting.trainer, fitting.models, fitting.replicas
-    if replicas.is_chief:
-        saved = models.saved
-        if config.precision != FLOAT32 or replicas.count > 1:
-            # Save one copy in 32 bits: other machines may compute slowly in 16 bits, or not at all.
-            saved = trainer.models().saved
-            saved.set_weights(models.saved.get_weights())
-        save_for_serving(saved, fn_args.serving_model_dir, trainer)
-    fitting.remove_checkpoints()
-    replicas.broadcast_number(0)  # wait: TFX needs the chief's model when the first worker ends
+    replicas = find_replicas()
+    with _events(fn_args) if replicas.is_chief else nullcontext() as events:
+        fitting = fit(fn_args, config, replicas)
+        if replicas.is_chief:
+            _save(fitting, fn_args.serving_model_dir)
+        fitting.remove_checkpoints()
+        replicas.broadcast_number(0)  # wait: TFX needs the chief's model when the first worker ends
+        if events is not None:
+            events.emit("COMPLETE")
 
 
-def fit(fn_args: Any, config: TrainingConfig) -> Fitting:
+def _events(fn_args: Any) -> AbstractContextManager[RunEvents]:
+    """Return the OpenLineage events of a training."""
+    root, _ = examples_root(fn_args.train_files)
+    dataset = read_examples(root)
+    job = f"recordgen.train.{source_name(dataset.source) or dataset.task}"
+    return run_events(job, [root] if isinstance(root, str) else root, fn_args.serving_model_dir)
+
+
+def _save(fitting: Fitting, path: str) -> None:
+    trainer, saved = fitting.trainer, fitting.models.saved
+    if trainer.config.precision != FLOAT32 or fitting.replicas.count > 1:
+        # Save one copy in 32 bits: other machines may compute slowly in 16 bits, or not at all.
+        saved = trainer.models().saved
+        saved.set_weights(fitting.models.saved.get_weights())
+    save_for_serving(saved, path, trainer)
+
+
+def fit(fn_args: Any, config: TrainingConfig, replicas: Replicas | None = None) -> Fitting:
     """Train a model; return the finished training, which still has its checkpoints.
 
     ``fn_args`` and errors are as for :func:`run`. Without ``model_run_dir``, there are no logs for
     TensorBoard, and checkpoints go to ``working_dir``.
     """
     try:
-        return _fit(fn_args, config)
+        return _fit(fn_args, config, replicas or find_replicas())
     except RECORD_ERRORS as exc:
         # TensorFlow's error does not name the record.
         for patterns in filter(None, (fn_args.train_files, fn_args.eval_files)):
@@ -129,8 +147,7 @@ def fit(fn_args: Any, config: TrainingConfig) -> Fitting:
         raise
 
 
-def _fit(fn_args: Any, config: TrainingConfig) -> Fitting:
-    replicas = find_replicas()
+def _fit(fn_args: Any, config: TrainingConfig, replicas: Replicas) -> Fitting:
     replicas.check(config)
     replicas.log_devices()
     trainer = trainer_of(fn_args, config)

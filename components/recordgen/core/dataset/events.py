@@ -1,0 +1,211 @@
+"""OpenLineage events: report the start and the end of a conversion or training to a service.
+
+    START                        job recordgen.convert.digits: inputs: the import files, output
+    COMPLETE | FAIL | ABORT      the output, of a conversion with version, schema and counts
+
+OpenLineage's own settings give the destination: ``OPENLINEAGE_URL``, other variables of its client,
+or ``openlineage.yml``. Without any of them nothing is imported. A service that does not answer and
+a wrong setting cause only a warning.
+
+Names of datasets: "Dataset Naming", openlineage.io/docs/spec/naming.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from recordgen import storage
+from recordgen.masking import masked, without_secrets
+from recordgen.version import __version__
+
+if TYPE_CHECKING:
+    from openlineage.client import OpenLineageClient
+
+PRODUCER = f"urn:recordgen:{__version__}"
+
+_NAMESPACE = "OPENLINEAGE_NAMESPACE"
+_JOB_NAME = "OPENLINEAGE_JOB_NAME"
+_PARENT = "OPENLINEAGE_PARENT_ID"
+_DISABLED = "OPENLINEAGE_DISABLED"
+SETTINGS = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG")
+_TRANSPORT = "OPENLINEAGE__TRANSPORT"
+CONFIG_FILE = "openlineage.yml"
+
+# Time to wait at the end of a run for pending events.
+_CLOSE_SECONDS = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+def is_configured(environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether OpenLineage's own settings give a destination for events."""
+    if environ.get(_DISABLED, "").strip().lower() == "true":
+        return False
+    if any(environ.get(name) for name in SETTINGS):
+        return True
+    if any(name.startswith(_TRANSPORT) for name in environ):
+        return True
+    folders = (os.getcwd(), os.path.expanduser("~/.openlineage"))
+    return any(os.path.isfile(os.path.join(folder, CONFIG_FILE)) for folder in folders)
+
+
+class Facets(NamedTuple):
+    """The facets of an output, of OpenLineage's classes, by name."""
+
+    dataset: Mapping[str, Any]
+    output: Mapping[str, Any]
+
+
+class RunEvents:
+    """The events of a run of ``job``, from ``inputs`` to ``output``; no client, no events."""
+
+    def __init__(
+        self, client: OpenLineageClient | None, job: str, inputs: Sequence[str], output: str
+    ):
+        self._client = client
+        self._job = job
+        self._inputs = inputs
+        self._output = output
+        self._run_id = ""
+        if client is not None:
+            from openlineage.client.uuid import generate_new_uuid
+
+            self._run_id = str(generate_new_uuid())
+
+    def emit(
+        self,
+        state: str,
+        facets: Callable[[], Facets] = lambda: Facets({}, {}),
+        error: BaseException | None = None,
+    ) -> bool:
+        """Send the state of the run: COMPLETE with facets of the output, FAIL with the error, ….
+
+        Returns:
+            Whether it was sent; if not, a warning gives the reason.
+        """
+        if self._client is None:
+            return False
+        try:
+            self._client.emit(self._event(state, facets(), error))
+        except Exception as exc:  # noqa: BLE001 -- no error of a transport may end the run
+            _warn(f"the event {state} was not sent: {type(exc).__name__}: {exc}")
+            return False
+        return True
+
+    def _event(self, state: str, facets: Facets, error: BaseException | None) -> Any:
+        from openlineage.client import event_v2
+        from openlineage.client.facet_v2 import error_message_run
+
+        run_facets: dict[str, Any] = {}
+        if error is not None:
+            run_facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
+                message=masked(f"{type(error).__name__}: {error}"),
+                programmingLanguage="PYTHON",
+                producer=PRODUCER,
+            )
+        inputs = [
+            event_v2.InputDataset(*dataset_id(path))
+            for path in self._inputs
+            if storage.is_known(path) and path != "DataFrame"
+        ]
+        output = event_v2.OutputDataset(
+            *dataset_id(self._output), facets=facets.dataset, outputFacets=facets.output
+        )
+        if parent := _parent():
+            run_facets["parent"] = parent
+        return event_v2.RunEvent(
+            eventType=event_v2.RunState[state],
+            eventTime=datetime.now(timezone.utc).isoformat(),
+            run=event_v2.Run(runId=self._run_id, facets=run_facets),
+            job=event_v2.Job(
+                namespace=os.environ.get(_NAMESPACE) or "default",
+                name=os.environ.get(_JOB_NAME) or self._job,
+            ),
+            inputs=inputs,
+            outputs=[output],
+            producer=PRODUCER,
+        )
+
+
+@contextmanager
+def run_events(job: str, inputs: Sequence[str], output: str) -> Iterator[RunEvents]:
+    """Send START now and, if the block raises, FAIL or ABORT; the block sends COMPLETE.
+
+    Args:
+        job: the name of the job, unless ``OPENLINEAGE_JOB_NAME`` gives one.
+        inputs: paths or URLs of what the run reads.
+        output: folder or URL prefix of the output.
+    """
+    client = _client()
+    events = RunEvents(client, job, inputs, output)
+    events.emit("START")
+    try:
+        yield events
+    except BaseException as exc:
+        is_failure = isinstance(exc, Exception)  # a KeyboardInterrupt is not
+        events.emit("FAIL" if is_failure else "ABORT", error=exc)
+        raise
+    finally:
+        if client is not None:  # transports may send in the background
+            client.close(_CLOSE_SECONDS)
+
+
+def _parent() -> Any:
+    """Return the facet of the run that started this one, which ``OPENLINEAGE_PARENT_ID`` names.
+
+    Airflow's ``lineage_parent_id`` macro gives it: ``NAMESPACE/JOB/RUN``. None without one.
+    """
+    said = os.environ.get(_PARENT)
+    if not said:
+        return None
+    parts = said.rsplit("/", 2)
+    if len(parts) != 3 or not all(parts):
+        raise ValueError(f"{_PARENT} must be NAMESPACE/JOB/RUN (got {said!r:.80})")
+    from openlineage.client.facet_v2 import parent_run
+
+    namespace, job, run = parts
+    return parent_run.ParentRunFacet(
+        run=parent_run.Run(runId=run),
+        job=parent_run.Job(namespace=namespace, name=job),
+        producer=PRODUCER,
+    )
+
+
+def _client() -> OpenLineageClient | None:
+    """Return the configured client; None without settings, or if they are wrong."""
+    if not is_configured():
+        return None
+    try:
+        from openlineage.client import OpenLineageClient
+    except ImportError:
+        _warn(
+            "OpenLineage is configured, but its client is not installed: no events are sent; "
+            f"pip install '.[openlineage]', or set {_DISABLED}=true"
+        )
+        return None
+    try:
+        return OpenLineageClient()
+    except Exception as exc:  # noqa: BLE001 -- a wrong setting may raise anything
+        _warn(f"OpenLineage's settings cannot be used: {type(exc).__name__}: {exc}")
+        return None
+
+
+def dataset_id(path: str) -> tuple[str, str]:
+    """Return the namespace and name that OpenLineage gives a file or folder.
+
+    ``gs://bucket/a/b`` → ``("gs://bucket", "a/b")``; ``b/c`` → ``("file", "/cwd/b/c")``
+    """
+    if storage.is_local(path):
+        return "file", os.path.abspath(storage.local_path(path))
+    scheme, _, rest = without_secrets(path).partition("://")
+    place, _, name = rest.partition("/")
+    return f"{scheme}://{place}", name.strip("/") or "/"
+
+
+def _warn(message: str) -> None:
+    _log.warning("%s", masked(message))
