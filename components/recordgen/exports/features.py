@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recordgen.core.dataset.lineage import source_name
+from recordgen.core.dataset.events import source_name
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.stored import stored_features, table_of
 from recordgen.registry import TASKS

@@ -14,8 +14,8 @@ from recordgen.core.dataset.events import (
     RunEvents,
     is_configured,
     run_events,
+    source_name,
 )
-from recordgen.core.dataset.lineage import source_name
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.stored import stored_features
 from recordgen.errors import StorageError, UsageError

@@ -16,9 +16,8 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.core.dataset.events import RunEvents, run_events
+from recordgen.core.dataset.events import RunEvents, run_events, source_name
 from recordgen.core.dataset.joining import join_datasets
-from recordgen.core.dataset.lineage import source_name
 from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.core.task.named import TASKS
 from recordgen.errors import UsageError

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import os
+import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -153,6 +154,16 @@ def run_events(job: str, inputs: Sequence[str], output: str) -> Iterator[RunEven
     finally:
         if client is not None:  # transports may send in the background
             client.close(_CLOSE_SECONDS)
+
+
+def source_name(source: Sequence[str]) -> str:
+    """Return the name of the first import file; empty if there is none.
+
+    ``["gs://b/pets/labels.csv"]`` → ``labels``; ``["gs://b/pets/"]`` → ``pets``
+    """
+    first = next(iter(source), "").rstrip("/")
+    stem = posixpath.basename(first).partition(".")[0]
+    return stem if stem.strip("*?[]") else ""
 
 
 def _parent() -> Any:

@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -139,13 +138,3 @@ def software_here(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 def write_lineage(model: str, lineage: ModelLineage) -> None:
     """Write the lineage into a saved model's folder. Raises: StorageError."""
     storage.write_text(storage.join(model, LINEAGE_FILE), lineage.to_json())
-
-
-def source_name(source: Sequence[str]) -> str:
-    """Return the name of the first import file; empty if there is none.
-
-    ``["gs://b/pets/labels.csv"]`` → ``labels``; ``["gs://b/pets/"]`` → ``pets``
-    """
-    first = next(iter(source), "").rstrip("/")
-    stem = posixpath.basename(first).partition(".")[0]
-    return stem if stem.strip("*?[]") else ""
