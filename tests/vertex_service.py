@@ -1,4 +1,8 @@
-"""An emulated REST interface of Vertex AI, which accepts pipeline jobs and keeps requests."""
+"""An emulated REST interface of Vertex AI, which keeps requests.
+
+It accepts pipeline jobs, models for the Model Registry, endpoints, and models for them; its
+operations are finished at once.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,11 @@ class Service(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: Service
 
+    def do_GET(self) -> None:
+        name = urlsplit(self.path).path.removeprefix("/v1/")
+        resources = ["DEDICATED_RESOURCES"]
+        self._answer(200, {"name": name, "supportedDeploymentResourcesTypes": resources})
+
     def do_POST(self) -> None:
         url = urlsplit(self.path)
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -45,8 +54,12 @@ class _Handler(BaseHTTPRequestHandler):
             {"path": url.path, "query": query, "headers": dict(self.headers), "body": body}
         )
         if self.server.refusal is None:
-            name = f"{url.path.removeprefix('/v1/')}/{query.get('pipelineJobId')}"
-            self._answer(200, {"name": name, "state": "PIPELINE_STATE_PENDING"})
+            name = url.path.removeprefix("/v1/")
+            if "pipelineJobId" in query:
+                job = {"name": f"{name}/{query['pipelineJobId']}"}
+                self._answer(200, {**job, "state": "PIPELINE_STATE_PENDING"})
+            else:
+                self._answer(200, _finished(name))
         else:
             status, message = self.server.refusal
             self._answer(status, {"error": {"code": status, "message": message}})
@@ -61,6 +74,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Log nothing."""
+
+
+def _finished(name: str) -> dict[str, Any]:
+    """Return the finished operation of a request for a model or an endpoint."""
+    location = "/".join(name.split("/")[:4])
+    if name.endswith("models:upload"):
+        kind, made = "UploadModelResponse", {"model": f"{location}/models/7"}
+    elif name.endswith(":deployModel"):
+        kind, made = "DeployModelResponse", {"deployedModel": {"id": "1"}}
+    else:
+        kind, made = "Endpoint", {"name": f"{location}/endpoints/1"}
+    response = {"@type": f"type.googleapis.com/google.cloud.aiplatform.v1.{kind}", **made}
+    return {"name": f"{location}/operations/1", "done": True, "response": response}
 
 
 @contextmanager

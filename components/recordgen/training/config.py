@@ -23,6 +23,10 @@ PHOTO = "photo"
 DRAWING = "drawing"
 FLOAT32 = "float32"
 BALANCED = "balanced"
+# Variables of a custom job of Vertex AI: where the model, checkpoints and TensorBoard's logs go.
+MODEL_DIR = "AIP_MODEL_DIR"
+CHECKPOINT_DIR = "AIP_CHECKPOINT_DIR"
+LOG_DIR = "AIP_TENSORBOARD_LOG_DIR"
 # Settings that do not change the trained model.
 CHECKPOINT_SETTINGS = ("checkpoint_dir", "checkpoint_minutes")
 # The saved model's signatures and outputs for TFMA; see recordgen.training.saving.
@@ -162,7 +166,7 @@ class TrainingConfig:
         "",
         "folder or URL for checkpoints, from which a training that was killed resumes",
         metavar="DIR",
-        unset="`checkpoints` next to the logs",
+        unset="`AIP_CHECKPOINT_DIR`, or else `checkpoints` next to the logs",
     )
     checkpoint_minutes: float = option(
         10.0, "minutes between two checkpoints; 0: after each step", metavar="N"

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import math
+import os
 import posixpath
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -23,7 +24,14 @@ from recordgen.core.task.named import TASKS
 from recordgen.errors import UsageError
 from recordgen.reading import eval_dataset
 from recordgen.reading.naming import RECORD_ERRORS, raise_named
-from recordgen.training.config import CHECKPOINT_SETTINGS, FLOAT32, TrainingConfig, check_task
+from recordgen.training.config import (
+    CHECKPOINT_DIR,
+    CHECKPOINT_SETTINGS,
+    FLOAT32,
+    LOG_DIR,
+    TrainingConfig,
+    check_task,
+)
 from recordgen.training.confusion import Confusion
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.fitting import Fitting
@@ -186,6 +194,7 @@ def _callbacks(
     callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=partial(_log_epoch, epochs))]
     if folder is None:
         return callbacks
+    folder = os.environ.get(LOG_DIR) or folder
     callbacks.append(keras.callbacks.TensorBoard(folder, write_graph=False))
     if fn_args.eval_files and trainer.accumulator().has_confusion:
         root, split = examples_root(fn_args.eval_files)
@@ -220,7 +229,8 @@ def checkpoint_folder(
     """Return the folder for the checkpoints of these settings, data and numbers of devices."""
     config = trainer.config
     parent = fn_args.model_run_dir or fn_args.working_dir
-    folder = config.checkpoint_dir or storage.join(parent, "checkpoints")
+    folder = config.checkpoint_dir or os.environ.get(CHECKPOINT_DIR)
+    folder = folder or storage.join(parent, "checkpoints")
     settings = config.to_custom_config()
     for name in CHECKPOINT_SETTINGS:
         del settings[name]

@@ -1,0 +1,45 @@
+"""``python -m recordgen.training``, with the variables of a custom job of Vertex AI."""
+
+import pytest
+
+import recordgen
+from pipelines.samples.digits import write_digits
+from recordgen.core.dataset.lineage import LINEAGE_FILE
+from recordgen.training.__main__ import build_parser
+from recordgen.training.config import TRAINING_OPTIONS
+from tests.conftest import run_python
+
+
+def test_a_custom_job_says_where_files_go(tmp_path, monkeypatch):
+    dataset = str(tmp_path / "dataset")
+    recordgen.convert(write_digits(str(tmp_path / "data"), 60), dataset)
+    for name in ("MODEL_DIR", "CHECKPOINT_DIR", "TENSORBOARD_LOG_DIR"):
+        monkeypatch.setenv(f"AIP_{name}", str(tmp_path / name.lower()))
+    flags = ["--epochs=2", "--image-size", "8", "8", "--learning_rate=0.01"]
+    flags.append("--checkpoint-minutes=0")
+    done = run_python("-m", "recordgen.training", dataset, *flags)
+    assert done.returncode == 0, done.stderr
+    assert "epoch 2/2" in done.stderr
+    model = tmp_path / "model_dir"
+    assert (model / "saved_model.pb").exists()
+    assert '"learning_rate": 0.01' in (model / LINEAGE_FILE).read_text()
+    assert list((tmp_path / "tensorboard_log_dir").rglob("events.out.tfevents*"))
+    assert (tmp_path / "checkpoint_dir").is_dir()
+    assert not (tmp_path / "logs").exists()
+
+
+def test_without_a_job_the_model_needs_a_folder(tmp_path):
+    done = run_python("-m", "recordgen.training", str(tmp_path))
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()[-1:]
+    assert "--model-dir" in line
+
+
+@pytest.mark.parametrize("name", TRAINING_OPTIONS)
+def test_every_setting_is_a_flag_in_both_spellings(name):
+    kind = TRAINING_OPTIONS[name].kind
+    choice = next(iter(TRAINING_OPTIONS[name].choices or ()), kind("1"))
+    words = [str(choice)] * len(TRAINING_OPTIONS[name].metavar.split() or [1])
+    for flag in (f"--{name}", f"--{name.replace('_', '-')}"):
+        found = vars(build_parser().parse_args(["dataset", flag, *words]))[name]
+        assert found == (choice if len(words) == 1 else [choice] * len(words))
