@@ -6,8 +6,10 @@ import re
 
 import pytest
 import yaml
+from kfp import compiler, dsl
 
 from pipelines import submit
+from pipelines.component import load_step
 from pipelines.kubeflow import compile_pipeline
 from recordgen.training import TrainingConfig
 from tests.vertex_service import serving, write_key
@@ -233,9 +235,25 @@ def package(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def conditional(tmp_path_factory):
+    """A package with a condition."""
+
+    def pipeline(source):
+        checked = load_step("check")(source=source)
+        with dsl.If(checked.outputs["lint_errors"] == 0):
+            load_step("convert")(source=source)
+
+    # Evaluated, because kfp cannot read postponed annotations.
+    pipeline.__annotations__ = {"source": str}
+    path = tmp_path_factory.mktemp("package") / "p.yaml"
+    compiler.Compiler().compile(dsl.pipeline(name="conditional")(pipeline), str(path))
+    return path
+
+
 def tasks_of(spec):
-    dags = [spec["root"]["dag"], spec["components"]["comp-condition-1"]["dag"]]
-    return {name: task for dag in dags for name, task in dag["tasks"].items()}
+    dags = [spec["root"]["dag"], *(each.get("dag", {}) for each in spec["components"].values())]
+    return {name: task for dag in dags for name, task in dag.get("tasks", {}).items()}
 
 
 def test_a_package_is_sent_with_what_it_does_not_hold(service, send, package):
@@ -267,14 +285,14 @@ def test_a_package_is_sent_with_what_it_does_not_hold(service, send, package):
         },
     }
     policies = [task.get("retryPolicy") for task in tasks_of(spec).values()]
-    assert [policy["maxRetryCount"] for policy in policies if policy] == [3] * 5
+    assert [policy["maxRetryCount"] for policy in policies if policy] == [3] * 6
 
 
-def test_caching_and_retries_can_be_replaced(service, send, package):
+def test_caching_and_retries_can_be_replaced(service, send, conditional):
     given = ["--parameter", "source=gs://b/a.csv", "--pipeline-root", "gs://bucket/root"]
-    assert send(str(package), *given, "--no-caching", "--retries", "1") == 0
+    assert send(str(conditional), *given, "--no-caching", "--retries", "1") == 0
     tasks = tasks_of(service.requests[0]["body"]["pipelineSpec"])
-    assert tasks.keys() > {"push", "train", "condition-1"}
+    assert tasks.keys() > {"check", "condition-1"}
     for name, task in tasks.items():
         if name != "condition-1":
             assert not task["cachingOptions"].get("enableCache")
