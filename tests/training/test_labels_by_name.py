@@ -81,7 +81,7 @@ def test_other_numbers(model, tmp_path):
 
 def test_numbers_beyond_the_models_are_reported_as_unknown(model, tmp_path):
     out = converted(tmp_path, "ape", "bee", "cat", "dog", "eel")
-    artifacts = {"dataset": Artifact("1", out), "model": Artifact("2", model)}
+    artifacts = {"dataset": [Artifact("1", out)], "model": [Artifact("2", model)]}
     found = run(StepInput({}, artifacts, {}, frozenset(), ""))
     assert found.parameters["score"] == pytest.approx(3 / 5)
     metrics = found.metadata["metrics"]

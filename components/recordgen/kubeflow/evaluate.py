@@ -131,10 +131,9 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
         DataError: the dataset's task has no models, the split does not exist, its labels do not
             determine a score, or the model knows none of them.
     """
-    signatures = load_model(model_dir, root, dataset, split)
+    signatures, labels = load_model(model_dir, root, dataset, split)
     import tensorflow as tf
 
-    labels = read_model_labels(model_dir)
     accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(labels))
     accumulator.known_labels = shown_labels(labels)
     shards = dataset.splits[split].shards
@@ -158,8 +157,10 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
     return found
 
 
-def load_model(model_dir: str, root: str, dataset: Dataset, split: str) -> Mapping[str, Any]:
-    """Return the signatures of a model for records. Raises: as :func:`evaluate`."""
+def load_model(
+    model_dir: str, root: str, dataset: Dataset, split: str
+) -> tuple[Mapping[str, Any], Sequence[str]]:
+    """Return the signatures of a model, and its labels. Raises: as :func:`evaluate`."""
     check_task(dataset.task, root)
     if split not in dataset.splits:
         raise _nothing_to_evaluate_on(root, dataset, split)
@@ -171,8 +172,8 @@ def load_model(model_dir: str, root: str, dataset: Dataset, split: str) -> Mappi
 
     if any(map(is_image, stored_features(dataset))):
         check_formats(ShardSet((), split, dataset))
-    signatures: Mapping[str, Any] = tf.saved_model.load(model_dir).signatures
-    return signatures
+    labels = read_model_labels(model_dir)
+    return tf.saved_model.load(model_dir).signatures, labels
 
 
 def _nothing_to_evaluate_on(root: str, dataset: Dataset, split: str) -> DataError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from recordgen.kubeflow.evaluate import load_model
 from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
 from recordgen.training.config import EVALUATE, SCORES
 from recordgen.training.measures import record_batches
-from recordgen.training.model_labels import read_model_labels
 
 PREDICTIONS_FILE = "predictions.jsonl.gz"
 
@@ -62,7 +61,7 @@ def predict(
     """
     import tensorflow as tf
 
-    signatures, labels = load_model(model_dir, root, dataset, split), read_model_labels(model_dir)
+    signatures, labels = load_model(model_dir, root, dataset, split)
     for shard in dataset.splits[split].shards:
         record = 0
         for batch in record_batches([storage.join(root, shard.file)]):
@@ -80,7 +79,7 @@ def _source_id(data: bytes) -> dict[str, str]:
     return {"source_id": named.decode(errors="replace")} if isinstance(named, bytes) else {}
 
 
-def _answer(scores: npt.NDArray[Any], labels: tuple[str, ...], top: int) -> dict[str, Any]:
+def _answer(scores: npt.NDArray[Any], labels: Sequence[str], top: int) -> dict[str, Any]:
     if not labels or scores.shape != (len(labels),):
         return {SCORES: scores.tolist()}
     best = np.argsort(-scores, kind="stable")[:top]
