@@ -3,7 +3,7 @@
     python -m benchmarks.launcher --rows 1000000 3000000 10000000
 
 The facts of pictures that do not exist stand in for those of shards, 20,000 in each: random
-pictures (``varied``), or one form that is filled in differently each time (``forms``, up to three
+pictures (``varied``), or one form that is filled in differently each time (``forms``, up to a
 million), among which every picture looks like all others. For each number, a process of its own
 runs the steps of the checks as a conversion without Beam does, collects the findings and writes
 ``examples.parquet``. Memory is the largest so far, and includes 120 MB of imports.
@@ -42,7 +42,7 @@ LABELS = 100
 SPLITS = ("train", "eval", "test")
 
 #: More forms are not made: it takes longer than their checks.
-MOST_FORMS = 3_000_000
+MOST_FORMS = 1_000_000
 
 #: Examples of a bucket of the checks, as in a conversion of an import file.
 BUCKET_ROWS = 320_000

@@ -12,6 +12,9 @@ from recordgen.checks.near_pairs import crowd_remarks
 from recordgen.conversion.check_stage import UNITE, Key, Members, Message, Slice, Stage, shard_key
 from recordgen.core.facts.neighbours import Forest
 
+# Examples that are looked at together.
+_AT_ONCE = 1 << 20
+
 
 class Size(NamedTuple):
     """The number of examples in a shard."""
@@ -38,7 +41,7 @@ class UniteGroups(Stage):
     """Unite the groups of all buckets; other messages pass.
 
     In: (group, [Size | Crowd | Alike]) | (shard, [message]). Out: (shard, Members | message).
-    Memory holds four bytes for each example, and the members of one bucket.
+    Memory holds five bytes for each example, and the members of one bucket.
     """
 
     def _work(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
@@ -56,8 +59,10 @@ class UniteGroups(Stage):
                 self._join(forest, each, starts)
         groups = forest.groups()
         has_company = np.zeros(len(groups), np.bool_)
-        others = np.flatnonzero(groups != np.arange(len(groups), dtype=groups.dtype))
-        has_company[others] = has_company[groups[others]] = True
+        for start in range(0, len(groups), _AT_ONCE):
+            part = groups[start : start + _AT_ONCE]
+            others = np.flatnonzero(part != np.arange(start, start + len(part)))
+            has_company[start + others] = has_company[part[others]] = True
         for shard, size in sizes.items():
             mine = slice(starts[shard], starts[shard] + size)
             rows = np.flatnonzero(has_company[mine]).astype(np.int32)
