@@ -51,7 +51,8 @@ class Yolo(ImageCopyExport):
 def _lines(boxes: Sequence[StoredBox], keypoints: int) -> str:
     """Return the lines of the boxes of one image, which are all polygons, or none is."""
     if not keypoints and all(len(box.details.polygons) == 1 for box in boxes):
-        return "".join(f"{box.number} {_numbers(box.details.polygons[0])}\n" for box in boxes)
+        outlines = ((box.number, *box.details.polygons) for box in boxes)
+        return "".join(f"{number} {_numbers(points)}\n" for number, points in outlines)
     return "".join(_line(box, keypoints) for box in boxes)
 
 

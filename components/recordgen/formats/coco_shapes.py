@@ -11,11 +11,13 @@ import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from recordgen.core.records.run_lengths import runs_of, text_of
-from recordgen.core.rows.details import KEYPOINT, Mask, Points
+from recordgen.core.rows.details import KEYPOINT, Mask
 from recordgen.core.rows.picture import is_number, is_size
+from recordgen.core.rows.polygons import NO_POLYGONS, Points, Polygons
 
 # Numbers of the smallest polygon, a triangle.
 _TRIANGLE = 6
@@ -48,13 +50,14 @@ class Shapes:
         if isinstance(keypoints, list) and any(keypoints) and all(map(is_number, keypoints)):
             self._keypoints[at] = array("f", keypoints)
 
-    def polygons(self, at: int) -> tuple[Points, ...]:
+    def polygons(self, at: int) -> Polygons:
         """Return the polygons of an annotation."""
         first, last = self._polygons[at], self._polygons[at + 1]
-        return tuple(
-            tuple(self._points[self._ends[each] : self._ends[each + 1]])
-            for each in range(first, last)
-        )
+        if first == last:
+            return NO_POLYGONS
+        ends = self._ends[first : last + 1]
+        sizes = tuple((end - start) // 2 for start, end in pairwise(ends))
+        return Polygons(sizes, array("d", self._points[ends[0] : ends[-1]]).tobytes())
 
     def mask(self, at: int) -> Mask | None:
         """Return the mask of an annotation. Raises: ValueError: it is damaged."""

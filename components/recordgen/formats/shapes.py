@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.rows.picture import Corners
+from recordgen.core.rows.polygons import Polygons
 
 Point: TypeAlias = tuple[float, float]
 
@@ -43,7 +44,7 @@ def outlined(points: Iterable[Sequence[float]]) -> Region:
     """
     points = list(points)
     flat = tuple(value for point in points for value in point)
-    return around(points), Details(polygons=(flat,)) if len(points) >= 3 else NOTHING
+    return around(points), Details(polygons=Polygons.of([flat])) if len(points) >= 3 else NOTHING
 
 
 def ellipse(x: float, y: float, across: float, down: float, degrees: float = 0.0) -> Region:

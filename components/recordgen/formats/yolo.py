@@ -22,6 +22,7 @@ from typing import ClassVar
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.details import Details, keypoints_of
 from recordgen.core.rows.picture import Marked, Picture
+from recordgen.core.rows.polygons import Polygons
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
@@ -285,6 +286,6 @@ def _object(fields: Sequence[str], config: YoloConfig) -> Marked:
         )
     if len(numbers) >= 6 and len(numbers) % 2 == 0:  # a polygon
         xs, ys = numbers[::2], numbers[1::2]
-        polygon = Details(polygons=(tuple(numbers),))
+        polygon = Details(polygons=Polygons.of([numbers]))
         return Marked(label, (min(xs), min(ys), max(xs), max(ys)), polygon)
     raise ValueError(f"expected a class and a box or polygon (got {len(numbers)} numbers)")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import struct
 
+import numpy as np
+
 _FLOAT32 = struct.Struct("<f")
 
 
@@ -18,10 +20,8 @@ def as_float32(value: float) -> float:
     """
     if not math.isfinite(value):
         return value
-    stored = _FLOAT32.pack(value)
-    [exact] = _FLOAT32.unpack(stored)
-    digits = (float(f"{exact:.{count}g}") for count in range(6, 10))  # nine suffice
-    return next(number for number in digits if _FLOAT32.pack(number) == stored)
+    _FLOAT32.pack(value)
+    return float(str(np.float32(value)))
 
 
 def is_exact(value: int) -> bool:

@@ -17,10 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from recordgen import features
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.run_lengths import runs_of, text_of
-from recordgen.core.rows.details import FLAGS, KEYPOINT, Details, Mask, Points
+from recordgen.core.rows.details import FLAGS, KEYPOINT, Details, Mask
+from recordgen.core.rows.polygons import NO_POLYGONS, Points, Polygons
 
 # Other writers' keypoints may have no visibility.
 _VISIBLE = 2
@@ -38,12 +41,12 @@ def features_of(details: Sequence[Details]) -> Mapping[str, FeatureValue]:
         found |= _keypoint_features([each.keypoints for each in details])
     polygons = [each.polygons for each in details]
     if any(polygons):
-        flat = [points for mine in polygons for points in mine]
+        points = np.concatenate([each.points for each in polygons]).astype(np.float32)
         found |= {
             features.IMAGE_OBJECT_POLYGON_COUNT: list(map(len, polygons)),
-            features.IMAGE_OBJECT_POLYGON_POINTS: [len(points) // 2 for points in flat],
-            features.IMAGE_OBJECT_POLYGON_X: [x for points in flat for x in points[::2]],
-            features.IMAGE_OBJECT_POLYGON_Y: [y for points in flat for y in points[1::2]],
+            features.IMAGE_OBJECT_POLYGON_POINTS: [n for mine in polygons for n in mine.sizes],
+            features.IMAGE_OBJECT_POLYGON_X: points[:, 0],
+            features.IMAGE_OBJECT_POLYGON_Y: points[:, 1],
         }
     if any(each.mask for each in details):
         runs = [runs_of(each.mask.counts) if each.mask else [] for each in details]
@@ -113,17 +116,21 @@ def _keypoints(values: Mapping[str, Sequence[Any]], count: int) -> Sequence[Poin
     return [points if any(points) else () for points in every]
 
 
-def _polygons(values: Mapping[str, Sequence[Any]], count: int) -> Sequence[tuple[Points, ...]]:
+def _polygons(values: Mapping[str, Sequence[Any]], count: int) -> Sequence[Polygons]:
     counts = _each(values, features.IMAGE_OBJECT_POLYGON_COUNT, count)
-    sizes = iter(values.get(features.IMAGE_OBJECT_POLYGON_POINTS) or ())
+    sizes = values.get(features.IMAGE_OBJECT_POLYGON_POINTS) or ()
     x = values.get(features.IMAGE_OBJECT_POLYGON_X) or ()
     y = values.get(features.IMAGE_OBJECT_POLYGON_Y) or ()
-    points = zip(x, y, strict=True)
-
-    def polygon(size: int) -> Points:
-        return tuple(value for point in islice(points, size) for value in point)
-
-    return [tuple(polygon(size) for size in islice(sizes, number)) for number in counts]
+    if sum(counts) != len(sizes) or not len(x) == len(y) == sum(sizes):
+        raise ValueError(
+            f"the polygons of {count} boxes need {sum(sizes)} points in {sum(counts)} polygons "
+            f"(got {len(sizes)} polygons, {len(x)} x and {len(y)} y)"
+        )
+    if not len(sizes):
+        return [NO_POLYGONS] * count
+    numbers = iter(sizes)
+    mine = [tuple(islice(numbers, number)) for number in counts]
+    return Polygons.split(mine, np.stack([x, y], 1).astype("<f8"))
 
 
 def _masks(values: Mapping[str, Sequence[Any]], count: int) -> Sequence[Mask | None]:

@@ -1,24 +1,22 @@
 """What a document says of an object besides its label and its box.
 
-    {"flags": ["is_crowd"], "area": 812.5, "polygons": [[0.1, 0.1, 0.4, 0.1, 0.4, 0.3]]}
+    {"flags": ["is_crowd"], "area": 812.5, "keypoints": [0.1, 0.1, 2]}
 
-is the text of a crowd with an area and one polygon.
+is the text of a crowd with an area and one keypoint.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
+
+from recordgen.core.rows.polygons import NO_POLYGONS, Points, Polygons
 
 #: The words that may hold of an object; each is the end of a feature's name.
 FLAGS = ("is_crowd", "difficult", "truncated", "occluded", "group_of")
 IS_CROWD, DIFFICULT, TRUNCATED, OCCLUDED, GROUP_OF = FLAGS
-
-#: x and y of each point, one after the other.
-Points: TypeAlias = tuple[float, ...]
 
 #: Numbers of a keypoint: x, y, and its visibility (0: not labelled, 1: hidden, 2: visible).
 KEYPOINT = 3
@@ -53,7 +51,7 @@ class Details:
 
     flags: frozenset[str] = frozenset()
     area: float | None = None
-    polygons: tuple[Points, ...] = ()
+    polygons: Polygons = NO_POLYGONS
     mask: Mask | None = None
     keypoints: Points = ()
     digest: str = ""
@@ -73,7 +71,7 @@ class Details:
         sides = (width, height)
         return replace(
             self,
-            polygons=tuple(_divided(points, width, height) for points in self.polygons),
+            polygons=self.polygons.mapped(lambda points: points / sides),
             keypoints=tuple(
                 value if at % KEYPOINT == 2 else value / sides[at % KEYPOINT]
                 for at, value in enumerate(self.keypoints)
@@ -95,15 +93,15 @@ class Details:
         """Return the details with a digest of outline and mask in their place."""
         if not self.polygons and self.mask is None:
             return self
-        text = json.dumps((self.polygons, self.mask))
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return replace(self, polygons=(), mask=None, digest=digest)
+        shape = f"{self.polygons.sizes}{self.mask}".encode() + self.polygons.data
+        digest = hashlib.sha256(shape).hexdigest()[:16]
+        return replace(self, polygons=NO_POLYGONS, mask=None, digest=digest)
 
     def to_json(self) -> dict[str, Any]:
         """Return only what is known."""
         found = {
             "flags": sorted(self.flags),
-            "polygons": self.polygons,
+            "polygons": self.polygons and self.polygons.to_json(),
             "mask": self.mask,
             "keypoints": self.keypoints,
             "digest": self.digest,
@@ -117,18 +115,11 @@ class Details:
         return cls(
             frozenset(data.get("flags", ())),
             data.get("area"),
-            tuple(map(tuple, data.get("polygons", ()))),
+            Polygons.from_json(data["polygons"]) if "polygons" in data else NO_POLYGONS,
             Mask(*data["mask"]) if "mask" in data else None,
             tuple(data.get("keypoints", ())),
             data.get("digest", ""),
         )
-
-
-def _divided(points: Points, width: float, height: float) -> Points:
-    found = [*points]
-    found[::2] = [x / width for x in points[::2]]
-    found[1::2] = [y / height for y in points[1::2]]
-    return tuple(found)
 
 
 NOTHING = Details()

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recordgen.core.records.class_masks import Mask, seen_through
 from recordgen.core.records.run_lengths import pixels_of, runs_of
-from recordgen.core.rows.details import Details, Points
+from recordgen.core.rows.details import Details
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 
@@ -36,7 +36,7 @@ def paint(objects: Sequence[tuple[int, Details]], background: int, size: tuple[i
     """
     mask = np.full(size, background, np.uint8)
     for number, details in sorted(objects, key=lambda each: -_area(each[1])):
-        for points in details.polygons:
+        for points in details.polygons.arrays():
             top, inside = _filled(points, size)
             mask[top : top + len(inside)][inside] = number
         if details.mask is not None and not details.polygons:
@@ -49,11 +49,11 @@ def _area(details: Details) -> float:
     if details.mask is not None and not details.polygons:
         runs = runs_of(details.mask.counts)
         return sum(runs[1::2]) / max(1, sum(runs))
-    return sum(abs(_twice_area(np.array(points))) for points in details.polygons) / 2
+    return sum(abs(_twice_area(points)) for points in details.polygons.arrays()) / 2
 
 
 def _twice_area(points: npt.NDArray[np.float64]) -> float:
-    x, y = points[::2], points[1::2]
+    x, y = points.T
     return float(x @ np.roll(y, -1) - y @ np.roll(x, -1))
 
 
@@ -67,10 +67,12 @@ def _pixels(details: Details, size: tuple[int, int]) -> npt.NDArray[np.bool_]:
     return seen_through(pixels, _WHOLE, size) == 1
 
 
-def _filled(points: Points, size: tuple[int, int]) -> tuple[int, npt.NDArray[np.bool_]]:
+def _filled(
+    points: npt.NDArray[np.float64], size: tuple[int, int]
+) -> tuple[int, npt.NDArray[np.bool_]]:
     """Return the first row of a polygon, and its pixels in the rows from there on."""
     height, width = size
-    x0, y0 = np.array(points[::2]) * width, np.array(points[1::2]) * height
+    x0, y0 = points[:, 0] * width, points[:, 1] * height
     x1, y1 = np.roll(x0, -1), np.roll(y0, -1)
     top, end = (int(row) for row in np.clip((np.floor(y0.min()), np.ceil(y0.max())), 0, height))
     inside = np.zeros((end - top, width), np.bool_)

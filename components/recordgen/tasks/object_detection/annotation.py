@@ -9,13 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from recordgen.core.records.float32 import as_float32
-from recordgen.core.rows.details import NOTHING, Details, Points
+from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.task.annotation import bad_annotation
 
 _WHOLE = re.compile(r"[0-9]{1,9}(\.0*)?", re.ASCII)
-
-# Seven decimals tell all float32 from 0.5 to 1 apart, and come back from those below.
-_PARTS = 10_000_000
 
 
 class ImageSize(NamedTuple):
@@ -82,19 +79,18 @@ class Boxes:
     details: tuple[Details, ...] = ()
 
     @classmethod
-    def of(cls, boxes: Iterable[Box], size: ImageSize | None = None) -> Boxes:
-        """Return the boxes of an image, given in any order."""
-        return cls(tuple(sorted({box.stored for box in boxes})), size)
-
-    @classmethod
-    def detailed(cls, pairs: Iterable[tuple[Box, Details]], size: ImageSize | None = None) -> Boxes:
-        """Return boxes with their details, given in any order; equal boxes are merged."""
-        found: dict[Box, Details] = {}
-        for box, details in pairs:
-            there, new = box.stored, as_stored(details)
-            found[there] = found[there].merged(new) if there in found else new
+    def of(cls, found: Mapping[Box, Details], size: ImageSize | None = None) -> Boxes:
+        """Return boxes with the precision of records, given in any order, and their details."""
         boxes = tuple(sorted(found))
         return cls(boxes, size, tuple(found[box] for box in boxes) if any(found.values()) else ())
+
+    @classmethod
+    def merged(cls, pairs: Iterable[tuple[Box, Details]], size: ImageSize | None = None) -> Boxes:
+        """Return boxes and details with the precision of records; equal boxes are merged."""
+        found: dict[Box, Details] = {}
+        for box, details in pairs:
+            found[box] = found[box].merged(details) if box in found else details
+        return cls.of(found, size)
 
     @property
     def labels(self) -> Sequence[str]:
@@ -132,22 +128,3 @@ class Boxes:
         size = ImageSize(*value["size"]) if "size" in value else None
         details = tuple(map(Details.from_json, value.get("details", ())))
         return cls(tuple(Box(*box) for box in value["boxes"]), size, details)
-
-
-def as_stored(details: Details) -> Details:
-    """Return details with the precision of records, without keypoints if none is labelled."""
-    if not details:
-        return details
-    return replace(
-        details,
-        area=None if details.area is None else as_float32(details.area),
-        polygons=tuple(map(_rounded, details.polygons)),
-        keypoints=_rounded(details.keypoints) if any(details.keypoints) else (),
-    )
-
-
-def _rounded(shares: Points) -> Points:
-    """Return shares of a picture with the decimals that a float32 holds; there may be millions."""
-    import numpy as np
-
-    return tuple((np.rint(np.asarray(shares) * _PARTS) / _PARTS).tolist())

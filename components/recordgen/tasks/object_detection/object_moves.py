@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from recordgen.core.records.float32 import as_float32
 from recordgen.core.records.run_lengths import pixels_of, runs_in, runs_of, text_of
-from recordgen.core.rows.details import KEYPOINT, Details, Mask, Points
+from recordgen.core.rows.details import KEYPOINT, Details, Mask
+from recordgen.core.rows.polygons import PARTS, Points, Polygons, rounded
 from recordgen.tasks.object_detection.annotation import Box, ImageSize
 
 if TYPE_CHECKING:
+    from recordgen.core.rows.polygons import Array
     from recordgen.payloads.image import CheckedImage
 
 _WHOLE = (0.0, 0.0, 1.0, 1.0)
@@ -20,8 +25,8 @@ _WHOLE = (0.0, 0.0, 1.0, 1.0)
 _ROUNDED = 1e-3
 _OUTSIDE = 1e-6
 
-# Numbers of the smallest polygon, a triangle.
-_TRIANGLE = 6
+# Points of the smallest polygon.
+_TRIANGLE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +57,24 @@ class Move:
         """Return the details in the stored image, given the box in the upright picture."""
         if not details:
             return details
-        moved = replace(
+        return replace(
             details,
             area=None if details.area is None else self._area(details.area, box),
-            polygons=tuple(self._points(points) for points in details.polygons),
+            polygons=details.polygons.mapped(self._points),
             mask=None if details.mask is None else self._mask(details.mask),
             keypoints=self._keypoints(details.keypoints),
         )
-        return inside(moved)
+
+    def keeps(self, details: Details) -> bool:
+        """Return whether details are the same in the stored image."""
+        is_same = self.row_size is not None and self.size == tuple(self.row_size)
+        mask = details.mask
+        return (
+            self.way == 1
+            and self.view == _WHOLE
+            and (is_same or details.area is None)
+            and (mask is None or self.size == (mask.width, mask.height))
+        )
 
     def _area(self, area: float, box: Box) -> float | None:
         if self.size is None or self.row_size is None:
@@ -74,12 +89,9 @@ class Move:
         scale = math.prod(self.size) / (across * down * math.prod(self.row_size))
         return area * scale * min(1.0, max(0.0, seen))
 
-    def _points(self, points: Points) -> Points:
-        return tuple(
-            value
-            for x, y in zip(points[::2], points[1::2], strict=True)
-            for value in self._point(x, y)
-        )
+    def _points(self, points: Array) -> Array:
+        x, y = self._point(points[:, 0], points[:, 1])
+        return np.stack([x, y], 1)
 
     def _keypoints(self, points: Points) -> Points:
         found: list[float] = []
@@ -87,7 +99,8 @@ class Move:
             found += (*self._point(x, y), shown) if shown or x or y else (0.0, 0.0, 0.0)
         return tuple(found)
 
-    def _point(self, x: float, y: float) -> tuple[float, float]:
+    def _point(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Move points, given as numbers or arrays."""
         if self.way >= 5:
             x, y = y, x
         if self.way in (2, 3, 6, 7):
@@ -118,8 +131,6 @@ def _turned(pixels: Any, way: int) -> Any:
 
 def _seen(pixels: Any, view: Sequence[float], height: int, width: int) -> Any:
     """Return the nearest pixel for each one of the stored image; 0 outside of the picture."""
-    import numpy as np
-
     left, top, across, down = view
     rows = np.floor((top + (np.arange(height) + 0.5) / height * down) * pixels.shape[0])
     columns = np.floor((left + (np.arange(width) + 0.5) / width * across) * pixels.shape[1])
@@ -131,34 +142,62 @@ def _seen(pixels: Any, view: Sequence[float], height: int, width: int) -> Any:
     return found
 
 
-def inside(details: Details) -> Details:
-    """Return details in shares of a picture without what is outside of it.
+def as_stored(
+    found: Sequence[Details], size: tuple[float, float] = (1.0, 1.0)
+) -> Sequence[Details]:
+    """Return the details of one image with the precision of records, in shares of it.
 
-    Polygons are cut at its edges; keypoints outside of it are not labelled.
+    Polygons are cut at its edges; a keypoint outside of it is not labelled.
+
+    Args:
+        found: details in pixels.
+        size: width and height of the image; without them, the details are in shares, too.
     """
-    if not (details.polygons or details.keypoints):
-        return details
-    polygons = (_cut(points) for points in details.polygons)
-    keypoints: list[float] = []
-    for x, y, shown in zip(
-        *(details.keypoints[at::KEYPOINT] for at in range(KEYPOINT)), strict=True
-    ):
-        is_there = min(x, y) >= -_OUTSIDE and max(x, y) <= 1 + _OUTSIDE
-        keypoints += (
-            (min(1.0, max(0.0, x)), min(1.0, max(0.0, y)), shown) if is_there else (0.0,) * 3
+    outlines = _inside([details.polygons for details in found], size)
+    return [
+        details
+        and Details(
+            details.flags,
+            None if details.area is None else as_float32(details.area),
+            polygons,
+            details.mask,
+            _keypoints_inside(details.keypoints, size),
+            details.digest,
         )
-    return replace(
-        details,
-        polygons=tuple(points for points in polygons if len(points) >= _TRIANGLE),
-        keypoints=tuple(keypoints),
-    )
+        for details, polygons in zip(found, outlines, strict=True)
+    ]
 
 
-def _cut(points: Points) -> Points:
+def _keypoints_inside(keypoints: Points, size: tuple[float, float]) -> Points:
+    """Return keypoints in shares of an image; none if none of them is labelled."""
+    if not keypoints:
+        return ()
+    found = np.asarray(keypoints).reshape(-1, KEYPOINT)
+    places, shown = found[:, :2] / size, found[:, 2:]
+    is_there = ((places >= -_OUTSIDE) & (places <= 1 + _OUTSIDE)).all(1, keepdims=True)
+    there = np.where(is_there, np.concatenate([rounded(places.clip(0, 1)) / PARTS, shown], 1), 0.0)
+    return tuple(there.ravel().tolist()) if there.any() else ()
+
+
+def _inside(outlines: Sequence[Polygons], size: tuple[float, float]) -> Sequence[Polygons]:
+    """Return outlines in shares of an image, cut at its edges, with the precision of records."""
+    if not any(outlines):
+        return outlines
+    shares = np.concatenate([each.points for each in outlines]) / size
+    sizes = [each.sizes for each in outlines]
+    if shares.min() < 0 or shares.max() > 1 or min(map(min, filter(None, sizes))) < _TRIANGLE:
+        cut = [[_cut(part) for part in each.arrays()] for each in Polygons.split(sizes, shares)]
+        cut = [[part for part in parts if len(part) >= _TRIANGLE] for parts in cut]
+        sizes = [tuple(map(len, parts)) for parts in cut]
+        shares = np.concatenate([np.zeros((0, 2)), *(part for parts in cut for part in parts)])
+    return Polygons.split(sizes, rounded(shares))
+
+
+def _cut(points: Array) -> Array:
     """Return the part of a polygon in 0..1 (Sutherland and Hodgman, 1974)."""
-    if min(points) >= 0 and max(points) <= 1:
+    if points.min() >= 0 and points.max() <= 1:
         return points
-    corners = list(zip(points[::2], points[1::2], strict=True))
+    corners = points.tolist()
     for axis in (0, 1):
         for edge, sign in ((0.0, 1), (1.0, -1)):
             found = []
@@ -172,27 +211,26 @@ def _cut(points: Points) -> Points:
                 if is_in:
                     found.append(here)
             corners = found
-    return tuple(value for corner in corners for value in corner)
+    return np.array(corners).reshape(-1, 2)
 
 
-def with_areas(pairs: Iterable[tuple[Box, Details]], pixels: int) -> Iterable[tuple[Box, Details]]:
-    """Return boxes with areas for all or none, given the pixels of their picture.
+def with_areas(pairs: Sequence[tuple[Box, Details]], pixels: int) -> Sequence[Details]:
+    """Return the details of boxes with areas for all or none, given the pixels of their picture.
 
     An area that is missing is that of the box. There are none if they are all those of the boxes,
     or if the size of the picture is unknown.
     """
-    found = list(pairs)
-    if not any(details.area is not None for _, details in found):
-        return found
-    own = [(box.xmax - box.xmin) * (box.ymax - box.ymin) * pixels for box, _ in found]
+    if not any(details.area is not None for _, details in pairs):
+        return [details for _, details in pairs]
+    own = [(box.xmax - box.xmin) * (box.ymax - box.ymin) * pixels for box, _ in pairs]
     areas = [
         mine if details.area is None else details.area
-        for mine, (_, details) in zip(own, found, strict=True)
+        for mine, (_, details) in zip(own, pairs, strict=True)
     ]
     is_new = pixels > 1 and not all(map(_are_close, own, areas))
     return [
-        (box, replace(details, area=area if is_new else None))
-        for (box, details), area in zip(found, areas, strict=True)
+        replace(details, area=area if is_new else None)
+        for (_, details), area in zip(pairs, areas, strict=True)
     ]
 
 

@@ -62,7 +62,7 @@ from recordgen.tasks.object_detection.box_geometry import (
 )
 from recordgen.tasks.object_detection.box_unit import FAR, PIXELS, BoxUnit, shown
 from recordgen.tasks.object_detection.box_views import may_be_stored
-from recordgen.tasks.object_detection.object_moves import Move, inside, with_areas
+from recordgen.tasks.object_detection.object_moves import Move, as_stored, with_areas
 from recordgen.tasks.spelling import check_spelling
 
 if TYPE_CHECKING:
@@ -224,9 +224,10 @@ class ObjectDetection(ImageTask):
                 raise bad_annotation(f"a box needs a label (got the box {shown(corners)} without)")
             xmin, ymin, xmax, ymax = (_number(value, "a coordinate") for value in corners)
             shares = xmin / width, ymin / height, xmax / width, ymax / height
-            boxes.append((Box(check_label(label), *shares), inside(details.divided(width, height))))
-        usable = self._usable(with_areas(boxes, width * height), adjusted)
-        annotation = Boxes.detailed(usable.items(), size).to_json()
+            boxes.append((Box(check_label(label), *shares), details))
+        stored = as_stored(with_areas(boxes, width * height), (width, height))
+        usable = self._usable(zip([box for box, _ in boxes], stored, strict=True), adjusted)
+        annotation = Boxes.of(usable, size).to_json()
         return RowContent(check_uri(picture.uri), annotation)
 
     def _usable(
@@ -281,7 +282,7 @@ class ObjectDetection(ImageTask):
         if len(sizes) > 1:
             raise bad_annotation(f"one image, several sizes: {listed(sizes, str)}")
         pairs = (pair for row in rows for pair in row.pairs())
-        found = Boxes.detailed(pairs, sizes[0] if sizes else None)
+        found = Boxes.merged(pairs, sizes[0] if sizes else None)
         return Merged(found.to_json(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
@@ -367,7 +368,9 @@ class ObjectDetection(ImageTask):
             return row
         view = image.placed.view if self.moves_boxes and image.placed is not None else None
         move = Move.of(row.size, way, image)
-        found = []
+        if way == 1 and view is None and all(map(move.keeps, row.details)):
+            return replace(row, size=None)
+        boxes, found = [], []
         for box, details in row.pairs():
             upright = turned(box, way)
             there = upright if view is None else seen_through(upright, view)
@@ -376,8 +379,9 @@ class ObjectDetection(ImageTask):
                 continue
             if view is not None and is_cut(upright, view):
                 changes[BOXES_CUT] += 1
-            found.append((there, move(details, upright)))
-        return Boxes.detailed(found)
+            boxes.append(there.stored)
+            found.append(move(details, upright))
+        return Boxes.merged(zip(boxes, as_stored(found), strict=True))
 
     def _check_size(self, size: ImageSize, image: CheckedImage) -> None:
         """Check a row's width and height against its image. Raises: PayloadError."""
@@ -404,9 +408,9 @@ class ObjectDetection(ImageTask):
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         columns = [values.get(name, ()) for name in (features.IMAGE_OBJECT_TEXT, *features.BBOX)]
         rows = zip(*columns, strict=True)
-        boxes = [Box(label.decode(), *corners) for label, *corners in rows]
-        details = details_in(values, len(boxes))
-        return Boxes.detailed(zip(boxes, details, strict=True)).to_json()
+        boxes = [Box(label.decode(), *corners).stored for label, *corners in rows]
+        details = as_stored(details_in(values, len(boxes)))
+        return Boxes.merged(zip(boxes, details, strict=True)).to_json()
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:

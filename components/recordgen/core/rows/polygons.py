@@ -1,0 +1,109 @@
+"""The outline of an object as polygons, whose points are one array.
+
+    {"polygons": [[3], "QEIPAEBCDwAACT0AQEIPAAAJPQCAjVsA"]}
+
+is the text of the triangle (0.1, 0.1), (0.4, 0.1), (0.4, 0.6) in shares of its image. A document
+may have millions of points, so nothing goes through them one by one.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array: TypeAlias = npt.NDArray[np.float64]
+
+#: x and y of each point, one after the other.
+Points: TypeAlias = tuple[float, ...]
+
+#: Seven decimals tell all float32 from 0.5 to 1 apart, and come back from those below.
+PARTS = 10_000_000
+
+_FLOAT, _PART = "<f8", "<i4"
+
+
+@dataclass(frozen=True, slots=True)
+class Polygons:
+    """The polygons of an object.
+
+    Attributes:
+        sizes: points of each polygon.
+        data: x and y of each point: float64, in the unit of the object's box; or, in records, int32,
+            in ten millionths of the image's width and height.
+    """
+
+    sizes: tuple[int, ...] = ()
+    data: bytes = b""
+
+    @classmethod
+    def of(cls, polygons: Iterable[Sequence[float]]) -> Polygons:
+        """Return polygons, each given as x and y of each point, one after the other."""
+        import numpy as np
+
+        arrays = [np.asarray(points, _FLOAT) for points in polygons]
+        sizes = tuple(points.size // 2 for points in arrays)
+        return cls(sizes, b"".join(points.tobytes() for points in arrays))
+
+    @classmethod
+    def split(cls, sizes: Sequence[tuple[int, ...]], points: npt.NDArray[Any]) -> list[Polygons]:
+        """Return the outlines of objects.
+
+        Args:
+            sizes: points of each polygon of each object.
+            points: x and y of all of them, float64 or :func:`rounded`.
+        """
+        data, each = points.tobytes(), 2 * points.itemsize
+        ends = pairwise(accumulate((each * sum(mine) for mine in sizes), initial=0))
+        return [cls(mine, data[at:end]) for mine, (at, end) in zip(sizes, ends, strict=True)]
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __iter__(self) -> Iterator[Points]:
+        for part in self.arrays():
+            yield tuple(part.ravel().tolist())
+
+    def arrays(self) -> Sequence[Array]:
+        """Return the points of each polygon, float64 [points, 2]."""
+        points = self.points
+        return [points[start:end] for start, end in pairwise(accumulate(self.sizes, initial=0))]
+
+    @property
+    def points(self) -> Array:
+        """All points, float64 [n, 2]."""
+        import numpy as np
+
+        if len(self.data) == 8 * sum(self.sizes):
+            return np.frombuffer(self.data, _PART).reshape(-1, 2) / PARTS
+        return np.frombuffer(self.data, _FLOAT).reshape(-1, 2)
+
+    def mapped(self, change: Callable[[Array], Array]) -> Polygons:
+        """Return the polygons with all points changed, given and returned as float64 [n, 2]."""
+        return Polygons(self.sizes, change(self.points).tobytes()) if self.sizes else self
+
+    def to_json(self) -> Sequence[Any]:
+        """Return the sizes, and the points in Base64."""
+        return self.sizes, base64.b64encode(self.data).decode()
+
+    @classmethod
+    def from_json(cls, value: Sequence[Any]) -> Polygons:
+        """Return the inverse of :meth:`to_json`."""
+        sizes, text = value
+        return cls(tuple(sizes), base64.b64decode(text))
+
+
+NO_POLYGONS = Polygons()
+
+
+def rounded(shares: Array) -> npt.NDArray[np.int32]:
+    """Return points in shares of an image with the precision of records."""
+    import numpy as np
+
+    return np.rint(shares * PARTS).astype(_PART)
