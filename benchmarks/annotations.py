@@ -32,10 +32,10 @@ def rows_of(count: int) -> list[Sequence[Box]]:
     """Return the boxes of ``count`` images."""
     pick = random.Random(0)
     return [
-        Boxes.of(
-            Box(f"class {pick.randrange(80)}", *sorted(pick.random() for _ in range(4)))
+        sorted(
+            Box(f"class {pick.randrange(80)}", *sorted(pick.random() for _ in range(4))).stored
             for _ in range(pick.randint(1, 5))
-        ).boxes
+        )
         for _ in range(count)
     ]
 

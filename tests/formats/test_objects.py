@@ -7,6 +7,7 @@ import pytest
 import recordgen
 from recordgen.core.records.objects import details_in
 from recordgen.core.rows.details import Details
+from recordgen.core.rows.polygons import Polygons
 from recordgen.errors import SourceError
 from tests.conftest import stored_examples
 from tests.exports.copies import export
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.once
 # Of an image of 40 by 20: in pixels, and as shares.
 PIXELS = [(4, 5), (12, 5), (8, 15)]
 SHARES = (0.1, 0.25, 0.3, 0.25, 0.2, 0.75)
-POLYGON = Details(polygons=(SHARES,))
+POLYGON = Details(polygons=Polygons.of([SHARES]))
 FLAT = [value for point in PIXELS for value in point]
 
 
@@ -112,7 +113,7 @@ FORMATS = {
     "via": ({"via.json": json.dumps(VIA)}, POLYGON, {}),
     "polygon over the edge": (
         yolo("0 0.5 -0.5 1 0.5 0.5 0.5"),
-        Details(polygons=((0.5, 0.0, 0.75, 0.0, 1.0, 0.5, 0.5, 0.5),)),
+        Details(polygons=Polygons.of([(0.5, 0.0, 0.75, 0.0, 1.0, 0.5, 0.5, 0.5)])),
         {},
     ),
 }

@@ -13,6 +13,7 @@ from PIL import Image
 from recordgen.core.records.boxes import StoredBox
 from recordgen.core.records.run_lengths import runs_in, text_of
 from recordgen.core.rows.details import Details, Mask
+from recordgen.core.rows.polygons import Polygons
 from recordgen.errors import PayloadError
 from recordgen.payloads.drawing import draw_boxes, label_colour
 from tests.conftest import encoded, exif_of, noise
@@ -159,7 +160,7 @@ LEFT[:, :2] = 1
 @pytest.mark.parametrize(
     ("details", "inside", "outside"),
     [
-        (Details(polygons=(TRIANGLE,)), (30, 30), (65, 65)),
+        (Details(polygons=Polygons.of([TRIANGLE])), (30, 30), (65, 65)),
         (Details(mask=Mask(text_of(runs_in(LEFT)), 4, 4)), (50, 20), (50, 80)),
         (Details(keypoints=(0.25, 0.5, 2.0)), (50, 25), (50, 75)),
     ],

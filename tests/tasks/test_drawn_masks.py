@@ -11,6 +11,7 @@ import recordgen
 from recordgen.core.records.run_lengths import runs_in, text_of
 from recordgen.core.rows import details
 from recordgen.core.rows.details import Details
+from recordgen.core.rows.polygons import Polygons
 from recordgen.errors import PayloadError
 from recordgen.payloads.image import check_image
 from recordgen.tasks.image_segmentation.drawn_masks import paint
@@ -29,7 +30,7 @@ def shares(*points):
 
 
 def polygon(*points):
-    return Details(polygons=(shares(*points),))
+    return Details(polygons=Polygons.of([shares(*points)]))
 
 
 def runs(pixels):
@@ -88,7 +89,7 @@ def test_outlines_turn_with_their_image(way):
     Image.fromarray(lying).save(file, "JPEG", exif=exif_of(way), quality=100)
     photo = check_image(file.getvalue(), payload_settings())
     left, top, right, bottom = 4 / 32, 2 / 20, 20 / 32, 8 / 20
-    box = Details(polygons=((left, top, right, top, right, bottom, left, bottom),))
+    box = Details(polygons=Polygons.of([(left, top, right, top, right, bottom, left, bottom)]))
     mask = drawn_mask([(1, box.to_json())], 0, photo, "stored")
     pixels = np.asarray(Image.open(io.BytesIO(photo.data)).convert("L"))
     classes = np.asarray(Image.open(io.BytesIO(mask.data)))

@@ -11,6 +11,7 @@ from recordgen import cli
 from recordgen.core.records.objects import details_in, features_of
 from recordgen.core.records.run_lengths import box_of, pixels_of, runs_in, runs_of, text_of
 from recordgen.core.rows.details import Details, Mask
+from recordgen.core.rows.polygons import Polygons
 from recordgen.inspection.records import inspect
 from tests.conftest import stored_examples
 from tests.exports.copies import export
@@ -189,10 +190,13 @@ def test_damaged_run_lengths_are_errors(text):
         pixels_of(runs_of(text), 3, 3)
 
 
+TRIANGLE = (0.5, 0.25, 0.75, 0.25, 0.5, 1.0)
+
+
 def test_details_come_back_from_features():
     """Each combination of what is known survives."""
     details = [
-        Details(frozenset({"is_crowd", "group_of"}), 12.5, ((0.5, 0.25, 0.75, 0.25, 0.5, 1.0),)),
+        Details(frozenset({"is_crowd", "group_of"}), 12.5, Polygons.of([TRIANGLE, TRIANGLE])),
         Details(area=3.0, mask=Mask(text_of([3, 2, 4]), 3, 3)),
         Details(area=1.0, keypoints=(0.5, 0.25, 2.0, 0.0, 0.0, 0.0)),
     ]

@@ -14,7 +14,7 @@ import numpy as np
 
 from recordgen.core.records.run_lengths import box_of, runs_of
 from recordgen.core.rows.details import IS_CROWD, KEYPOINT, Details, flagged
-from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
+from recordgen.core.rows.picture import Corners, Marked, Picture, are_numbers, is_number
 from recordgen.errors import SourceError
 from recordgen.formats.coco_shapes import Shapes, mask_in, polygons_in
 from recordgen.formats.json_items import top_items
@@ -215,7 +215,7 @@ def _key(value: Any) -> str:
 def _corners_of(item: Mapping[str, Any]) -> Corners | None:
     """Return the corners of an annotation, from its bbox or else its segmentation."""
     box = item.get("bbox")
-    if isinstance(box, list) and len(box) == 4 and _are_numbers(box):
+    if are_numbers(box) and len(box) == 4:
         left, top, width, height = box
         return left, top, left + width, top + height
     shape = item.get("segmentation")
@@ -228,7 +228,3 @@ def _corners_of(item: Mapping[str, Any]) -> Corners | None:
         return None if mask is None else box_of(runs_of(mask.counts), mask.height)
     except ValueError:
         return None
-
-
-def _are_numbers(values: Any) -> bool:
-    return isinstance(values, list) and all(map(is_number, values))

@@ -8,26 +8,35 @@
 from __future__ import annotations
 
 import math
+import os
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import numpy as np
 
 from recordgen.core.records.run_lengths import runs_of, text_of
 from recordgen.core.rows.details import KEYPOINT, Mask
-from recordgen.core.rows.picture import is_number, is_size
+from recordgen.core.rows.picture import are_numbers, is_size
 from recordgen.core.rows.polygons import NO_POLYGONS, Points, Polygons
 
 # Numbers of the smallest polygon, a triangle.
 _TRIANGLE = 6
 
 
+# Numbers that are kept before they are written.
+_AT_ONCE = 1 << 18
+
+
 @dataclass
 class Shapes:
-    """The shapes of annotations by index, in arrays, since there may be millions of points."""
+    """The shapes of annotations by index. There may be millions of points: they are in a file."""
 
-    _points: array[float] = field(default_factory=lambda: array("f"))
+    _file: IO[bytes] = field(default_factory=TemporaryFile)
+    _points: array[float] = field(default_factory=lambda: array("f"))  # not yet written
     _ends: array[int] = field(default_factory=lambda: array("q", [0]))  # of each polygon
     _polygons: array[int] = field(default_factory=lambda: array("q", [0]))  # up to each annotation
     _masks: dict[int, Mask | str] = field(default_factory=dict)  # or why there is none
@@ -39,7 +48,9 @@ class Shapes:
         shape = item.get("segmentation")
         for points in polygons_in(shape):
             self._points += points
-            self._ends.append(len(self._points))
+            self._ends.append(self._ends[-1] + len(points))
+        if len(self._points) >= _AT_ONCE:
+            self._write()
         self._polygons.append(len(self._ends) - 1)
         try:
             if (mask := mask_in(shape)) is not None:
@@ -47,8 +58,13 @@ class Shapes:
         except ValueError as exc:
             self._masks[at] = str(exc)
         keypoints = item.get("keypoints")
-        if isinstance(keypoints, list) and any(keypoints) and all(map(is_number, keypoints)):
+        if keypoints and are_numbers(keypoints) and any(keypoints):
             self._keypoints[at] = array("f", keypoints)
+
+    def _write(self) -> None:
+        self._file.write(self._points)
+        self._file.flush()
+        self._points = array("f")
 
     def polygons(self, at: int) -> Polygons:
         """Return the polygons of an annotation."""
@@ -57,7 +73,10 @@ class Shapes:
             return NO_POLYGONS
         ends = self._ends[first : last + 1]
         sizes = tuple((end - start) // 2 for start, end in pairwise(ends))
-        return Polygons(sizes, array("d", self._points[ends[0] : ends[-1]]).tobytes())
+        if self._points:
+            self._write()
+        data = os.pread(self._file.fileno(), 4 * (ends[-1] - ends[0]), 4 * ends[0])
+        return Polygons(sizes, np.frombuffer(data, np.float32).astype("<f8").tobytes())
 
     def mask(self, at: int) -> Mask | None:
         """Return the mask of an annotation. Raises: ValueError: it is damaged."""
@@ -90,7 +109,7 @@ def polygons_in(shape: Any) -> Sequence[array[float]]:
         # Numbers that are none, or too large, have no finite sum.
         if len(points) < _TRIANGLE or not math.isfinite(sum(points)):
             return ()
-        found.append(points[: len(points) // 2 * 2])
+        found.append(points[:-1] if len(points) % 2 else points)
     return found
 
 
@@ -103,7 +122,7 @@ def mask_in(shape: Any) -> Mask | None:
     if not isinstance(shape, dict):
         return None
     size, counts = shape.get("size"), shape.get("counts")
-    if not (isinstance(size, list) and len(size) == 2 and all(map(is_number, size))):
+    if not (are_numbers(size) and len(size) == 2):
         raise ValueError(f"the size of a mask must be its height and width (got {size!r:.40})")
     height, width = map(int, size)
     if not is_size((width, height)):

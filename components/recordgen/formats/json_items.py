@@ -19,6 +19,7 @@ _CHUNK = 1 << 20
 # A single image, annotation or category is far smaller.
 _MAX_ITEM = 64 << 20
 _BLANKS = " \t\r\n"
+_COMMA = re.compile(rf"[{_BLANKS}]*,[{_BLANKS}]*").match
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]', re.DOTALL)
 
@@ -61,7 +62,7 @@ def _items(window: _Window, where: str) -> Iterator[Any]:
     """Yield the items of the list that comes next."""
     window.take("[")
     while window.peek() != "]":
-        yield window.value()
+        yield from window.values()
         if window.peek() == ",":
             window.take(",")
         elif window.peek() != "]":
@@ -111,6 +112,19 @@ class _Window:
                 continue
             self._at = end
             return value
+
+    def values(self) -> Iterator[Any]:
+        """Yield the next value, and those after it in the window. Raises: ValueError."""
+        yield self.value()
+        while (comma := _COMMA(self._text, self._at)) is not None:
+            try:
+                value, end = _decode(self._text, comma.end())
+            except (ValueError, RecursionError):
+                return
+            if end == len(self._text):
+                return
+            self._at = end
+            yield value
 
     def _more(self, least: int = 0) -> bool:
         """Read more of the text; return False at its end. Raises: ValueError."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 
 import numpy as np
@@ -18,8 +17,6 @@ def as_float32(value: float) -> float:
     Raises:
         OverflowError: ``value`` is too large for float32.
     """
-    if not math.isfinite(value):
-        return value
     _FLOAT32.pack(value)
     return float(str(np.float32(value)))
 

@@ -118,9 +118,9 @@ def _keypoints(values: Mapping[str, Sequence[Any]], count: int) -> Sequence[Poin
 
 def _polygons(values: Mapping[str, Sequence[Any]], count: int) -> Sequence[Polygons]:
     counts = _each(values, features.IMAGE_OBJECT_POLYGON_COUNT, count)
-    sizes = values.get(features.IMAGE_OBJECT_POLYGON_POINTS) or ()
-    x = values.get(features.IMAGE_OBJECT_POLYGON_X) or ()
-    y = values.get(features.IMAGE_OBJECT_POLYGON_Y) or ()
+    sizes = values.get(features.IMAGE_OBJECT_POLYGON_POINTS, ())
+    x = values.get(features.IMAGE_OBJECT_POLYGON_X, ())
+    y = values.get(features.IMAGE_OBJECT_POLYGON_Y, ())
     if sum(counts) != len(sizes) or not len(x) == len(y) == sum(sizes):
         raise ValueError(
             f"the polygons of {count} boxes need {sum(sizes)} points in {sum(counts)} polygons "

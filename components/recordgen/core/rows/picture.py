@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.rows.ranges import Range
@@ -15,12 +15,21 @@ Corners: TypeAlias = tuple[float, float, float, float]
 
 # Coordinates are far smaller; some of JSON's integers do not even fit into a float.
 _MAX_NUMBER = 1e15
+_KINDS = frozenset({int, float})
 
 
 def is_number(value: Any) -> bool:
     """Return whether a value of a document is a number that a coordinate may have."""
     is_real = isinstance(value, int | float) and not isinstance(value, bool)
     return is_real and abs(value) < _MAX_NUMBER
+
+
+def are_numbers(values: Any) -> TypeGuard[list[float]]:
+    """Return whether these are a list of numbers that coordinates may have."""
+    if not isinstance(values, list):
+        return False
+    is_plain = _KINDS.issuperset(map(type, values)) and sum(map(abs, values)) < _MAX_NUMBER
+    return is_plain or all(map(is_number, values))
 
 
 def is_size(size: tuple[int, int]) -> bool:

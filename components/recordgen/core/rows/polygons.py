@@ -35,8 +35,8 @@ class Polygons:
 
     Attributes:
         sizes: points of each polygon.
-        data: x and y of each point: float64, in the unit of the object's box; or, in records, int32,
-            in ten millionths of the image's width and height.
+        data: x and y of each point: float64 in the unit of the object's box; or, once rounded,
+            int32 in ten millionths of the image's sides.
     """
 
     sizes: tuple[int, ...] = ()

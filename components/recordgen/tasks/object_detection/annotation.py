@@ -12,6 +12,8 @@ from recordgen.core.records.float32 import as_float32
 from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.task.annotation import bad_annotation
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 _WHOLE = re.compile(r"[0-9]{1,9}(\.0*)?", re.ASCII)
 
 
@@ -117,7 +119,7 @@ class Boxes:
             value = {"boxes": self.boxes}
             value |= {} if self.size is None else {"size": self.size}
             value |= {"details": [each.to_json() for each in self.details]} if self.details else {}
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return _encode(value)
 
     @classmethod
     def from_json(cls, annotation: str | None) -> Boxes:

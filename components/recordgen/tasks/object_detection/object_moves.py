@@ -143,7 +143,9 @@ def _seen(pixels: Any, view: Sequence[float], height: int, width: int) -> Any:
 
 
 def as_stored(
-    found: Sequence[Details], size: tuple[float, float] = (1.0, 1.0)
+    found: Sequence[Details],
+    areas: Sequence[float | None],
+    size: tuple[float, float] = (1.0, 1.0),
 ) -> Sequence[Details]:
     """Return the details of one image with the precision of records, in shares of it.
 
@@ -151,20 +153,22 @@ def as_stored(
 
     Args:
         found: details in pixels.
+        areas: the area of each object.
         size: width and height of the image; without them, the details are in shares, too.
     """
     outlines = _inside([details.polygons for details in found], size)
     return [
-        details
-        and Details(
+        Details(
             details.flags,
-            None if details.area is None else as_float32(details.area),
+            None if area is None else as_float32(area),
             polygons,
             details.mask,
             _keypoints_inside(details.keypoints, size),
             details.digest,
         )
-        for details, polygons in zip(found, outlines, strict=True)
+        if details or area is not None
+        else details
+        for details, area, polygons in zip(found, areas, outlines, strict=True)
     ]
 
 
@@ -214,24 +218,21 @@ def _cut(points: Array) -> Array:
     return np.array(corners).reshape(-1, 2)
 
 
-def with_areas(pairs: Sequence[tuple[Box, Details]], pixels: int) -> Sequence[Details]:
-    """Return the details of boxes with areas for all or none, given the pixels of their picture.
+def areas_of(pairs: Sequence[tuple[Box, Details]], pixels: int) -> Sequence[float | None]:
+    """Return the areas of all boxes, or None for each, given the pixels of their picture.
 
     An area that is missing is that of the box. There are none if they are all those of the boxes,
     or if the size of the picture is unknown.
     """
-    if not any(details.area is not None for _, details in pairs):
-        return [details for _, details in pairs]
+    none = [None] * len(pairs)
+    if pixels == 1 or not any(details.area is not None for _, details in pairs):
+        return none
     own = [(box.xmax - box.xmin) * (box.ymax - box.ymin) * pixels for box, _ in pairs]
     areas = [
         mine if details.area is None else details.area
         for mine, (_, details) in zip(own, pairs, strict=True)
     ]
-    is_new = pixels > 1 and not all(map(_are_close, own, areas))
-    return [
-        replace(details, area=area if is_new else None)
-        for (_, details), area in zip(pairs, areas, strict=True)
-    ]
+    return none if all(map(_are_close, own, areas)) else areas
 
 
 def _are_close(one: float, other: float) -> bool:

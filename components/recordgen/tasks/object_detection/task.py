@@ -62,7 +62,7 @@ from recordgen.tasks.object_detection.box_geometry import (
 )
 from recordgen.tasks.object_detection.box_unit import FAR, PIXELS, BoxUnit, shown
 from recordgen.tasks.object_detection.box_views import may_be_stored
-from recordgen.tasks.object_detection.object_moves import Move, as_stored, with_areas
+from recordgen.tasks.object_detection.object_moves import Move, areas_of, as_stored
 from recordgen.tasks.spelling import check_spelling
 
 if TYPE_CHECKING:
@@ -225,7 +225,8 @@ class ObjectDetection(ImageTask):
             xmin, ymin, xmax, ymax = (_number(value, "a coordinate") for value in corners)
             shares = xmin / width, ymin / height, xmax / width, ymax / height
             boxes.append((Box(check_label(label), *shares), details))
-        stored = as_stored(with_areas(boxes, width * height), (width, height))
+        given = [details for _, details in boxes]
+        stored = as_stored(given, areas_of(boxes, width * height), (width, height))
         usable = self._usable(zip([box for box, _ in boxes], stored, strict=True), adjusted)
         annotation = Boxes.of(usable, size).to_json()
         return RowContent(check_uri(picture.uri), annotation)
@@ -236,44 +237,40 @@ class ObjectDetection(ImageTask):
         """Return boxes within the image, and record the changes. Raises: AnnotationError."""
         usable: dict[Box, Details] = {}
         for box, details in boxes:
-            _, *corners = box
-            if min(corners) < FAR[0] or max(corners) > FAR[1]:
-                raise bad_annotation(
-                    f"coordinates must be shares of the image, 0 to 1 (got {_shown(box)}, which "
-                    f"may be pixels: add the columns width and height of the image, under a "
-                    f"header, or divide by them)"
-                )
-            is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
-            one, other = box[1:3], box[3:]
-            upright = (*map(min, one, other), *map(max, one, other))
-            there = Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)).stored
+            _, xmin, ymin, xmax, ymax = box
+            is_inside = 0 <= xmin <= xmax <= 1 and 0 <= ymin <= ymax <= 1
+            there = box.stored if is_inside else _clipped(box)
             is_empty = there.xmin >= there.xmax or there.ymin >= there.ymax
-            wrong = [
-                (is_inverted, "inverted", BOXES_SWAPPED),
-                (min(corners) < 0 or max(corners) > 1, "outside 0..1", BOXES_CLIPPED),
-                (is_empty, "empty", BOXES_DROPPED),
-            ]
-            reasons = [reason for is_so, reason, _ in wrong if is_so]
-            if reasons and self.bad_boxes == "reject":
-                raise bad_annotation(
-                    f"the box {_shown(box)} is {' and '.join(reasons)}; --bad-boxes clip fixes or "
-                    f"drops it"
-                )
-            if is_empty or (reasons and self.bad_boxes == "drop"):
-                text = f"the box {_shown(box)} of {box.label!r} is {' and '.join(reasons)}"
-                adjusted.add(BOXES_DROPPED, f"{text}; it was dropped")
+            if (is_empty or not is_inside) and not self._is_kept(box, there, is_empty, adjusted):
                 continue
-            for is_so, reason, kind in wrong:
-                if is_so:
-                    text = f"the box {_shown(box)} of {box.label!r} is {reason}"
-                    adjusted.add(kind, f"{text}; it was stored as {_shown(there)}")
             if there in usable:
                 text = f"the line has the box {_shown(box)} of {box.label!r} twice"
                 adjusted.add(BOXES_REPEATED, f"{text}; it was stored once")
-                usable[there] = usable[there].merged(details)
-                continue
+                details = usable[there].merged(details)
             usable[there] = details
         return usable
+
+    def _is_kept(self, box: Box, there: Box, is_empty: bool, adjusted: Adjustments) -> bool:
+        """Return whether a box is stored that had to be changed. Raises: AnnotationError."""
+        is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
+        wrong = [
+            (is_inverted, "inverted", BOXES_SWAPPED),
+            (min(box[1:]) < 0 or max(box[1:]) > 1, "outside 0..1", BOXES_CLIPPED),
+            (is_empty, "empty", BOXES_DROPPED),
+        ]
+        reasons = " and ".join(reason for is_so, reason, _ in wrong if is_so)
+        if self.bad_boxes == "reject":
+            raise bad_annotation(
+                f"the box {_shown(box)} is {reasons}; --bad-boxes clip fixes or drops it"
+            )
+        text = f"the box {_shown(box)} of {box.label!r} is "
+        if is_empty or self.bad_boxes == "drop":
+            adjusted.add(BOXES_DROPPED, f"{text}{reasons}; it was dropped")
+            return False
+        for is_so, reason, kind in wrong:
+            if is_so:
+                adjusted.add(kind, f"{text}{reason}; it was stored as {_shown(there)}")
+        return True
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         rows = list(map(Boxes.from_json, annotations))
@@ -341,7 +338,9 @@ class ObjectDetection(ImageTask):
         ]
 
     def labels(self, annotation: str) -> Sequence[str]:
-        return Boxes.from_json(annotation).labels
+        value = json.loads(annotation)
+        boxes = value["boxes"] if isinstance(value, Mapping) else value
+        return sorted({label for label, *_ in boxes})
 
     def described(
         self,
@@ -381,7 +380,7 @@ class ObjectDetection(ImageTask):
                 changes[BOXES_CUT] += 1
             boxes.append(there.stored)
             found.append(move(details, upright))
-        return Boxes.merged(zip(boxes, as_stored(found), strict=True))
+        return _stored(boxes, found)
 
     def _check_size(self, size: ImageSize, image: CheckedImage) -> None:
         """Check a row's width and height against its image. Raises: PayloadError."""
@@ -409,8 +408,7 @@ class ObjectDetection(ImageTask):
         columns = [values.get(name, ()) for name in (features.IMAGE_OBJECT_TEXT, *features.BBOX)]
         rows = zip(*columns, strict=True)
         boxes = [Box(label.decode(), *corners).stored for label, *corners in rows]
-        details = as_stored(details_in(values, len(boxes)))
-        return Boxes.merged(zip(boxes, details, strict=True)).to_json()
+        return _stored(boxes, details_in(values, len(boxes))).to_json()
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
@@ -431,6 +429,25 @@ def box_features(row: Boxes, vocabulary: Vocabulary) -> Mapping[str, FeatureValu
         features.IMAGE_OBJECT_LABEL: [vocabulary.index(box.label) for box in row.boxes],
         **features_of(row.details),
     }
+
+
+def _stored(boxes: Sequence[Box], details: Sequence[Details]) -> Boxes:
+    """Return boxes of a stored image with their details, in shares of it."""
+    stored = as_stored(details, [each.area for each in details])
+    return Boxes.merged(zip(boxes, stored, strict=True))
+
+
+def _clipped(box: Box) -> Box:
+    """Return a box within the image, with the precision of records. Raises: AnnotationError."""
+    one, other = box[1:3], box[3:]
+    upright = (*map(min, one, other), *map(max, one, other))
+    if min(upright) < FAR[0] or max(upright) > FAR[1]:
+        raise bad_annotation(
+            f"coordinates must be shares of the image, 0 to 1 (got {_shown(box)}, which may be "
+            f"pixels: add the columns width and height of the image, under a header, or divide by "
+            f"them)"
+        )
+    return Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)).stored
 
 
 def _columns_named(fields: Sequence[str], names: frozenset[str]) -> list[str]:
