@@ -1,4 +1,7 @@
-"""The same boxes of the same images as a CSV, for YOLO and for COCO, to compare formats."""
+"""The same boxes of the same images as a CSV, for YOLO and for COCO, to compare formats.
+
+COCO is written twice: with a polygon in each annotation, which the others cannot have, and without.
+"""
 
 from __future__ import annotations
 
@@ -64,15 +67,21 @@ def write_yolo(folder: Path, images: Iterable[str]) -> str:
     return f"{folder}/"
 
 
-def write_coco(folder: Path, images: Iterable[str]) -> str:
-    """Write one document in COCO's order of keys, with polygons; return the source."""
+def write_bare_coco(folder: Path, images: Iterable[str]) -> str:
+    """Write one COCO document without polygons; return the source."""
+    return write_coco(folder, images, has_polygons=False)
+
+
+def write_coco(folder: Path, images: Iterable[str], *, has_polygons: bool = True) -> str:
+    """Write one document in COCO's order of keys; return the source."""
     names = list(images)
     categories = [{"id": n + 1, "name": f"class {n}"} for n in range(CLASSES)]
     with (folder / "instances.json").open("w", encoding="utf-8") as file:
         file.write('{"info": {}, "licenses": [], "images": [')
         file.writelines(_joined(_image(number, name) for number, name in enumerate(names)))
         file.write('], "annotations": [')
-        file.writelines(_joined(_annotations(len(names))))
+        found = _annotations(len(names), has_polygons=has_polygons)
+        file.writelines(_joined(found))
         file.write(f'], "categories": {json.dumps(categories)}}}')
     return f"{folder}/"
 
@@ -86,15 +95,16 @@ def _image(number: int, name: str) -> dict[str, object]:
     }
 
 
-def _annotations(images: int) -> Iterator[dict[str, object]]:
+def _annotations(images: int, *, has_polygons: bool) -> Iterator[dict[str, object]]:
     own = 0
     for number in range(images):
         for label, left, top, width, height in boxes_of(number):
             xs = [round(left + width * at / POINTS, 2) for at in range(POINTS)]
             ys = [round(top + height * (at % 2), 2) for at in range(POINTS)]
             own += 1
+            outline = [[side for pair in zip(xs, ys, strict=True) for side in pair]]
             yield {
-                "segmentation": [[side for pair in zip(xs, ys, strict=True) for side in pair]],
+                **({"segmentation": outline} if has_polygons else {}),
                 **{"area": width * height, "iscrowd": 0, "image_id": number},
                 **{"bbox": [left, top, width, height], "category_id": label + 1, "id": own},
             }
@@ -109,4 +119,5 @@ WRITERS: dict[str, Callable[[Path, Iterable[str]], str]] = {
     "csv": write_csv,
     "yolo": write_yolo,
     "coco": write_coco,
+    "bare": write_bare_coco,
 }

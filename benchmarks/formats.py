@@ -3,7 +3,8 @@
     python -m benchmarks.formats --images DIR --rows 2000 --rounds 3
 
 Each conversion runs in a process of its own, in turn; rates are images per second of processor
-time, and ratios are those to the CSV of the same round. COCO's polygons are stored, too.
+time, and ratios are those to the CSV of the same round. COCO's polygons are stored, too; "bare" is
+COCO without them.
 """
 
 from __future__ import annotations

@@ -389,3 +389,29 @@ def test_class_names_with_line_breaks_stop(tmp_path, make_pictures):
     )
     with pytest.raises(SourceError, match="class"):
         recordgen.plan(str(path))
+
+
+def test_points_in_the_temporary_file_are_those_in_memory(tmp_path, make_pictures, monkeypatch):
+    """The number of points that are kept in memory does not change a byte of the shards."""
+    make_pictures("a.jpg", "b.jpg")
+    rng = random.Random(4)
+
+    def outline(corners):
+        return [rng.uniform(-2, 42 - 20 * (at % 2)) for at in range(2 * corners)]
+
+    annotations = [
+        box(at % 2, 2, 4, 5, 8, 10, segmentation=[outline(3 + n) for n in range(at % 4)])
+        for at in range(30)
+    ]
+    write(
+        tmp_path / "in/instances.json",
+        images=[image(0, "a.jpg"), image(1, "b.jpg")],
+        annotations=annotations,
+        categories=CATEGORIES,
+    )
+    digests = set()
+    for count in (1, 50, 1 << 18):
+        monkeypatch.setattr("recordgen.formats.coco_shapes._AT_ONCE", count)
+        out = tmp_path / f"out-{count}"
+        digests.add(recordgen.convert(str(tmp_path / "in"), out, lint="-ALL").dataset.digest)
+    assert len(digests) == 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import weakref
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,16 +28,17 @@ from recordgen.core.rows.polygons import NO_POLYGONS, Points, Polygons
 _TRIANGLE = 6
 
 
-# Numbers that are kept before they are written.
+# Numbers of points that are in memory, before they are written.
 _AT_ONCE = 1 << 18
 
 
-@dataclass
+@dataclass(eq=False)
 class Shapes:
-    """The shapes of annotations by index. There may be millions of points: they are in a file."""
+    """The shapes of annotations by index. Millions of points are in a temporary file."""
 
-    _file: IO[bytes] = field(default_factory=TemporaryFile)
-    _points: array[float] = field(default_factory=lambda: array("f"))  # not yet written
+    _points: array[float] = field(default_factory=lambda: array("f"))  # behind those in the file
+    _file: IO[bytes] | None = None
+    _written: int = 0
     _ends: array[int] = field(default_factory=lambda: array("q", [0]))  # of each polygon
     _polygons: array[int] = field(default_factory=lambda: array("q", [0]))  # up to each annotation
     _masks: dict[int, Mask | str] = field(default_factory=dict)  # or why there is none
@@ -62,8 +64,12 @@ class Shapes:
             self._keypoints[at] = array("f", keypoints)
 
     def _write(self) -> None:
+        if self._file is None:
+            self._file = TemporaryFile()  # noqa: SIM115 closed with the shapes
+            weakref.finalize(self, self._file.close)
         self._file.write(self._points)
         self._file.flush()
+        self._written += len(self._points)
         self._points = array("f")
 
     def polygons(self, at: int) -> Polygons:
@@ -72,11 +78,14 @@ class Shapes:
         if first == last:
             return NO_POLYGONS
         ends = self._ends[first : last + 1]
+        start, count = ends[0] - self._written, ends[-1] - ends[0]
+        if self._file is None or start >= 0:
+            points = np.array(self._points[start : start + count])
+        else:
+            data = os.pread(self._file.fileno(), 4 * count, 4 * ends[0])
+            points = np.frombuffer(data, np.float32)
         sizes = tuple((end - start) // 2 for start, end in pairwise(ends))
-        if self._points:
-            self._write()
-        data = os.pread(self._file.fileno(), 4 * (ends[-1] - ends[0]), 4 * ends[0])
-        return Polygons(sizes, np.frombuffer(data, np.float32).astype("<f8").tobytes())
+        return Polygons(sizes, points.astype("<f8").tobytes())
 
     def mask(self, at: int) -> Mask | None:
         """Return the mask of an annotation. Raises: ValueError: it is damaged."""
