@@ -23,7 +23,7 @@ from recordgen import features
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.run_lengths import runs_of, text_of
 from recordgen.core.rows.details import FLAGS, KEYPOINT, Details, Mask
-from recordgen.core.rows.polygons import NO_POLYGONS, Points, Polygons
+from recordgen.core.rows.polygons import NO_POLYGONS, Points, Polygons, points_of
 
 # Other writers' keypoints may have no visibility.
 _VISIBLE = 2
@@ -41,7 +41,7 @@ def features_of(details: Sequence[Details]) -> Mapping[str, FeatureValue]:
         found |= _keypoint_features([each.keypoints for each in details])
     polygons = [each.polygons for each in details]
     if any(polygons):
-        points = np.concatenate([each.points for each in polygons]).astype(np.float32)
+        points = points_of(polygons).astype(np.float32)
         found |= {
             features.IMAGE_OBJECT_POLYGON_COUNT: list(map(len, polygons)),
             features.IMAGE_OBJECT_POLYGON_POINTS: [n for mine in polygons for n in mine.sizes],

@@ -18,6 +18,8 @@ from recordgen.core.rows.polygons import NO_POLYGONS, Points, Polygons
 FLAGS = ("is_crowd", "difficult", "truncated", "occluded", "group_of")
 IS_CROWD, DIFFICULT, TRUNCATED, OCCLUDED, GROUP_OF = FLAGS
 
+_SHAPES = ("polygons", "mask")
+
 #: Numbers of a keypoint: x, y, and its visibility (0: not labelled, 1: hidden, 2: visible).
 KEYPOINT = 3
 
@@ -89,25 +91,20 @@ class Details:
             self.digest or other.digest,
         )
 
-    def without_shape(self) -> Details:
-        """Return the details with a digest of outline and mask in their place."""
-        if not self.polygons and self.mask is None:
-            return self
-        shape = f"{self.polygons.sizes}{self.mask}".encode() + self.polygons.data
-        digest = hashlib.sha256(shape).hexdigest()[:16]
-        return replace(self, polygons=NO_POLYGONS, mask=None, digest=digest)
-
     def to_json(self) -> dict[str, Any]:
         """Return only what is known."""
-        found = {
-            "flags": sorted(self.flags),
-            "polygons": self.polygons and self.polygons.to_json(),
-            "mask": self.mask,
-            "keypoints": self.keypoints,
-            "digest": self.digest,
-        }
-        area = {} if self.area is None else {"area": self.area}
-        return {**area, **{name: value for name, value in found.items() if value}}
+        found: dict[str, Any] = {} if self.area is None else {"area": self.area}
+        if self.flags:
+            found["flags"] = sorted(self.flags)
+        if self.polygons:
+            found["polygons"] = self.polygons.to_json()
+        if self.mask:
+            found["mask"] = self.mask
+        if self.keypoints:
+            found["keypoints"] = self.keypoints
+        if self.digest:
+            found["digest"] = self.digest
+        return found
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Details:
@@ -123,6 +120,15 @@ class Details:
 
 
 NOTHING = Details()
+
+
+def without_shape(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return details as JSON with a digest of outline and mask in their place."""
+    shape = [data[name] for name in _SHAPES if name in data]
+    if not shape:
+        return data
+    kept = {name: value for name, value in data.items() if name not in _SHAPES}
+    return {**kept, "digest": hashlib.sha256(repr(shape).encode()).hexdigest()[:16]}
 
 
 def flagged(given: Mapping[str, Any]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -78,11 +78,7 @@ class Polygons:
     @property
     def points(self) -> Array:
         """All points, float64 [n, 2]."""
-        import numpy as np
-
-        if len(self.data) == 8 * sum(self.sizes):
-            return np.frombuffer(self.data, _PART).reshape(-1, 2) / PARTS
-        return np.frombuffer(self.data, _FLOAT).reshape(-1, 2)
+        return points_of([self])
 
     def mapped(self, change: Callable[[Array], Array]) -> Polygons:
         """Return the polygons with all points changed, given and returned as float64 [n, 2]."""
@@ -100,6 +96,16 @@ class Polygons:
 
 
 NO_POLYGONS = Polygons()
+
+
+def points_of(outlines: Sequence[Polygons]) -> Array:
+    """Return all points of outlines, which are all rounded or all not, float64 [n, 2]."""
+    import numpy as np
+
+    data = b"".join([each.data for each in outlines])
+    if len(data) == 8 * sum(chain.from_iterable([each.sizes for each in outlines])):
+        return np.frombuffer(data, _PART).reshape(-1, 2) / PARTS
+    return np.frombuffer(data, _FLOAT).reshape(-1, 2)
 
 
 def rounded(shares: Array) -> npt.NDArray[np.int32]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from recordgen.core.records.float32 import as_float32
-from recordgen.core.rows.details import NOTHING, Details
+from recordgen.core.rows.details import NOTHING, Details, without_shape
 from recordgen.core.task.annotation import bad_annotation
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -103,10 +103,6 @@ class Boxes:
         """Return each box with its details."""
         return zip(self.boxes, self.details or [NOTHING] * len(self.boxes), strict=True)
 
-    def without_shapes(self) -> Boxes:
-        """Return the boxes with digests in place of their outlines and masks."""
-        return replace(self, details=tuple(each.without_shape() for each in self.details))
-
     def to_json(self) -> str | None:
         """Return the annotation; None without boxes.
 
@@ -130,3 +126,16 @@ class Boxes:
         size = ImageSize(*value["size"]) if "size" in value else None
         details = tuple(map(Details.from_json, value.get("details", ())))
         return cls(tuple(Box(*box) for box in value["boxes"]), size, details)
+
+
+def labels_in(annotation: str) -> Sequence[str]:
+    """Return the labels of an annotation, each once, without decoding its boxes."""
+    value = json.loads(annotation)
+    boxes = value["boxes"] if isinstance(value, Mapping) else value
+    return sorted({label for label, *_ in boxes})
+
+
+def without_shapes(annotation: str) -> str:
+    """Return an annotation with details that has digests in place of outlines and masks."""
+    value = json.loads(annotation)
+    return _encode({**value, "details": list(map(without_shape, value["details"]))})

@@ -12,7 +12,7 @@ import numpy as np
 from recordgen.core.records.float32 import as_float32
 from recordgen.core.records.run_lengths import pixels_of, runs_in, runs_of, text_of
 from recordgen.core.rows.details import KEYPOINT, Details, Mask
-from recordgen.core.rows.polygons import PARTS, Points, Polygons, rounded
+from recordgen.core.rows.polygons import PARTS, Points, Polygons, points_of, rounded
 from recordgen.tasks.object_detection.annotation import Box, ImageSize
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _inside(outlines: Sequence[Polygons], size: tuple[float, float]) -> Sequence
     """Return outlines in shares of an image, cut at its edges, with the precision of records."""
     if not any(outlines):
         return outlines
-    shares = np.concatenate([each.points for each in outlines]) / size
+    shares = points_of(outlines) / size
     sizes = [each.sizes for each in outlines]
     if shares.min() < 0 or shares.max() > 1 or min(map(min, filter(None, sizes))) < _TRIANGLE:
         cut = [[_cut(part) for part in each.arrays()] for each in Polygons.split(sizes, shares)]

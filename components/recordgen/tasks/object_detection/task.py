@@ -52,7 +52,13 @@ from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS
 from recordgen.tasks.images.image_task import Described, ImageTask
 from recordgen.tasks.lines import add_up, display_name
-from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize
+from recordgen.tasks.object_detection.annotation import (
+    Box,
+    Boxes,
+    ImageSize,
+    labels_in,
+    without_shapes,
+)
 from recordgen.tasks.object_detection.box_geometry import (
     along,
     is_cut,
@@ -331,16 +337,12 @@ class ObjectDetection(ImageTask):
     def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None]:
         """Return the rows' annotations with digests in place of outlines and masks."""
         return [
-            Boxes.from_json(text).without_shapes().to_json()
-            if text and _HAS_SHAPE in text
-            else text
+            without_shapes(text) if text and _HAS_SHAPE in text else text
             for text in annotations.to_pylist()
         ]
 
     def labels(self, annotation: str) -> Sequence[str]:
-        value = json.loads(annotation)
-        boxes = value["boxes"] if isinstance(value, Mapping) else value
-        return sorted({label for label, *_ in boxes})
+        return labels_in(annotation)
 
     def described(
         self,
