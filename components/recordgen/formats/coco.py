@@ -80,13 +80,13 @@ class Coco(PictureFormat):
         folders = _folders(document)
         seen: Counter[str] = Counter()
         for line, (image, boxes) in enumerate(parsed.pictures(), start=1):
-            name = image.get("file_name")
+            name = image.file_name
             if not isinstance(name, str) or not name.strip():
-                yield Problem(line, f"the image {image.get('id')!r:.40} has no file_name")
+                yield Problem(line, f"the image {image.id!r:.40} has no file_name")
                 continue
             if boxes and parsed.is_shared(image):
                 message = (
-                    f"the image {name} has no id of its own (got {image.get('id')!r:.40}), so its "
+                    f"the image {name} has no id of its own (got {image.id!r:.40}), so its "
                     f"boxes are unknown"
                 )
                 yield Problem(line, message, name)
@@ -103,7 +103,7 @@ class Coco(PictureFormat):
                 yield found
                 continue
             seen[found] += 1
-            size = size_of(image.get("width"), image.get("height"))
+            size = size_of(image.width, image.height)
             yield parsed.picture(line, found, split, size, boxes)
         if twice := sum(count > 1 for count in seen.values()):
             yield Note(0, f"{twice:,} images are listed more than once; their boxes were merged")

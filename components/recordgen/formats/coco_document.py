@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,15 @@ from recordgen.formats.json_items import top_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, Problem
 
-# The only ones that are kept, since there may be a hundred thousand images.
-_IMAGE_KEYS = ("id", "file_name", "width", "height")
+
+class Image(NamedTuple):
+    """The values of an image that are kept, as written: there may be a hundred thousand images."""
+
+    id: Any
+    file_name: Any
+    width: Any
+    height: Any
+
 
 # Objects of a box that cannot be used.
 _NO_CATEGORY = -1
@@ -35,13 +42,13 @@ class CocoDocument:
     """A parsed document. Boxes are in arrays, since there may be millions.
 
     Attributes:
-        images: the images, with their :data:`_IMAGE_KEYS` as written.
+        images: the images.
         names: the name of each category, by its id.
         groups: the supercategory of each category, by its id.
         keypoints: the names of the keypoints of the category that has most of them.
     """
 
-    images: list[Mapping[str, Any]] = field(default_factory=list)
+    images: list[Image] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
     keypoints: list[str] = field(default_factory=list)
@@ -85,8 +92,8 @@ class CocoDocument:
         """The name of the image with each id; None if several images have it."""
         found: dict[str, Any] = {}
         for image in self.images:
-            if (own := image.get("id")) is not None:
-                name = image.get("file_name")
+            if (own := image.id) is not None:
+                name = image.file_name
                 if found.setdefault(_key(own), name) != name:
                     found[_key(own)] = None
         return found
@@ -96,9 +103,9 @@ class CocoDocument:
         """Whether any annotation is of a listed image."""
         return not self._file_of.keys().isdisjoint(self._number_of)
 
-    def is_shared(self, image: Mapping[str, Any]) -> bool:
+    def is_shared(self, image: Image) -> bool:
         """Return whether another image has the id of an image."""
-        return self._file_of.get(_key(image.get("id"))) is None
+        return self._file_of.get(_key(image.id)) is None
 
     @property
     def used(self) -> frozenset[str]:
@@ -120,13 +127,13 @@ class CocoDocument:
                 f"have smaller numbers",
             )
 
-    def pictures(self) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+    def pictures(self) -> Iterator[tuple[Image, Sequence[int]]]:
         """Yield each image with the indices of its annotations."""
         numbers = np.asarray(self._image, np.int64)
         order = np.argsort(numbers, kind="stable")
         ordered = numbers[order]
         for image in self.images:
-            number = self._number_of.get(_key(image.get("id")), -1)
+            number = self._number_of.get(_key(image.id), -1)
             start, end = np.searchsorted(ordered, [number, number + 1])
             yield image, order[start:end].tolist()
 
@@ -174,7 +181,7 @@ def parse_document(listing: Listing, name: str) -> CocoDocument:
         with listing.open(name) as file:
             for key, item in top_items(file):
                 if key == "images" and isinstance(item, dict):
-                    found.images.append({key: item.get(key) for key in _IMAGE_KEYS})
+                    found.images.append(Image(*map(item.get, Image._fields)))
                 elif key == "annotations":
                     found.has_annotations = True
                     if isinstance(item, dict):

@@ -1,6 +1,6 @@
 """The outline of an object as polygons, whose points are one array.
 
-    {"polygons": [[3], "QEIPAEBCDwAACT0AQEIPAAAJPQCAjVsA"]}
+    {"polygons": [[3], "QEIPQEIPAAk9QEIPAAk9gI1b"]}
 
 is the text of the triangle (0.1, 0.1), (0.4, 0.1), (0.4, 0.6) in shares of its image. A document
 may have millions of points, so nothing goes through them one by one.
@@ -28,6 +28,9 @@ PARTS = 10_000_000
 
 _FLOAT, _PART = "<f8", "<i4"
 
+# A number of parts needs three of its four bytes, which are four letters in Base64.
+_BYTES = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Polygons:
@@ -36,7 +39,7 @@ class Polygons:
     Attributes:
         sizes: points of each polygon.
         data: x and y of each point: float64 in the unit of the object's box; or, once rounded,
-            int32 in ten millionths of the image's sides.
+            24 bits in ten millionths of the image's sides.
     """
 
     sizes: tuple[int, ...] = ()
@@ -59,7 +62,7 @@ class Polygons:
             sizes: points of each polygon of each object.
             points: x and y of all of them, float64 or :func:`rounded`.
         """
-        data, each = points.tobytes(), 2 * points.itemsize
+        data, each = points.tobytes(), points.itemsize * points.shape[1]
         ends = pairwise(accumulate((each * sum(mine) for mine in sizes), initial=0))
         return [cls(mine, data[at:end]) for mine, (at, end) in zip(sizes, ends, strict=True)]
 
@@ -103,13 +106,17 @@ def points_of(outlines: Sequence[Polygons]) -> Array:
     import numpy as np
 
     data = b"".join([each.data for each in outlines])
-    if len(data) == 8 * sum(chain.from_iterable([each.sizes for each in outlines])):
-        return np.frombuffer(data, _PART).reshape(-1, 2) / PARTS
+    count = 2 * sum(chain.from_iterable([each.sizes for each in outlines]))
+    if len(data) == _BYTES * count:
+        parts = np.zeros((count, 4), np.uint8)
+        parts[:, :_BYTES] = np.frombuffer(data, np.uint8).reshape(-1, _BYTES)
+        return parts.view(_PART).reshape(-1, 2) / PARTS
     return np.frombuffer(data, _FLOAT).reshape(-1, 2)
 
 
-def rounded(shares: Array) -> npt.NDArray[np.int32]:
-    """Return points in shares of an image with the precision of records."""
+def rounded(shares: Array) -> npt.NDArray[np.uint8]:
+    """Return points in shares of an image with the precision of records, the bytes of each."""
     import numpy as np
 
-    return np.rint(shares * PARTS).astype(_PART)
+    parts = np.rint(shares * PARTS).astype(_PART)
+    return parts.view(np.uint8).reshape(-1, 2, 4)[..., :_BYTES].reshape(-1, 2 * _BYTES)

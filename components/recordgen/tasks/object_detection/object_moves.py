@@ -179,7 +179,9 @@ def _keypoints_inside(keypoints: Points, size: tuple[float, float]) -> Points:
     found = np.asarray(keypoints).reshape(-1, KEYPOINT)
     places, shown = found[:, :2] / size, found[:, 2:]
     is_there = ((places >= -_OUTSIDE) & (places <= 1 + _OUTSIDE)).all(1, keepdims=True)
-    there = np.where(is_there, np.concatenate([rounded(places.clip(0, 1)) / PARTS, shown], 1), 0.0)
+    there = np.where(
+        is_there, np.concatenate([np.rint(places.clip(0, 1) * PARTS) / PARTS, shown], 1), 0.0
+    )
     return tuple(there.ravel().tolist()) if there.any() else ()
 
 
