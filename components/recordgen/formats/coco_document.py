@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,8 +55,8 @@ class CocoDocument:
     keypoints: list[str] = field(default_factory=list)
     has_annotations: bool = False
     _number_of: dict[str, int] = field(default_factory=dict)  # of an image, by its id
-    _image: array[int] = field(default_factory=lambda: array("q"))
-    _category: array[int] = field(default_factory=lambda: array("q"))
+    _image: array[int] = field(default_factory=lambda: array("i"))
+    _category: array[int] = field(default_factory=lambda: array("i"))
     _id: array[int] = field(default_factory=lambda: array("q"))
     _is_crowd: array[int] = field(default_factory=lambda: array("b"))
     _corners: array[float] = field(default_factory=lambda: array("d"))
@@ -129,7 +130,7 @@ class CocoDocument:
 
     def pictures(self) -> Iterator[tuple[Image, Sequence[int]]]:
         """Yield each image with the indices of its annotations."""
-        numbers = np.asarray(self._image, np.int64)
+        numbers = np.asarray(self._image)
         order = np.argsort(numbers, kind="stable")
         ordered = numbers[order]
         for image in self.images:
@@ -216,7 +217,8 @@ def parse_document(listing: Listing, name: str) -> CocoDocument:
 
 def _key(value: Any) -> str:
     """Return an id that can be compared: 7, 7.0 and "7" are the same."""
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    found = str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    return sys.intern(found)  # in memory once, though several dictionaries have it
 
 
 def _corners_of(item: Mapping[str, Any]) -> Corners | None:
