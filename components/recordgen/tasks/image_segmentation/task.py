@@ -30,6 +30,7 @@ from recordgen.core.records.class_masks import BACKGROUND
 from recordgen.core.records.example import FeatureValue, parse_example
 from recordgen.core.rows.details import Details
 from recordgen.core.rows.picture import is_number
+from recordgen.core.rows.polygons import Polygons
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import (
@@ -244,7 +245,7 @@ def _polygon(item: Any) -> tuple[str, Mapping[str, Any]]:
         raise bad_annotation(
             f"a polygon needs three or more vertexes with x and y, as shares (got {found!r:.80})"
         )
-    return check_label(label), Details(polygons=(tuple(flat),)).to_json()
+    return check_label(label), Details(polygons=Polygons.of([flat])).to_json()
 
 
 def _colours_in(found: Any) -> Iterator[tuple[str, str]]:
