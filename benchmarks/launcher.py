@@ -172,6 +172,12 @@ def _work(folder: str, rows: int) -> float:
         flow: Any = TimedFlow(runner.start("ListShards", files), seconds)
         examine(runner, flow, shared)
         runner.run(staging)
+    sizes = {path: path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()}
+    facts_bytes = sum(size for path, size in sizes.items() if path.parent.name == "facts")
+    print(
+        f"    in the staging folder: {facts_bytes / rows:,.0f} bytes of facts for each picture, "
+        f"and {(sum(sizes.values()) - facts_bytes) / rows:,.0f} of the steps"
+    )
     with phase("findings", seconds):
         about_all, remarks = staging.read_about()
         nothing = shared.examined(ExampleFacts([]))

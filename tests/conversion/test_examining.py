@@ -21,6 +21,8 @@ from recordgen.conversion.examining import examine
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import shard_file
 from recordgen.core.facts.columns import WITH_ROWS, without_empty
+from recordgen.core.facts.perceptual_hash import Looks
+from recordgen.core.facts.pictures import measured
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.rows.columns import packed
 from recordgen.core.runs.staging import Staging
@@ -85,6 +87,11 @@ def random_facts(task, count, random, payloads):
             **{name: random.integers(0, 256, count) for name in ("darkest", "lightest")},
             "sharpness": random.random(count),
         }
+    return as_facts(found, count)
+
+
+def as_facts(found, count):
+    """Return facts of examples as a worker leaves them."""
     columns = []
     for field in WITH_ROWS:
         value = found.get(field.name)
@@ -183,3 +190,27 @@ def test_every_scope_has_a_check():
     scopes = {check.scope for check in checks_of(conversion_of(options).task, options.selection)}
     assert {EACH, NONE} <= scopes
     assert KEPT not in scopes
+
+
+def test_buckets_lose_no_pair_of_a_crowd(tmp_path):
+    """Pictures that all look alike are joined by keys of their own, in each bucket."""
+    count, pairs, random = 4000, 200, np.random.default_rng(0)
+    noise = np.kron(random.integers(-12, 13, (count, 8, 8)), np.ones((4, 4), int))
+    pixels = random.integers(24, 232, (32, 32)) + noise
+    pixels[:pairs] = pixels[-pairs:] + random.integers(-1, 2, (pairs, 32, 32))
+    level = np.full(count, 40.0)
+    seen = measured(Looks(pixels.astype(np.uint8), level, level))._asdict()
+    seen["signature"] = [each.tobytes() for each in seen["signature"]]
+    values = {"source": ["a.csv"] * count, "line": np.arange(count), "uri": ["a"] * count}
+    values |= {"annotation": ["cat"] * count, "content": np.arange(count), **seen}
+    facts = packed(without_empty(as_facts(values, count)))
+    options, found = make_options({"task": "image_classification"}), {}
+    for buckets in (1, 4):
+        staging = Staging(str(tmp_path / str(buckets)))
+        storage.write_bytes(staging.path("facts", "train-00000.arrow"), facts)
+        shared = Examination(conversion_of(options), options.selection, staging, "", buckets)
+        runner = LocalRunner()
+        examine(runner, runner.start("Shards", [shard_file("train", 0, 1, "none")]), shared)
+        runner.run(staging)
+        found[buckets] = {json.loads(line)["line"] for line in staging.read_lines("NEAR_DUPLICATE")}
+    assert found[4] == found[1] >= set(range(count - pairs, count))
