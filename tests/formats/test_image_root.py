@@ -367,3 +367,10 @@ def test_web_servers_are_not_listed(names, capsys):
     assert "1 usable, 1 rejected" in out
     assert "lists no files" in out
     assert {path for path in asked if path != "/images/0.jpg"} == {"/images/1"}
+
+
+def test_a_table_of_names_says_which_columns_mean_its_images(names, tmp_path):
+    """With the root alone, a table of unknown columns stays an error, which names them."""
+    (tmp_path / "dogs.csv").write_text("id,breed\n0,dingo\n1,boxer\n")
+    with pytest.raises(UsageError, match="path=id,label=breed"):
+        recordgen.check(str(tmp_path / "dogs.csv"), image_root="in/images")

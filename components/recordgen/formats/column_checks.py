@@ -144,7 +144,6 @@ def check_format(format_: Format, options: ConvertOptions) -> None:
             f"image_root is for CSV and JSONL files (got the format {found}, which finds its "
             f"images itself); omit it"
         )
-    check_image_root(options)
     if options.encoding and not format_.is_decoded:
         raise UsageError(f"encoding is for files of lines (got the format {found}); omit it")
     has_fields = format_.has_headers or "label" in options.columns.roles

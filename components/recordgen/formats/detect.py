@@ -21,6 +21,7 @@ from recordgen.formats.candidates import Candidate, candidates_in, read_header, 
 from recordgen.formats.column_checks import (
     check_columns,
     check_format,
+    check_image_root,
     check_labels,
     check_separator,
     first_lines_shown,
@@ -137,6 +138,7 @@ def detect(
     check_format(source.format, options)
     _check_offsets(heads, options)
     check_columns(heads, options, source.format, is_given=not reason)
+    check_image_root(options)
     task, format_ = TASKS[options.task], source.format
     if format_.has_headers and has_row_parser(task):
         for problem in filter(None, ambiguities(heads, options, is_given=not reason)):
