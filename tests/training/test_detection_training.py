@@ -131,7 +131,7 @@ def test_serving_answers_image_files_of_any_size(trained):
         expected.append(boxes)
     answer = CppModel(trained[0]).run("serving_default", image_bytes=images)
     shapes = {name: value.shape for name, value in answer.items()}
-    assert shapes == {"boxes": (4, 5, 4), "labels": (4, 5), "scores": (4, 5)}
+    assert shapes == {"boxes": (4, 5, 4), "labels": (4, 5), "scores": (4, 5), "error": (4,)}
     counts = BoxAccumulator(len(LABELS))
     for boxes, *found in zip(
         expected, *map(answer.get, ("boxes", "labels", "scores")), strict=True

@@ -48,6 +48,7 @@ def test_serving_answers_images_of_any_size_and_format(trained, colour_image):
     assert {name: tuple(value.shape) for name, value in answer.items()} == {
         "labels": (3, 2),
         "scores": (3, 2),
+        "error": (3,),
     }
     assert answer["labels"][:, 0].tolist() == [b"red", b"green", b"blue"]
     scores = answer["scores"]
