@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-
-import numpy as np
+from functools import cache
+from typing import Any
 
 _FLOAT32 = struct.Struct("<f")
 
@@ -18,7 +18,7 @@ def as_float32(value: float) -> float:
         OverflowError: ``value`` is too large for float32.
     """
     _FLOAT32.pack(value)
-    return float(str(np.float32(value)))
+    return float(str(_float32()(value)))
 
 
 def is_exact(value: int) -> bool:
@@ -27,3 +27,11 @@ def is_exact(value: int) -> bool:
     The lowest one cannot: readers let it stand for a missing number.
     """
     return _FLOAT32.unpack(_FLOAT32.pack(value))[0] == value != -(1 << 63)
+
+
+@cache
+def _float32() -> Any:
+    """Return NumPy's float32, which the command does not need for its help."""
+    import numpy as np
+
+    return np.float32
