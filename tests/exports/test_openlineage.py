@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import sys
+from unittest import mock
 
 import pytest
 from aiohttp import web
@@ -23,12 +24,14 @@ SOURCE = str(ROOT / "examples" / SAMPLES["text_classification"])
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch, tmp_path):
-    """Remove OpenLineage's settings."""
-    for name in list(os.environ):
-        if name.startswith("OPENLINEAGE"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+    """Remove OpenLineage's settings, and those that its client sets."""
+    with mock.patch.dict(os.environ):
+        for name in list(os.environ):
+            if name.startswith("OPENLINEAGE"):
+                del os.environ[name]
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.chdir(tmp_path)
+        yield
 
 
 @pytest.fixture

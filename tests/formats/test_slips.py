@@ -12,6 +12,7 @@ from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.folder_rows import read_folder
+from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.listing import Listing
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
@@ -33,9 +34,9 @@ def read(line, task):
         parse = automl_jsonl.parse_lines
     elif task.kind == "text":
         parse = TextParser.parse_lines
-    [row] = parse([line.encode()], source="f", task=task, adjusted=Adjustments())
-    found = row
-    return found
+    options = {"given": NOTHING_GIVEN, "adjusted": Adjustments()}
+    [row] = parse([line.encode()], source="f", task=task, **options)
+    return row
 
 
 MISSING = [

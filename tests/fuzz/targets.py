@@ -18,6 +18,7 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.errors import PayloadError, RecordError, RecordgenError, SourceError
 from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
+from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.lines import bounded_lines
 from recordgen.masking import masked, masked_values, without_secrets
 from recordgen.options import ConvertOptions
@@ -144,7 +145,8 @@ def _parse(parse, data):
     task = task_for(ConvertOptions(task=_TASKS[len(data) % len(_TASKS)]))
     with suppress(RecordgenError):
         lines = bounded_lines(io.BytesIO(data), "a")
-        for item in parse(lines, source="a", task=task, adjusted=Adjustments()):
+        rows = parse(lines, source="a", task=task, given=NOTHING_GIVEN, adjusted=Adjustments())
+        for item in rows:
             if isinstance(item, Reject):
                 assert 1 <= item.line <= data.count(b"\n") + 1, item
 

@@ -106,11 +106,11 @@ def test_a_span_may_be_a_folder(service, buckets):
     """With a pattern that ends with a slash, TFX's driver finds no folder; ours does."""
     data = buckets / "bucket/data"
     for span, digits in ((4, 3), (5, 2)):
-        (data / f"photos-{span}").mkdir()
         for digit in range(digits):
             image = (data / f"span-1/images/000{digit}.png").read_bytes()
-            (data / f"photos-{span}/{digit}").mkdir()
-            (data / f"photos-{span}/{digit}/a.png").write_bytes(image)
+            folder = data / f"photos-{span}/{'train' if digit else 'val'}/{digit}"
+            folder.mkdir(parents=True)
+            (folder / "a.png").write_bytes(image)
     runs = service.run(compile_job(buckets, "--pattern", "photos-{SPAN}/"), until=EXAMPLE_GEN)
     found = examples(runs)
     assert (found["span"], found["examples"]) == (5, 2)

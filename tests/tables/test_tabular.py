@@ -698,7 +698,7 @@ def test_a_finished_table_is_known_again(tmp_path):
     before = tree_bytes(output)
     assert recordgen.convert(source, output, resume=True, **options).unchanged
     assert tree_bytes(output) == before
-    with pytest.raises(UsageError, match=r"a row of tabular has no name.*overwrite=True"):
+    with pytest.raises(UsageError, match="overwrite=True"):
         recordgen.convert(source, output, append=True, **options)
     with pytest.raises(UsageError, match="choose another output or overwrite=True"):
         recordgen.convert(source, output, **options)

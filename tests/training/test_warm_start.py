@@ -187,7 +187,14 @@ def test_a_warm_start_names_each_column_that_does_not_fit(a_table, columns, mess
     write_inputs(str(tmp_path), {"columns": columns} if columns else {})
     files = [f"{a_table}/Split-train/*"]
     with pytest.raises(UsageError, match=f"^base_model {tmp_path} .*{re.escape(message)}"):
-        run_fn(SimpleNamespace(train_files=files, custom_config={}, base_model=str(tmp_path)))
+        run_fn(
+            SimpleNamespace(
+                train_files=files,
+                custom_config={},
+                base_model=str(tmp_path),
+                serving_model_dir=str(tmp_path / "model"),
+            )
+        )
 
 
 def test_a_warm_start_without_words_is_refused(a_table):
