@@ -44,7 +44,7 @@ HEADS = [
     (frame_head(1 << 20)[:-1], False),
     (b"\1" + frame_head(1 << 20)[1:], False),
     (b"", False),
-    (gzip.compress(b"".join(RECORDS.frame([b"a record"]))), False),
+    (gzip.compress(b"".join(RECORDS.frame([b"a record"])), mtime=0), False),
 ]
 
 
