@@ -132,11 +132,12 @@ class CocoDocument:
         """Yield each image with the indices of its annotations."""
         numbers = np.asarray(self._image)
         order = np.argsort(numbers, kind="stable")
-        ordered = numbers[order]
+        # One search: each would copy all numbers if its types were not the same.
+        ends = np.searchsorted(numbers[order], np.arange(len(self._number_of) + 1)).tolist()
         for image in self.images:
-            number = self._number_of.get(_key(image.id), -1)
-            start, end = np.searchsorted(ordered, [number, number + 1])
-            yield image, order[start:end].tolist()
+            number = self._number_of.get(_key(image.id))
+            mine = slice(0) if number is None else slice(ends[number], ends[number + 1])
+            yield image, order[mine].tolist()
 
     def picture(
         self,
