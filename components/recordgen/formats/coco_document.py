@@ -32,10 +32,8 @@ class Image(NamedTuple):
     height: Any
 
 
-# Objects of a box that cannot be used.
-_NO_CATEGORY = -1
-
-_NO_BOX = -2
+# Numbers of categories of objects that cannot be used.
+_NO_CATEGORY, _NO_BOX = -1, -2
 
 
 @dataclass
