@@ -7,27 +7,17 @@ converted once; then these contenders run in turn, in one process:
 
     limit      tf.io.decode_jpeg in Dataset.map on all cores, on the same bytes in memory, with the
                scale of Recordgen's decoder, and nothing else
-    limit_batched  the same through tf.map_fn on batches: cheaper per call, for small images
     limit_resized  recordgen.reading.decode_images in Dataset.map on batches of the same bytes
     recordgen  recordgen.train_dataset, one shuffled pass without augmentation
     naive      the tutorials' pipeline: list_files, interleave, shuffle, map, batch
-    tuned      the same with AUTOTUNE wherever tf.data's guide has it, and prefetch
-    tfds       the tuned one as tensorflow_datasets reads: 16 blocks of files, decode, then resize
-    records    the records, shuffled and batched: the part that is sequential on any number of cores
     keras      keras.utils.image_dataset_from_directory on the image files
     bare, source_torch, source_grain, arrayrecord_grain, webdataset, hf_arrow, image_folder, …
                with --others PYTHON, an interpreter that has their packages: benchmarks/others.py
-    recordgen_autotune  recordgen with tf.data's autotuner, like the other pipelines
-    recordgen_max_side  with --max-side PX: recordgen on records converted with that option
     recordgen_short_side  with --stored: recordgen on records of --image-size 256short
     recordgen_raw     with --stored: recordgen on raw pixels of the image size
     recordgen_uint8, recordgen_raw_uint8  recordgen and recordgen_raw with scale="uint8"
     recordgen_memory  the second pass with cache="memory"
-    recordgen_file    the second pass with a cache in a file
-    recordgen_skip    with on_error="skip"
-    foreign, foreign_skip  the same records without dataset.json, like another tool's files
     recordgen_crops   with resize="random_crop"
-    recordgen_crops_memory  the same, the second pass with cache="memory"
     recordgen_photo   with augment="photo": the same crops, mirrored, with different light
     recordgen_colour  the same with different colours
     recordgen_RandAugment, …_RandomErasing, …_MixUp, …_CutMix  the crops of recordgen_crops, changed
@@ -38,16 +28,12 @@ times that a thread waited. Compare figures of one run only, because machines dr
 ``taskset -c 0`` to measure one core.
 
     --peak     each contender's peak memory with its worker processes, in one more pass
-    --memory   resident memory of a process after each of several epochs of reading
-    --train    a small CNN: seconds per step with input in memory, of reading only, and of both;
-               the model and reading have one core each, so that they do not compete
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import resource
 import statistics
@@ -69,7 +55,7 @@ SUFFIXES = {".jpg", ".jpeg", ".png", ".gif", ".bmp"}
 WARM_UP_BATCHES = 2
 
 # Contenders that read images converted with other options.
-STORED = ("recordgen_max_side", "recordgen_short_side", "recordgen_raw")
+STORED = ("recordgen_short_side", "recordgen_raw")
 
 # Pipelines of ``benchmarks/others.py``.
 OTHERS = tuple(PIPELINES)
@@ -116,22 +102,6 @@ def limit(setting: Setting) -> list[Any]:
     ]
 
 
-def limit_batched(setting: Setting) -> list[Any]:
-    import tensorflow as tf
-
-    def decode(batch: Any, ratio: int) -> Any:
-        return tf.map_fn(
-            lambda item: tf.shape(_decoded(item, ratio)),
-            batch,
-            fn_output_signature=tf.TensorSpec(3, tf.int32),
-        )
-
-    return [
-        data.batch(setting.batch_size).map(lambda batch, ratio=ratio: decode(batch, ratio), -1)
-        for ratio, data in _in_memory(setting)
-    ]
-
-
 def limit_resized(setting: Setting) -> list[Any]:
     from recordgen.reading import decode_images
 
@@ -152,62 +122,22 @@ def recordgen(
     return [dataset]
 
 
-def recordgen_autotune(setting: Setting) -> list[Any]:
-    from recordgen.reading import Tuning
-
-    return recordgen(setting, tuning=Tuning(autotune=True))
-
-
-def foreign(setting: Setting, **options: Any) -> list[Any]:
-    return [_ours(setting, f"{setting.records}/Split-train/*", **options)]
-
-
-def recordgen_file(setting: Setting) -> list[Any]:
-    return recordgen(setting, again=True, cache=os.path.join(setting.records, "cache"))
-
-
-def naive(setting: Setting, *, is_tuned: bool = False) -> list[Any]:
+def naive(setting: Setting) -> list[Any]:
     import tensorflow as tf
 
-    auto = tf.data.AUTOTUNE if is_tuned else None
-    images = (
-        _shuffled_records(setting, auto)
-        .map(_parsed(setting), num_parallel_calls=auto)
-        .batch(setting.batch_size)
-    )
-    return [images.prefetch(auto) if is_tuned else images]
+    spec = {
+        "image/encoded": tf.io.FixedLenFeature((), tf.string),
+        "image/class/label": tf.io.FixedLenFeature((), tf.int64),
+    }
 
-
-def tfds(setting: Setting) -> list[Any]:
-    import tensorflow as tf
-
-    def decode(record: Any) -> tuple[Any, Any]:
-        encoded, label = _encoded(record)
-        return tf.io.decode_jpeg(encoded, channels=3), label
-
-    def resize(image: Any, label: Any) -> tuple[Any, Any]:
-        return tf.image.resize(image, setting.image_size) / 255.0, label
-
-    auto = tf.data.AUTOTUNE
-    files = tf.data.Dataset.list_files(f"{setting.records}/Split-train/*")
-    records = files.interleave(
-        tf.data.TFRecordDataset, 16, 16, num_parallel_calls=auto, deterministic=False
-    )
-    images = records.map(decode, auto).shuffle(1000).map(resize, auto)
-    return [images.batch(setting.batch_size).prefetch(auto)]
-
-
-def records(setting: Setting) -> list[Any]:
-    import tensorflow as tf
-
-    return [_shuffled_records(setting, tf.data.AUTOTUNE).batch(setting.batch_size)]
-
-
-def _shuffled_records(setting: Setting, parallel: int | None) -> Any:
-    import tensorflow as tf
+    def parse(record: Any) -> tuple[Any, Any]:
+        parsed = tf.io.parse_single_example(record, spec)
+        image = tf.io.decode_jpeg(parsed["image/encoded"], channels=3)
+        return tf.image.resize(image, setting.image_size) / 255.0, parsed["image/class/label"]
 
     files = tf.data.Dataset.list_files(f"{setting.records}/Split-train/*")
-    return files.interleave(tf.data.TFRecordDataset, num_parallel_calls=parallel).shuffle(1000)
+    records = files.interleave(tf.data.TFRecordDataset).shuffle(1000)
+    return [records.map(parse).batch(setting.batch_size)]
 
 
 def keras(setting: Setting) -> list[Any]:
@@ -239,28 +169,18 @@ def keras_layer(setting: Setting, layer: str) -> list[Any]:
 
 CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
     "limit": limit,
-    "limit_batched": limit_batched,
     "limit_resized": limit_resized,
     "recordgen": recordgen,
     "naive": naive,
-    "tuned": partial(naive, is_tuned=True),
-    "tfds": tfds,
-    "records": records,
     "keras": keras,
-    "recordgen_autotune": recordgen_autotune,
     **{name: partial(recordgen, stored=name) for name in STORED},
     "recordgen_uint8": partial(recordgen, scale="uint8"),
     "recordgen_raw_uint8": partial(recordgen, stored="recordgen_raw", scale="uint8"),
     "recordgen_memory": partial(recordgen, again=True, cache="memory"),
-    "recordgen_file": recordgen_file,
-    "recordgen_skip": partial(recordgen, on_error="skip"),
-    "foreign": foreign,
-    "foreign_skip": partial(foreign, on_error="skip"),
     "recordgen_crops": partial(recordgen, resize="random_crop"),
     "recordgen_photo": partial(recordgen, augment="photo"),
     "recordgen_colour": lambda setting: recordgen(setting, **_colour()),
     **{f"recordgen_{layer}": partial(keras_layer, layer=layer) for layer in KERAS_LAYERS},
-    "recordgen_crops_memory": partial(recordgen, again=True, resize="random_crop", cache="memory"),
 }
 
 
@@ -278,29 +198,6 @@ def _ours(setting: Setting, records: str, **options: Any) -> Any:
 def _colour() -> dict[str, Any]:
     shares = dict.fromkeys(("brightness", "contrast", "saturation", "hue"), 0.1)
     return {"augment": {"flip": True, **shares}, "resize": "random_crop"}
-
-
-def _parsed(setting: Setting) -> Callable[[Any], Any]:
-    import tensorflow as tf
-
-    def parse(record: Any) -> Any:
-        encoded, label = _encoded(record)
-        image = tf.io.decode_jpeg(encoded, channels=3)
-        return tf.image.resize(image, setting.image_size) / 255.0, label
-
-    return parse
-
-
-def _encoded(record: Any) -> tuple[Any, Any]:
-    """Return the encoded image and the label of a record."""
-    import tensorflow as tf
-
-    spec = {
-        "image/encoded": tf.io.FixedLenFeature((), tf.string),
-        "image/class/label": tf.io.FixedLenFeature((), tf.int64),
-    }
-    parsed = tf.io.parse_single_example(record, spec)
-    return parsed["image/encoded"], parsed["image/class/label"]
 
 
 def _in_memory(setting: Setting) -> list[tuple[int, Any]]:
@@ -457,76 +354,6 @@ def _line(which: str, name: str, rate: float, cpu_ms: float, waits: float) -> st
     return f"{which:8s} {name:18s} {rate:8,.0f} images/s  {cpu_ms:6.3f} ms CPU  {waits:6.3f} waits"
 
 
-def memory(setting: Setting, epochs: int) -> list[float]:
-    """Return the resident memory (MB) of a process after each of several epochs of reading."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_read_epochs, (setting, epochs))
-
-
-def _read_epochs(setting: Setting, epochs: int) -> list[float]:
-    dataset = _ours(setting, setting.records, epochs="endless")
-    steps = setting.count // setting.batch_size
-    found = []
-    for number, _ in enumerate(dataset.take(steps * epochs), start=1):
-        if number % steps == 0:
-            pages = int(Path("/proc/self/statm").read_text().split()[1])
-            found.append(pages * resource.getpagesize() / 1e6)
-    return found
-
-
-def training(setting: Setting, rounds: int) -> dict[str, float]:
-    """Return seconds per step of reading only, of training only, and of both (medians)."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_train, (setting, rounds))
-
-
-def _train(setting: Setting, rounds: int) -> dict[str, float]:
-    import keras
-    import tensorflow as tf
-
-    from recordgen.reading import Tuning
-
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    keras.utils.set_random_seed(0)
-    model = keras.Sequential(
-        [
-            keras.layers.Input((*setting.image_size, 3)),
-            keras.layers.Conv2D(16, 3, strides=3, activation="relu"),
-            keras.layers.Conv2D(32, 3, strides=2, activation="relu"),
-            keras.layers.GlobalAveragePooling2D(),
-            keras.layers.Dense(10, activation="softmax"),
-        ]
-    )
-    model.compile("sgd", "sparse_categorical_crossentropy")
-    steps = max(8, setting.count // setting.batch_size)
-    tuning = Tuning(threads=1, num_parallel_calls=1)
-    data = _ours(setting, setting.records, epochs="endless", tuning=tuning)
-    images, labels = next(iter(data))
-    ready = tf.data.Dataset.from_tensors((images, labels % 10)).repeat()
-    numbered = data.map(lambda images, labels: (images, labels % 10), num_parallel_calls=1)
-
-    def fit(dataset: Any) -> None:
-        model.fit(dataset, steps_per_epoch=steps, verbose=0)
-
-    def read(dataset: Any) -> None:
-        for _ in dataset.take(steps):
-            pass
-
-    found: dict[str, list[float]] = defaultdict(list)
-    fit(ready)  # traces the step
-    for _ in range(rounds):
-        for name, run, dataset in (
-            ("read", read, data),
-            ("train", fit, ready),
-            ("both", fit, numbered.prefetch(4)),
-        ):
-            started = time.perf_counter()
-            run(dataset)
-            found[name].append((time.perf_counter() - started) / steps)
-    return {name: statistics.median(values) for name, values in found.items()}
-
-
 # --- data ---------------------------------------------------------------------------------------
 
 
@@ -576,8 +403,6 @@ def prepare(data: Path, work: Path, args: argparse.Namespace) -> Setting:
 def storages(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Return the options of further conversions, by the contender that reads them."""
     found: dict[str, dict[str, Any]] = {}
-    if args.max_side:
-        found["recordgen_max_side"] = {"image_size": f"{args.max_side}max"}
     if args.stored:
         found["recordgen_short_side"] = {"image_size": "256short"}
         found["recordgen_raw"] = {"image_size": args.image_size, "encode": "raw"}
@@ -598,25 +423,15 @@ def main() -> None:
         "--image-size", type=int, nargs=2, default=(224, 224), metavar=("HEIGHT", "WIDTH")
     )
     parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--max-side", type=int, metavar="PX", help="also convert with --max-side")
     parser.add_argument(
-        "--stored", action="store_true", help="also convert with --short-side 256, and raw"
+        "--stored", action="store_true", help="also convert with --image-size 256short, and raw"
     )
     parser.add_argument(
         "--others", metavar="PYTHON", help="also measure the pipelines of benchmarks/others.py"
     )
     choices = [*CONTENDERS, *OTHERS]
     parser.add_argument("--only", nargs="+", choices=choices, help="only these contenders")
-    parser.add_argument(
-        "--memory",
-        type=int,
-        nargs="?",
-        const=3,
-        metavar="EPOCHS",
-        help="also measure memory over some epochs (default: 3)",
-    )
     parser.add_argument("--peak", action="store_true", help="also measure peak memory")
-    parser.add_argument("--train", action="store_true", help="also train a small CNN")
     args = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     missing = {*STORED} - {*storages(args)}
@@ -629,10 +444,6 @@ def main() -> None:
             result = compare(setting, names, args.rounds, running, quiet=args.json)
             if args.peak:
                 result["peak_mb"] = peaks(setting, names, running)
-        if args.memory:
-            result["memory_mb_after_epoch"] = memory(setting, args.memory)
-        if args.train:
-            result["seconds_per_step"] = training(setting, args.rounds)
     if args.json:
         print(json.dumps(result, indent=2))
         return
@@ -641,9 +452,8 @@ def main() -> None:
     for name, rate in rates.items():
         of_limit = f"  {rate / rates['limit']:.2f} of the limit" if "limit" in rates else ""
         print(_line("median", name, rate, cpu[name], waits[name]) + of_limit)
-    for key in ("peak_mb", "memory_mb_after_epoch", "seconds_per_step"):
-        if key in result:
-            print(f"{key}: {json.dumps(result[key])}")
+    if args.peak:
+        print(f"peak_mb: {json.dumps(result['peak_mb'])}")
 
 
 if __name__ == "__main__":
