@@ -182,7 +182,7 @@ def _work(folder: str, rows: int) -> float:
         about_all, remarks = staging.read_about()
         nothing = shared.examined(ExampleFacts([]))
         by_workers = FoundByWorkers(staging.read_lines, about_all, remarks)
-        run_checks(lambda: nothing, nothing, by_workers, [], [], {}, selection, lambda *_: None)
+        run_checks(nothing, by_workers, [], [], {}, selection, lambda *_: None)
     with phase("examples.parquet", seconds):
         size = sum(map(len, to_parquet(map(staging.shard_facts, files))))
     if size < rows:

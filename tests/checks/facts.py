@@ -59,20 +59,7 @@ NO_LABELS = Vocabulary("text", ())
 def examined_of(about, *, lint=(), vocabulary=NO_LABELS, splits=None):
     """Return what checks examine, with the thresholds of ``lint``."""
     thresholds = ConvertOptions(lint=tuple(lint)).selection.thresholds
-
-    def no_payload(uri, named_by):
-        raise FileNotFoundError(uri)
-
-    return Examined(
-        about,
-        Noun(),
-        thresholds,
-        vocabulary,
-        splits or {},
-        eval_from="",
-        are_numbers_given=False,
-        open_payload=no_payload,
-    )
+    return Examined(about, Noun(), thresholds, vocabulary=vocabulary, splits=splits or {})
 
 
 def label_findings(examined):

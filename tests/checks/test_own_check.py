@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import recordgen
-from recordgen.checks.check import Check, check_declaration
+from recordgen.checks.check import EACH, Check, check_declaration
 from recordgen.cli import main
 from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.errors import LintError, UsageError
@@ -100,7 +100,9 @@ def test_only_tasks_with_its_facts(shared_patients, tmp_path):
         (Path, "a check is a subclass"),
         (Check, "the code is None"),
         (type("Other", (Check,), {"code": "OTHER"}), "the entry point is named 'MINE'"),
-        (type("Mine", (Check,), {"code": "MINE", "level": "fatal"}), "level must be"),
+        (type("Mine", (Check,), {"code": "MINE"}), "scope must say"),
+        (type("Mine", (Check,), {"code": "MINE", "scope": "all"}), "scope must say"),
+        (type("Mine", (Check,), {"code": "MINE", "scope": EACH, "level": "a"}), "level must be"),
     ],
 )
 def test_what_is_no_check(found, words):

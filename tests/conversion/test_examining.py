@@ -2,7 +2,6 @@
 
 import json
 import tempfile
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import recordgen
 from recordgen import storage
-from recordgen.checks.check import ALL, EACH, KEPT, NONE, FoundRows
-from recordgen.checks.contents import Duplicate
+from recordgen.checks.check import EACH, KEPT, NONE, FoundRows
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.run import checks_of
 from recordgen.conversion.examination import Examination
@@ -162,26 +159,6 @@ def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, seed):
             assert [line.decode() for line in staging.read_lines(code)] == expected, code
     assert sorted(text for texts in about_all.values() for text in texts) == sorted(texts)
     assert remarked == remarks
-
-
-def test_a_check_of_all_examples_runs_on_the_launcher(make_images, make_csv, monkeypatch):
-    """It finds what it finds in the examples with one key, and sees the splits."""
-    [path] = make_images(1)
-    copy = Path(path).with_name("copy.png")
-    copy.write_bytes(Path(path).read_bytes())
-    source = make_csv([f"TRAIN,{path},cat", f"TRAIN,{copy},cat"])
-    expected = [*recordgen.check(source, lint="DUPLICATE", progress=None).lint.findings()]
-    assert [(each.code, each.line) for each in expected] == [("DUPLICATE", 2)]
-    seen = []
-
-    def findings(check, examined, found=Duplicate.findings):
-        seen.append((len(examined.facts), [*examined.splits]))
-        return found(check, examined)
-
-    monkeypatch.setattr(Duplicate, "scope", ALL)
-    monkeypatch.setattr(Duplicate, "findings", findings)
-    found = [*recordgen.check(source, lint="DUPLICATE", progress=None).lint.findings()]
-    assert (found, seen) == (expected, [(2, ["train"])])
 
 
 def test_every_scope_has_a_check():

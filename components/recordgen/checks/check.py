@@ -15,12 +15,10 @@ from recordgen.core.dataset.manifest import Split
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.kept_rows import RowIndices
 
-#: What a check must examine together: all examples, each alone, those with the same key
+#: What a check must examine together: each example alone, those with the same key
 #: (:meth:`Check.keys`), those that are nearly the same, the rows of a table that are kept whole, or
 #: no examples: only the splits and the labels.
-ALL, EACH, KEYED, ALIKE, KEPT, NONE = "all", "each", "keyed", "alike", "kept", "none"
-
-SCOPES = (ALL, EACH, KEYED, ALIKE, KEPT, NONE)
+EACH, KEYED, ALIKE, KEPT, NONE = SCOPES = "each", "keyed", "alike", "kept", "none"
 
 #: Opens an example's payload, given its uri and the import file of its row.
 OpenPayload: TypeAlias = "Callable[[str, str], IO[bytes]]"
@@ -45,6 +43,13 @@ class CheckedTask(Protocol):
 TaskT = TypeVar("TaskT", bound=CheckedTask)
 
 
+_NO_LABELS = Vocabulary("text", ())
+
+
+def _no_payload(uri: str, named_by: str) -> IO[bytes]:
+    raise FileNotFoundError(uri)
+
+
 @dataclass(frozen=True)
 class Examined(Generic[TaskT]):
     """What checks examine.
@@ -54,11 +59,11 @@ class Examined(Generic[TaskT]):
         task: the task of the examples.
         thresholds: the number from which on a check finds something, by code; for checks whose
             threshold is a similarity, only if the user gave it.
+        open_payload: opens the payload of an example.
         vocabulary: all labels, and ``splits``, the splits with examples, by name: empty for checks
             of examples, which run before they are known.
         eval_from: the option of this name.
         are_numbers_given: an option says that whole-number labels are the numbers of classes.
-        open_payload: opens the payload of an example.
         remarks: what checks had to leave out, for the user: checks add to it.
         totals: what checks of single examples know about all examples, by code.
     """
@@ -66,11 +71,11 @@ class Examined(Generic[TaskT]):
     facts: ExampleFacts
     task: TaskT
     thresholds: Mapping[str, float]
-    vocabulary: Vocabulary
-    splits: Mapping[str, Split]
-    eval_from: str
-    are_numbers_given: bool
-    open_payload: OpenPayload
+    open_payload: OpenPayload = _no_payload
+    vocabulary: Vocabulary = _NO_LABELS
+    splits: Mapping[str, Split] = field(default_factory=dict)
+    eval_from: str = ""
+    are_numbers_given: bool = False
     remarks: list[str] = field(default_factory=list)
     totals: Mapping[str, Any] = field(default_factory=dict)
     _shared: dict[Any, Any] = field(default_factory=dict)
@@ -113,8 +118,7 @@ class Check:
         threshold: the number from which on it finds something; None if it has none.
         is_similarity: the threshold is the least similarity of two payloads, above 0 and at most
             1; its default depends on the kind of payload.
-        scope: the examples that it needs together, such as :data:`EACH`. Checks of :data:`ALL`, the
-            default, run on the launcher, whose memory then grows with the number of examples.
+        scope: the examples that it needs together, such as :data:`EACH`. It has no default.
         needs: the facts that it needs, see :mod:`recordgen.core.facts`: it runs for tasks that have
             all of them. A check that needs payloads runs only if its own code is selected.
         counted_as: the count in ``rows.adjusted`` whose rows are its findings; empty: none.
@@ -128,7 +132,7 @@ class Check:
     level: ClassVar[str] = WARNING
     threshold: ClassVar[float | None] = None
     is_similarity: ClassVar[bool] = False
-    scope: ClassVar[str] = ALL
+    scope: ClassVar[str]
     needs: ClassVar[Collection[str]] = ()
     counted_as: ClassVar[str] = ""
     remedies: ClassVar[Sequence[str]] = ()
@@ -172,7 +176,12 @@ def check_declaration(name: str, check: Any) -> None:
             f"the code of {check.__name__} must be the name of its entry point, in capitals: the "
             f"code is {code!r}, the entry point is named {name!r}"
         )
-    if check.scope not in SCOPES:
-        raise TypeError(f"{name}: scope must be one of {', '.join(SCOPES)} (got {check.scope!r})")
+    scope = getattr(check, "scope", None)
+    if scope not in SCOPES:
+        raise TypeError(
+            f"{name}: scope must say which examples the check needs together: one of "
+            f"{', '.join(SCOPES)} (got {scope!r}); with keyed, a method keys returns the same "
+            f"number for those that it needs together"
+        )
     if check.level not in (ERROR, WARNING):
         raise TypeError(f"{name}: level must be {ERROR!r} or {WARNING!r} (got {check.level!r})")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from recordgen.checks.check import ALL, NONE, Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import NONE, Check, CheckedTask, Examined
 from recordgen.checks.selection import Selection
 from recordgen.core.dataset.lint import LineSpool, Lint, LintFinding
 from recordgen.core.facts import PAYLOADS
@@ -47,7 +47,6 @@ class FoundByWorkers:
 
 
 def run_checks(
-    examined: Callable[[], Examined[Any]],
     about_splits: Examined[Any],
     by_workers: FoundByWorkers,
     odd_lines: Sequence[OddLine],
@@ -56,11 +55,10 @@ def run_checks(
     selection: Selection,
     on_check: Callable[[str, int, int], None],
 ) -> Lint:
-    """Run the selected checks that need no examples, or all of them together; collect all findings.
+    """Run the selected checks that need no examples, and collect all findings.
 
     Args:
-        examined: returns all examples; called if a check needs them.
-        about_splits: what checks examine that need no examples.
+        about_splits: what they examine.
         by_workers: what other checks have found.
         odd_lines: findings in lines of import files.
         changes: changes in rows; the first of them if there are very many.
@@ -72,7 +70,6 @@ def run_checks(
     changed = [it._replace(code=by_kind[it.code]) for it in changes if it.code in by_kind]
     about_lines: list[Finding] = [*odd_lines, *changed]
     checks = {check.code: check for check in checks_of(about_splits.task, selection)}
-    everything: Examined[Any] | None = None
     remarks, about_all, lines = [*by_workers.remarks], list[LintFinding](), LineSpool()
     counts: Counter[str] = Counter(item.code for item in odd_lines)
     for kind, code in by_kind.items():
@@ -81,20 +78,10 @@ def run_checks(
         on_check(code, number, len(selection.codes))
         check, level = checks.get(code), CHECKS[code].level
         texts: list[str] = [*by_workers.about_all.get(code, ())]
-        found: list[FoundRows] = []
-        if check is not None and check.scope in (NONE, ALL):
-            if check.scope == ALL and everything is None:
-                everything = examined()
-            items = list(check.findings((check.scope == ALL and everything) or about_splits))
-            texts += [item for item in items if isinstance(item, str)]
-            found = [item for item in items if isinstance(item, FoundRows)]
+        if check is not None and check.scope == NONE:
+            texts += map(str, check.findings(about_splits))
         mine = [LintFinding(code, level, "", 0, "", "", text) for text in texts]
         about_all += mine
-        rows = (
-            by_workers.lines(code)
-            if not found
-            else _lines_of(code, level, everything or about_splits, found)
-        )
         lines.add(code, (item.to_line().encode() for item in mine))
         lines.add(
             code,
@@ -106,23 +93,11 @@ def run_checks(
                 if it.code == code
             ),
         )
-        counts[code] += len(mine) + lines.add(code, rows)
-    for each in filter(None, (everything, about_splits)):
-        remarks += each.remarks
+        counts[code] += len(mine) + lines.add(code, by_workers.lines(code))
+    remarks += about_splits.remarks
     in_order = {code: counts[code] for code in CHECKS if counts[code] and code in selection.codes}
     fatal = {code: count for code, count in in_order.items() if code in selection.fatal}
     return Lint(in_order, fatal, about_all, lines.read, remarks)
-
-
-def _lines_of(
-    code: str, level: str, examined: Examined[Any], found: Sequence[FoundRows]
-) -> Iterator[bytes]:
-    """Yield findings about examples as lines of JSON."""
-    for part in found:
-        for at, row in enumerate(part.rows):
-            other = None if part.partners is None else part.partners[at]
-            message = part.message(at)
-            yield examined.facts.finding(code, level, row, message, other).to_line().encode()
 
 
 def checks_of(task: CheckedTask, selection: Selection) -> Iterator[Check]:

@@ -212,8 +212,7 @@ def _checked(
     findings = first_findings(staging, staged)
     dataset = to_dataset(source, staged, results, conversion)
     dataset, _ = indexed(dataset, lengths_of(results))
-    facts = partial(all_facts, staging, results)
-    dataset, lint = linted(dataset, facts, staging, staged, findings, conversion, selection, phases)
+    dataset, lint = linted(dataset, staging, staged, findings, conversion, selection, phases)
     return CheckResult(
         dataset=dataset,
         rejects=all_rejects(staged, results),
@@ -386,9 +385,7 @@ def committed(
         kept = existing.files
     facts = partial(all_facts, run.staging, results, existing)
     first = first_findings(run.staging, staged)
-    dataset, lint = linted(
-        dataset, facts, run.staging, staged, first, conversion, selection, phases
-    )
+    dataset, lint = linted(dataset, run.staging, staged, first, conversion, selection, phases)
     stop_on_findings(lint, output)
     dataset, index = indexed(dataset, lengths)
 

@@ -16,7 +16,6 @@ from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.run import checks_of
 from recordgen.checks.selection import Selection
 from recordgen.core.conversion import Conversion, RowSource
-from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.minhash import mixed
 from recordgen.core.flow.graph import bucket_count
 from recordgen.core.planning.appending import Existing
@@ -95,11 +94,7 @@ class Examination:
             facts,
             task,
             self.selection.thresholds,
-            Vocabulary("text", ()),
-            {},
-            "",
-            are_numbers_given=False,
-            open_payload=open_payload,
+            open_payload,
             totals=totals or {},
         )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import IO, Any
+from typing import Any
 
 from recordgen import storage
 from recordgen.checks.check import Examined
@@ -27,7 +27,6 @@ from recordgen.core.dataset.manifest import (
     shard_file,
 )
 from recordgen.core.dataset.vocabulary import Vocabulary, with_seen
-from recordgen.core.facts.columns import Columns
 from recordgen.core.planning.plan import too_many
 from recordgen.core.runs.commit import leave_failed
 from recordgen.core.runs.phases import Phases
@@ -279,7 +278,6 @@ def stop_on_findings(lint: Lint, output: str) -> None:
 
 def linted(
     dataset: Dataset,
-    facts: Callable[[], Iterator[Columns]],
     staging: Staging,
     staged: StagedPlan,
     changes: Sequence[Finding],
@@ -291,7 +289,6 @@ def linted(
 
     Args:
         dataset: the converted dataset.
-        facts: yields those of all examples.
         staging: holds what the steps of the checks have found.
         staged: the plan; its ``adjusted`` counts all changes.
         changes: the first changes in rows.
@@ -299,31 +296,20 @@ def linted(
         selection: the checks that run.
         phases: receives each check.
     """
-    task, labels, store = conversion.task, conversion.labels, conversion.store
-
-    def open_payload(uri: str, named_by: str) -> IO[bytes]:
-        path = storage.resolve(
-            uri, storage.join(dataset.folder, "") if task.by_address else named_by
-        )
-        return store.open(path, named_by)
-
-    def examined(parts: Iterable[Columns]) -> Examined[Any]:
-        return Examined(
-            ExampleFacts(parts),
-            task,
-            selection.thresholds,
-            dataset.vocabulary or Vocabulary(dataset.label_kind, ()),
-            dataset.splits,
-            str(conversion.splits.share or ""),
-            are_numbers_given=labels.mode == "integer" or bool(labels.vocabulary),
-            open_payload=open_payload,
-        )
-
+    task, labels = conversion.task, conversion.labels
+    about_splits = Examined[Any](
+        ExampleFacts(()),
+        task,
+        selection.thresholds,
+        vocabulary=dataset.vocabulary or Vocabulary(dataset.label_kind, ()),
+        splits=dataset.splits,
+        eval_from=str(conversion.splits.share or ""),
+        are_numbers_given=labels.mode == "integer" or bool(labels.vocabulary),
+    )
     with phases.during(CHECKS):
         about_all, remarks = staging.read_about()
         lint = run_checks(
-            lambda: examined(facts()),
-            examined(()),
+            about_splits,
             FoundByWorkers(staging.read_lines, about_all, remarks),
             staged.odd_lines,
             changes,
