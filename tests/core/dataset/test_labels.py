@@ -10,7 +10,10 @@ from recordgen.core.dataset.vocabulary import (
     Vocabulary,
     build_vocabulary,
     extend_vocabulary,
+    join_names,
+    look_alikes,
     parse_labels,
+    with_seen,
 )
 from recordgen.errors import DataError, SourceError, UsageError
 from tests.conftest import stored_examples
@@ -80,6 +83,31 @@ def test_forced_numbers_refuse_other_and_huge_labels():
     with pytest.raises(UsageError) as usage:
         build_vocabulary(["1"], "number")
     assert str(usage.value) == ("labels must be one of auto, text, integer, none (got 'number')")
+
+
+def test_rows_without_labels_refuse_a_label():
+    assert build_vocabulary([], "none") == Vocabulary("text", ())
+    with pytest.raises(DataError, match="such as 'a', 'b'"):
+        build_vocabulary(["b", "a"], "none")
+
+
+def test_labels_that_only_payloads_show_follow_the_planned_ones():
+    planned = Vocabulary("text", ("b", "c"))
+    assert with_seen(planned, ["c", "b"]) is planned
+    assert with_seen(planned, ["c", "a"]) == Vocabulary("text", ("b", "c", "a"))
+    assert with_seen(Vocabulary("text", ()), ["3"]) == numbers(4)
+
+
+def test_vocabularies_join_from_the_largest():
+    assert join_names([("dog",), ("bee", "cat", "ape"), ("zoo", "bee")]) == (
+        *("bee", "cat", "ape"),
+        *("zoo", "dog"),
+    )
+
+
+def test_labels_that_look_alike_are_grouped():
+    names = ["Cat", "dog", "cat", "hot dog", "hotdog", "ﬁg", "fig"]
+    assert look_alikes(names) == [("Cat", "cat"), ("hot dog", "hotdog"), ("ﬁg", "fig")]
 
 
 LABELS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=9)
