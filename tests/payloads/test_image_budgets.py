@@ -14,7 +14,7 @@ from recordgen.payloads import eight_bit
 from recordgen.payloads import image as image_module
 from recordgen.payloads.budget import MemoryBudget, default_budget
 from recordgen.payloads.image import check_image, prepare
-from recordgen.payloads.jpeg import JpegHeader, jpeg_header
+from recordgen.payloads.jpeg import jpeg_header
 from recordgen.storage.memory import memory_limit
 from tests.conftest import encoded, noise, run_python
 from tests.settings import payload_settings
@@ -73,8 +73,10 @@ def test_scans_are_counted_where_they_are():
     ):
         assert check_image(data, OPTIONS).data == data
     scans = PROGRESSIVE.count(b"\xff\xda")
-    assert jpeg_header(PROGRESSIVE) == JpegHeader(12, 20, has_scans=True, scans=scans)
-    assert jpeg_header(JPEG) == JpegHeader(12, 20, has_scans=False, scans=1)
+    for data, has_scans, count in ((PROGRESSIVE, True, scans), (JPEG, False, 1)):
+        found = jpeg_header(data)
+        assert (found.height, found.width) == (12, 20)
+        assert (found.has_scans, found.scans) == (has_scans, count)
 
 
 @pytest.mark.parametrize("layout", ["<HLHHL", ">HLHHL", "<QQHHQ", ">QQHHQ"])

@@ -21,6 +21,7 @@ class FileHeader(NamedTuple):
         part_pixels: pixels of the largest strip or tile of a TIFF, which may exceed the picture.
         parts_pixels: pixels of all strips or tiles of a TIFF together, in all scans.
         is_negative: the file says that 0 is white, and ``data`` that it is black.
+        is_animated: a WEBP's header has the flag, even with a single frame.
     """
 
     format: str
@@ -32,6 +33,7 @@ class FileHeader(NamedTuple):
     part_pixels: int = 0
     parts_pixels: int = 0
     is_negative: bool = False
+    is_animated: bool = False
 
     @property
     def pixels(self) -> int:

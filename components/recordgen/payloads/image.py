@@ -38,7 +38,7 @@ from recordgen.payloads.frames import count_frames
 from recordgen.payloads.gif import Gif, GifFrame, read_gif
 from recordgen.payloads.header import FileHeader
 from recordgen.payloads.jpeg import Jpeg, decoded_jpeg, profile_in, read_jpeg
-from recordgen.payloads.libtiff import first_fault, libtiff_errors
+from recordgen.payloads.libtiff import check_errors
 from recordgen.payloads.opening import decoded, file_header, open_image, out_of_memory
 from recordgen.payloads.png import PNG_DEPTH, check_png
 from recordgen.payloads.profiles import png_colours, profile_colours
@@ -50,8 +50,7 @@ from recordgen.payloads.resizing import (
     measured_psnr,
     stored_kind,
 )
-from recordgen.payloads.tiff import LENIENT
-from recordgen.payloads.webp import is_webp, webp_header
+from recordgen.payloads.webp import is_webp
 from recordgen.rejects import RejectCode
 
 _MAGIC = (
@@ -360,10 +359,8 @@ def _check_other(
     elif settings.check == "decode":
         if kind == "png":
             check_png(data)  # Pillow stops at the last row and skips the checksums of pixel data
-        elif file.format == "TIFF" and file.compression in LENIENT:
-            _check_tiff(file)
         _load(image)
-    reason = _why_reencode(data, kind, file.orientation, image)
+    reason = _why_reencode(data, kind, file, image)
     if reason is None and gif is not None and not gif.is_usual:
         reason = "gif"
     if reason is None:
@@ -381,23 +378,11 @@ def _check_other(
     )
 
 
-def _check_tiff(file: FileHeader) -> None:
-    """Decode a TIFF strictly: for damage in fax codes and JPEGs, libtiff only warns."""
-    fault = first_fault(file.data, file.height * file.width * 16 + 1_000_000)
-    if fault is not None:
-        raise PayloadError(RejectCode.CORRUPT, f"the TIFF does not decode to its end: {fault}")
-
-
 def _load(image: Image.Image) -> None:
-    """Decode an image; an error of libtiff is an error, although libtiff continues after it."""
+    """Decode an image. Raises: PayloadError."""
     name = image.format or ""
-    if name != "TIFF":
-        decoded(name, image.load)
-        return
-    with libtiff_errors() as errors:
-        decoded(name, image.load)
-    if errors:
-        raise PayloadError(RejectCode.CORRUPT, f"the TIFF does not decode to its end: {errors[0]}")
+    load = partial(check_errors, image.load) if name == "TIFF" else image.load
+    decoded(name, load)
 
 
 def _read_gif(data: bytes, settings: PayloadSettings) -> Gif:
@@ -427,12 +412,12 @@ def _decode_frames(frames: Sequence[GifFrame]) -> None:
         decoded("GIF", partial(Image.frombytes, "L", (width, height), blocks, "gif", code_bits))
 
 
-def _why_reencode(data: bytes, kind: str, orientation: int, image: Image.Image) -> str | None:
+def _why_reencode(data: bytes, kind: str, file: FileHeader, image: Image.Image) -> str | None:
     if kind not in ("png", "gif", "bmp", WEBP):
         return "format"
-    if kind == WEBP and webp_header(data).is_animated:
+    if file.is_animated:
         return "format"
-    if orientation != UPRIGHT:
+    if file.orientation != UPRIGHT:
         return "exif_orientation"
     if kind == "bmp":
         return None if is_plain_bmp(data) else "bmp"

@@ -56,8 +56,8 @@ _COLOUR_SPACES = {"L": "Gray", "RGB": "YCbCr", "CMYK": "CMYK"}
 PROFILE = b"ICC_PROFILE\0"
 
 
-class Frame(NamedTuple):
-    """The frame header of a JPEG that TensorFlow decodes.
+class JpegHeader(NamedTuple):
+    """Facts from the segments before a JPEG's first scan.
 
     Attributes:
         height: pixels, at least 1.
@@ -66,34 +66,16 @@ class Frame(NamedTuple):
         scan: offset of the first scan's marker.
         orientation: Exif orientation, 1 to 8.
         has_profile: there is an ICC profile.
+        scans: upper bound of the number of scans, if they were counted.
     """
 
     height: int
     width: int
     has_scans: bool
     scan: int
-    orientation: int
-    has_profile: bool
-
-
-class JpegHeader(NamedTuple):
-    """Facts from the segments before a JPEG's first scan.
-
-    Attributes:
-        height: pixels, at least 1.
-        width: pixels, at least 1.
-        has_scans: more than one, so that all coefficients are kept in memory until the last.
-        scans: upper bound of the number of scans.
-        orientation: Exif orientation, 1 to 8.
-        has_profile: there is an ICC profile.
-    """
-
-    height: int
-    width: int
-    has_scans: bool
-    scans: int
     orientation: int = UPRIGHT
     has_profile: bool = False
+    scans: int = 1
 
 
 class Jpeg(NamedTuple):
@@ -120,20 +102,18 @@ def jpeg_header(data: bytes) -> JpegHeader:
         PayloadError: TensorFlow does not decode the frame, or there are more segments or scans
             than encoders write.
     """
-    frame = read_frame(data)
-    # Photos need no count: decoders refuse another scan after a scan of all components.
-    scans = _count_markers(data, frame.scan, _START_OF_SCAN) if frame.has_scans else 1
+    header = read_frame(data)
+    if not header.has_scans:  # photos: decoders refuse another scan after one of all components
+        return header
+    scans = _count_markers(data, header.scan, _START_OF_SCAN)
     # Count again: other segments may contain these bytes, such as the JPEG in an Exif block.
-    if scans > MAX_SCANS and _scans_until_end(data, frame.scan) > MAX_SCANS:
+    if scans > MAX_SCANS and _scans_until_end(data, header.scan) > MAX_SCANS:
         raise _too_many("scans", MAX_SCANS)
-    scans = min(scans, MAX_SCANS)
-    return JpegHeader(
-        frame.height, frame.width, frame.has_scans, scans, frame.orientation, frame.has_profile
-    )
+    return header._replace(scans=min(scans, MAX_SCANS))
 
 
-def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> Frame:
-    """Follow the segments to the first scan.
+def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> JpegHeader:
+    """Follow the segments to the first scan, and count no scans.
 
     Args:
         data: bytes that contain a JPEG.
@@ -174,7 +154,7 @@ def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> Frame:
             scanned = _parsed_scan(data[at : at + size], ids)
             has_scans = form == _PROGRESSIVE or scanned < len(ids)
             turn = UPRIGHT if orientation is None else orientation
-            return Frame(height, width, has_scans, at - 4, turn, has_profile)
+            return JpegHeader(height, width, has_scans, at - 4, turn, has_profile)
     raise _corrupt("has no frame header before its first scan")
 
 

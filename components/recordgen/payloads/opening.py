@@ -47,7 +47,7 @@ def file_header(data: bytes) -> FileHeader:
     """
     read = next((read for magic, read in _READERS.items() if data.startswith(magic)), None)
     if read is None and is_webp(data):
-        read = _webp
+        read = webp_header
     if read is None:
         raise _not_an_image(data)
     header = read(data)
@@ -71,11 +71,6 @@ def _bmp(data: bytes) -> FileHeader:
     except struct.error:
         raise PayloadError(RejectCode.TRUNCATED, "the BMP ends in its header") from None
     return FileHeader("BMP", bitmap.width, bitmap.height, data, compression=bitmap.compression)
-
-
-def _webp(data: bytes) -> FileHeader:
-    header = webp_header(data)
-    return FileHeader("WEBP", header.width, header.height, data, header.orientation)
 
 
 _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {

@@ -18,9 +18,6 @@ MAX_STRIPS = 100_000
 #: Most segments of a JPEG in a strip or tile, before its scan.
 MAX_STRIP_SEGMENTS = 30
 
-#: Compressions for whose damage libtiff only warns: fax codes, and JPEG.
-LENIENT = (2, 3, 4, 7)
-
 #: The compression with a JPEG in each strip or tile.
 JPEG = 7
 

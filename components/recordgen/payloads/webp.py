@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from recordgen.errors import PayloadError
 from recordgen.payloads.exif import UPRIGHT, exif_orientation
+from recordgen.payloads.header import FileHeader
 from recordgen.rejects import RejectCode
 
 #: Most chunks of a WEBP; each frame is one.
@@ -15,28 +14,12 @@ _HEADER_BYTES, _CHUNK_BYTES = 12, 8  # RIFF, size, WEBP; kind, size
 _ANIMATED = 2  # a flag of VP8X
 
 
-class WebpHeader(NamedTuple):
-    """Facts from the chunks of a WEBP.
-
-    Attributes:
-        width: pixels of the canvas, which a decoder allocates as it opens the file.
-        height: pixels of the canvas.
-        orientation: Exif orientation, 1 to 8.
-        is_animated: the header has the flag, even with a single frame.
-    """
-
-    width: int
-    height: int
-    orientation: int
-    is_animated: bool
-
-
 def is_webp(data: bytes) -> bool:
     """Return whether bytes start like a WEBP."""
     return data.startswith(b"RIFF") and data[8:12] == b"WEBP"
 
 
-def webp_header(data: bytes) -> WebpHeader:
+def webp_header(data: bytes) -> FileHeader:
     """Follow the chunks to the end.
 
     Raises:
@@ -51,7 +34,8 @@ def webp_header(data: bytes) -> WebpHeader:
     orientation: int | None = None
     for _ in range(MAX_CHUNKS):
         if at + _CHUNK_BYTES > len(data):
-            return WebpHeader(width, height, orientation or UPRIGHT, is_animated)
+            turn = orientation or UPRIGHT
+            return FileHeader("WEBP", width, height, data, turn, is_animated=is_animated)
         size = int.from_bytes(data[at + 4 : at + 8], "little")
         end = at + _CHUNK_BYTES + size
         if data.startswith(b"EXIF", at) and orientation is None:
