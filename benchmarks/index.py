@@ -49,8 +49,8 @@ def measure(work: Path, count: int) -> dict[str, float]:
         rows = ({"number": number, "text": text.encode()} for number in range(count))
         recordgen.write(rows, out, shards=8)
 
-    convert_s, converted_s = _with_index("conversion", convert)
-    write_s, written_s = _with_index("writing", write)
+    convert_s, converted_s = _with_index("conversion.finalize", convert)
+    write_s, written_s = _with_index("writing.api", write)
     lengths = np.load(out / INDEX_FILE)
     converted_s += _cpu(lambda: lengths.astype(np.int64).astype(DTYPE).tobytes())
     written_s += _cpu(lambda: _collected(lengths.tolist()))
@@ -70,18 +70,18 @@ def measure(work: Path, count: int) -> dict[str, float]:
     }
 
 
-def _with_index(package: str, work: Callable[[], object]) -> tuple[float, float]:
+def _with_index(module: str, work: Callable[[], object]) -> tuple[float, float]:
     """Return the CPU seconds of a run, and those in which it put the index together."""
     from recordgen.core.dataset import index
 
     spent: list[float] = []
 
-    def indexed(*args: Any) -> Any:
+    def write_index(*args: Any) -> Any:
         found: list[Any] = []
-        spent.append(_cpu(lambda: found.append(index.indexed(*args))))
+        spent.append(_cpu(lambda: found.append(index.write_index(*args))))
         return found[0]
 
-    with mock.patch(f"recordgen.{package}.api.indexed", indexed):
+    with mock.patch(f"recordgen.{module}.write_index", write_index):
         return _cpu(work), sum(spent)
 
 

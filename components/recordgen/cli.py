@@ -242,7 +242,11 @@ def _work(args: argparse.Namespace) -> int:
 def _commit(args: argparse.Namespace) -> int:
     from recordgen.conversion.parts import commit
 
-    return _show_converted(args, commit(args.output, progress=_progress(args)))
+    result = commit(args.output, progress=_progress(args))
+    if result.unchanged and not args.json:
+        terminal.show(f"Already committed: {result.output} (digest {result.dataset.digest[:16]}…)")
+        return 0
+    return _show_converted(args, result)
 
 
 def _check(args: argparse.Namespace) -> int:

@@ -11,6 +11,9 @@ from typing import TypeVar
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
+#: Requests to a storage at once: object stores answer in tens of milliseconds.
+STORAGE_THREADS = 32
+
 # Items in flight per thread: enough to keep it busy while the caller waits for the oldest one.
 _AHEAD_PER_THREAD = 3
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import recordgen
-from recordgen.core.dataset.index import decoded, encoded
+from recordgen import parts
+from recordgen.core.dataset.index import decoded, head
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
 from tests.deaths import DEATHS, convert_and_die
@@ -65,6 +66,13 @@ def appended_without_an_index(source, out):
     recordgen.convert(source, out, append=True, **OPTIONS)
 
 
+def in_parts(source, out):
+    parts.plan(source, out, 2, **OPTIONS)
+    for part in (1, 0):
+        parts.work(out, part)
+    parts.commit(out)
+
+
 def written(source, out):
     recordgen.write(examples(9), out, shards=4)
 
@@ -79,7 +87,7 @@ def written_twice(source, out):
     "make",
     [
         *(converted, gzipped, a_table, resumed, appended, appended_without_an_index),
-        *(written, written_twice),
+        *(in_parts, written, written_twice),
     ],
 )
 def test_lengths_of_all_records(make, tmp_path):
@@ -104,10 +112,10 @@ def test_lengths_of_all_records(make, tmp_path):
 
 def test_the_same_bytes_with_every_numpy():
     """NumPy's own head of a file has changed; the digest in dataset.json must not."""
-    content = encoded(np.array([1, 2**32 - 1], np.uint32))
-    head = "{'descr': '<u4', 'fortran_order': False, 'shape': (2,), }"
+    content = head(2) + np.array([1, 2**32 - 1], "<u4").tobytes()
+    text = "{'descr': '<u4', 'fortran_order': False, 'shape': (2,), }"
     assert content == (
-        b"\x93NUMPY\x01\x00\x76\x00" + f"{head:117}\n".encode() + b"\1\0\0\0\xff\xff\xff\xff"
+        b"\x93NUMPY\x01\x00\x76\x00" + f"{text:117}\n".encode() + b"\1\0\0\0\xff\xff\xff\xff"
     )
     assert decoded(content).tolist() == [1, 2**32 - 1]
 

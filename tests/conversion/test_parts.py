@@ -28,8 +28,8 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.options import OPTIONS, ConvertOptions
-from tests import golden
-from tests.conftest import COMPONENTS, tree_bytes
+from tests import conftest, golden
+from tests.conftest import COMPONENTS
 from tests.deaths import DEATHS, Death, call_and_die, write_source
 from tests.steps import OTHER_VALUES
 
@@ -42,6 +42,16 @@ PARTS = 3
 
 def plan(source, output, **settings):
     return parts.plan(str(source), output, PARTS, **{**SMALL, **settings})
+
+
+def tree_bytes(output):
+    """Return the files of an output, without the note of a commit."""
+    note = f"{STAGING}/committed/"
+    return {
+        name: data
+        for name, data in conftest.tree_bytes(output).items()
+        if not name.startswith(note)
+    }
 
 
 def work_on_all(output):
@@ -206,15 +216,29 @@ def test_a_commit_that_dies_is_made_again(name, written, whole):
     call_and_die(COMMIT_DIES[name], "recordgen.parts.commit", written)
     is_complete = DEATHS.get(name, (None, True))[1]
     assert (written / "dataset.json").exists() == is_complete
-    if is_complete and not list(written.glob(f"{STAGING}/*/parts.json")):
-        with pytest.raises(RunnerError, match="finished dataset is there"):
-            parts.commit(written)
-        files = tree_bytes(written)
-        assert {key: files[key] for key in files if not key.startswith(STAGING)} == whole
-    else:
-        result = parts.commit(written)
-        assert result.dataset == read_dataset(str(written))
-        assert tree_bytes(written) == whole
+    is_over = is_complete and not list(written.glob(f"{STAGING}/*/parts.json"))
+    result = parts.commit(written)
+    assert (result.dataset, result.unchanged) == (read_dataset(str(written)), is_over)
+    files = tree_bytes(written)
+    assert {key: files[key] for key in files if not key.startswith(STAGING)} == whole
+
+
+def test_a_repeated_commit(written, source, whole, capsys):
+    """It changes nothing, and fails if the output holds another dataset by now."""
+    first = parts.commit(written)
+    before = conftest.tree_bytes(written)
+    again = parts.commit(written)
+    assert (again.dataset, again.counts, again.unchanged) == (first.dataset, first.counts, True)
+    assert cli.main(["parts", "commit", str(written)]) == 0
+    assert "lready committed" in capsys.readouterr().out
+    assert conftest.tree_bytes(written) == before
+    plan(source, written, overwrite=True)
+    with pytest.raises(RunnerError, match="not written"):
+        parts.commit(written)
+    recordgen.convert(source, written, overwrite=True, resume=True, seed=4)
+    with pytest.raises(RunnerError, match="no run in parts"):
+        parts.commit(written)
+    assert not (written / STAGING).exists()
 
 
 def test_a_repeated_part_changes_nothing(written):
@@ -416,6 +440,7 @@ def test_each_task_has_the_bytes_of_ever(name, tmp_path, monkeypatch):
         plan(source, output, **{"seed": 0, "shard_mb": 128, **options})
         work_on_all(output)
         parts.commit(output)
+        shutil.rmtree(Path(output) / STAGING)  # the note of the commit
 
     monkeypatch.setattr(golden, "convert", convert)
     expected = json.loads(golden.DIGESTS.read_text())[name]

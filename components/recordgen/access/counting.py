@@ -14,7 +14,7 @@ from contextlib import suppress
 import numpy as np
 
 from recordgen import storage
-from recordgen.core.dataset.index import DTYPE, Lengths, decoded, encoded
+from recordgen.core.dataset.index import DTYPE, Lengths, decoded, head
 from recordgen.core.records import RECORDS
 from recordgen.errors import StorageError
 
@@ -34,7 +34,7 @@ def lengths_in(path: str) -> Lengths:
         return decoded(storage.read_bytes(kept))
     found = read_lengths_in(path)
     with suppress(StorageError):  # without a writable cache folder, read again next time
-        storage.write_bytes(kept, encoded(found))
+        storage.write_bytes(kept, head(len(found)) + found.tobytes())
     return found
 
 

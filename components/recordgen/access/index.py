@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING
 
 from recordgen import storage
 from recordgen.access.counting import lengths_in, read_lengths_in
-from recordgen.core.dataset.index import Lengths, by_shard, decoded
+from recordgen.core.dataset.index import (
+    DTYPE,
+    HEAD_BYTES,
+    Lengths,
+    LengthsOf,
+    by_shard,
+    decoded,
+    head,
+)
 from recordgen.core.dataset.manifest import INDEX_FILE, Dataset
 from recordgen.errors import SourceError
 
 if TYPE_CHECKING:
     from recordgen.access.shards import ShardSet
+
+# Bytes of an index that are read at once.
+_PIECE_BYTES = 1 << 20
 
 
 def lengths_of(shards: ShardSet) -> list[Lengths]:
@@ -35,26 +46,37 @@ def lengths_of(shards: ShardSet) -> list[Lengths]:
     return [known[path] if path in known else lengths_in(path) for path in paths]
 
 
-def lengths_there(root: str, dataset: Dataset) -> dict[str, bytes]:
-    """Return by shard the lengths of the records of a finished dataset, from its index if it fits.
+def lengths_there(root: str, dataset: Dataset) -> LengthsOf:
+    """Return what reads the lengths of a shard of a finished dataset: from its index if it fits.
 
     Raises:
-        RecordError: a shard is damaged.
-        StorageError: storage failed.
+        StorageError: storage failed. The function raises it, too, and RecordError: a shard is
+            damaged.
     """
-    if dataset.index:
-        with suppress(SourceError):
-            found = _stored(root, dataset)
-            return {s.file: found[storage.join(root, s.file)].tobytes() for s in dataset.shards}
-    return read_lengths(root, dataset)
+    path = storage.join(root, INDEX_FILE)
+    ranges = {file: (start, end - start) for file, start, end in by_shard(dataset)}
+
+    def from_index(file: str) -> bytes:
+        start, count = ranges[file]
+        at = HEAD_BYTES + start * DTYPE.itemsize
+        return storage.read_range(path, at, count * DTYPE.itemsize) if count else b""
+
+    def from_shard(file: str) -> bytes:
+        return read_lengths_in(storage.join(root, file)).tobytes()
+
+    return from_index if _fits(path, dataset) else from_shard
 
 
-def read_lengths(root: str, dataset: Dataset) -> dict[str, bytes]:
-    """Return by shard the lengths of its records, by one pass over all shards.
-
-    Raises: as :func:`lengths_there`.
-    """
-    return {s.file: read_lengths_in(storage.join(root, s.file)).tobytes() for s in dataset.shards}
+def _fits(path: str, dataset: Dataset) -> bool:
+    """Return whether a file is the index that a dataset names, without keeping it in memory."""
+    digest, begins = hashlib.sha256(), b""
+    with suppress(OSError), storage.open_read(path) as file:
+        begins = file.read(HEAD_BYTES)
+        digest.update(begins)
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+    is_named = digest.hexdigest() == dataset.index.get("sha256")
+    return is_named and begins == head(dataset.examples)
 
 
 def _stored(root: str, dataset: Dataset) -> Mapping[str, Lengths]:
@@ -70,7 +92,7 @@ def _stored(root: str, dataset: Dataset) -> Mapping[str, Lengths]:
     except (OSError, ValueError, KeyError) as exc:
         reason = "no such file" if isinstance(exc, FileNotFoundError) else exc
         raise SourceError(f"{path}: {reason}; {remedy(root)}") from exc
-    return {storage.join(root, file): part for file, part in by_shard(dataset, found)}
+    return {storage.join(root, file): found[start:end] for file, start, end in by_shard(dataset)}
 
 
 def remedy(root: str) -> str:

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from recordgen import storage
-from recordgen.access.index import lengths_there
 from recordgen.beam.runners import need_local_workers, need_reachable, runner_factory
 from recordgen.checks.run import need_packages
 from recordgen.checks.selection import Selection
@@ -28,7 +27,7 @@ from recordgen.conversion.examining import all_facts, examine
 from recordgen.conversion.finalize import (
     all_rejects,
     first_findings,
-    lengths_of,
+    indexed,
     linted,
     read_outcome,
     read_plan,
@@ -39,7 +38,6 @@ from recordgen.conversion.finalize import (
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.side_files import UncommittedOutput, side_files
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.index import indexed
 from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.runner import Runner
@@ -211,7 +209,7 @@ def _checked(
     """Return the result of a run that checked all rows and payloads, and wrote nothing."""
     findings = first_findings(staging, staged)
     dataset = to_dataset(source, staged, results, conversion)
-    dataset, _ = indexed(dataset, lengths_of(results))
+    dataset = indexed(dataset, staging)
     dataset, lint = linted(dataset, staging, staged, findings, conversion, selection, phases)
     return CheckResult(
         dataset=dataset,
@@ -372,7 +370,6 @@ def committed(
     examples = sum(result.shard.examples for result in results)
     stop_unless_usable(staged, examples, rejects, output, conversion.max_reject_fraction)
     dataset = to_dataset(source, staged, results, conversion)
-    lengths = lengths_of(results)
     found = run.staging.read_findings(staged)
     kept: Collection[str] = ()
     if existing is not None:
@@ -380,21 +377,20 @@ def committed(
         # This run has new rejects of the import files that it read again.
         old = [item for item in existing.rejects if item.source not in source.names]
         rejects = tuple(sorted({*old, *rejects}))
-        lengths |= lengths_there(output, existing.dataset)
         found = merge_findings(output, source.names, found)
         kept = existing.files
     facts = partial(all_facts, run.staging, results, existing)
     first = first_findings(run.staging, staged)
     dataset, lint = linted(dataset, run.staging, staged, first, conversion, selection, phases)
     stop_on_findings(lint, output)
-    dataset, index = indexed(dataset, lengths)
+    dataset = indexed(dataset, run.staging, existing)
 
     def path_of(file: str) -> str:
         return storage.join(output, file) if file in kept else run.staging.path(file)
 
     described = UncommittedOutput(output, dataset, path_of, rejects, lint, facts)
     with phases.during(COMMIT):
-        files = side_files(described, found, index)
+        files = side_files(described, found)
         check_stopped()
         commit(run.staging, output, dataset, files=files, kept=kept)
     resumed = sum(result.kept for result in results if result.split in dataset.splits)

@@ -88,7 +88,7 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
         for name, split in dataset.splits.items()
         for shard in split.shards
     )
-    rejects = _read_rejects(storage.join(output, REJECTS_FILE))
+    rejects = read_rejects(storage.join(output, REJECTS_FILE))
     return Existing(dataset, shards, rejects, output, _read_sources(output))
 
 
@@ -115,7 +115,8 @@ def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
     return replace(options, task=there.task, schema=there.options.get("schema", ""))
 
 
-def _read_rejects(path: str) -> tuple[Reject, ...]:
+def read_rejects(path: str) -> tuple[Reject, ...]:
+    """Return the rejects in a file; none if there is no file. Raises: StorageError."""
     try:
         lines = storage.read_text(path).split("\n")
     except FileNotFoundError:

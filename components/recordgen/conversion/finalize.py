@@ -9,13 +9,16 @@ from itertools import islice
 from typing import Any
 
 from recordgen import storage
+from recordgen.access.index import lengths_there
 from recordgen.checks.check import Examined
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.run import FoundByWorkers, run_checks
 from recordgen.checks.selection import Selection
 from recordgen.core.conversion import Conversion
+from recordgen.core.dataset.index import write_index
 from recordgen.core.dataset.lint import Lint
 from recordgen.core.dataset.manifest import (
+    INDEX_FILE,
     LINT_FILE,
     REJECTS_FILE,
     Dataset,
@@ -27,6 +30,7 @@ from recordgen.core.dataset.manifest import (
     shard_file,
 )
 from recordgen.core.dataset.vocabulary import Vocabulary, with_seen
+from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.plan import too_many
 from recordgen.core.runs.commit import leave_failed
 from recordgen.core.runs.phases import Phases
@@ -96,9 +100,25 @@ def all_rejects(staged: StagedPlan, results: Sequence[ShardResult]) -> tuple[Rej
     return tuple(sorted(rejects))
 
 
-def lengths_of(results: Sequence[ShardResult]) -> dict[str, bytes]:
-    """Return by shard the lengths of its records, for :mod:`recordgen.core.dataset.index`."""
-    return {result.shard.file: result.lengths for result in results}
+def indexed(dataset: Dataset, staging: Staging, existing: Existing | None = None) -> Dataset:
+    """Write the index to the staging folder, and return the dataset with the name of its index.
+
+    Args:
+        dataset: the whole dataset.
+        staging: holds the lengths of the records of new shards.
+        existing: the dataset that they are appended to.
+
+    Raises: as :func:`recordgen.access.index.lengths_there`.
+    """
+    of_new = staging.shard_lengths
+    if existing is None:
+        return write_index(staging.path(INDEX_FILE), dataset, of_new)
+    of_old, kept = lengths_there(existing.output, existing.dataset), existing.files
+
+    def lengths_of(file: str) -> bytes:
+        return of_old(file) if file in kept else of_new(file)
+
+    return write_index(staging.path(INDEX_FILE), dataset, lengths_of)
 
 
 def first_findings(staging: Staging, staged: StagedPlan) -> tuple[Finding, ...]:

@@ -19,7 +19,7 @@ from recordgen.checks.run import need_packages
 from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.console.warned import warn_about
 from recordgen.conversion.api import committed, open_for, opened_run
-from recordgen.conversion.appending import find_existing
+from recordgen.conversion.appending import find_existing, read_rejects
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
 from recordgen.conversion.finalize import all_rejects, read_outcome, read_plan, stop_unless_usable
@@ -33,7 +33,7 @@ from recordgen.conversion.kept_plan import (
 )
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.manifest import read_dataset
+from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.running import running
@@ -41,7 +41,14 @@ from recordgen.core.flow.steps import ShardKey
 from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.bucket_files import ShardOutline
 from recordgen.core.runs import lease
-from recordgen.core.runs.commit import find_planned, is_committed, open_planned, take_back
+from recordgen.core.runs.commit import (
+    committed_counts,
+    find_planned,
+    is_committed,
+    note_committed,
+    open_planned,
+    take_back,
+)
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.parts import (
     PlannedParts,
@@ -205,6 +212,8 @@ def commit(
 ) -> ConversionResult:
     """Check and commit a planned run whose parts are all written.
 
+    It may be repeated: if its dataset is there already, the result is ``unchanged``.
+
     Args:
         output: as in :func:`plan`.
         progress: as in :func:`recordgen.convert`.
@@ -216,12 +225,24 @@ def commit(
     """
     started, target = time.monotonic(), storage.normal(os.fspath(output))
     shown = progress_for(progress)
+    if (counts := committed_counts(target)) is not None:
+        rejects = read_rejects(storage.join(target, REJECTS_FILE))
+        there = read_dataset(target)
+        return ConversionResult(
+            output=target,
+            dataset=there,
+            rejects=rejects,
+            seconds=0.0,
+            counts=counts,
+            unchanged=True,
+        )
     with open_planned(target) as staging, Phases(shown) as phases:
         planned = read_planned(staging)
         if is_committed(target, staging):
             result = _there(target, staging, planned)
         else:
             result = _published(target, staging, planned, phases)
+        note_committed(target, result.counts)
     result = replace(result, detection=None, seconds=time.monotonic() - started)
     warn_about(result)
     return result

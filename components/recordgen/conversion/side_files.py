@@ -9,7 +9,6 @@ from recordgen.core.dataset.lint import Lint, LintFinding
 from recordgen.core.dataset.manifest import (
     EXAMPLES_FILE,
     FINDINGS_FILE,
-    INDEX_FILE,
     LINT_FILE,
     REJECTS_FILE,
     Dataset,
@@ -57,14 +56,13 @@ class UncommittedOutput(Output):
 
 
 def side_files(
-    output: UncommittedOutput, findings: Iterable[Finding], index: bytes
+    output: UncommittedOutput, findings: Iterable[Finding]
 ) -> dict[str, Iterable[bytes]]:
     """Return the files by name, for :func:`recordgen.core.runs.commit.commit`.
 
     Args:
         output: the dataset.
         findings: all changes in rows.
-        index: the lengths of records.
     """
     labels = label_files(output.dataset)
     return {
@@ -75,5 +73,4 @@ def side_files(
         FINDINGS_FILE: (line.encode() for line in to_lines(findings)),
         LINT_FILE: (line.encode() for line in output.lint.lines()),
         EXAMPLES_FILE: to_parquet(output.facts()),
-        INDEX_FILE: [index],
     }

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from recordgen.core.dataset.manifest import (
     EXAMPLES_FILE,
     FINDINGS_FILE,
-    INDEX_FILE,
     LINT_FILE,
     REJECTS_FILE,
 )
@@ -41,9 +40,12 @@ def described_names() -> Sequence[str]:
 
 
 def no_files() -> dict[str, Iterable[bytes]]:
-    """Return all files that may lie beside shards, without content, in the order of writing."""
-    found = (FINDINGS_FILE, LINT_FILE, EXAMPLES_FILE, INDEX_FILE)
-    return dict.fromkeys((*described_names(), REJECTS_FILE, *found), ())
+    """Return all files that may lie beside shards, in the order of writing, without content.
+
+    The index is not among them: it is written into the staging folder before their contents.
+    """
+    found = (REJECTS_FILE, FINDINGS_FILE, LINT_FILE, EXAMPLES_FILE)
+    return dict.fromkeys((*described_names(), *found), ())
 
 
 def _names_of_exports() -> Iterator[str]:

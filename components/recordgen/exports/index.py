@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from recordgen import storage
-from recordgen.access.index import read_lengths
-from recordgen.core.dataset.index import DTYPE, indexed
+from recordgen.access.counting import read_lengths_in
+from recordgen.core.dataset.index import Lengths, write_index
 from recordgen.core.dataset.manifest import DATASET_FILE, INDEX_FILE, write_dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import RecordError, UsageError
@@ -33,10 +33,13 @@ class Index(Export):
             StorageError: storage failed.
         """
         output = Output.open(place)
-        dataset, content = indexed(output.dataset, _lengths(output))
+        counts = {shard.file: shard.examples for shard in output.dataset.shards}
+
+        def lengths_of(file: str) -> bytes:
+            return _lengths(output, file, counts[file]).tobytes()
+
         path = output.path_of(INDEX_FILE)
-        storage.write_bytes(path, content)
-        write_dataset(output.root, dataset)
+        write_dataset(output.root, write_index(path, output.dataset, lengths_of))
         return Exported(files=(path, output.path_of(DATASET_FILE)))
 
 
@@ -51,27 +54,26 @@ class Dali(Export):
                 f"{place}: gzip shards have no offsets; convert without --compression gzip"
             )
         files = []
-        for file, lengths in _lengths(output).items():
-            files.append(output.path_of(f"dali/{file}.idx"))
+        for shard in output.dataset.shards:
+            files.append(output.path_of(f"dali/{shard.file}.idx"))
+            lengths = _lengths(output, shard.file, shard.examples)
             storage.write_text(files[-1], "".join(_lines(lengths)))
         return Exported(files=files)
 
 
-def _lines(lengths: bytes) -> Iterator[str]:
+def _lines(lengths: Lengths) -> Iterator[str]:
     """Yield ``offset size`` of each record with its frame."""
-    sizes = RECORDS.frame_bytes(np.frombuffer(lengths, DTYPE).astype(np.int64))
+    sizes = RECORDS.frame_bytes(lengths.astype(np.int64))
     for end, size in zip(sizes.cumsum(), sizes, strict=True):
         yield f"{end - size} {size}\n"
 
 
-def _lengths(output: Output) -> dict[str, bytes]:
-    """Return by shard the lengths of its records, as they are in the file."""
-    found = read_lengths(output.root, output.dataset)
-    for shard in output.dataset.shards:
-        count = len(found[shard.file]) // DTYPE.itemsize
-        if count != shard.examples:
-            raise RecordError(
-                f"{output.path_of(shard.file)}: {count} records, but {DATASET_FILE} says "
-                f"{shard.examples}; convert again"
-            )
+def _lengths(output: Output, file: str, count: int) -> Lengths:
+    """Return the lengths of the records of a shard, as they are in the file."""
+    path = output.path_of(file)
+    found = read_lengths_in(path)
+    if len(found) != count:
+        raise RecordError(
+            f"{path}: {len(found)} records, but {DATASET_FILE} says {count}; convert again"
+        )
     return found

@@ -21,7 +21,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.access.index import lengths_there
-from recordgen.core.dataset.index import indexed
+from recordgen.core.dataset.index import write_index
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
     EXAMPLES,
@@ -127,10 +127,13 @@ def write(
         dataset = _with_split(others, split, written, schema.specs(), compression)
         new = zip(dataset.splits[split].shards, written, strict=True)
         lengths = {shard.file: item.lengths for shard, item in new}
-        if others is not None:
-            lengths |= lengths_there(target, others)
-        dataset, index = indexed(dataset, lengths)
-        _put(staging, target, others, split, dataset, index)
+        of_old = lengths_there(target, others) if others is not None else lengths.__getitem__
+
+        def lengths_of(file: str) -> bytes:
+            return lengths[file] if file in lengths else of_old(file)
+
+        dataset = write_index(staging.path(INDEX_FILE), dataset, lengths_of)
+        _put(staging, target, others, split, dataset)
     return WriteResult(target, dataset, time.monotonic() - started)
 
 
@@ -280,7 +283,6 @@ def _put(
     others: Dataset | None,
     split: str,
     dataset: Dataset,
-    index: bytes,
 ) -> None:
     """Commit the split. The other splits stay complete all the time."""
     shards = enumerate(dataset.splits[split].shards)
@@ -288,6 +290,6 @@ def _put(
     kept: frozenset[str] = frozenset()
     if others is not None:
         kept = frozenset(shard.file for item in others.splits.values() for shard in item.shards)
-    files = no_files() | exported(_WrittenOutput(target, dataset), WRITTEN) | {INDEX_FILE: [index]}
+    files = no_files() | exported(_WrittenOutput(target, dataset), WRITTEN)
     # While shards are moved, dataset.json lacks the split.
     commit(staging, target, dataset, files=files, kept=kept, staged=staged, meanwhile=others)

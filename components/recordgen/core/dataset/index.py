@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from recordgen import storage
 from recordgen.core.dataset.manifest import INDEX_FILE, Dataset
+from recordgen.ordered import STORAGE_THREADS, map_in_order
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,32 +25,44 @@ if TYPE_CHECKING:
 #: uint32 [records]
 Lengths: TypeAlias = "npt.NDArray[np.uint32]"
 
+#: Returns the lengths of the records of a shard, given its file: uint32, little-endian.
+LengthsOf: TypeAlias = "Callable[[str], bytes]"
+
 #: How lengths are stored, on every machine.
 DTYPE = np.dtype("<u4")
 
-# The beginning of a file in NumPy's format 1.0: magic, version, bytes of the head that follows.
-_HEAD_BYTES = 128
-_MAGIC = b"\x93NUMPY\x01\x00" + (_HEAD_BYTES - 10).to_bytes(2, "little")
+#: The beginning of a file in NumPy's format 1.0: magic, version, bytes of the head that follows.
+HEAD_BYTES = 128
+_MAGIC = b"\x93NUMPY\x01\x00" + (HEAD_BYTES - 10).to_bytes(2, "little")
 
 
-def indexed(dataset: Dataset, lengths: Mapping[str, bytes]) -> tuple[Dataset, bytes]:
-    """Return a dataset that names its index, and the content of the index.
+def write_index(path: str, dataset: Dataset, lengths_of: LengthsOf) -> Dataset:
+    """Write the index of a dataset, and return the dataset with the name of its index.
+
+    Memory holds the lengths of some shards.
 
     Args:
+        path: the file to write.
         dataset: the whole dataset.
-        lengths: by shard, the length of each record (uint32, little-endian).
+        lengths_of: called for each shard, in threads.
+
+    Raises:
+        StorageError: storage failed; and what ``lengths_of`` raises.
     """
-    content = encoded(np.frombuffer(b"".join(lengths[s.file] for s in dataset.shards), DTYPE))
-    digest = hashlib.sha256(content).hexdigest()
-    found = {"file": INDEX_FILE, "records": dataset.examples, "sha256": digest}
-    return replace(dataset, index=found), content
+    digest, files = hashlib.sha256(), [shard.file for shard in dataset.shards]
+    parts = map_in_order(lengths_of, files, threads=STORAGE_THREADS)
+    with storage.replacing(path) as out:
+        for part in chain([head(dataset.examples)], parts):
+            digest.update(part)
+            out.write(part)
+    found = {"file": INDEX_FILE, "records": dataset.examples, "sha256": digest.hexdigest()}
+    return replace(dataset, index=found)
 
 
-def encoded(lengths: Lengths) -> bytes:
-    """Return the content of a file with lengths: the same bytes with every version of NumPy."""
-    head = f"{{'descr': '{DTYPE.str}', 'fortran_order': False, 'shape': ({len(lengths)},), }}"
-    padded = head.encode().ljust(_HEAD_BYTES - len(_MAGIC) - 1) + b"\n"
-    return _MAGIC + padded + lengths.astype(DTYPE, copy=False).tobytes()
+def head(records: int) -> bytes:
+    """Return what a file begins with: the same bytes with every version of NumPy."""
+    text = f"{{'descr': '{DTYPE.str}', 'fortran_order': False, 'shape': ({records},), }}"
+    return _MAGIC + text.encode().ljust(HEAD_BYTES - len(_MAGIC) - 1) + b"\n"
 
 
 def decoded(content: bytes) -> Lengths:
@@ -58,9 +73,9 @@ def decoded(content: bytes) -> Lengths:
     return found
 
 
-def by_shard(dataset: Dataset, lengths: Lengths) -> Iterator[tuple[str, Lengths]]:
-    """Yield each shard's file and the lengths of its records."""
+def by_shard(dataset: Dataset) -> Iterator[tuple[str, int, int]]:
+    """Yield each shard's file, the number of its first record, and that after its last one."""
     end = 0
     for shard in dataset.shards:
         start, end = end, end + shard.examples
-        yield shard.file, lengths[start:end]
+        yield shard.file, start, end

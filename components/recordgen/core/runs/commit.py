@@ -8,6 +8,7 @@ it or start over (:func:`open_run`).
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ from uuid import uuid4
 from recordgen import storage
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
+    INDEX_FILE,
     LABELS_FILE,
     LINT_FILE,
     REJECTS_FILE,
@@ -29,7 +31,7 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.runs import lease
 from recordgen.core.runs.parts import is_planned, withdraw, worker_leases
-from recordgen.core.runs.staging import STAGING, STORAGE_THREADS, Staging
+from recordgen.core.runs.staging import STAGING, Staging
 from recordgen.core.task.named import TASKS
 from recordgen.errors import (
     DataError,
@@ -41,7 +43,11 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.masking import masked
-from recordgen.ordered import map_in_order
+from recordgen.ordered import STORAGE_THREADS, map_in_order
+
+# In the staging folder, what the last commit of a run in parts leaves for a scheduler that repeats
+# it. The next run removes it like a run that died.
+_COMMITTED = "committed"
 
 # Prefix of the files that explain a failed run, if the output holds an older dataset.
 _FAILED = "failed-"
@@ -158,6 +164,28 @@ def find_planned(output: str) -> Staging:
     )
 
 
+def note_committed(output: str, counts: Mapping[str, int]) -> None:
+    """Note that the dataset in the output is that of a planned run. Raises: StorageError."""
+    note = {"digest": read_dataset(output).digest, "counts": counts}
+    storage.write_text(_note(output), json.dumps(note))
+
+
+def committed_counts(output: str) -> Mapping[str, int] | None:
+    """Return the counts of a planned run if its dataset is in the output, and no other is planned.
+
+    Raises: SourceError, StorageError.
+    """
+    if not (storage.exists(_note(output)) and _has_dataset(output)):
+        return None
+    note = json.loads(storage.read_text(_note(output)))
+    is_same = read_dataset(output).digest == note["digest"]
+    return note["counts"] if is_same and not any(map(is_planned, _runs(output))) else None
+
+
+def _note(output: str) -> str:
+    return storage.join(output, STAGING, _COMMITTED, "counts.json")
+
+
 def is_committed(output: str, staging: Staging) -> bool:
     """Return whether the dataset of a run is complete in the output. Raises: StorageError."""
     if not (staging.moving and _has_dataset(output)):
@@ -231,11 +259,12 @@ def commit(
     files stay.
 
     Args:
-        staging: holds the new shards.
+        staging: holds the new shards, and the index of the whole dataset.
         output: folder or URL prefix to write.
         dataset: the whole dataset.
-        files: all files that may lie beside the shards, by name, as pieces of their contents; a
-            file without pieces is not written, and removed if the replaced dataset has it.
+        files: all files that may lie beside the shards, but for the index, by name, as pieces of
+            their contents; a file without pieces is not written, and removed if the replaced
+            dataset has it.
         kept: existing shard files that stay: the old ``dataset.json``, which names them, also stays
             until the new one replaces it.
         staged: path of each new shard; by default, its file in the staging folder.
@@ -247,6 +276,7 @@ def commit(
     """
     lease.check_held(staging.lease)
     written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
+    written.append(INDEX_FILE)
     write_dataset(staging.root, dataset)
     lease.check_held(staging.lease)
     if meanwhile is not None:

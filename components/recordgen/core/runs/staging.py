@@ -7,6 +7,7 @@
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
                                facts/train-00000.arrow    facts of its rows for the checks
+                               lengths/train-00000     lengths of its records for the index
                                sketches/…              what steps of the checks leave for the next
                                lint/CODE.jsonl         findings about examples
                                about/….json            findings about the dataset as a whole
@@ -54,15 +55,12 @@ from recordgen.core.runs.heartbeat import Heartbeat
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.shards.task import ShardResult
 from recordgen.errors import RecordgenError, StorageError
-from recordgen.ordered import map_in_order
+from recordgen.ordered import STORAGE_THREADS, map_in_order
 from recordgen.rejects import Finding, OddLine, Reject, to_lines
 
 _T = TypeVar("_T")
 
 STAGING = ".recordgen-staging"
-
-# Object stores answer in tens of milliseconds, so request many files at once.
-STORAGE_THREADS = 32
 
 # Counts of a Plan that go into plan.json.
 _COUNTED = ("read", "duplicates", "merged", "adjusted", "dropped", "existing")
@@ -216,10 +214,13 @@ class Staging:
         return _read_shared(read, self.path("rows", byte_range.file))
 
     def write_result(self, result: ShardResult, index: int) -> None:
-        """Write the facts of a shard, then its result."""
-        storage.write_bytes(
-            self._facts_path(result.split, index), packed(without_empty(result.facts))
+        """Write the facts of a shard and the lengths of its records, then its result."""
+        facts, lengths = (
+            self._facts_path(result.split, index),
+            self._lengths_path(result.split, index),
         )
+        storage.write_bytes(facts, packed(without_empty(result.facts)))
+        storage.write_bytes(lengths, result.lengths)
         storage.write_text(self._result_path(result.split, index), result.to_json())
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
@@ -233,15 +234,20 @@ class Staging:
             return None  # a crash of the machine may leave an empty file
         try:
             facts = whole(_read_columns(self._facts_path(split, index)))
-        except (StorageError, ValueError):
+            lengths = storage.read_bytes(self._lengths_path(split, index))
+        except (OSError, StorageError, ValueError):
             return None
-        return replace(ShardResult.from_json(text), facts=facts)
+        found = replace(ShardResult.from_json(text), facts=facts, lengths=lengths)
+        return found if len(lengths) == 4 * found.shard.examples else None
 
     def shard_facts(self, file: str) -> Columns:
         """Return the facts of a shard's examples. Raises: StorageError if they cannot be read."""
-        split = file.partition("/")[0].removeprefix(SPLIT_PREFIX)
-        facts = _read_columns(self._facts_path(split, shard_index(file)))
-        return of_shard(split, file, whole(facts))
+        split, index = _numbered(file)
+        return of_shard(split, file, whole(_read_columns(self._facts_path(split, index))))
+
+    def shard_lengths(self, file: str) -> bytes:
+        """Return the lengths of a shard's records. Raises: StorageError if they cannot be read."""
+        return _read_shared(storage.read_bytes, self._lengths_path(*_numbered(file)))
 
     def new_sketch(self) -> str:
         """Return the name of a file for what one step of the checks leaves for the next."""
@@ -299,6 +305,9 @@ class Staging:
 
     def _facts_path(self, split: str, index: int) -> str:
         return self.path("facts", f"{split}-{index:05d}.arrow")
+
+    def _lengths_path(self, split: str, index: int) -> str:
+        return self.path("lengths", f"{split}-{index:05d}")
 
     def count_results(self) -> int:
         """Return the number of finished shards."""
@@ -391,6 +400,11 @@ class Staging:
         counts += finished.values()
         examples, rejects, size = map(sum, zip((0, 0, 0), *counts, strict=True))
         return examples, rejects, size
+
+
+def _numbered(file: str) -> tuple[str, int]:
+    """Return split and number of a shard, given its path inside the output."""
+    return file.partition("/")[0].removeprefix(SPLIT_PREFIX), shard_index(file)
 
 
 def _read_columns(path: str) -> Columns:

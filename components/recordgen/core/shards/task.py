@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import zlib
@@ -93,9 +92,8 @@ class ShardResult:
         kept: whether the shard was written by an earlier run.
         unlabelled: examples without a label.
         changes: see :class:`recordgen.core.task.built.BuiltBatch`.
-        lengths: length of each record in bytes (uint32, little-endian).
-        facts: facts of its planned rows for the checks; None if not read. They are stored
-            separately.
+        lengths: length of each record in bytes (uint32, little-endian), and ``facts``, the facts of
+            its planned rows for the checks: not read with the result; they are stored separately.
     """
 
     split: str
@@ -109,16 +107,15 @@ class ShardResult:
     kept: bool = False
     unlabelled: int = 0
     changes: Mapping[str, int] = field(default_factory=dict)
-    lengths: bytes = field(default=b"", repr=False)
+    lengths: bytes = field(default=b"", compare=False, repr=False)
     facts: Any = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> str:
-        """Return the result without its facts as one line of JSON."""
+        """Return the result without lengths and facts as one line of JSON."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
-        del values["facts"]
+        del values["lengths"], values["facts"]
         values["shard"] = asdict(self.shard)
         values["images"] = None if self.images is None else asdict(self.images)
-        values["lengths"] = base64.b64encode(self.lengths).decode()
         return json.dumps(values, ensure_ascii=False)
 
     @classmethod
@@ -128,7 +125,6 @@ class ShardResult:
         values["shard"] = Shard(**values["shard"])
         values["rejects"] = tuple(Reject(*item) for item in values["rejects"])
         values["images"] = ImageStats.from_json(values["images"])
-        values["lengths"] = base64.b64decode(values["lengths"])
         return cls(**values)
 
 
