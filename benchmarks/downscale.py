@@ -9,10 +9,6 @@ In one run, interleaved, on one thread:
     full        a decode at full size, then the same resize and the same JPEG quality
     check       the check without max_side: the bitstream is read to its end, nothing is resized
 
-With ``--steps``, also the cost of each way to decode, resize or encode, relative to the way that is
-used, and how close the pictures of each filter are to the original, both at 7/8 of the target size,
-to which the reader resizes them (PSNR).
-
 The difference between the two results is computed over all their decoded pixels, in levels of
 0..255 and as PSNR. ``again`` is the effect of JPEG only: the full result before and after encoding.
 """
@@ -25,24 +21,19 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import simplejpeg
 from PIL import Image
 
-from benchmarks.lint_precision import best_times, encoded
+from benchmarks.lint_precision import encoded
 from recordgen.conversion.settings import payloads_of
 from recordgen.image_settings import ImageSizing
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
 from recordgen.payloads.resizing import LOSSY_QUALITY
-
-# Alternatives that are not used.
-FILTERS = ("BICUBIC", "HAMMING", "BILINEAR", "BOX")
 
 Pixels = npt.NDArray[np.int16]
 
@@ -70,71 +61,6 @@ def compare(pairs: list[tuple[Pixels, Pixels]]) -> dict[str, float]:
     }
 
 
-def steps(photos: list[bytes], max_side: int, rounds: int) -> dict[str, float]:
-    """Return the processor time of each way to do a step, relative to the way that is used."""
-    targets = [full_resize(data, max_side).size for data in photos]
-    decoded = [
-        Image.fromarray(simplejpeg.decode_jpeg(data, "RGB", min_width=wide, min_height=high))
-        for data, (wide, high) in zip(photos, targets, strict=True)
-    ]
-    small = [full_resize(data, max_side) for data in photos]
-
-    def draft(data: bytes, size: tuple[int, int]) -> None:
-        image = Image.open(io.BytesIO(data))
-        image.draft("RGB", size)
-        image.load()
-
-    def simple(data: bytes, size: tuple[int, int], **fast: bool) -> None:
-        simplejpeg.decode_jpeg(data, "RGB", min_width=size[0], min_height=size[1], **fast)
-
-    def turbo(image: Image.Image) -> None:
-        data = np.ascontiguousarray(np.asarray(image))
-        simplejpeg.encode_jpeg(data, LOSSY_QUALITY, colorsubsampling="420")
-
-    ways: dict[str, Callable[[], object]] = {
-        "decode": lambda: list(map(simple, photos, targets)),
-        "decode fast": lambda: list(map(partial(simple, fastdct=True), photos, targets)),
-        "decode Pillow draft": lambda: list(map(draft, photos, targets)),
-        "resize": lambda: [
-            image.resize(size, Image.Resampling.LANCZOS)
-            for image, size in zip(decoded, targets, strict=True)
-        ],
-        **{
-            f"resize {name}": lambda name=name: [  # type: ignore[misc]
-                image.resize(size, Image.Resampling[name])
-                for image, size in zip(decoded, targets, strict=True)
-            ]
-            for name in FILTERS
-        },
-        "encode": lambda: [encoded(image, LOSSY_QUALITY) for image in small],
-        "encode simplejpeg": lambda: list(map(turbo, small)),
-    }
-    best = dict(zip(ways, best_times(*ways.values(), rounds=rounds), strict=True))
-    return {name: value / best[name.partition(" ")[0]] for name, value in best.items()}
-
-
-def filters(photos: list[bytes], max_side: int) -> dict[str, float]:
-    """Return the PSNR in dB of each filter's pictures as they are read."""
-    from recordgen.reading.decoding import resize_images
-
-    found = {}
-    for name in ("LANCZOS", *FILTERS):
-        pairs = []
-        for data in photos:
-            size = full_resize(data, max_side).size
-            read = max(1, size[0] * 7 // 8), max(1, size[1] * 7 // 8)
-            pixels = simplejpeg.decode_jpeg(data, "RGB", min_width=size[0], min_height=size[1])
-            stored = Image.fromarray(pixels).resize(size, Image.Resampling[name])
-            original = Image.open(io.BytesIO(data)).convert("RGB")
-            one, other = (
-                resize_images(np.asarray(image), read[::-1]).numpy().astype(np.int16)
-                for image in (stored, original)
-            )
-            pairs.append((one, other))
-        found[name] = compare(pairs)["psnr_db"]
-    return found
-
-
 def rate(work: Callable[[bytes], object], photos: list[bytes]) -> float:
     """Return images per second."""
     started = time.perf_counter()
@@ -149,7 +75,6 @@ def main() -> None:
     parser.add_argument("--max-side", type=int, default=512, metavar="PX")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="take only the first N")
-    parser.add_argument("--steps", action="store_true", help="also ways to do each step")
     parser.add_argument("--json", action="store_true", help="print only JSON")
     args = parser.parse_args()
     photos = [path.read_bytes() for path in sorted(args.images.glob("*.jpg"))[: args.limit]]
@@ -178,18 +103,14 @@ def main() -> None:
         "again": compare(list(zip(exact, theirs, strict=True))),
         "rounds": rounds,
     }
-    if args.steps:
-        result["steps"] = steps(photos, args.max_side, args.rounds)
-        result["filters_psnr_db"] = filters(photos, args.max_side)
     if args.json:
         print(json.dumps(result, indent=2))
         return
     for name, value in result["examples_per_s"].items():
         print(f"median     {name:10s} {value:7.1f} images/s")
-    for name in ("difference", "again", "steps", "filters_psnr_db"):
-        if name in result:
-            values = "  ".join(f"{key} {value:.2f}" for key, value in result[name].items())
-            print(f"{name:10s} {values}")
+    for name in ("difference", "again"):
+        values = "  ".join(f"{key} {value:.2f}" for key, value in result[name].items())
+        print(f"{name:10s} {values}")
 
 
 if __name__ == "__main__":
