@@ -15,7 +15,6 @@ from recordgen.old_options import OLD_NAMES
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks.text_entities.task import TextEntities
-from tests.conftest import run_python
 from tests.pages import ROOT, blocks
 from tests.rows import read_rows
 
@@ -112,13 +111,6 @@ def test_the_api_page_names_every_export():
     assert len(named) == len(set(named))
     modules = set(dir(recordgen)) - set(recordgen.__all__)
     assert set(named) - modules == set(recordgen.__all__) - {"__version__"}
-
-
-@pytest.mark.once
-def test_the_journey_of_a_row_is_the_output_of_its_script():
-    printed = run_python(str(ROOT / "scripts/journey")).stdout
-    assert len(printed.splitlines()) > 6
-    assert text_of("docs/how-it-works.md").endswith(f"\n\n{printed}"), "scripts/journey --write"
 
 
 def test_tables_of_the_kubeflow_step():
