@@ -5,7 +5,6 @@ python -m pipelines.samples TASK FOLDER                      only the data of a 
 python -m pipelines.local --data data/ --workdir work/       your data, on this machine
 python -m pipelines.vertex --project … --output job.json     the same on Vertex AI
 python -m pipelines.submit job.json --project …              again, with other parameters
-python -m pipelines.lineage --workdir work/                  the lineage of a pushed model
 python -m pipelines.kubeflow --output recordgen.yaml         for Kubeflow, or in containers
 python -m pipelines.component                                compile component.yaml
 """

@@ -9,12 +9,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipelines.lineage import Metadata, lineage_lines, metadata_path, pushed_model
 from pipelines.local import print_report, read_report, run_pipeline
 from pipelines.samples import sample_of
 from pipelines.settings import Settings, local_input
 from pipelines.terminal import run_main
 from recordgen.console.quiet import quiet_libraries
+from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, ImageClassification
 
@@ -58,13 +58,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         run_pipeline(demo_settings(args.task, workdir, args.images, args.epochs), workdir)
         report = read_report(workdir)
         print_report(report, workdir)
-        if report.blessed:
+        if report.pushed_to is not None:
             print("\nlineage")
-            metadata = Metadata(metadata_path(workdir))
-            for line in lineage_lines(metadata, pushed_model(metadata)):
+            for line in lineage_lines(find_lineage(report.pushed_to)):
                 print(f"  {line}")
-        seconds, folder = time.monotonic() - since, os.path.relpath(workdir)
-        print(f"\ndone in {seconds:.0f} s; again: python -m pipelines.lineage --workdir {folder}")
+            print(f"\nagain: recordgen export lineage {os.path.relpath(report.pushed_to)}")
+        print(f"\ndone in {time.monotonic() - since:.0f} s")
 
     quiet_libraries()
     return run_main(run)

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.lineage import Metadata, metadata_path
+from pipelines.metadata import Metadata, metadata_path
 from pipelines.settings import Settings, add_pipeline_options, local_input, to_settings
 from pipelines.terminal import run_main, show_progress
 from recordgen import storage

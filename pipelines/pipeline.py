@@ -17,7 +17,7 @@ from tfx.dsl.input_resolution.strategies.span_range_strategy import SpanRangeStr
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types.standard_artifacts import Examples, Model, ModelBlessing
 
-from pipelines.lineage import metadata_path
+from pipelines.metadata import metadata_path
 from pipelines.settings import Settings
 from recordgen.core.dataset.splits import NO_EVAL
 from recordgen.examplegen import AutoMLExampleGen

@@ -8,7 +8,7 @@ def run_tfx():
     """Run TFX components with the local runner; return the folder's metadata store."""
     from tfx import v1 as tfx
 
-    from pipelines.lineage import Metadata
+    from pipelines.metadata import Metadata
     from pipelines.pipeline import LOCAL_BEAM_ARGS
 
     def run(root, *components):

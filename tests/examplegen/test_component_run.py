@@ -374,7 +374,7 @@ def test_too_many_rejects_fail_the_execution(tmp_path, write_import, run_tfx, da
         assert found
         assert all(name in text for text in found)
 
-    from pipelines.lineage import Metadata
+    from pipelines.metadata import Metadata
 
     metadata = Metadata(str(tmp_path / "work/metadata.db"))
     [execution] = metadata.latest_run()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tfx import v1 as tfx
 
-from pipelines.lineage import Metadata
+from pipelines.metadata import Metadata
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import LintError
 from recordgen.examplegen import AutoMLExampleGen

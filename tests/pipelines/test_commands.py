@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from pipelines import demo, lineage, local
+from pipelines import demo, local
 from pipelines.samples import __main__ as samples
 from pipelines.samples.digits import IMPORT_FILE, write_digit_groups, write_digits
 from pipelines.settings import Settings, local_input
@@ -33,7 +33,6 @@ WRONG_CALLS = [
     (local.main, ["--task", "audio"]),
     (demo.main, ["--task", "audio"]),
     (demo.main, ["--images", "3"]),
-    (lineage.main, []),
 ]
 
 
@@ -77,10 +76,6 @@ def test_epochs_replace_the_number_of_the_sample(tmp_path, capsys):
     assert demo.main(["--workdir", str(tmp_path / "b"), "--epochs", "0"]) == 2
     assert "epochs" in capsys.readouterr().err
     assert not (tmp_path / "b").exists()
-
-
-def test_lineage_without_a_run_is_an_error(tmp_path):
-    assert lineage.main(["--workdir", str(tmp_path)]) == 1
 
 
 def test_ctrl_c_ends_with_130_and_one_line(capsys):

@@ -76,7 +76,6 @@ NOT_RUN = {
         "python -m pipelines.local": _PIPELINE,
         "cp checked/schema.pbtxt": _PIPELINE,
         "python -m pipelines.spans": _PIPELINE,
-        "python -m pipelines.lineage": "needs a pipeline that has run; see tests/pipelines",
     },
     "docs/runners.md": {
         "pip install": _INSTALLS,
