@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from recordgen.conversion.api import check as check
     from recordgen.conversion.api import convert as convert
     from recordgen.conversion.api import plan as plan
+    from recordgen.core import progress as progress
     from recordgen.core.dataset.manifest import Dataset as Dataset
     from recordgen.core.dataset.manifest import read_dataset as read_dataset
-    from recordgen.core.runs import progress as progress
     from recordgen.errors import RecordgenError as RecordgenError
     from recordgen.reading import eval_dataset as eval_dataset
     from recordgen.reading import input_fn as input_fn
@@ -78,7 +78,7 @@ _MODULES = {
     "features": "features",
     "logs": "console.logs",
     "parts": "parts",
-    "progress": "core.runs.progress",
+    "progress": "core.progress",
     "quiet": "console.quiet",
     "reading": "reading",
     "training": "training",

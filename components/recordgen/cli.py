@@ -32,7 +32,7 @@ from recordgen.registry import EXPORTS
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
-    from recordgen.core.runs.progress import Progress
+    from recordgen.core.progress import Progress
     from recordgen.formats.detect import Detection
     from recordgen.results import ConversionResult, PlanResult
 
@@ -303,9 +303,10 @@ def _detection(detection: Detection | None) -> dict[str, Any] | None:
 
 def _progress(args: argparse.Namespace) -> Progress | None:
     """Return a progress bar on a terminal, log lines elsewhere, None if quiet."""
-    if args.quiet:
+    given = vars(args)
+    if given.get("quiet"):
         return None
-    if args.log_format == "text" and sys.stderr.isatty():
+    if given.get("log_format", "text") == "text" and sys.stderr.isatty():
         return progress_bar.ProgressBar()
     return logs.ProgressLog()
 
@@ -358,19 +359,14 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _exported(args: argparse.Namespace, name: str, place: str) -> int:
-    from recordgen.console.copying import CopyProgress  # help does not need Arrow
-    from recordgen.exports import ExportOptions
+    from recordgen.exports import ExportOptions  # help does not need Arrow
 
     export = EXPORTS[name]()
     given = {it.name: value for it in fields(ExportOptions) if (value := vars(args).get(it.name))}
     for option in given:
         if option not in export.takes:
             raise UsageError(f"export {name} takes no --{option.replace('_', '-')}")
-    progress = CopyProgress()
-    try:
-        done = export.export(place, ExportOptions(**given, progress=progress))
-    finally:
-        progress.finished()
+    done = export.export(place, ExportOptions(**given, progress=_progress(args)))
     if args.json:
         _print_json({"written": list(done.files)} if done.values is None else done.values)
         return int(done.is_bad)

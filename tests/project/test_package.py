@@ -184,7 +184,7 @@ MODULES = {
     "errors": "errors",
     "features": "features",
     "logs": "console.logs",
-    "progress": "core.runs.progress",
+    "progress": "core.progress",
     "quiet": "console.quiet",
     "reading": "reading",
     "training": "training",

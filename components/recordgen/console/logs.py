@@ -34,7 +34,7 @@ from recordgen.quoting import megabytes
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
-    from recordgen.core.runs.progress import Phase, Snapshot
+    from recordgen.core.progress import Phase, Snapshot
     from recordgen.formats.detect import Detection
     from recordgen.rejects import Reject
     from recordgen.results import CheckResult, ConversionResult

@@ -13,7 +13,7 @@ from recordgen.quoting import megabytes
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from recordgen.core.runs.progress import Phase, Progress, Snapshot
+    from recordgen.core.progress import Phase, Progress, Snapshot
 
 #: Progress for a person who waits, else none.
 AUTO: Literal["auto"] = "auto"
@@ -68,6 +68,7 @@ class ProgressBar:
 
     def writing(self, snapshot: Snapshot) -> None:
         """Move the bar."""
+        self._bar.start()  # an export has no planning
         self._bar.update(
             self._task,
             description=f"{snapshot.noun.title()}s" if snapshot.done_bytes else "Planned",

@@ -43,10 +43,10 @@ from recordgen.core.flow import graph
 from recordgen.core.flow.runner import Runner
 from recordgen.core.flow.running import NewRunner, running
 from recordgen.core.planning.appending import Existing, merge, merge_findings
+from recordgen.core.progress import COMMIT, SHARDS, Progress
 from recordgen.core.runs.commit import Run, check_appendable, commit, open_run, ways_on
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.phases import Phases
-from recordgen.core.runs.progress import COMMIT, SHARDS, Progress
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.errors import DataError, OutputExistsError, UsageError

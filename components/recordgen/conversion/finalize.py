@@ -32,9 +32,9 @@ from recordgen.core.dataset.manifest import (
 from recordgen.core.dataset.vocabulary import Vocabulary, with_seen
 from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.plan import too_many
+from recordgen.core.progress import CHECKS, SHARDS
 from recordgen.core.runs.commit import leave_failed
 from recordgen.core.runs.phases import Phases
-from recordgen.core.runs.progress import CHECKS, SHARDS
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.core.task.built import GAP, HAS, INEXACT, MEASURED, PSNR

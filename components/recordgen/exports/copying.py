@@ -13,8 +13,9 @@ import json
 import os
 import re
 import shutil
+import time
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
@@ -23,10 +24,11 @@ from typing import IO, Any, ClassVar, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import Dataset, Shard, Split
+from recordgen.core.progress import Pace, Progress, Snapshot
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import OutputExistsError, RecordError, UsageError
-from recordgen.exports.export import Copied, Export, Exported, ExportOptions
+from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.output import Output
 from recordgen.quoting import listed
 from recordgen.version import __version__
@@ -35,6 +37,10 @@ from recordgen.version import __version__
 MARK = ".recordgen-export.json"
 
 _PART_BYTES = 1 << 20
+
+#: A short export shows no progress, longer ones show it this often.
+FIRST_SECONDS = 2.0
+SECONDS = 0.5
 
 # The names of local files that are not complete, see recordgen.storage.local.
 _UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.tmp$")
@@ -61,6 +67,53 @@ class Stored(NamedTuple):
             raise RecordError(f"{self.where}: {exc}") from exc
 
 
+class _Counter:
+    """Counts what is copied, and reports it twice a second."""
+
+    def __init__(self, progress: Progress | None, splits: Collection[Split]) -> None:
+        self._progress = progress
+        self._rows = sum(split.examples for split in splits)
+        self._bytes = sum(split.bytes for split in splits)
+        self._examples = self._done_bytes = 0
+        self._started = time.monotonic()
+        self._next = self._started + FIRST_SECONDS
+        self._pace = Pace()
+        self._is_shown = False
+
+    def count(self, examples: int, size: int) -> None:
+        """Count examples and the bytes of their records."""
+        self._examples += examples
+        self._done_bytes += size
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + SECONDS
+            self._show()
+
+    def finish(self) -> None:
+        """Report the last state, if any was reported."""
+        if self._is_shown and self._progress is not None:
+            self._show()
+            self._progress.finished()
+
+    def _show(self) -> None:
+        if self._progress is None:
+            return
+        self._is_shown = True
+        now = time.monotonic()
+        speed, left = self._pace.at(now, self._examples, self._done_bytes, self._bytes)
+        self._progress.writing(
+            Snapshot(
+                rows=self._rows,
+                bytes=self._bytes,
+                examples=self._examples,
+                done_bytes=self._done_bytes,
+                seconds=now - self._started,
+                examples_per_s=speed,
+                seconds_left=left,
+                noun="example",
+            )
+        )
+
+
 @dataclass
 class Copy:
     """One copy of a dataset, or of one of its splits.
@@ -70,16 +123,17 @@ class Copy:
         splits: the splits to copy.
         to: the folder of the copy.
         is_resumed: an earlier run of the same copy did not finish.
-        progress: called after each example.
+        progress: receives how much is copied.
     """
 
     output: Output
     splits: Mapping[str, Split]
     to: str
     is_resumed: bool = False
-    progress: Callable[[Copied], None] | None = None
-    _done: int = 0
-    _done_bytes: int = 0
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        self._counter = _Counter(self.progress, self.splits.values())
 
     @property
     def dataset(self) -> Dataset:
@@ -112,7 +166,7 @@ class Copy:
 
     def skip(self, shard: Shard) -> None:
         """Count a shard that an earlier run copied."""
-        self._count(shard.examples, shard.bytes)
+        self._counter.count(shard.examples, shard.bytes)
 
     def examples(self, first: int, shard: Shard) -> Iterator[Stored]:
         """Yield the examples of a shard. Raises: RecordError: it is damaged."""
@@ -121,7 +175,7 @@ class Copy:
         for at, record in enumerate(RECORDS.read(path)):
             yield Stored(first + at, f"{path}: record {at}", record)
             size = shard.bytes * (at + 1) // shard.examples
-            self._count(1, size - before)
+            self._counter.count(1, size - before)
             before = size
 
     def split_examples(self, split: str) -> Iterator[Stored]:
@@ -130,13 +184,13 @@ class Copy:
             if name == split:
                 yield from self.examples(first, shard)
 
-    def _count(self, examples: int, size: int) -> None:
-        self._done += examples
-        self._done_bytes += size
-        if self.progress is not None:
-            splits = self.splits.values()
-            rows, total = sum(it.examples for it in splits), sum(it.bytes for it in splits)
-            self.progress(Copied(rows, total, self._done, self._done_bytes))
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Report the progress of the block, also of one that fails."""
+        try:
+            yield
+        finally:
+            self._counter.finish()
 
 
 class CopyExport(Export):
@@ -197,7 +251,8 @@ class CopyExport(Export):
         if found is None or not found["finished"]:
             copy.is_resumed = found is not None
             storage.write_text(copy.path(MARK), _text(mark))
-            self.write(copy)
+            with copy.counting():
+                self.write(copy)
             if copy.is_resumed:
                 _remove_unfinished(to)
             storage.write_text(copy.path(MARK), _text({**mark, "finished": True}))

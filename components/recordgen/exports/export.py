@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from recordgen import storage
+from recordgen.core.progress import Progress
 from recordgen.errors import OutputExistsError
 from recordgen.exports.output import Output
-
-
-class Copied(NamedTuple):
-    """The progress of an export that copies examples.
-
-    Attributes:
-        examples: number of examples to copy.
-        bytes: bytes of their shards.
-        done: examples that are copied, or that an earlier run copied.
-        done_bytes: bytes of their shards, about.
-    """
-
-    examples: int
-    bytes: int
-    done: int
-    done_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +25,7 @@ class ExportOptions:
         allow: schemes of URLs that may be opened, in addition to the default ones; and folders and
             URL prefixes, then no others.
         verify: compare the shards with ``dataset.json``, instead of their digests there only.
-        progress: called after each example that is copied.
+        progress: receives the progress of long work.
     """
 
     output: str | None = None
@@ -49,7 +34,7 @@ class ExportOptions:
     overwrite: bool = False
     allow: Sequence[str] = ()
     verify: bool = False
-    progress: Callable[[Copied], None] | None = None
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True)

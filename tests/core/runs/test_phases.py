@@ -5,9 +5,9 @@ import threading
 import pytest
 
 import recordgen
+from recordgen.core.progress import CHECKS, COMMIT, SHARDS, Phase
 from recordgen.core.runs import phases
 from recordgen.core.runs.phases import Phases
-from recordgen.core.runs.progress import CHECKS, COMMIT, SHARDS, Phase
 
 pytestmark = pytest.mark.once
 

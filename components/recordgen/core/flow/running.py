@@ -1,18 +1,37 @@
-"""Run a graph, report its progress, and limit garbage collection meanwhile."""
+"""Run a graph, report its progress, and limit garbage collection meanwhile.
+
+The progress is read from the heartbeats in the staging folder, which works on every runner. Beam's
+own metrics come late or, on some runners, only at the end.
+"""
 
 from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from recordgen import storage
 from recordgen.core.flow.runner import Runner
-from recordgen.core.runs.progress import Progress, watching
-from recordgen.core.runs.staging import Staging
+from recordgen.core.progress import (
+    CHECKS,
+    Pace,
+    Phase,
+    PhaseProgress,
+    PlanningProgress,
+    Progress,
+    Snapshot,
+)
+from recordgen.core.runs.staging import StagedPlan, Staging
+from recordgen.errors import RecordgenError
 from recordgen.storage.hosts import forget_failures
 
 NewRunner = Callable[[], Runner]
+
+# In a remote staging folder, workers report every ten seconds, and every poll costs requests.
+_LOCAL_POLL_SECONDS = 0.5
+_REMOTE_POLL_SECONDS = 5.0
 
 
 @contextmanager
@@ -50,3 +69,81 @@ def _rare_collections() -> Iterator[None]:
 
 
 _FREEZING = threading.Lock()
+
+
+@contextmanager
+def watching(staging: Staging, progress: Progress | None, noun: str) -> Iterator[None]:
+    """Report to ``progress`` while the block runs; ``noun`` is the word for an example."""
+    if progress is None:
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_watch, args=(staging, progress, done, noun), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        progress.finished()
+
+
+def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: str) -> None:
+    plan: StagedPlan | None = None
+    finished: dict[str, tuple[int, int, int]] = {}
+    started = time.monotonic()
+    checking: float | None = None
+    is_shown = False
+    pace = Pace()
+    poll_seconds = _LOCAL_POLL_SECONDS if storage.is_local(staging.root) else _REMOTE_POLL_SECONDS
+    progress.planning()
+    last = False
+    while not last:
+        last = done.wait(poll_seconds)
+        try:
+            plan = plan or staging.read_plan()
+            if plan is None:
+                if isinstance(progress, PlanningProgress):
+                    read, planned, rejected = staging.read_heartbeats({}, "planning")
+                    progress.planning_rows(
+                        Snapshot(
+                            rows=planned,
+                            rejects=rejected,
+                            rows_read=read,
+                            rows_rejected=rejected,
+                            seconds=time.monotonic() - started,
+                            noun=noun,
+                        )
+                    )
+                continue
+            examples, rejects, size = staging.read_heartbeats(finished)
+            checked = 0
+            if examples + rejects >= plan.rows and isinstance(progress, PhaseProgress):
+                checked, *_ = staging.read_heartbeats({}, "checking")
+        except (OSError, RecordgenError):
+            continue  # try again at the next poll; the run itself is not affected
+        now = time.monotonic()
+        examples_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
+        rejected = len(plan.rejects)
+        if isinstance(progress, PhaseProgress) and checked and is_shown and not last:
+            checking = checking or now
+            total = 2 * sum(split["shards"] - split["first"] for split in plan.splits.values())
+            at = min(checked, total) - 1
+            progress.phase(Phase(CHECKS, "shards twice", at, total, now - checking))
+            continue
+        is_shown = True
+        progress.writing(
+            Snapshot(
+                rows=plan.rows,
+                bytes=plan.bytes,
+                examples=examples,
+                rejects=rejected + rejects,
+                done_bytes=size,
+                rows_read=plan.read,
+                rows_rejected=rejected,
+                seconds=now - started,
+                examples_per_s=examples_per_s,
+                seconds_left=seconds_left,
+                noun=noun,
+            )
+        )

@@ -1,6 +1,6 @@
 """The phases of a run: which one is at work, how far it is, and how long each took.
 
-Rows and shards have a progress of their own (:mod:`recordgen.core.runs.progress`). The launcher
+Rows and shards have a progress of their own (:mod:`recordgen.core.progress`). The launcher
 alone does what follows: it collects the findings of the checks, and commits the output.
 """
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from recordgen.core.runs.progress import SHARDS, Phase, PhaseProgress, Progress
+from recordgen.core.progress import SHARDS, Phase, PhaseProgress, Progress
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -1,28 +1,13 @@
-"""The progress of a run, read from the heartbeats in its staging folder.
-
-This works on every runner. Beam's own metrics come late or, on some runners, only at the end.
-"""
+"""The progress of a run or of an export, and who receives it."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
-
-from recordgen import storage
-from recordgen.core.runs.staging import StagedPlan, Staging
-from recordgen.errors import RecordgenError
 
 #: Phases in their order. Rows are read, planned and written in one graph, so they are one phase.
 # The checks of examples are steps of it, too: their seconds count for the checks.
 SHARDS, CHECKS, COMMIT = "shards", "checks", "commit"
-
-# In a remote staging folder, workers report every ten seconds, and every poll costs requests.
-_LOCAL_POLL_SECONDS = 0.5
-_REMOTE_POLL_SECONDS = 5.0
 
 # Heartbeats lag behind the work: over a shorter time than this, the speed would be wrong.
 _PACE_SECONDS = 1.0
@@ -33,7 +18,7 @@ class Snapshot:
     """The progress of a run at one moment.
 
     Attributes:
-        rows: rows to write; during planning, rows planned so far.
+        rows: rows to write; during planning, rows planned so far; examples that an export copies.
         bytes: bytes of their payloads; 0 during planning.
         examples: examples written so far.
         rejects: rows rejected so far, in planning and in writing.
@@ -49,10 +34,10 @@ class Snapshot:
     rows: int
     bytes: int = 0
     examples: int = 0
-    rejects: int
+    rejects: int = 0
     done_bytes: int = 0
-    rows_read: int
-    rows_rejected: int
+    rows_read: int = 0
+    rows_rejected: int = 0
     seconds: float
     examples_per_s: float | None = None
     seconds_left: float | None = None
@@ -68,7 +53,7 @@ class Progress(Protocol):
     """Receives the progress of a run, in a separate thread, about twice a second."""
 
     def planning(self) -> None:
-        """Called when rows begin to be read and planned."""
+        """Called when rows begin to be read and planned; not for an export."""
 
     def writing(self, snapshot: Snapshot) -> None:
         """Called after planning, while payloads are read, checked and written."""
@@ -113,84 +98,6 @@ class PhaseProgress(Progress, Protocol):
 
     def phase(self, phase: Phase) -> None:
         """Called about twice a second in a phase after the shards; ``finished`` follows."""
-
-
-@contextmanager
-def watching(staging: Staging, progress: Progress | None, noun: str) -> Iterator[None]:
-    """Report to ``progress`` while the block runs; ``noun`` is the word for an example."""
-    if progress is None:
-        yield
-        return
-    done = threading.Event()
-    thread = threading.Thread(target=_watch, args=(staging, progress, done, noun), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-        progress.finished()
-
-
-def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: str) -> None:
-    plan: StagedPlan | None = None
-    finished: dict[str, tuple[int, int, int]] = {}
-    started = time.monotonic()
-    checking: float | None = None
-    is_shown = False
-    pace = Pace()
-    poll_seconds = _LOCAL_POLL_SECONDS if storage.is_local(staging.root) else _REMOTE_POLL_SECONDS
-    progress.planning()
-    last = False
-    while not last:
-        last = done.wait(poll_seconds)
-        try:
-            plan = plan or staging.read_plan()
-            if plan is None:
-                if isinstance(progress, PlanningProgress):
-                    read, planned, rejected = staging.read_heartbeats({}, "planning")
-                    progress.planning_rows(
-                        Snapshot(
-                            rows=planned,
-                            rejects=rejected,
-                            rows_read=read,
-                            rows_rejected=rejected,
-                            seconds=time.monotonic() - started,
-                            noun=noun,
-                        )
-                    )
-                continue
-            examples, rejects, size = staging.read_heartbeats(finished)
-            checked = 0
-            if examples + rejects >= plan.rows and isinstance(progress, PhaseProgress):
-                checked, *_ = staging.read_heartbeats({}, "checking")
-        except (OSError, RecordgenError):
-            continue  # try again at the next poll; the run itself is not affected
-        now = time.monotonic()
-        examples_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
-        rejected = len(plan.rejects)
-        if isinstance(progress, PhaseProgress) and checked and is_shown and not last:
-            checking = checking or now
-            total = 2 * sum(split["shards"] - split["first"] for split in plan.splits.values())
-            at = min(checked, total) - 1
-            progress.phase(Phase(CHECKS, "shards twice", at, total, now - checking))
-            continue
-        is_shown = True
-        progress.writing(
-            Snapshot(
-                rows=plan.rows,
-                bytes=plan.bytes,
-                examples=examples,
-                rejects=rejected + rejects,
-                done_bytes=size,
-                rows_read=plan.read,
-                rows_rejected=rejected,
-                seconds=now - started,
-                examples_per_s=examples_per_s,
-                seconds_left=seconds_left,
-                noun=noun,
-            )
-        )
 
 
 class Pace:
