@@ -116,7 +116,7 @@ class UnusedNumber(LabelCheck):
         used = len(names) - len(unused)
         yield (
             f"the {used} labels are whole numbers up to {names[-1]}, and stay the numbers of "
-            f"classes: a model has {len(names)} outputs, of which {len(unused)} have no example "
+            f"classes: a model has {len(names)} outputs, {len(unused)} of them without an example "
             f"({listed(unused)}); use labels=text to number the labels from 0 to {used - 1}, or "
             f"labels=integer to confirm their numbers"
         )

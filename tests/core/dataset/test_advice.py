@@ -45,7 +45,7 @@ LABELS = [
         ("0", "1", "2"),
         [
             "the 2 labels are whole numbers up to 2, and stay the numbers of classes: a model has "
-            "3 outputs, of which 1 have no example ('1'); use labels=text to number the labels "
+            "3 outputs, 1 of them without an example ('1'); use labels=text to number the labels "
             "from 0 to 1, or labels=integer to confirm their numbers"
         ],
     ),
