@@ -174,8 +174,8 @@ class ConvertOptions:
     format: str = option(
         AUTO,
         "format of the source: `csv`, `jsonl`, `folder` of images by label, `text_folder` of "
-        "texts, `iob` for sentences and their tags, `coco`, `yolo`, `pascal_voc`, `hugging_face`, "
-        "`cvat`, `labelme`, `create_ml`, or an installed one; `auto`: detected",
+        "texts, `conll` and `iob` for tokens and their tags, `coco`, `yolo`, `pascal_voc`, "
+        "`hugging_face`, `cvat`, `labelme`, `create_ml`, or an installed one; `auto`: detected",
         choices=FORMAT_CHOICES,
         metavar="NAME",
         is_rare=True,

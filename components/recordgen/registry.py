@@ -58,6 +58,7 @@ OWN_FORMATS: Mapping[str, str] = {
     "webdataset": "recordgen.formats.webdataset:WebDataset",
     "tfrecord": "recordgen.formats.tfrecord:TfRecordFiles",
     "parquet": "recordgen.formats.parquet:Parquet",
+    "conll": "recordgen.formats.conll:Conll",
     "iob": "recordgen.formats.iob:Sentences",
     "csv": "recordgen.formats.line_files:CsvFile",
     "jsonl": "recordgen.formats.line_files:JsonLines",
@@ -72,6 +73,10 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("coco", "labelme", "create_ml", "label_studio"), (".json",)),
     **dict.fromkeys(("pascal_voc", "cvat"), (".xml",)),
     **dict.fromkeys(("yolo_keras", "iob"), (".txt",)),
+    "conll": (
+        *(".conll", ".txt", ".tsv", ".iob", ".iob2", ".bio", ".bioes", ".bmes", ".ner"),
+        *(".train", ".dev", ".valid", ".test", ".testa", ".testb"),
+    ),
     "yolo": (".yaml", ".yml", ".txt", ".names", ".labels"),
     "hugging_face": ("metadata.jsonl", "metadata.csv"),
     "open_images": (".csv",),

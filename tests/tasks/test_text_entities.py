@@ -313,7 +313,7 @@ BROKEN = [
     ("train/labels.txt", "O O\n", SourceError, "sentences.txt has 3 lines and .*labels.txt 1;"),
     ("train/sentences.txt", "a\n", SourceError, "sentences.txt has 1 lines and .*labels.txt 3;"),
     ("labels.txt", "O O\n", DataError, "bad_annotation 1"),
-    ("labels.txt", "S-x\n", DataError, "bad_annotation 1"),
+    ("labels.txt", "X-x\n", DataError, "bad_annotation 1"),
 ]
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import posixpath
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 
 from recordgen import storage
@@ -103,7 +103,7 @@ def _read_file(path: str, adjusted: Adjustments, given: Given) -> Iterator[Row |
     split = split_in_path(path) if given.names_splits else None
     encoding = given.encoding
     with open_lines(path, encoding) as sentences, open_lines(tags_path, encoding) as tags:
-        both = _lines(sentences, path, adjusted), _lines(tags, tags_path, adjusted)
+        both = without_mark(sentences, path, adjusted), without_mark(tags, tags_path, adjusted)
         pairs = enumerate(zip_longest(*both), start=1)
         for line, (sentence, tagged) in pairs:
             if sentence is None or tagged is None:
@@ -122,7 +122,7 @@ def _read_file(path: str, adjusted: Adjustments, given: Given) -> Iterator[Row |
                 yield _row(sentence, tagged, path, line, split, adjusted)
 
 
-def _lines(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator[bytes]:
+def without_mark(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator[bytes]:
     """Yield the lines of a file without byte order marks."""
     for number, raw in enumerate(lines, start=1):
         if raw.startswith(BOM_UTF8):
@@ -143,7 +143,25 @@ def _row(
 ) -> Row | Reject:
     try:
         tokens, names = _parts(sentence, "sentence"), _parts(tags, "line of tags")
-        spans, begun = spans_of(split_at_blanks(" ".join(tokens)) if tokens else [], names)
+    except AnnotationError as exc:
+        return exc.reject(source, line)
+    return tagged_row(tokens, names, source, line, split, adjusted)
+
+
+def tagged_row(
+    tokens: Sequence[str],
+    tags: Sequence[str],
+    source: str,
+    line: int,
+    split: str | None,
+    adjusted: Adjustments,
+) -> Row | Reject:
+    """Return the row of a sentence, or why its tags are unusable.
+
+    ``adjusted`` collects the entities that begin with ``I-``.
+    """
+    try:
+        spans, begun = spans_of(split_at_blanks(" ".join(tokens)) if tokens else [], tags)
         for span in spans:
             check_label(span.label)
         uri, annotation = said_of_tokens(tokens, spans)

@@ -126,8 +126,7 @@ def _delimiter_of(head: list[bytes], source: str) -> str:
     texts = with_marks([raw.decode("utf-8", "replace").rstrip("\r\n") for _, raw in filled])
     if _are_tagged(texts):
         raise SourceError(
-            f"{where}: this line is a token and its tag; write the tokens of a sentence on one "
-            f"line of a file sentences.txt, and their tags on the same line of labels.txt"
+            f"{where}: this line is a token and its tag, as in CoNLL's files; use --format conll"
         )
     if _are_quoted(texts):
         raise SourceError(

@@ -211,9 +211,9 @@ def of_spans(head: Head) -> str:
     for name, values in zip(head.rows[0], columns, strict=False):
         if all(map(_TAG.fullmatch, values)) and any(value != "O" for value in values):
             return (
-                f"{head.where}: the column {name!r} holds tags of tokens; write the tokens of a "
-                f"sentence on one line of a file sentences.txt, and their tags on the same line of "
-                f"labels.txt, or use --task {TASK_OF_TABLES} for a table"
+                f"{head.where}: the column {name!r} holds tags of tokens; write each token and its "
+                f"tag on a line of a file .conll, and a blank line after each sentence, or use "
+                f"--task {TASK_OF_TABLES} for a table"
             )
     return ""
 

@@ -21,6 +21,13 @@ from recordgen.unspaced import UNSPACED
 OUTSIDE = "O"
 BEGIN, INSIDE = "B-", "I-"
 
+# Other schemes have tags for the only (S, U), a middle (M) and the last token (E, L) of an entity.
+_HEADS = {
+    **dict.fromkeys((BEGIN, "S-", "U-"), BEGIN),
+    **dict.fromkeys((INSIDE, "M-", "E-", "L-"), INSIDE),
+}
+_LAST = ("S-", "U-", "E-", "L-")
+
 
 class Span(NamedTuple):
     """One entity: the characters from ``start`` up to ``end``, and its label."""
@@ -102,10 +109,16 @@ def tags_of(tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
     return tags
 
 
+def is_tag(text: str) -> bool:
+    """Return whether a text is a tag of IOB, BIOES, BILOU or BMES."""
+    return text == OUTSIDE or (text[:2] in _HEADS and len(text) > 2)
+
+
 def spans_of(tokens: Sequence[Token], tags: Sequence[str]) -> tuple[list[Span], list[Span]]:
     """Return all tagged entities, and the entities that begin with ``I-``.
 
-    An entity begins with ``I-`` if the tag before it is ``O`` or has another label.
+    An entity begins with ``I-`` if the tag before it is ``O``, has another label, or ends an
+    entity. The tags are those of IOB, BIOES, BILOU or BMES.
 
     Raises:
         TagError: there is not one tag for each token, or a tag is of another scheme.
@@ -119,19 +132,19 @@ def spans_of(tokens: Sequence[Token], tags: Sequence[str]) -> tuple[list[Span], 
     begun: list[int] = []
     before = OUTSIDE
     for (start, end), tag in zip(tokens, tags, strict=True):
-        head, label = tag[:2], tag[2:]
-        if tag != OUTSIDE and (head not in (BEGIN, INSIDE) or not label):
+        if not is_tag(tag):
             raise TagError(
-                f"a tag must be {OUTSIDE}, {BEGIN}LABEL or {INSIDE}LABEL (got {tag!r:.40}); "
-                f"convert other schemes, such as BIOES, to IOB"
+                f"a tag must be {OUTSIDE}, {BEGIN}LABEL or {INSIDE}LABEL, or one of BIOES, BILOU "
+                f"or BMES (got {tag!r:.40})"
             )
+        head, label = _HEADS.get(tag[:2], OUTSIDE), tag[2:]
         if head == INSIDE and before[2:] == label:
             spans[-1] = spans[-1]._replace(end=end)
         elif tag != OUTSIDE:
             if head == INSIDE:
                 begun.append(len(spans))
             spans.append(Span(start, end, label))
-        before = tag
+        before = OUTSIDE if tag.startswith(_LAST) else tag
     return spans, [spans[number] for number in begun]
 
 

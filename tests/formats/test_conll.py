@@ -1,0 +1,140 @@
+"""CoNLL's files: a token and its tag on each line."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordgen
+from recordgen.errors import DataError, SourceError
+from recordgen.formats.conll import Conll
+from recordgen.formats.listing import Listing
+from recordgen.tasks.text_entities.tags import spans_of, split_at_blanks, tags_of
+
+pytestmark = pytest.mark.once
+
+
+def tagged(out, split="train"):
+    """Return the tags of each text of a split."""
+    return {
+        " ".join(example["tokens"]): " ".join(example["tags/text"])
+        for example in recordgen.source(out, split)
+    }
+
+
+@pytest.fixture
+def convert(tmp_path):
+    def of(files, name="", **options):
+        for path, text in files.items():
+            (tmp_path / "in" / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "in" / path).write_bytes(text.encode())
+        source = tmp_path / "in" / name if name else f"{tmp_path / 'in'}/"
+        return recordgen.convert(str(source), tmp_path / "out", fail_on="none", **options).dataset
+
+    return of
+
+
+def test_a_folder_of_files(convert, tmp_path):
+    """Columns between, documents and comments are skipped; names give the splits."""
+    files = {
+        "eng.train": "-DOCSTART- -X- O\n\nAnna NNP I-PER\r\nflew VBD O\r\n\r\nCome VB O\n",
+        "eng.testa": "# id 7\nKöln\tB-LOC\n# O\n",
+        "eng.testb": "\ufeffNew B-LOC\nYork I-LOC\n\n\n \n",
+        "README.md": "These are names.\n",
+    }
+    dataset = convert(files)
+    assert (dataset.task, dataset.options["format"]) == ("text_entities", "conll")
+    assert tagged(tmp_path / "out") == {"Anna flew": "B-PER O", "Come": "O"}
+    assert tagged(tmp_path / "out", "eval") == {"Köln #": "B-LOC O"}
+    assert tagged(tmp_path / "out", "test") == {"New York": "B-LOC I-LOC"}
+    assert "tags_begun" not in dataset.rows.adjusted
+
+
+# the tags of one sentence of four tokens, and those of its record
+SCHEMES = [
+    ("I-A I-A B-A O", "B-A I-A B-A O"),
+    ("B-A E-A S-A O", "B-A I-A B-A O"),
+    ("B-A L-A U-A I-A", "B-A I-A B-A B-A"),
+    ("B-A M-A E-A E-A", "B-A I-A I-A B-A"),
+    ("B-A I-B O S-B", "B-A B-B O B-B"),
+]
+
+
+@pytest.mark.parametrize(("tags", "expected"), SCHEMES)
+def test_schemes_of_tags(tags, expected, convert, tmp_path):
+    convert(
+        {
+            "train.txt": "".join(
+                f"{token} {tag}\n" for token, tag in zip("abcd", tags.split(), strict=True)
+            )
+        },
+        "train.txt",
+    )
+    assert tagged(tmp_path / "out") == {"a b c d": expected}
+
+
+def test_entities_that_begin_with_i_are_odd_only_in_iob2(convert):
+    assert convert({"train.txt": "a I-A\nb B-A\n\nc I-A\n"}, "train.txt").rows.adjusted == {}
+    rows = convert({"train.txt": "d I-A\n\na B-A\n\nb I-A\n"}, "train.txt", overwrite=True).rows
+    assert rows.adjusted == {"tags_begun": 1}
+
+
+# a sentence, and its code
+REJECTED = [
+    ("a B-A\nb\nc O", "bad_annotation"),
+    ("a B-A\nb place", "bad_annotation"),
+    ("New York\tB-A", "bad_annotation"),
+    ("\tB-A", "bad_annotation"),
+    ("a B-A\n" * 60_000, "bad_line"),
+]
+
+
+@pytest.mark.parametrize(("sentence", "code"), REJECTED)
+def test_a_sentence_is_used_as_a_whole(sentence, code, convert, tmp_path):
+    good = "".join(f"{word} B-A\nO O\n\n" for word in "abcdefghijklm")
+    with pytest.raises(DataError):
+        convert({"train.txt": f"{good}{sentence}\n\nz O\n"}, "train.txt")
+    rows = convert({}, "train.txt", max_reject_fraction=1).rows
+    assert (rows.examples, rows.rejected) == (14, {code: 1})
+    [reject] = map(json.loads, (tmp_path / "out/rejects.jsonl").read_text().splitlines())
+    assert reject["line"] == 40
+
+
+# files that are not CoNLL's
+OTHERS = [
+    {"labels.txt": "B-person O\nO\n", "sentences.txt": "Anna flew\nAway\n"},
+    {"labels.txt": "B-person O\nO O\n", "sentences.txt": "Anna flew\nGo away\n"},
+    {"a.txt": "a O\nb O\n"},
+    {"a.txt": "Anna flew to B-LOC\nand back\n"},
+    {"a.txt": ""},
+]
+
+
+@pytest.mark.parametrize("files", OTHERS)
+def test_other_files_are_not_taken(files, tmp_path):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert Conll().detect(Listing.of(f"{tmp_path}/")) is None
+
+
+def test_a_file_of_another_name_says_the_option(convert):
+    files = {"a.csv": "a B-A\nb O\n"}
+    with pytest.raises(SourceError, match="format"):
+        convert(files, "a.csv")
+    assert convert(files, "a.csv", format="conll").examples == 1
+
+
+TAGS = st.lists(
+    st.sampled_from(["O", *(head + "-A" for head in "BIESUL"), "B-B", "I-B"]), min_size=1
+)
+
+
+@given(TAGS)
+def test_tags_of_any_scheme_become_the_same_spans_again(tags):
+    """Spans, written as IOB2 and read again, are the same."""
+    tokens = split_at_blanks(" ".join("a" * len(tags)))
+    spans, _ = spans_of(tokens, tags)
+    assert sum(map(len, tags)) >= len(spans)
+    assert spans_of(tokens, tags_of(tokens, spans)) == (spans, [])
+    assert [tag != "O" for tag in tags] == [tag != "O" for tag in tags_of(tokens, spans)]
