@@ -9,6 +9,7 @@ import pytest
 
 import recordgen
 from recordgen.errors import SourceError
+from tests.conftest import encoded, interrupt_convert, noise, run_python, tree_bytes
 from tests.exports.copies import boxes, export, labelled
 from tests.formats.boxes import boxes_of
 from tests.formats.containers import contents, converted, image
@@ -49,12 +50,20 @@ LAYOUTS = [
     {"data_page_size": 1000},
     {"data_page_version": "2.0", "version": "2.6"},
     {"use_dictionary": True, "dictionary_pagesize_limit": 3000},
+    {"compression": "snappy", "row_group_size": 7},
+    {"compression": "zstd", "use_dictionary": True, "dictionary_pagesize_limit": 3000},
+    {"compression": "gzip", "data_page_version": "2.0", "version": "2.6"},
+    {"compression": "brotli"},
+    {"compression": "lz4", "data_page_size": 1000},
+    {"column_encoding": {"image.bytes": "DELTA_BYTE_ARRAY"}, "version": "2.6"},
 ]
 
 
 @pytest.mark.parametrize("options", LAYOUTS, ids=str)
 def test_bytes(options, folder):
     """Each image has its own bytes, also if images occur several times."""
+    if "column_encoding" in options and int(pa.__version__.partition(".")[0]) < 11:
+        pytest.skip("this pyarrow writes no such encoding")
     seeds = [at % 20 for at in range(40)]
     columns = {"image": images(*seeds), "label": (pa.int64(), [at % 2 for at in seeds])}
     features = {"image": {"_type": "Image"}, "label": CLASS}
@@ -174,27 +183,15 @@ def test_null_bytes_with_a_file(folder):
 
 LABEL = {"label": (pa.int64(), [0])}
 REFUSED = {
-    "compressed": ({"image": images(0), **LABEL}, {"compression": "snappy"}, "snappy|SNAPPY"),
-    "no label": ({"image": images(0), "text": (pa.string(), ["x"])}, {}, "text"),
-    "two labels": (
-        {"image": images(0), **LABEL, "category": (pa.int64(), [0])},
-        {},
-        "category",
-    ),
-    "two images": ({"image": images(0), "mask": images(1), **LABEL}, {}, "image, mask"),
-    "differences of lengths": (
-        {"image": images(0, 1), "label": (pa.int64(), [0, 1])},
-        {"column_encoding": {"image.bytes": "DELTA_BYTE_ARRAY"}, "version": "2.6"},
-        "PLAIN",
-    ),
+    "no label": ({"image": images(0), "text": (pa.string(), ["x"])}, "text"),
+    "two labels": ({"image": images(0), **LABEL, "category": (pa.int64(), [0])}, "category"),
+    "two images": ({"image": images(0), "mask": images(1), **LABEL}, "image, mask"),
 }
 
 
-@pytest.mark.parametrize(("columns", "options", "named"), REFUSED.values(), ids=REFUSED)
-def test_refused(columns, options, named, folder):
-    if "column_encoding" in options and int(pa.__version__.partition(".")[0]) < 11:
-        pytest.skip("this pyarrow writes no such encoding")
-    write(folder, "a.parquet", columns, **options)
+@pytest.mark.parametrize(("columns", "named"), REFUSED.values(), ids=REFUSED)
+def test_refused(columns, named, folder):
+    write(folder, "a.parquet", columns)
     with pytest.raises(SourceError, match=named):
         converted(folder, source=folder / "in/a.parquet")
 
@@ -208,13 +205,15 @@ def test_cut_off(cut, folder):
         converted(folder, source=path)
 
 
-def test_damaged_page(folder):
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_damaged_page(compression, folder):
     """A damaged header of a page costs the rest of its row group."""
     write(
         folder,
         "a.parquet",
         {"image": images(*range(8)), "label": (pa.int64(), [0] * 8)},
         row_group_size=4,
+        compression=compression,
     )
     path = folder / "in/a.parquet"
     start = pq.ParquetFile(path).metadata.row_group(1).column(0).data_page_offset
@@ -224,4 +223,35 @@ def test_damaged_page(folder):
     dataset, rejects, examples = converted(folder)
     assert dict(dataset.rows.rejected) == {"corrupt": 1}
     assert list(rejects) == ["a.parquet/4"]
+    assert "row group 1" in rejects["a.parquet/4"]["message"]
     assert len(examples) == 4
+
+
+def photos(folder, **options):
+    """Write 60 photos of 300 kB in row groups of 25."""
+    data = encoded(noise(500, 500), "JPEG", quality=90)
+    rows = [{"bytes": data + bytes([at]), "path": f"{at}.jpg"} for at in range(60)]
+    columns = {"image": (IMAGE, rows), "label": (pa.int64(), [0, 1] * 30)}
+    write(folder, "a.parquet", columns, row_group_size=25, **options)
+    return folder / "in/a.parquet"
+
+
+def test_compressed_files_give_the_shards_of_plain_ones(folder, monkeypatch):
+    """Also after an interruption, and when another file is appended; nothing stays behind."""
+    (folder / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder / "temporary"))
+    source = photos(folder)
+    recordgen.convert(str(source), folder / "plain", shard_mb=1)
+    photos(folder, compression="snappy")
+    code, _ = interrupt_convert(str(source), folder / "out")
+    assert code
+    command = ("-m", "recordgen.cli", "convert", str(source), str(folder / "out"), "--shard-mb=1")
+    done = json.loads(run_python(*command, "--threads=2", "--resume", "--json").stdout)
+    plain = tree_bytes(folder / "plain/Split-train")
+    assert 0 < done["kept_shards"] < len(plain)
+    assert tree_bytes(folder / "out/Split-train") == plain
+    assert not list((folder / "temporary").glob("*/*"))
+    write(folder, "b.parquet", {"image": images(0), "label": (pa.int64(), [0])}, compression="zstd")
+    files = str(folder / "in/*.parquet")
+    more = recordgen.convert(files, folder / "out", append=True, shard_mb=1, lint="-ALL")
+    assert more.dataset.examples == 61

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import recordgen
@@ -208,6 +210,22 @@ def test_images_in_a_tar_are_ranges(store, tmp_path):
     recordgen.convert(f"{store.url}/train-0.tar", tmp_path / "there", shard_mb=0.01)
     assert store.proxy.faults > 0
     recordgen.convert(str(tmp_path / "tar/train-0.tar"), tmp_path / "here", shard_mb=0.01)
+    assert shard_bytes(tmp_path / "there") == shard_bytes(tmp_path / "here")
+
+
+def test_images_in_compressed_parquet_are_unpacked_once(store, tmp_path):
+    """A row group in a bucket is read by requests that are repeated after faults."""
+    path = tmp_path / "parquet/train-0.parquet"
+    path.parent.mkdir()
+    images = [encoded(noise(seed=at), "JPEG") for at in range(32)]
+    table = pa.table({"image": images, "label": [at % 2 for at in range(32)]})
+    pq.write_table(table, path, row_group_size=8, compression="snappy")
+    store.put_all(tree_bytes(path.parent))
+    store.proxy.spoil_first(2, 503, 500, "reset", method="GET")
+    recordgen.convert(f"{store.url}/train-0.parquet", tmp_path / "there", shard_mb=0.01)
+    assert store.proxy.faults > 0
+    pq.write_table(table, path, compression="none", use_dictionary=False)
+    recordgen.convert(str(path), tmp_path / "here", shard_mb=0.01)
     assert shard_bytes(tmp_path / "there") == shard_bytes(tmp_path / "here")
 
 

@@ -17,12 +17,10 @@ from recordgen.access.counting import cache_file
 from recordgen.access.shards import ShardFile
 from recordgen.errors import RecordError, UsageError
 from recordgen.ordered import map_in_order
+from recordgen.storage.copies import make_room
 
 #: Ranges that are requested at the same time: object stores answer in tens of milliseconds.
 RANGES_AT_ONCE = 32
-
-#: Limit for the bytes of all copies in the user's cache folder.
-CACHE_BYTES = 20_000_000_000
 
 #: Maps of files in a process: each holds a file descriptor, and a dataset may have more shards.
 MAPS = 256
@@ -122,7 +120,7 @@ def open_file(file: ShardFile, size: int, cache_bytes: int) -> File:
     Args:
         file: the file.
         size: its size before compression.
-        cache_bytes: see :data:`CACHE_BYTES`.
+        cache_bytes: see :data:`recordgen.storage.copies.CACHE_BYTES`.
     """
     # A gzip stream has no random access, and web servers need not have it.
     if file.path.endswith(".gz") or file.is_gzip or storage.is_http(file.path):
@@ -145,7 +143,7 @@ def _copied(file: ShardFile, size: int, cache_bytes: int) -> str:
         if os.path.getsize(kept) == size:
             os.utime(kept)  # used now
             return kept
-    _make_room(os.path.dirname(kept), cache_bytes - size)
+    make_room(os.path.dirname(kept), size, cache_bytes)
     is_gzip = path.endswith(".gz") or file.is_gzip
     with storage.open_read(path) as packed, storage.replacing(kept) as copy:
         try:
@@ -153,18 +151,3 @@ def _copied(file: ShardFile, size: int, cache_bytes: int) -> str:
         except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
             raise RecordError(f"{path}: damaged gzip stream: {exc}") from exc
     return kept
-
-
-def _make_room(folder: str, most: int) -> None:
-    """Remove the copies that were not used for the longest time until at most ``most`` bytes stay.
-
-    Whoever has mapped a copy can still read it.
-    """
-    with suppress(FileNotFoundError):
-        found = [(each.stat(), each.path) for each in os.scandir(folder) if each.is_file()]
-        held = 0
-        for stat, path in sorted(found, key=lambda each: each[0].st_mtime, reverse=True):
-            held += stat.st_size
-            if held > most:
-                with suppress(FileNotFoundError):
-                    os.remove(path)

@@ -15,7 +15,7 @@ import numpy as np
 from recordgen import storage
 from recordgen.access.batches import BatchedSequence, together
 from recordgen.access.decode import Decoder
-from recordgen.access.files import CACHE_BYTES, Range, open_file, read_ranges
+from recordgen.access.files import Range, open_file, read_ranges
 from recordgen.access.index import lengths_of, remedy
 from recordgen.access.pairs import Pairs
 from recordgen.access.parse import Values, parse
@@ -28,6 +28,7 @@ from recordgen.core.records.format import LengthError
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.features import VIDEO_URI, FeatureSpec
+from recordgen.storage.copies import CACHE_BYTES
 
 Place: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 

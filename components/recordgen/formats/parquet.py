@@ -5,7 +5,9 @@
 
 becomes the picture ``train-00000-of-00002.parquet/0/rex.jpg`` with the label, or with the box of a
 dog. The image stays in the file: an uncompressed page holds its length and its bytes, so it is a
-range of the file. Names of classes are those that Hugging Face keeps in the schema.
+range of the file. In a compressed column it is a range of the values of its row group
+(:mod:`recordgen.payloads.parquet_values`). Names of classes are those that Hugging Face keeps in
+the schema.
 """
 
 from __future__ import annotations
@@ -23,20 +25,14 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, read_objects
 from recordgen.formats.parquet_columns import SIZE, ParquetColumns, columns_of
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
+from recordgen.payloads.parquet_values import ROWS_AT_ONCE, parquet_file
 from recordgen.rejects import RejectCode
+from recordgen.storage.copies import CACHE_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
-
-_ROWS_AT_ONCE = 16
-_BUFFER_BYTES = 1 << 20
 
 # Between two values of a column there may be the header of a page, and its levels.
 _BETWEEN = 1 << 16
 _MAX_DICTIONARY = 8 << 20
-
-_REWRITE = (
-    "write the file again: pyarrow.parquet.write_table(pyarrow.parquet.read_table(OLD), NEW, "
-    "compression='none', use_dictionary=False)"
-)
 
 
 class Parquet(PictureFormat):
@@ -70,7 +66,7 @@ class Parquet(PictureFormat):
             line = 0
             for group in range(file.num_row_groups):
                 rows = file.metadata.row_group(group).num_rows
-                chunk = _Chunk.of(file, group, columns, raw, listing.root, document)
+                chunk = _Chunk(raw, f"{listing.root}{document}", document, file, group, columns.leaf)
                 for number, row in enumerate(_rows(file, group, columns), start=line):
                     if isinstance(row, str):
                         uri = f"{document}/{number}"
@@ -84,12 +80,10 @@ class Parquet(PictureFormat):
 def opened(listing: Listing, name: str) -> Iterator[Any]:
     """Open a Parquet file. Raises: SourceError: it is damaged."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     with listing.open(name) as raw:
         try:
-            source = pa.PythonFile(raw, "r")
-            yield pq.ParquetFile(source, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+            yield parquet_file(raw)
         except (pa.ArrowException, OSError) as exc:
             raise SourceError(f"{listing.root}{name}: damaged Parquet file: {exc}") from exc
 
@@ -98,7 +92,7 @@ def _rows(file: Any, group: int, columns: ParquetColumns) -> Iterator[Mapping[st
     """Yield the rows of a row group, or the message about its first damaged page."""
     import pyarrow as pa
 
-    batches = file.iter_batches(_ROWS_AT_ONCE, row_groups=[group], columns=list(columns.read))
+    batches = file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=list(columns.read))
     try:
         for batch in batches:
             yield from batch.to_pylist()
@@ -149,45 +143,48 @@ def _picture(
 
 
 class _Chunk:
-    """The bytes of the images of one row group in the file.
+    """Where the images of one row group are.
 
-    Values follow each other as a length and bytes, with a page's header here and there. A value is
-    searched behind the one before, and all its bytes are compared, so nothing depends on how pages
-    are laid out.
+    In an uncompressed column, values follow each other as a length and bytes, with a page's header
+    here and there. A value is searched behind the one before, and all its bytes are compared, so
+    nothing depends on how pages are laid out.
     """
 
-    def __init__(self, raw: IO[bytes], root: str, document: str, start: int, end: int) -> None:
-        self._raw = raw
-        self._root, self._document = root, document
-        self._start, self._end = start, end
-        self._at = start
-
-    @classmethod
-    def of(
-        cls,
-        file: Any,
-        group: int,
-        columns: ParquetColumns,
-        raw: IO[bytes],
-        root: str,
-        document: str,
-    ) -> _Chunk:
-        """Return the chunk of a row group. Raises: SourceError: it is compressed."""
+    def __init__(
+        self, raw: IO[bytes], where: str, document: str, file: Any, group: int, leaf: str
+    ) -> None:
         found = file.metadata.row_group(group)
-        chunks = (found.column(at) for at in range(found.num_columns))
-        chunk = next(each for each in chunks if each.path_in_schema == columns.leaf)
-        if chunk.compression != "UNCOMPRESSED":
-            raise SourceError(
-                f"{root}{document}: the column {columns.image} is compressed "
-                f"({chunk.compression}), which hardly makes images smaller, and they cannot be "
-                f"read one by one; {_REWRITE}"
-            )
-        begins = [chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset]
-        start = min(begins)
-        return cls(raw, root, document, start, start + chunk.total_compressed_size)
+        chunks = enumerate(map(found.column, range(found.num_columns)))
+        column, chunk = next(each for each in chunks if each[1].path_in_schema == leaf)
+        self._raw, self._where, self._document = raw, where, document
+        self._group, self._column = group, column
+        self._is_plain = chunk.compression == "UNCOMPRESSED"
+        self._start = min(
+            chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset
+        )
+        self._end = self._start + chunk.total_compressed_size
+        self._at = self._start
+        self._values_bytes = 0
 
     def place_of(self, data: bytes) -> Range:
-        """Return where the next value is. Raises: SourceError: it is not there as it is."""
+        """Return where the next value is. Raises: SourceError: the row group is too large."""
+        offset = self._values_bytes
+        self._values_bytes += len(data)
+        found = self._place_in_file(data) if self._is_plain else -1
+        if found >= 0:
+            return Range(self._document, found, len(data))
+        self._is_plain = False  # another encoding than PLAIN: do not search in vain
+        if self._values_bytes > CACHE_BYTES:
+            raise SourceError(
+                f"{self._where}: the images of row group {self._group} have more than "
+                f"{CACHE_BYTES:,} bytes, and are unpacked together; write the file with smaller "
+                f"row groups"
+            )
+        values = f"{self._group}.{self._column}"
+        return Range(self._document, offset, len(data), values=values)
+
+    def _place_in_file(self, data: bytes) -> int:
+        """Return where the next value begins in the file, or -1 if it is not there as it is."""
         wanted = len(data).to_bytes(4, "little") + data
         found = self._find(wanted, self._at, len(wanted))
         if found < 0:
@@ -196,12 +193,7 @@ class _Chunk:
             self._at = found + len(wanted)
         else:  # a value that occurs often is only in the dictionary, before all pages
             found = self._find(wanted, self._start, len(wanted) + _MAX_DICTIONARY)
-        if found < 0:
-            raise SourceError(
-                f"{self._root}{self._document}: the images are not stored one after the other, as "
-                f"the encoding PLAIN does; {_REWRITE}"
-            )
-        return Range(self._document, found + 4, len(data))
+        return found if found < 0 else found + 4
 
     def _find(self, wanted: bytes, start: int, size: int) -> int:
         """Return where bytes are within ``size`` bytes of the file, or -1."""

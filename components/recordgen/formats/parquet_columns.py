@@ -47,7 +47,7 @@ def columns_of(file: Any, listing: Listing, document: str) -> ParquetColumns | N
     """Return the columns of images, labels and objects; None without images.
 
     Raises:
-        SourceError: it is unclear which column has labels, or the images are compressed.
+        SourceError: it is unclear which column has images or labels.
     """
     import pyarrow as pa
 

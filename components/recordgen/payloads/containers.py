@@ -7,17 +7,25 @@ from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError
 from recordgen.image_settings import Limits
 from recordgen.payloads.image import check_size
+from recordgen.payloads.parquet_values import read_value
 from recordgen.rejects import RejectCode
 from recordgen.storage import FileInfo, RequestContext
 
 
-def read_part(part: Range, context: RequestContext) -> bytes:
+def read_part(part: Range, version: str, context: RequestContext) -> bytes:
     """Return the bytes of a payload in a container, whose size was checked.
+
+    Args:
+        part: the payload.
+        version: its version, see :func:`info_in`.
+        context: for requests.
 
     Raises:
         PayloadError: it does not inflate.
         OSError, StorageError: as :func:`recordgen.storage.read_range`.
     """
+    if part.values:
+        return read_value(part, version.removesuffix(part.place), context)
     data = storage.read_range(part.file, part.offset, part.stored, context)
     try:
         return part.payload(data)
@@ -29,7 +37,7 @@ def read_part(part: Range, context: RequestContext) -> bytes:
 def info_in(part: Range, container: FileInfo) -> FileInfo:
     """Return the size of a payload in a container, and a version that changes with its bytes."""
     size, version = container
-    return FileInfo(part.length, f"{version}:{size}@{part.offset}" if version else "")
+    return FileInfo(part.length, f"{version}:{size}@{part.place}" if version else "")
 
 
 def checked_info_in(part: Range, container: FileInfo, limit: Limits) -> FileInfo | PayloadError:
@@ -37,7 +45,7 @@ def checked_info_in(part: Range, container: FileInfo, limit: Limits) -> FileInfo
     end = part.offset + part.stored
     if not part.length:
         return PayloadError(RejectCode.EMPTY_FILE.value, "the file is empty (0 bytes)")
-    if end > container.size:
+    if end > container.size and not part.values:
         return PayloadError(
             RejectCode.TRUNCATED.value,
             f"{part.file} has {container.size:,} bytes, and the payload ends at byte {end:,}; the "

@@ -138,7 +138,7 @@ class Fetcher:
         """Return the bytes of a payload. Raises: PayloadError: it is not the planned one."""
         if part is not None:
             self._check_container(row, part, context)
-            return read_part(part, context)
+            return read_part(part, row.version, context)
         try:
             return storage.read_bytes(path, row.bytes, context)
         except FileTooLargeError as exc:
@@ -341,20 +341,20 @@ def _content(
     if isinstance(info, PayloadError):
         return info
     path = _path(row)
+    part = Range.of(path)
+
+    def request() -> bytes:
+        context = _context(access, row.source, stop)
+        if part is not None:
+            return read_part(part, info.version, context)
+        return storage.read_bytes(path, limit.bytes, context)
+
     try:
-        most = limit.bytes
-        data = _requested(
-            lambda: _payload(path, most, _context(access, row.source, stop)), path, limit
-        )
+        data = _requested(request, path, limit)
     except PayloadError as exc:
         return exc
     picture = None if looking is None else picture_in_small(data, looking)
     return Content(hashlib.sha256(data).digest(), picture)
-
-
-def _payload(path: str, at_most: int, context: RequestContext) -> bytes:
-    part = Range.of(path)
-    return storage.read_bytes(path, at_most, context) if part is None else read_part(part, context)
 
 
 def _size(item: tuple[Named, FileInfo | PayloadError]) -> int:

@@ -2,6 +2,8 @@
 
     train-000.tar, 20,480 bytes from 1536             train-000.tar␞1536+20480
     photos.zip, 18,000 bytes from 61, which inflate   photos.zip␞61+18000>20480
+    a.parquet, 20,480 bytes from 512 of the values
+    in column 0 of row group 3, one after the other   a.parquet␞3.0:512+20480
 
 No row can name a range: the mark (U+001E) is a line break, which no uri may contain. Only formats
 that read containers write it, into the addresses of a row.
@@ -14,7 +16,10 @@ import zlib
 from typing import NamedTuple
 
 _MARK = "\x1e"
-_RANGE = re.compile(rf"(.+){_MARK}(\d{{1,18}})\+(\d{{1,18}})(?:>(\d{{1,18}}))?", re.DOTALL)
+_RANGE = re.compile(
+    rf"(.+){_MARK}(?:(\d{{1,9}}\.\d{{1,9}}):)?(\d{{1,18}})\+(\d{{1,18}})(?:>(\d{{1,18}}))?",
+    re.DOTALL,
+)
 
 #: zlib's code for a stream without a header, as ZIP archives hold them.
 PLAIN_DEFLATE = -15
@@ -28,12 +33,15 @@ class Range(NamedTuple):
         offset: its first byte in the file.
         stored: bytes in the file.
         inflated: bytes of the payload if it is deflated in the file; None if it is stored as it is.
+        values: the row group and the column of a Parquet file, ``3.0``, if the offset counts the
+            bytes of their values, and not of the file; else "".
     """
 
     file: str
     offset: int
     stored: int
     inflated: int | None = None
+    values: str = ""
 
     @property
     def length(self) -> int:
@@ -44,15 +52,21 @@ class Range(NamedTuple):
     def address(self) -> str:
         """The spelling of the range, which :meth:`of` understands."""
         packed = "" if self.inflated is None else f">{self.inflated}"
-        return f"{self.file}{_MARK}{self.offset}+{self.stored}{packed}"
+        return f"{self.file}{_MARK}{self.place}+{self.stored}{packed}"
+
+    @property
+    def place(self) -> str:
+        """Where the payload begins in the file."""
+        return f"{self.values}:{self.offset}" if self.values else str(self.offset)
 
     @classmethod
     def of(cls, path: str) -> Range | None:
         """Return the range that a path spells, or None if it is the path of a whole file."""
         if _MARK not in path or (found := _RANGE.fullmatch(path)) is None:
             return None
-        file, offset, stored, inflated = found.groups()
-        return cls(file, int(offset), int(stored), int(inflated) if inflated else None)
+        file, values, offset, stored, inflated = found.groups()
+        size = int(inflated) if inflated else None
+        return cls(file, int(offset), int(stored), size, values or "")
 
     def payload(self, data: bytes) -> bytes:
         """Return the payload, given the bytes in the file.

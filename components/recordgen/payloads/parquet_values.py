@@ -1,0 +1,164 @@
+"""Values of a Parquet column that is compressed or encoded, read at random.
+
+A column is only readable from the beginning of a row group. So its values are unpacked once on each
+machine, one after the other, into a file in the temporary folder (``TMPDIR``):
+
+    a.parquet␞3.0:512+20480   20,480 bytes from 512 of the values in column 0 of row group 3
+
+All processes of a user share these files. They take at most :data:`CACHE_BYTES`, beyond which those
+that were not used for the longest time are removed. A process removes those that it made when it
+ends. Memory is bounded by a page of the column, for which Parquet's limit is 2 GiB, and by
+:data:`ROWS_AT_ONCE` values.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO, Any
+
+from recordgen import storage
+from recordgen.core.rows.ranges import Range
+from recordgen.errors import PayloadError, StorageError
+from recordgen.rejects import RejectCode
+from recordgen.storage import RequestContext
+from recordgen.storage.copies import CACHE_BYTES, locked, make_room
+
+#: Rows that are held in memory at once.
+ROWS_AT_ONCE = 16
+
+_BUFFER_BYTES = 1 << 20
+
+# Another process may remove a file between two steps, to make room.
+_ATTEMPTS = 8
+
+
+def parquet_file(raw: IO[bytes]) -> Any:
+    """Return a Parquet file whose pages are read one by one. Raises: ArrowException, OSError."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = pa.PythonFile(raw, "r")
+    return pq.ParquetFile(source, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+
+
+def read_value(part: Range, container: str, context: RequestContext) -> bytes:
+    """Return a value of a column.
+
+    Args:
+        part: the value.
+        container: the version of the file.
+        context: for requests.
+
+    Raises:
+        PayloadError: its row group is damaged.
+        OSError, StorageError: as :func:`recordgen.storage.open_read`.
+    """
+    for _ in range(_ATTEMPTS):
+        path = _unpacked(part, container, context)
+        with suppress(FileNotFoundError), open(path, "rb", buffering=0) as file:
+            os.utime(path)  # used now
+            data = os.pread(file.fileno(), part.stored, part.offset)
+            if len(data) == part.stored:
+                return data
+            group = part.values.partition(".")[0]
+            raise PayloadError(
+                RejectCode.CORRUPT.value,
+                f"{part.file}: row group {group} is damaged before this image; copy the file again",
+            )
+    raise StorageError(
+        f"{tempfile.gettempdir()}: unpacked columns of {part.file} are removed as soon as they are "
+        f"written; set TMPDIR to a folder in which files stay"
+    )
+
+
+def _unpacked(part: Range, container: str, context: RequestContext) -> str:
+    """Return the path of the unpacked values of a column, which are made if they are missing."""
+    folder = os.path.join(tempfile.gettempdir(), f"recordgen-columns-{os.getuid()}")
+    lines = (os.path.abspath(part.file), container or str(os.getpid()), part.values)
+    key = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+    path = os.path.join(folder, key)
+    if os.path.exists(path):
+        return path
+    _make_private(folder)
+    with locked(path):
+        if not os.path.exists(path):
+            with storage.open_read(part.file, context) as raw:
+                _unpack(raw, part, path)
+    return path
+
+
+def _make_private(folder: str) -> None:
+    """Make a folder that no other user can write. Raises: StorageError."""
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        found = os.lstat(folder)
+    except OSError as exc:
+        raise StorageError(f"{folder}: cannot write: {exc.strerror or exc}") from exc
+    if found.st_uid != os.getuid() or found.st_mode & 0o22:
+        raise StorageError(f"{folder}: other users can write here; set TMPDIR to another folder")
+
+
+def _unpack(raw: IO[bytes], part: Range, path: str) -> None:
+    """Write the values of a column to ``path``; those before the first damaged page."""
+    import pyarrow as pa
+
+    group, column = map(int, part.values.split("."))
+    try:
+        file = parquet_file(raw)
+        leaf = file.metadata.row_group(group).column(column)
+    except (pa.ArrowException, OSError) as exc:
+        if _is_real(exc):
+            raise
+        raise PayloadError(RejectCode.CORRUPT.value, f"{part.file}: {exc}") from exc
+    make_room(os.path.dirname(path), leaf.total_uncompressed_size, CACHE_BYTES)
+    _made_here(path)
+    size = 0
+    with storage.replacing(path) as copy:
+        for value in _values(file, group, leaf.path_in_schema):
+            size += len(value)
+            if size > CACHE_BYTES:
+                break
+            copy.write(value)
+
+
+def _values(file: Any, group: int, leaf: str) -> Iterator[memoryview]:
+    """Yield the values of a column of bytes in a row group, up to the first damaged page."""
+    import pyarrow as pa
+
+    try:
+        for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=[leaf]):
+            array = batch.column(0)
+            if pa.types.is_struct(array.type):
+                array = array.field(0)
+            yield from (memoryview(each.as_buffer()) for each in array if each.is_valid)
+    except (pa.ArrowException, OSError) as exc:
+        if _is_real(exc):
+            raise
+
+
+def _is_real(exc: Exception) -> bool:
+    """Return whether an error is the system's; Arrow's about damage are OSErrors, too."""
+    return isinstance(exc, OSError) and exc.errno is not None
+
+
+_made: dict[int, set[str]] = {}  # by process: a fork removes nothing of its parent
+
+
+def _made_here(path: str) -> None:
+    """Remove a file when this process ends."""
+    if os.getpid() not in _made:
+        _made[os.getpid()] = set()
+        atexit.register(_remove_made, os.getpid())
+    _made[os.getpid()].add(path)
+
+
+def _remove_made(process: int) -> None:
+    if os.getpid() == process:
+        for path in _made.pop(process):
+            with suppress(FileNotFoundError):
+                os.remove(path)

@@ -1,0 +1,56 @@
+"""Folders of copies on this machine, which several processes share and whose bytes are limited."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+#: Limit for the bytes of all copies in a folder.
+CACHE_BYTES = 20_000_000_000
+
+# A file that was written this recently may not be complete.
+_WRITTEN_SECONDS = 600
+
+
+def make_room(folder: str, size: int, most: int) -> None:
+    """Remove the copies that were not used for the longest time, until another one fits.
+
+    Whoever has opened a copy can still read it.
+
+    Args:
+        folder: the folder of the copies.
+        size: the bytes of the other one.
+        most: limit for the bytes of all copies. They take at most half of a disk's free space, too.
+    """
+    found = []
+    with suppress(FileNotFoundError):
+        for each in os.scandir(folder):
+            with suppress(FileNotFoundError):  # another process removes copies, too
+                found.append((each.stat(follow_symlinks=False), each.path))
+        most = min(most, (sum(it.st_size for it, _ in found) + shutil.disk_usage(folder).free) // 2)
+    held, now = size, time.time()
+    for stat, path in sorted(found, key=lambda each: each[0].st_mtime, reverse=True):
+        held += stat.st_size
+        is_written = path.endswith(".tmp") and now - stat.st_mtime < _WRITTEN_SECONDS
+        if held > most and not is_written:
+            with suppress(FileNotFoundError):
+                os.remove(path)
+
+
+@contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Wait until no other thread or process of this machine makes the copy at ``path``."""
+    name = f"{path}.lock"
+    lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        # Whoever waits for it finds the copy; so does whoever makes another lock.
+        with suppress(FileNotFoundError):
+            os.remove(name)
+        os.close(lock)
