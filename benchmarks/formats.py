@@ -1,4 +1,4 @@
-"""What other tools' formats cost: the same photos and boxes as a CSV, for YOLO and for COCO.
+"""What other tools' formats cost: the same photos and boxes as CSV, Parquet, YOLO and COCO.
 
     python -m benchmarks.formats --images DIR --rows 2000 --rounds 3
 

@@ -1,6 +1,7 @@
 """Parquet with images: bytes are ranges of the file, whatever its pages look like."""
 
 import json
+import shutil
 
 import pandas as pd
 import pyarrow as pa
@@ -245,6 +246,8 @@ def test_compressed_files_give_the_shards_of_plain_ones(folder, monkeypatch):
     photos(folder, compression="snappy")
     code, _ = interrupt_convert(str(source), folder / "out")
     assert code
+    shutil.rmtree(folder / "temporary")  # an interrupted process leaves its copies
+    (folder / "temporary").mkdir()
     command = ("-m", "recordgen.cli", "convert", str(source), str(folder / "out"), "--shard-mb=1")
     done = json.loads(run_python(*command, "--threads=2", "--resume", "--json").stdout)
     plain = tree_bytes(folder / "plain/Split-train")

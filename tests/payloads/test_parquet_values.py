@@ -85,6 +85,9 @@ for address in sys.argv[1:]:
 def test_processes_share_copies_and_remove_their_own(file, parts, monkeypatch):
     assert read_value(parts[0], "1", ANY_REQUEST) == VALUES[0]
     [mine] = (file.parent / "temporary").glob("*/*")
+    old = mine.with_name("old")
+    old.write_bytes(b"left by a killed process")
+    os.utime(old, (0, 0))
     command = [sys.executable, "-c", PROCESS, *(part.address for part in parts)]
     monkeypatch.setenv("PYTHONPATH", str(COMPONENTS))
     monkeypatch.setenv("TMPDIR", str(file.parent / "temporary"))

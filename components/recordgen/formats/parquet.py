@@ -66,7 +66,9 @@ class Parquet(PictureFormat):
             line = 0
             for group in range(file.num_row_groups):
                 rows = file.metadata.row_group(group).num_rows
-                chunk = _Chunk(raw, f"{listing.root}{document}", document, file, group, columns.leaf)
+                chunk = _Chunk(
+                    raw, f"{listing.root}{document}", document, file, group, columns.leaf
+                )
                 for number, row in enumerate(_rows(file, group, columns), start=line):
                     if isinstance(row, str):
                         uri = f"{document}/{number}"

@@ -6,14 +6,13 @@ machine, one after the other, into a file in the temporary folder (``TMPDIR``):
     a.parquet␞3.0:512+20480   20,480 bytes from 512 of the values in column 0 of row group 3
 
 All processes of a user share these files. They take at most :data:`CACHE_BYTES`, beyond which those
-that were not used for the longest time are removed. A process removes those that it made when it
-ends. Memory is bounded by a page of the column, for which Parquet's limit is 2 GiB, and by
-:data:`ROWS_AT_ONCE` values.
+that were not used for the longest time are removed. When a process ends, it removes those that it
+made, and those that nobody used for a day, which killed processes left. Memory is bounded by a page
+of the column, for which Parquet's limit is 2 GiB, and by :data:`ROWS_AT_ONCE` values.
 """
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
 import tempfile
@@ -26,7 +25,7 @@ from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, StorageError
 from recordgen.rejects import RejectCode
 from recordgen.storage import RequestContext
-from recordgen.storage.copies import CACHE_BYTES, locked, make_room
+from recordgen.storage.copies import CACHE_BYTES, locked, make_room, remove_at_end
 
 #: Rows that are held in memory at once.
 ROWS_AT_ONCE = 16
@@ -82,20 +81,20 @@ def _unpacked(part: Range, container: str, context: RequestContext) -> str:
     lines = (os.path.abspath(part.file), container or str(os.getpid()), part.values)
     key = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
     path = os.path.join(folder, key)
-    if os.path.exists(path):
-        return path
     _make_private(folder)
-    with locked(path):
-        if not os.path.exists(path):
-            with storage.open_read(part.file, context) as raw:
-                _unpack(raw, part, path)
+    if not os.path.exists(path):
+        with locked(path):
+            if not os.path.exists(path):
+                with storage.open_read(part.file, context) as raw:
+                    _unpack(raw, part, path)
     return path
 
 
 def _make_private(folder: str) -> None:
     """Make a folder that no other user can write. Raises: StorageError."""
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(folder, mode=0o700)
         found = os.lstat(folder)
     except OSError as exc:
         raise StorageError(f"{folder}: cannot write: {exc.strerror or exc}") from exc
@@ -111,12 +110,12 @@ def _unpack(raw: IO[bytes], part: Range, path: str) -> None:
     try:
         file = parquet_file(raw)
         leaf = file.metadata.row_group(group).column(column)
-    except (pa.ArrowException, OSError) as exc:
+    except (pa.ArrowException, OSError, IndexError) as exc:
         if _is_real(exc):
             raise
         raise PayloadError(RejectCode.CORRUPT.value, f"{part.file}: {exc}") from exc
     make_room(os.path.dirname(path), leaf.total_uncompressed_size, CACHE_BYTES)
-    _made_here(path)
+    remove_at_end(path)
     size = 0
     with storage.replacing(path) as copy:
         for value in _values(file, group, leaf.path_in_schema):
@@ -144,21 +143,3 @@ def _values(file: Any, group: int, leaf: str) -> Iterator[memoryview]:
 def _is_real(exc: Exception) -> bool:
     """Return whether an error is the system's; Arrow's about damage are OSErrors, too."""
     return isinstance(exc, OSError) and exc.errno is not None
-
-
-_made: dict[int, set[str]] = {}  # by process: a fork removes nothing of its parent
-
-
-def _made_here(path: str) -> None:
-    """Remove a file when this process ends."""
-    if os.getpid() not in _made:
-        _made[os.getpid()] = set()
-        atexit.register(_remove_made, os.getpid())
-    _made[os.getpid()].add(path)
-
-
-def _remove_made(process: int) -> None:
-    if os.getpid() == process:
-        for path in _made.pop(process):
-            with suppress(FileNotFoundError):
-                os.remove(path)

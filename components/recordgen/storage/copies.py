@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import shutil
@@ -9,11 +10,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from recordgen.errors import StorageError
+
 #: Limit for the bytes of all copies in a folder.
 CACHE_BYTES = 20_000_000_000
 
 # A file that was written this recently may not be complete.
 _WRITTEN_SECONDS = 600
+
+_DAY_SECONDS = 24 * 60 * 60
+
+# By process: a fork removes nothing of its parent.
+_own: dict[int, set[str]] = {}
 
 
 def make_room(folder: str, size: int, most: int) -> None:
@@ -43,9 +51,15 @@ def make_room(folder: str, size: int, most: int) -> None:
 
 @contextmanager
 def locked(path: str) -> Iterator[None]:
-    """Wait until no other thread or process of this machine makes the copy at ``path``."""
+    """Wait until no other thread or process of this machine makes the copy at ``path``.
+
+    Raises: StorageError.
+    """
     name = f"{path}.lock"
-    lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise StorageError(f"{name}: cannot write: {exc.strerror or exc}") from exc
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -54,3 +68,26 @@ def locked(path: str) -> Iterator[None]:
         with suppress(FileNotFoundError):
             os.remove(name)
         os.close(lock)
+
+
+def remove_at_end(path: str) -> None:
+    """Remove the copy at ``path`` when this process ends."""
+    if os.getpid() not in _own:
+        _own[os.getpid()] = set()
+        atexit.register(remove_own)
+    _own[os.getpid()].add(path)
+
+
+def remove_own() -> None:
+    """Remove the copies of this process now, and those that nobody used for a day.
+
+    Processes that were killed leave theirs.
+    """
+    own = _own.get(os.getpid(), set())
+    for folder in set(map(os.path.dirname, own)):
+        with suppress(FileNotFoundError):
+            for each in os.scandir(folder):
+                with suppress(FileNotFoundError):
+                    if each.path in own or time.time() - each.stat().st_mtime > _DAY_SECONDS:
+                        os.remove(each.path)
+    own.clear()
