@@ -4,7 +4,8 @@ import os
 import random
 
 import recordgen
-from recordgen.exports import ExportOptions, copying
+from recordgen.core import progress
+from recordgen.exports import ExportOptions
 from recordgen.registry import EXPORTS
 from tests.conftest import encoded, noise
 from tests.deaths import PROCESSES
@@ -89,7 +90,7 @@ def _dies(name, out, to, examples):
             if snapshot.examples >= examples:
                 os._exit(9)
 
-    copying.FIRST_SECONDS = copying.SECONDS = 0.0
+    progress.FIRST_SECONDS = progress.SECONDS = 0.0
     export(name, out, to, progress=Death())
 
 

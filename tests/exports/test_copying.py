@@ -7,8 +7,8 @@ import pytest
 import recordgen
 from recordgen import storage
 from recordgen.cli import main
+from recordgen.core import progress
 from recordgen.errors import MissingPackageError, OutputExistsError, RecordError, UsageError
-from recordgen.exports import copying
 from recordgen.exports import export as exporting
 from recordgen.exports.copying import MARK
 from recordgen.registry import EXPORTS
@@ -269,7 +269,7 @@ def test_a_long_copy_shows_its_progress(classes, tmp_path, monkeypatch, capsys, 
     assert main(["export", "automl", str(classes), "--to", f"{tmp_path}/a"]) == 0
     assert capsys.readouterr().out == f"wrote {tmp_path}/a\n"
     assert not caplog.messages
-    monkeypatch.setattr(copying, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "FIRST_SECONDS", 0.0)
     assert main(["export", "automl", str(classes), "--to", f"{tmp_path}/b", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"written": [f"{tmp_path}/b"]}
     assert caplog.messages[0].startswith("1 of 14 examples")

@@ -24,7 +24,6 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, SourceError, SplitNotFoundError, UsageError
-from recordgen.features import WEBP
 from recordgen.quoting import listed
 
 _MAGIC = frozenset("*?[")
@@ -100,14 +99,6 @@ class ShardSet:
     def may_be_raw(self) -> bool:
         """Whether images may be stored as raw pixels, which have no header with a size."""
         return self.dataset is not None and self.dataset.encoding.pixels != ""
-
-    @property
-    def may_be_webp(self) -> bool:
-        """Whether images, if there are any, may be WEBPs, which not every TensorFlow decodes."""
-        if self.images is not None:
-            return WEBP in self.images.formats
-        # Rows with several images have no common statistics.
-        return self.dataset is not None and self.dataset.encoding.format == WEBP
 
     @property
     def labels(self) -> dict[str, int] | None:
@@ -244,11 +235,7 @@ def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:
         for folder in folders
         if posixpath.basename(folder).startswith(SPLIT_PREFIX)
     )
-    return [
-        (root, read_dataset(root))
-        for root in roots
-        if storage.exists(storage.join(root, DATASET_FILE))
-    ]
+    return [_read(root) for root in roots if _holds_dataset(root)]
 
 
 def _known(files: Sequence[str], found: Sequence[tuple[str, Dataset]]) -> ShardSet | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 #: Phases in their order. Rows are read, planned and written in one graph, so they are one phase.
 # The checks of examples are steps of it, too: their seconds count for the checks.
 SHARDS, CHECKS, COMMIT = "shards", "checks", "commit"
+
+#: A short export shows no progress, longer ones show it this often.
+FIRST_SECONDS = 2.0
+SECONDS = 0.5
 
 # Heartbeats lag behind the work: over a shorter time than this, the speed would be wrong.
 _PACE_SECONDS = 1.0
@@ -124,3 +129,49 @@ class Pace:
         if seconds < _PACE_SECONDS or fresh <= 0:
             return None, None
         return (examples - examples_then) / seconds, (all_bytes - done_bytes) * seconds / fresh
+
+
+class Counter:
+    """Counts what an export copies, and reports it twice a second, from the first seconds on."""
+
+    def __init__(self, progress: Progress | None, examples: int, size: int) -> None:
+        self._progress = progress
+        self._rows, self._bytes = examples, size
+        self._examples = self._done_bytes = 0
+        self._started = time.monotonic()
+        self._next = self._started + FIRST_SECONDS
+        self._pace = Pace()
+        self._is_shown = False
+
+    def count(self, examples: int, size: int) -> None:
+        """Count examples and the bytes of their records."""
+        self._examples += examples
+        self._done_bytes += size
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + SECONDS
+            self._show()
+
+    def finish(self) -> None:
+        """Report the last state, if any was reported."""
+        if self._is_shown and self._progress is not None:
+            self._show()
+            self._progress.finished()
+
+    def _show(self) -> None:
+        if self._progress is None:
+            return
+        self._is_shown = True
+        now = time.monotonic()
+        speed, left = self._pace.at(now, self._examples, self._done_bytes, self._bytes)
+        self._progress.writing(
+            Snapshot(
+                rows=self._rows,
+                bytes=self._bytes,
+                examples=self._examples,
+                done_bytes=self._done_bytes,
+                seconds=now - self._started,
+                examples_per_s=speed,
+                seconds_left=left,
+                noun="example",
+            )
+        )

@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-import time
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from typing import IO, Any, ClassVar, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import Dataset, Shard, Split
-from recordgen.core.progress import Pace, Progress, Snapshot
+from recordgen.core.progress import Counter, Progress
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import OutputExistsError, RecordError, UsageError
@@ -37,10 +36,6 @@ from recordgen.version import __version__
 MARK = ".recordgen-export.json"
 
 _PART_BYTES = 1 << 20
-
-#: A short export shows no progress, longer ones show it this often.
-FIRST_SECONDS = 2.0
-SECONDS = 0.5
 
 # The names of local files that are not complete, see recordgen.storage.local.
 _UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.tmp$")
@@ -67,53 +62,6 @@ class Stored(NamedTuple):
             raise RecordError(f"{self.where}: {exc}") from exc
 
 
-class _Counter:
-    """Counts what is copied, and reports it twice a second."""
-
-    def __init__(self, progress: Progress | None, splits: Collection[Split]) -> None:
-        self._progress = progress
-        self._rows = sum(split.examples for split in splits)
-        self._bytes = sum(split.bytes for split in splits)
-        self._examples = self._done_bytes = 0
-        self._started = time.monotonic()
-        self._next = self._started + FIRST_SECONDS
-        self._pace = Pace()
-        self._is_shown = False
-
-    def count(self, examples: int, size: int) -> None:
-        """Count examples and the bytes of their records."""
-        self._examples += examples
-        self._done_bytes += size
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + SECONDS
-            self._show()
-
-    def finish(self) -> None:
-        """Report the last state, if any was reported."""
-        if self._is_shown and self._progress is not None:
-            self._show()
-            self._progress.finished()
-
-    def _show(self) -> None:
-        if self._progress is None:
-            return
-        self._is_shown = True
-        now = time.monotonic()
-        speed, left = self._pace.at(now, self._examples, self._done_bytes, self._bytes)
-        self._progress.writing(
-            Snapshot(
-                rows=self._rows,
-                bytes=self._bytes,
-                examples=self._examples,
-                done_bytes=self._done_bytes,
-                seconds=now - self._started,
-                examples_per_s=speed,
-                seconds_left=left,
-                noun="example",
-            )
-        )
-
-
 @dataclass
 class Copy:
     """One copy of a dataset, or of one of its splits.
@@ -133,7 +81,11 @@ class Copy:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        self._counter = _Counter(self.progress, self.splits.values())
+        self._counter = Counter(
+            self.progress,
+            sum(split.examples for split in self.splits.values()),
+            sum(split.bytes for split in self.splits.values()),
+        )
 
     @property
     def dataset(self) -> Dataset:

@@ -34,7 +34,6 @@ from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 
-_PACKED = (".tar.gz", ".tgz")
 _LABELS = ("cls", "json", "txt")
 _OBJECTS = "objects"
 _SIZE = ("width", "height")

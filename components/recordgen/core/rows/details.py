@@ -61,11 +61,6 @@ class Details:
     def __bool__(self) -> bool:
         return self != NOTHING
 
-    @property
-    def has_shape(self) -> bool:
-        """Whether an outline, a mask or keypoints must move with the pixels."""
-        return bool(self.polygons or self.mask or self.keypoints)
-
     def divided(self, width: float, height: float) -> Details:
         """Return polygons and keypoints as shares of a picture of this size."""
         if not (self.polygons or self.keypoints):
