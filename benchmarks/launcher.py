@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from benchmarks.growth import measure_growth
 from recordgen.checks.facts import ExampleFacts
@@ -28,7 +27,7 @@ from recordgen.conversion.examination import Examination
 from recordgen.conversion.examining import examine
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import shard_file
-from recordgen.core.facts.columns import WITH_ROWS, to_parquet, without_empty
+from recordgen.core.facts.columns import facts_of, to_parquet, without_empty
 from recordgen.core.facts.perceptual_hash import SIDE, Looks
 from recordgen.core.facts.pictures import PictureFacts, measured
 from recordgen.core.flow.local_runner import LocalRunner
@@ -103,16 +102,7 @@ def _facts(seen: PictureFacts, contents: Any, lines: Any) -> Any:
         **seen._asdict(),
         "signature": [each.tobytes() for each in seen.signature],
     }
-    columns = []
-    for field in WITH_ROWS:
-        value = values.get(field.name)
-        if value is None:
-            columns.append(pa.nulls(count, field.type))
-        elif pa.types.is_dictionary(field.type):
-            columns.append(pa.array(value).dictionary_encode())
-        else:
-            columns.append(pa.array(value, field.type))
-    return pa.Table.from_arrays(columns, schema=WITH_ROWS)
+    return facts_of(values)
 
 
 class Clock(Step):

@@ -139,7 +139,7 @@ def test_the_checks_run_on_the_workers_of_dask(source, expected, tmp_path, clust
         monkeypatch.setattr(step, "process", process)
     recordgen.convert(source, tmp_path / "out", beam_args=on_dask(cluster), **_OPTIONS)
     assert tree_bytes(tmp_path / "out") == expected
-    with pytest.raises(AssertionError, match="SketchFacts"):
+    with pytest.raises(AssertionError, match="NoteKeys"):
         recordgen.convert(source, tmp_path / "here", **_OPTIONS)
 
 

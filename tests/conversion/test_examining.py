@@ -4,7 +4,6 @@ import json
 import tempfile
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +16,7 @@ from recordgen.conversion.examination import Examination
 from recordgen.conversion.examining import examine
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import shard_file
-from recordgen.core.facts.columns import WITH_ROWS, without_empty
+from recordgen.core.facts.columns import facts_of, without_empty
 from recordgen.core.facts.perceptual_hash import Looks
 from recordgen.core.facts.pictures import measured
 from recordgen.core.flow.local_runner import LocalRunner
@@ -43,8 +42,9 @@ def random_payloads(random):
     return hashes, signatures, random.integers(0, 20, PAYLOADS)
 
 
-def random_facts(task, count, random, payloads):
+def random_facts(task, lines, random, payloads):
     """Return facts of examples that are often the same, or nearly."""
+    count = len(lines)
     content = random.integers(0, PAYLOADS, count)
     hashes, signatures, contrast = (each[content] for each in payloads)
     boxes = [
@@ -55,7 +55,7 @@ def random_facts(task, count, random, payloads):
     is_text = task == "text_classification"
     found = {
         "source": [f"{each}.csv" for each in random.integers(0, 2, count)],
-        "line": random.integers(1, 9, count),
+        "line": lines,
         "uri": [f"{each}.png" for each in random.integers(0, 9, count)],
         "annotation": {"object_detection": boxes, "image_classification": labels}.get(
             task, [json.dumps({"said": [each]}) for each in labels]
@@ -84,30 +84,17 @@ def random_facts(task, count, random, payloads):
             **{name: random.integers(0, 256, count) for name in ("darkest", "lightest")},
             "sharpness": random.random(count),
         }
-    return as_facts(found, count)
-
-
-def as_facts(found, count):
-    """Return facts of examples as a worker leaves them."""
-    columns = []
-    for field in WITH_ROWS:
-        value = found.get(field.name)
-        if value is None:
-            columns.append(pa.nulls(count, field.type))
-        elif pa.types.is_dictionary(field.type):
-            columns.append(pa.array(value).dictionary_encode())
-        else:
-            columns.append(pa.array(value, field.type))
-    return pa.Table.from_arrays(columns, schema=WITH_ROWS)
+    return facts_of(found)
 
 
 def stage(staging, task, sizes, random):
     """Write facts of shards; return the names of the shards."""
-    files, payloads = [], random_payloads(random)
+    files, payloads, lines = [], random_payloads(random), random.permutation(sum(sizes))
     for number, size in enumerate(sizes):
         split = SPLITS[number % len(SPLITS)]
         files.append(shard_file(split, number, len(sizes), "none"))
-        content = packed(without_empty(random_facts(task, size, random, payloads)))
+        mine, lines = lines[:size], lines[size:]
+        content = packed(without_empty(random_facts(task, mine, random, payloads)))
         name = f"{split}-{number:05d}.arrow"
         storage.write_bytes(staging.path("facts", name), content)
     return files
@@ -140,15 +127,16 @@ def found_at_once(shared, facts):
 @given(
     st.lists(st.integers(0, 40), min_size=1, max_size=5),
     st.integers(1, 4),
+    st.integers(1, 3),
     st.integers(0, 2**32),
 )
-def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, seed):
+def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, seed):
     options = make_options({"task": task, "lint": ("few_examples=1", "gray=20", "one_box_size=2")})
     with tempfile.TemporaryDirectory() as folder:
         staging = Staging(folder)
         files = stage(staging, task, sizes, np.random.default_rng(seed))
         conversion = conversion_of(options)
-        shared = Examination(conversion, options.selection, staging, "", buckets)
+        shared = Examination(conversion, options.selection, staging, "", buckets, batches)
         runner = LocalRunner()
         examine(runner, runner.start("ListShards", files), shared)
         runner.run(staging)
@@ -180,7 +168,7 @@ def test_buckets_lose_no_pair_of_a_crowd(tmp_path):
     seen["signature"] = [each.tobytes() for each in seen["signature"]]
     values = {"source": ["a.csv"] * count, "line": np.arange(count), "uri": ["a"] * count}
     values |= {"annotation": ["cat"] * count, "content": np.arange(count), **seen}
-    facts = packed(without_empty(as_facts(values, count)))
+    facts = packed(without_empty(facts_of(values)))
     options, found = make_options({"task": "image_classification"}), {}
     for buckets in (1, 4):
         staging = Staging(str(tmp_path / str(buckets)))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from recordgen.checks.check import ALIKE, Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.contents import Groups, Pairs
 from recordgen.checks.facts import ExampleFacts
-from recordgen.core.facts import MEASURES, minhash, neighbours, pictures
+from recordgen.core.facts import IMAGES, MEASURES, minhash, neighbours, pictures
 from recordgen.core.facts.kept_rows import RowIndices
 from recordgen.core.facts.neighbours import Indices, group_by_keys
 
@@ -82,6 +82,12 @@ def _near(examined: Examined[CheckedTask], pairs: Pairs) -> FoundRows:
         return text if similarity is None else f"{text}, similarity {similarity:.2f}"
 
     return FoundRows(rows, message, partners)
+
+
+def division_count(task: CheckedTask, buckets: int) -> int:
+    """Return the number of divisions of :func:`divided`, of pictures or of texts."""
+    bands = neighbours.BANDS if IMAGES in task.facts else minhash.BANDS
+    return bands if buckets > 1 else 1
 
 
 def divided(

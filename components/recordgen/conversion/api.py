@@ -188,10 +188,10 @@ def check_opened(
     prefix = "recordgen-check-"
     with tempfile.TemporaryDirectory(prefix=prefix) as folder, Phases(progress) as phases:
         staging, runner = Staging(folder), runner_factory(beam_args)()
-        with phases.during(SHARDS), running(runner, staging, progress, conversion.task.noun):
+        shared, noun = examination_of(opened, conversion, selection, staging), conversion.task.noun
+        with phases.during(SHARDS), running(runner, staging, progress, noun, shared.joins):
             shards = graph.plan_rows(runner, opened, conversion, staging)
-            checked = graph.check_shards(shards, conversion, staging)
-            examine(runner, checked, examination_of(opened, conversion, selection, staging))
+            examine(runner, graph.check_shards(shards, conversion, staging), shared)
         outcome = read_outcome(staging, conversion)
         found = _checked(opened, conversion, selection, staging, phases, *outcome)
     return replace(found, seconds=time.monotonic() - started)
@@ -317,11 +317,11 @@ def _convert_source(
             with opened_run(
                 output, conversion, overwrite=overwrite, append=append, resume=resume
             ) as (run, existing):
-                noun, selection = conversion.task.noun, options.selection
-                with phases.during(SHARDS), running(runner, run.staging, progress, noun):
-                    shards = graph.plan_rows(runner, source, conversion, run.staging, existing)
+                noun, selection, staging = conversion.task.noun, options.selection, run.staging
+                shared = examination_of(source, conversion, selection, staging, existing)
+                with phases.during(SHARDS), running(runner, staging, progress, noun, shared.joins):
+                    shards = graph.plan_rows(runner, source, conversion, staging, existing)
                     written = graph.write_shards(shards, conversion, run)
-                    shared = examination_of(source, conversion, selection, run.staging, existing)
                     examine(runner, written, shared, existing)
                 result = committed(run, source, output, conversion, selection, existing, phases)
         events.emit("COMPLETE", partial(facets_of, result.dataset))
@@ -438,11 +438,12 @@ def _confirm(
         "%s is finished; reading all payloads to check that they are unchanged", masked(output)
     )
     with open_run(output, overwrite=True, resume=True) as run:
-        noun = conversion.task.noun
-        with phases.during(SHARDS), running(runner, run.staging, phases.progress, noun):
-            shards = graph.plan_rows(runner, source, conversion, run.staging)
-            compared = graph.compare_shards(shards, conversion, output, run.staging)
-            examine(runner, compared, examination_of(source, conversion, selection, run.staging))
+        noun, staging = conversion.task.noun, run.staging
+        shared = examination_of(source, conversion, selection, staging)
+        with phases.during(SHARDS), running(runner, staging, phases.progress, noun, shared.joins):
+            shards = graph.plan_rows(runner, source, conversion, staging)
+            compared = graph.compare_shards(shards, conversion, output, staging)
+            examine(runner, compared, shared)
         outcome = read_outcome(run.staging, conversion)
         found = _checked(source, conversion, selection, run.staging, phases, *outcome)
         now, names = found.dataset, [item.name for item in fields(Dataset)]

@@ -19,38 +19,40 @@ from recordgen.core.facts.columns import Columns
 from recordgen.core.flow.runner import Count, Step
 from recordgen.core.rows.columns import packed, unpacked
 from recordgen.core.runs.staging import Staging
+from recordgen.ordered import map_in_order
 
-#: Kind and name of what a message is about, and a number: of a bucket, or of a row group.
+#: What a message is about, and a number: of a bucket, or of a batch of shards.
 Key: TypeAlias = tuple[str, int]
 Message: TypeAlias = tuple[Key, Any]
 
 #: Keys of messages that are for no bucket: what all shards add up to, the seconds of the work.
 TOTALS, SECONDS = ("totals", 0), ("seconds", 0)
 
-#: The first word of keys: before the name of a shard, a code, or a group of checks.
-SHARD, CODE, NEAR, UNITE = "shard ", "code ", "near ", "unite "
+#: The first word of keys: before a code or a group of checks, or alone, with the number of a batch.
+CODE, NEAR, UNITE, BATCH = "code ", "near ", "unite ", "batch"
+
+#: Shards that are examined together, or row groups of ``examples.parquet``.
+Batch: TypeAlias = Sequence[str | ExistingGroup]
+
+# Files that are read at once.
+_FILES_AT_ONCE = 8
 
 
-class Slice(NamedTuple):
-    """Columns in the staging folder, and the shard that they are of."""
+class Rows(NamedTuple):
+    """Rows of a batch in the staging folder: what the next step needs of them."""
 
     file: str
     start: int
     length: int
-    shard: Key
+    batch: int
 
 
-class Members(NamedTuple):
-    """Rows of a shard that other examples are like, and the keys of their groups."""
+class Alike(NamedTuple):
+    """Rows of a batch that other examples are like, and the keys of their groups."""
 
     group: str
     rows: npt.NDArray[np.int32]
     keys: npt.NDArray[np.uint64]
-
-
-def shard_key(shard: Key) -> Key:
-    """Return the key of messages for a shard."""
-    return SHARD + shard[0], shard[1]
 
 
 @dataclass(eq=False)
@@ -64,7 +66,7 @@ class Stage(Step):
         self.staging = self.shared.staging
 
     def begin(self, count: Count) -> None:
-        """Prepare for elements, and for a report of the shards."""
+        """Prepare for elements, and for a report of the work."""
         super().begin(count)
         self._heartbeat = self.staging.checking_heartbeat()
 
@@ -81,29 +83,30 @@ class Stage(Step):
         """Yield messages for the next step."""
         raise NotImplementedError
 
-    def facts(self, shard: Key) -> ExampleFacts:
-        """Return the facts of a shard."""
-        name, number = shard
-        if number < 0:
-            return ExampleFacts([self.staging.shard_facts(name)])
-        return ExampleFacts([read_group(ExistingGroup(name, number))])
+    def facts(self, batch: Batch) -> ExampleFacts:
+        """Return the facts of a batch, in the same order each time."""
+        return ExampleFacts(
+            map_in_order(self._facts, sorted(batch, key=str), threads=_FILES_AT_ONCE)
+        )
 
-    def sliced(
-        self, shard: Key, parts: Iterable[tuple[Key, Columns]]
-    ) -> Iterator[tuple[Key, Slice]]:
-        """Write columns to one file, and yield where they are, by key."""
-        file, start, content, found = self.staging.new_sketch(), 0, [], []
-        for key, columns in parts:
-            content.append(packed(columns))
-            found.append((key, Slice(file, start, len(content[-1]), shard)))
-            start += len(content[-1])
+    def _facts(self, place: str | ExistingGroup) -> Columns:
+        return self.staging.shard_facts(place) if isinstance(place, str) else read_group(place)
+
+    def left(self, batch: int, parts: Iterable[tuple[Key, Columns]]) -> Iterator[tuple[Key, Rows]]:
+        """Write rows to one file for the next step, and yield where they are, by key."""
+        content = [(key, packed(columns)) for key, columns in parts]
         if content:
-            self.staging.write_sketch(file, b"".join(content))
-        yield from found
+            file, start = self.staging.leave(b"".join(data for _, data in content)), 0
+            for key, data in content:
+                yield key, Rows(file, start, len(data), batch)
+                start += len(data)
 
-    def read(self, part: Slice) -> Columns:
-        """Return the columns of a slice."""
-        [columns] = unpacked(self.staging.read_sketch(part.file, part.start, part.length))
+    def read(self, parts: Iterable[Rows]) -> Iterator[Columns]:
+        """Yield rows that other steps have left."""
+        return map_in_order(self._read, parts, threads=_FILES_AT_ONCE)
+
+    def _read(self, part: Rows) -> Columns:
+        [columns] = unpacked(self.staging.read_left(part.file, part.start, part.length))
         return columns
 
     def found(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from recordgen import storage
 from recordgen.checks.check import ALIKE, KEPT, KEYED, Check, Examined
 from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.near_pairs import division_count
 from recordgen.checks.run import checks_of
 from recordgen.checks.selection import Selection
 from recordgen.core.conversion import Conversion, RowSource
@@ -21,8 +22,8 @@ from recordgen.core.flow.graph import bucket_count
 from recordgen.core.planning.appending import Existing
 from recordgen.core.runs.staging import Staging
 
-# Buckets of the plan, of some 20,000 rows each, that are one of the checks.
-_BUCKETS = 16
+# Buckets of the plan, of some 20,000 rows each, that are one of the checks, or a batch of shards.
+_BUCKETS, _BATCH = 16, 4
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Examination:
         staging: the staging folder.
         folder: where the paths of rows with an address begin.
         buckets: number of buckets for keys.
+        batches: number of batches of shards. Each is examined as a whole, so a bucket reads a file
+            for each batch, not for each shard.
     """
 
     conversion: Conversion
@@ -56,6 +59,7 @@ class Examination:
     staging: Staging
     folder: str
     buckets: int
+    batches: int = 1
 
     def checks(self, scope: str) -> Sequence[Check]:
         """Return the selected checks of a scope."""
@@ -98,6 +102,13 @@ class Examination:
             totals=totals or {},
         )
 
+    @property
+    def joins(self) -> int:
+        """The number of buckets that are joined, at most."""
+        scopes = [group.scope for group in self.groups()]
+        divisions = division_count(self.conversion.task, self.buckets)
+        return (scopes.count(KEYED) + scopes.count(ALIKE) * divisions) * self.buckets
+
     def bucket_of(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
         """Return the bucket of each key."""
         return (mixed(keys) % np.uint64(self.buckets)).astype(np.intp)
@@ -112,5 +123,6 @@ def examination_of(
 ) -> Examination:
     """Return what the steps share when a source becomes examples."""
     folder = existing.folder if existing else storage.folder_of(source.names[0])
-    buckets = -(-bucket_count(source, existing) // _BUCKETS)
-    return Examination(conversion, selection, staging, folder, buckets)
+    count = bucket_count(source, existing)
+    buckets, batches = -(-count // _BUCKETS), -(-count // _BATCH)
+    return Examination(conversion, selection, staging, folder, buckets, batches)

@@ -1,19 +1,22 @@
 """The checks of examples as steps of the graph, after the shards.
 
-    shard ─SketchFacts─▶ what other shards must know: keys, signatures, sums
-          ─JoinSketches─▶ for each shard: its examples that others are like, and totals
-          ─UniteGroups──▶ the same for examples that are nearly the same, from all their buckets
-          ─ExamineShards─▶ findings about single examples; facts of those that others are like
+    shard ─AssignBatches─▶ batches of shards
+          ─NoteKeys──────▶ what other batches must know: keys by bucket, sums
+          ─JoinKeys──────▶ for each batch: its examples that others are like, and totals
+          ─UniteGroups───▶ the same for examples that are nearly the same, from all their buckets
+          ─ExamineBatches▶ findings about single examples; facts of those that others are like
           ─ExamineGroups─▶ findings about examples together
           ─MergeFindings─▶ staging: all findings of a code, by import file and line
 
 Keys go to buckets by their hash, so that a bucket fits in memory whatever the number of examples.
-Sketches and facts wait in the staging folder; what travels is where they are.
+Keys and facts wait in the staging folder; what travels is where they are.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -25,24 +28,24 @@ from recordgen.checks.facts import GROUP, ExampleFacts
 from recordgen.checks.near_pairs import NEAR_COLUMNS, alike_groups, divided
 from recordgen.conversion.appending import ExistingGroup, existing_groups, read_group
 from recordgen.conversion.check_stage import (
+    BATCH,
     CODE,
     NEAR,
-    SHARD,
     TOTALS,
     UNITE,
+    Alike,
     Key,
-    Members,
     Message,
-    Slice,
+    Rows,
     Stage,
-    shard_key,
 )
-from recordgen.conversion.examination import Examination, Group
+from recordgen.conversion.examination import Examination
 from recordgen.conversion.found import MergeFindings
-from recordgen.conversion.uniting import Alike, Crowd, Size, UniteGroups
+from recordgen.conversion.uniting import Crowd, Size, UniteGroups
 from recordgen.core.facts.columns import Columns
-from recordgen.core.flow.runner import Flow, Runner
+from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.planning.appending import Existing
+from recordgen.core.rows.columns import grouped
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.ordered import map_in_order
@@ -65,15 +68,18 @@ def examine(
     if existing is not None and (groups := existing_groups(existing)):
         there = runner.start("ListExamples", groups, spread=True)
         shards = shards.merged("AllFacts", [there])
+    assign = Each(partial(_assigned, batches=shared.batches), shared.staging)
     return (
-        shards.through("SketchFacts", SketchFacts(shared))
-        .grouped("GatherSketches")  # (key, [Slice | parts | None])
-        .through("JoinSketches", JoinSketches(shared))
-        .grouped("GatherAlike")  # (group, [Slice | Size | Crowd]) | (shard, […])
+        shards.through("AssignBatches", assign)
+        .grouped("GatherBatches")  # (batch, Batch)
+        .through("NoteKeys", NoteKeys(shared))
+        .grouped("GatherKeys")  # (key, [Rows | parts | Batch])
+        .through("JoinKeys", JoinKeys(shared))
+        .grouped("GatherAlike")  # (group, [Rows | Size | Crowd]) | (batch, […])
         .through("UniteGroups", UniteGroups(shared))
-        .grouped("SpreadToShards")  # (shard, [Members | totals | None])
-        .through("ExamineShards", ExamineShards(shared))
-        .grouped("GatherGroups")  # (key, [Slice | FoundFile])
+        .grouped("SpreadToBatches")  # (batch, [Alike | totals | Batch])
+        .through("ExamineBatches", ExamineBatches(shared))
+        .grouped("GatherGroups")  # (key, [Rows | FoundFile])
         .through("ExamineGroups", ExamineGroups(shared))
         .grouped("GatherFindings")  # (code, [FoundFile])
         .through("MergeFindings", MergeFindings(shared.staging))
@@ -92,78 +98,81 @@ def all_facts(
     yield from map_in_order(staging.shard_facts, files, threads=_FILES_AT_ONCE)
 
 
-class SketchFacts(Stage):
-    """Note what other shards must know about a shard.
+def _assigned(
+    place: str | ExistingGroup, batches: int
+) -> Iterator[tuple[int, str | ExistingGroup]]:
+    yield zlib.crc32(str(place).encode()) % batches, place
 
-    In: its file name, or ExistingGroup. Out: (key, Slice | parts), and (shard, None).
+
+class NoteKeys(Stage):
+    """Note what other batches must know about a batch.
+
+    In: (batch, Batch). Out: (key, Rows | parts), and (batch, Batch).
     """
 
-    def _work(self, element: str | ExistingGroup) -> Iterator[Message]:
-        shared = self.shared
-        shard = (element, -1) if isinstance(element, str) else (element.path, element.number)
-        self._heartbeat.add(1, 0, 0)
-        facts = self.facts(shard)
+    def _work(self, element: tuple[int, Iterable[str | ExistingGroup]]) -> Iterator[Message]:
+        number, batch, shared = element[0], list(element[1]), self.shared
+        facts = self.facts(batch)
+        self._heartbeat.add(len(batch), 0, 0)
         examined = shared.examined(facts)
-        yield shard_key(shard), None
+        yield (BATCH, number), batch
         parts = {check.code: check.part(examined) for check in shared.checks(EACH)}
         if given := {code: part for code, part in parts.items() if part is not None}:
-            yield TOTALS, (shard, given)
+            yield TOTALS, (number, given)
         for group in shared.groups():
             if group.scope == ALIKE:
-                yield (UNITE + group.name, 0), Size(shard, len(facts))
-        yield from self.sliced(shard, self._sketches(facts))
+                yield (UNITE + group.name, 0), Size(number, len(facts))
+        yield from self.left(number, self._keys(facts))
 
-    def _sketches(self, facts: ExampleFacts) -> Iterator[tuple[Key, Columns]]:
+    def _keys(self, facts: ExampleFacts) -> Iterator[tuple[Key, Columns]]:
         for group in self.shared.groups():
             if group.scope == KEYED:
                 keys = group.checks[0].keys(facts)
-                buckets = self.shared.bucket_of(keys)
-                for bucket in np.unique(buckets).tolist():
-                    rows = np.flatnonzero(buckets == bucket).astype(np.int32)
-                    yield (group.name, bucket), pa.table({"row": rows, "key": keys[rows]})
+                columns = pa.table({"row": np.arange(len(keys), dtype=np.int32), "key": keys})
+                for bucket, part in grouped(columns, self.shared.bucket_of(keys)):
+                    yield (group.name, bucket), part
             elif group.scope == ALIKE:
-                yield from self._near(group, facts)
-
-    def _near(self, group: Group, facts: ExampleFacts) -> Iterator[tuple[Key, Columns]]:
-        columns = facts.columns.select(NEAR_COLUMNS)
-        for division, rows, keys in divided(facts, self.shared.buckets):
-            buckets = self.shared.bucket_of(keys)
-            for bucket in np.unique(buckets).tolist():
-                chosen = rows[buckets == bucket]
-                part = columns.take(pa.array(chosen)).append_column("row", pa.array(chosen))
-                yield (f"{NEAR}{group.name} {division}", bucket), part
+                for division, rows, keys in divided(facts, self.shared.buckets):
+                    chosen = pa.array(rows.astype(np.int32))
+                    columns = facts.columns.select(NEAR_COLUMNS).take(chosen)
+                    columns = columns.append_column("row", chosen)
+                    for bucket, part in grouped(columns, self.shared.bucket_of(keys)):
+                        yield (f"{NEAR}{group.name} {division}", bucket), part
 
 
-class JoinSketches(Stage):
-    """Join what shards have noted.
+class JoinKeys(Stage):
+    """Join the keys of a bucket.
 
-    In: (key, [Slice | parts | None]). Out: (shard, Members | totals | None).
+    In: (key, [Rows | parts | Batch]). Out: (batch, Alike | totals | Batch), (group, Rows | Crowd).
     """
 
     def _work(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
         (name, number), messages = element[0], list(element[1])
-        if name.startswith((SHARD, UNITE)):
+        if name == BATCH or name.startswith(UNITE):
             yield from (((name, number), message) for message in messages)
-        elif (name, number) == TOTALS:
+            return
+        if (name, number) == TOTALS:
             yield from self._totals(messages)
-        elif name.startswith(NEAR):
+            return
+        if name.startswith(NEAR):
             _, group, division = name.split(" ")
             yield from self._alike(group, int(division), messages)
         else:
             yield from self._equal(name, messages)
+        self._heartbeat.add(0, 1, 0)
 
-    def _totals(self, messages: Sequence[tuple[Key, dict[str, Any]]]) -> Iterator[Message]:
+    def _totals(self, messages: Sequence[tuple[int, dict[str, Any]]]) -> Iterator[Message]:
         checks = {check.code: check for check in self.shared.checks(EACH)}
         messages = sorted(messages, key=lambda message: message[0])
         totals = {
             code: checks[code].total([parts[code] for _, parts in messages if code in parts])
             for code in dict.fromkeys(chain.from_iterable(parts for _, parts in messages))
         }
-        for shard, _ in messages:
-            yield shard_key(shard), totals
+        for batch, _ in messages:
+            yield (BATCH, batch), totals
 
-    def _equal(self, group: str, parts: Sequence[Slice]) -> Iterator[Message]:
-        columns = [self.read(part) for part in parts]
+    def _equal(self, group: str, parts: Sequence[Rows]) -> Iterator[Message]:
+        columns = list(self.read(parts))
         together = np.concatenate([each["key"].to_numpy() for each in columns])
         together.sort()
         again = np.unique(together[1:][together[1:] == together[:-1]])
@@ -171,14 +180,14 @@ class JoinSketches(Stage):
             keys = mine["key"].to_numpy()
             if (is_again := np.isin(keys, again)).any():
                 rows = mine["row"].to_numpy()[is_again]
-                yield shard_key(part.shard), Members(group, rows, keys[is_again])
+                yield (BATCH, part.batch), Alike(group, rows, keys[is_again])
 
-    def _alike(self, name: str, division: int, parts: Sequence[Slice]) -> Iterator[Message]:
+    def _alike(self, name: str, division: int, parts: Sequence[Rows]) -> Iterator[Message]:
         group = self.shared.group(name)
-        parts = sorted(parts, key=lambda part: part.shard)
-        columns = [self.read(part) for part in parts]
+        parts = sorted(parts, key=lambda part: part.batch)
+        columns = list(self.read(parts))
         rows = np.concatenate([each["row"].to_numpy() for each in columns])
-        shards = np.repeat(np.arange(len(parts)), [len(each) for each in columns])
+        batches = np.repeat([part.batch for part in parts], [len(each) for each in columns])
         facts, order = ExampleFacts.compared([each.select(NEAR_COLUMNS) for each in columns])
         crowds: list[int] = []
         found = alike_groups(facts, group.least, crowds.append, division)
@@ -187,60 +196,51 @@ class JoinSketches(Stage):
         has_company = np.bincount(found.astype(np.intp))[found] > 1
         chosen = order[has_company]
         if len(chosen):
-            members = pa.table(
-                {
-                    "shard": pa.array(shards[chosen].astype(np.int32)),
-                    "row": pa.array(rows[chosen].astype(np.int32)),
-                    "group": pa.array(found[has_company].astype(np.int32)),
-                }
-            )
-            names = [part.shard for part in parts]
-            for key, part in self.sliced(names[0], [((UNITE + name, 0), members)]):
-                yield key, Alike(part, names)
+            alike = {"batch": batches[chosen], "row": rows[chosen], "group": found[has_company]}
+            table = pa.table({name: values.astype(np.int32) for name, values in alike.items()})
+            yield from self.left(0, [((UNITE + name, 0), table)])
 
 
-class ExamineShards(Stage):
-    """Examine the examples of a shard one by one, and pass on those that others are like.
+class ExamineBatches(Stage):
+    """Examine the examples of a batch one by one, and pass on those that others are like.
 
-    In: (shard, [Members | totals | None]). Out: (group and bucket, Slice) | (code, FoundFile).
+    In: (batch, [Alike | totals | Batch]). Out: (group and bucket, Rows) | (code, FoundFile).
     """
 
     def _work(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
-        (name, number), messages = element[0], list(element[1])
-        shard, shared = (name.removeprefix(SHARD), number), self.shared
-        self._heartbeat.add(1, 0, 0)
-        members = sorted((each for each in messages if isinstance(each, Members)), key=_named)
+        (_, number), messages, shared = element[0], list(element[1]), self.shared
+        [batch] = (each for each in messages if isinstance(each, list))
+        alike = sorted((each for each in messages if isinstance(each, Alike)), key=_group)
         totals = next((each for each in messages if isinstance(each, dict)), {})
         kept = next((each.name for each in shared.groups() if each.scope == KEPT), "")
         checks = shared.checks(EACH)
-        if not (checks or members or kept):
-            return
-        facts = self.facts(shard)
-        examined = shared.examined(facts, totals)
-        yield from self.found(f"{shard[0]}-{number}".replace("/", "-"), checks, examined)
-        yield from self.sliced(shard, self._parts(facts, members, kept))
+        if checks or alike or kept:
+            facts = self.facts(batch)
+            examined = shared.examined(facts, totals)
+            yield from self.found(f"batch-{number}", checks, examined)
+            yield from self.left(number, self._parts(facts, alike, kept))
+        self._heartbeat.add(0, 0, len(batch))
 
     def _parts(
-        self, facts: ExampleFacts, members: Sequence[Members], kept: str
+        self, facts: ExampleFacts, alike: Sequence[Alike], kept: str
     ) -> Iterator[tuple[Key, Columns]]:
-        for each in members:
-            buckets = self.shared.bucket_of(each.keys)
-            for bucket in np.unique(buckets).tolist():
-                chosen = np.flatnonzero(buckets == bucket)
-                rows = facts.columns.take(pa.array(each.rows[chosen]))
-                yield (each.group, bucket), rows.append_column(GROUP, pa.array(each.keys[chosen]))
+        for each in alike:
+            rows = facts.columns.take(pa.array(each.rows))
+            rows = rows.append_column(GROUP, pa.array(each.keys))
+            for bucket, part in grouped(rows, self.shared.bucket_of(each.keys)):
+                yield (each.group, bucket), part
         if kept and len(rows := np.flatnonzero(np.asarray(facts.columns["row"].is_valid()))):
             yield (kept, 0), facts.columns.take(pa.array(rows))
 
 
-def _named(members: Members) -> str:
-    return members.group
+def _group(alike: Alike) -> str:
+    return alike.group
 
 
 class ExamineGroups(Stage):
     """Examine examples that are like others.
 
-    In: (group and bucket, [Slice]) | (code, [FoundFile]). Out: (code, FoundFile).
+    In: (group and bucket, [Rows]) | (code, [FoundFile]). Out: (code, FoundFile).
     """
 
     def _work(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
@@ -250,8 +250,8 @@ class ExamineGroups(Stage):
                 yield (name, bucket), file
             return
         group = self.shared.group(name)
-        parts = sorted(messages, key=lambda part: part.shard)
-        facts = ExampleFacts(map(self.read, parts))
+        parts = sorted(messages, key=lambda part: part.batch)
+        facts = ExampleFacts(self.read(parts))
         if group.scope != ALIKE:
             facts.groups = None
         examined = self.shared.examined(facts)

@@ -55,9 +55,7 @@ def write_found(
     lines.sort(key=lambda item: item[0])
     # JSON has no tabs.
     text = "".join(f"{json.dumps(place)}\t{line}" for place, line in lines).encode()
-    name = staging.new_sketch()
-    staging.write_sketch(name, text)
-    return FoundFile(name, len(text))
+    return FoundFile(staging.leave(text), len(text))
 
 
 @dataclass(eq=False)
@@ -88,7 +86,7 @@ class MergeFindings(Step):
         waiting: list[bytes] = []
         size = 0
         for at, file in enumerate(files):
-            waiting.append(self.staging.read_sketch(file.name, 0, file.bytes))
+            waiting.append(self.staging.read_left(file.name, 0, file.bytes))
             size += file.bytes
             if size >= _RUN_BYTES or at == len(files) - 1:
                 run = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it

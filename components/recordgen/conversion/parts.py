@@ -267,8 +267,9 @@ def _published(
         files = [result.shard.file for result in staging.read_results()]
         take_back(output, staging, files)
         runner, noun = LocalRunner(), conversion.task.noun
-        with phases.during(SHARDS), running(runner, staging, None, noun):
-            shared = examination_of(source, conversion, selection, staging, existing)
+        shared = examination_of(source, conversion, selection, staging, existing)
+        shown = phases.progress
+        with phases.during(SHARDS), running(runner, staging, shown, noun, shared.joins):
             examine(runner, runner.start("ListShards", files), shared, existing)
         result = committed(run, source, output, conversion, selection, existing, phases)
         events.emit("COMPLETE", partial(facets_of, result.dataset))

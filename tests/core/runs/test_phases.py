@@ -1,12 +1,15 @@
 """Phases after the shards: they are measured, and reported while they work."""
 
 import threading
+import time
 
 import pytest
 
 import recordgen
+from recordgen.conversion.examining import JoinKeys
+from recordgen.core.flow import running
 from recordgen.core.progress import CHECKS, COMMIT, SHARDS, Phase
-from recordgen.core.runs import phases
+from recordgen.core.runs import heartbeat, phases
 from recordgen.core.runs.phases import Phases
 
 pytestmark = pytest.mark.once
@@ -51,6 +54,21 @@ def test_the_shards_have_a_progress_of_their_own(monkeypatch):
         assert not recorder.is_told.wait(0.05)
     assert recorder.calls == []
     assert list(measured.seconds) == [SHARDS]
+
+
+def test_checks_tell_how_many_buckets_are_joined(make_images, make_csv, monkeypatch):
+    monkeypatch.setattr(heartbeat, "LOCAL_HEARTBEAT_SECONDS", 0)
+    monkeypatch.setattr(running, "_LOCAL_POLL_SECONDS", 0.01)
+
+    def slowly(step, element, work=JoinKeys.process):
+        yield from work(step, element)
+        time.sleep(0.1)
+
+    monkeypatch.setattr(JoinKeys, "process", slowly)
+    source, recorder = make_csv(f"TRAIN,{path},cat" for path in make_images(2)), Recorder()
+    recordgen.check(source, progress=recorder)
+    told = {(each.step, each.done, each.total) for each in recorder.told}
+    assert {("joining buckets", 0, 2), ("joining buckets", 1, 2)} <= told
 
 
 def test_results_have_the_seconds_of_each_phase(make_images, make_csv, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -99,6 +99,21 @@ def whole(facts: Columns) -> Columns:
             for field in WITH_ROWS
         ],
         schema=WITH_ROWS,
+    )
+
+
+def facts_of(values: Mapping[str, Any]) -> Columns:
+    """Return the facts of a shard, given the values of some columns."""
+    kinds = {name: WITH_ROWS.field(name).type for name in values}
+    return whole(
+        pa.table(
+            {
+                name: pa.array(values[name]).dictionary_encode()
+                if kind == _TEXT
+                else pa.array(values[name], kind)
+                for name, kind in kinds.items()
+            }
+        )
     )
 
 

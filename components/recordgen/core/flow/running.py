@@ -36,14 +36,15 @@ _REMOTE_POLL_SECONDS = 5.0
 
 @contextmanager
 def running(
-    runner: Runner, staging: Staging, progress: Progress | None, noun: str
+    runner: Runner, staging: Staging, progress: Progress | None, noun: str, joins: int = 0
 ) -> Iterator[Runner]:
     """Yield the runner to build a graph on, then run the graph. Raises: as ``runner.run``.
 
-    ``noun``: what an example is about, for the progress.
+    For the progress: ``noun``, what an example is about, and ``joins``, the number of buckets that
+    checks join at most.
     """
     yield runner
-    with _rare_collections(), watching(staging, progress, noun):
+    with _rare_collections(), watching(staging, progress, noun, joins):
         forget_failures()
         runner.run(staging)
 
@@ -72,13 +73,15 @@ _FREEZING = threading.Lock()
 
 
 @contextmanager
-def watching(staging: Staging, progress: Progress | None, noun: str) -> Iterator[None]:
+def watching(staging: Staging, progress: Progress | None, noun: str, joins: int) -> Iterator[None]:
     """Report to ``progress`` while the block runs; ``noun`` is the word for an example."""
     if progress is None:
         yield
         return
     done = threading.Event()
-    thread = threading.Thread(target=_watch, args=(staging, progress, done, noun), daemon=True)
+    thread = threading.Thread(
+        target=_watch, args=(staging, progress, done, noun, joins), daemon=True
+    )
     thread.start()
     try:
         yield
@@ -88,11 +91,13 @@ def watching(staging: Staging, progress: Progress | None, noun: str) -> Iterator
         progress.finished()
 
 
-def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: str) -> None:
+def _watch(
+    staging: Staging, progress: Progress, done: threading.Event, noun: str, joins: int
+) -> None:
     plan: StagedPlan | None = None
     finished: dict[str, tuple[int, int, int]] = {}
     started = time.monotonic()
-    checking: float | None = None
+    began: float | None = None  # the checks
     is_shown = False
     pace = Pace()
     poll_seconds = _LOCAL_POLL_SECONDS if storage.is_local(staging.root) else _REMOTE_POLL_SECONDS
@@ -117,19 +122,18 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
                     )
                 continue
             examples, rejects, size = staging.read_heartbeats(finished)
-            checked = 0
+            checking = 0, 0, 0
             if examples + rejects >= plan.rows and isinstance(progress, PhaseProgress):
-                checked, *_ = staging.read_heartbeats({}, "checking")
+                checking = staging.read_heartbeats({}, "checking")
         except (OSError, RecordgenError):
             continue  # try again at the next poll; the run itself is not affected
         now = time.monotonic()
         examples_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
         rejected = len(plan.rejects)
-        if isinstance(progress, PhaseProgress) and checked and is_shown and not last:
-            checking = checking or now
-            total = 2 * sum(split["shards"] - split["first"] for split in plan.splits.values())
-            at = min(checked, total) - 1
-            progress.phase(Phase(CHECKS, "shards twice", at, total, now - checking))
+        if isinstance(progress, PhaseProgress) and any(checking) and is_shown and not last:
+            began = began or now
+            step, work, total = _step_of_checks(checking, plan.shards, joins)
+            progress.phase(Phase(CHECKS, step, min(work, total) - 1, total, now - began))
             continue
         is_shown = True
         progress.writing(
@@ -147,3 +151,13 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
                 noun=noun,
             )
         )
+
+
+def _step_of_checks(counts: tuple[int, int, int], shards: int, joins: int) -> tuple[str, int, int]:
+    """Return what the checks do, how much of it is done, and how much there is at most."""
+    read, joined, examined = counts
+    if examined:
+        return "examining shards", examined, shards
+    if joined:
+        return "joining buckets", joined, joins
+    return "reading shards", read, shards

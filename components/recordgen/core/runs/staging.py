@@ -8,7 +8,7 @@
                                results/train-00000.json   one ShardResult per finished shard
                                facts/train-00000.arrow    facts of its rows for the checks
                                lengths/train-00000     lengths of its records for the index
-                               sketches/…              what steps of the checks leave for the next
+                               between/…               what steps of the checks leave for the next
                                lint/CODE.jsonl         findings about examples
                                about/….json            findings about the dataset as a whole
                                check_seconds.json      how long the checks took
@@ -249,18 +249,16 @@ class Staging:
         """Return the lengths of a shard's records. Raises: StorageError if they cannot be read."""
         return _read_shared(storage.read_bytes, self._lengths_path(*_numbered(file)))
 
-    def new_sketch(self) -> str:
-        """Return the name of a file for what one step of the checks leaves for the next."""
-        return uuid.uuid4().hex
+    def leave(self, content: bytes) -> str:
+        """Write what one step of the checks leaves for the next; return the file's name."""
+        name = uuid.uuid4().hex
+        storage.write_bytes(self.path("between", name), content)
+        return name
 
-    def write_sketch(self, name: str, content: bytes) -> None:
-        """Write such a file."""
-        storage.write_bytes(self.path("sketches", name), content)
-
-    def read_sketch(self, name: str, start: int, length: int) -> bytes:
+    def read_left(self, name: str, start: int, length: int) -> bytes:
         """Read a part of such a file. Raises: StorageError if it cannot be read."""
         read = partial(storage.read_range, start=start, length=length)
-        return _read_shared(read, self.path("sketches", name))
+        return _read_shared(read, self.path("between", name))
 
     def writing_findings(self, code: str) -> AbstractContextManager[IO[bytes]]:
         """Open the file with all findings about examples of a code for writing."""
@@ -367,7 +365,7 @@ class Staging:
         return Heartbeat(self.path("planning", f"{uuid.uuid4().hex}.json"))
 
     def checking_heartbeat(self) -> Heartbeat:
-        """Return the heartbeat of a worker that counts the shards that it has examined."""
+        """Return the heartbeat of a worker that counts the work of the checks."""
         return Heartbeat(self.path("checking", f"{uuid.uuid4().hex}.json"))
 
     def read_heartbeats(
@@ -377,7 +375,7 @@ class Staging:
 
         Of ``progress``, they are examples, rejects and payload bytes; of ``planning``, rows read,
         planned and rejected, where work that a runner repeats counts twice; of ``checking``,
-        shards that were examined.
+        shards that were read, buckets that were joined, and shards that were examined.
 
         Args:
             finished: counts of finished heartbeats by file, kept between calls.
