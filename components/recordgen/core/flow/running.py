@@ -73,8 +73,10 @@ _FREEZING = threading.Lock()
 
 
 @contextmanager
-def watching(staging: Staging, progress: Progress | None, noun: str, joins: int) -> Iterator[None]:
-    """Report to ``progress`` while the block runs; ``noun`` is the word for an example."""
+def watching(
+    staging: Staging, progress: Progress | None, noun: str, joins: int = 0
+) -> Iterator[None]:
+    """Report to ``progress`` while the block runs; for the words, see :func:`running`."""
     if progress is None:
         yield
         return
