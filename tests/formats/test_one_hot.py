@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -135,6 +136,44 @@ def test_objects_and_frames_have_one_hot_columns(tmp_path):
     assert read(path, columns="path=f,label=cat|dog") == expected
     frame = pd.DataFrame({"image": ["1.jpg", "2.jpg"], "cat": [True, False], "dog": [0, 1]})
     assert read(frame) == expected
+
+
+LISTS = [
+    'image,label\n1.jpg,"[0, 1, 1]"\n2.jpg,"[0,0,0]"\n',
+    "image,label\n1.jpg,[0. 1. 1.]\n2.jpg,[0. 0. 0.]\n",
+    'split,image,label\n,1.jpg,"(False, True, True)"\n,2.jpg,"(False, False, False)"\n',
+]
+NAMED = SEVERAL, {"1.jpg": '["cow", "dog"]', "2.jpg": None}, [], ("cat", "cow", "dog")
+
+
+@pytest.mark.parametrize("text", LISTS)
+def test_lists_are_one_hot_with_names(text, tmp_path):
+    """The names are given with the column, or are those of the vocabulary."""
+    path = write(tmp_path, text)
+    assert read(path, columns="label=label[cat|cow|dog]") == NAMED
+    names = write(tmp_path, "cat\ncow\ndog\n", "labels.txt")
+    assert read(path, vocabulary=names) == NAMED
+    for options in ({}, {"vocabulary": write(tmp_path, "cat\ndog\n", "labels.txt")}):
+        with pytest.raises(UsageError, match=r"label=label\[cat"):
+            read(path, **options)
+
+
+def test_objects_frames_and_texts_have_one_hot_lists(tmp_path):
+    """Lists of JSON, of a DataFrame and of texts; another length rejects its row."""
+    names = write(tmp_path, "cat\ncow\ndog\n", "labels.txt")
+    lines = [{"f": "1.jpg", "y": [0, 1, 1]}, {"f": "2.jpg", "y": [0, 0.0, False]}, {"f": "3.jpg"}]
+    expected = (*NAMED[:1], {**NAMED[1], "3.jpg": None}, *NAMED[2:])
+    path = write(tmp_path, "\n".join(map(json.dumps, lines)), "a.jsonl")
+    assert read(path, columns="path=f,label=y", vocabulary=names) == expected
+    assert read(path, columns="path=f,label=y[cat|cow|dog]") == expected
+    for wrap in (list, np.array):
+        frame = pd.DataFrame({"image": ["1.jpg", "2.jpg"], "y": [wrap([0, 1, 1]), wrap([0] * 3)]})
+        assert read(frame, columns="label=y[cat|cow|dog]") == NAMED
+        assert read(frame, columns="label=y", vocabulary=names) == NAMED
+    texts = "text,label\nGood and cheap.,[0 1 1]\nToo dear.,[1 0 0]\nBad.,[1 0]\nOdd.,[2 0 0]\n"
+    path = write(tmp_path, texts, "b.csv")
+    task, _, codes, classes = read(path, columns="label=label[cat|cow|dog]")
+    assert (task, codes, classes) == ("text_multi_label", ["bad_annotation"] * 2, NAMED[3])
 
 
 def test_a_folder_of_roboflow_needs_no_option(tmp_path):

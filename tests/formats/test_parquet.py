@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordgen
-from recordgen.errors import SourceError
+from recordgen.errors import NothingToConvertError, SourceError
 from tests.conftest import encoded, interrupt_convert, noise, run_python, tree_bytes
 from tests.exports.copies import boxes, export, labelled
 from tests.formats.boxes import boxes_of
@@ -142,6 +142,27 @@ def test_images_of_several_labels(folder):
     dataset, _, examples = converted(folder)
     assert dataset.task == "image_multi_label"
     assert examples["a.parquet/0/0.jpg"][1]["image/class/text"] == [b"cat", b"dog"]
+
+
+NAMES = ["cat", "cow", "dog"]
+
+
+@pytest.mark.parametrize("feature", [{"feature": {**CLASS, "names": NAMES}}, {}])
+def test_one_hot_lists(feature, folder):
+    """Their classes have the names of numbers; without any, rejects say where to write them."""
+    columns = {"image": images(0, 1), "label": (pa.list_(pa.int64()), [[0, 1, 1], [0, 0, 0]])}
+    features = {"image": {"_type": "Image"}, "label": feature}
+    write(folder, "a.parquet", columns, features=features)
+    if not feature:
+        with pytest.raises(NothingToConvertError) as refused:
+            converted(folder)
+        assert all("classes.txt" in item.message for item in refused.value.rejects)
+        (folder / "in/classes.txt").write_text("\n".join(NAMES))
+    dataset, rejects, examples = converted(folder)
+    assert (dataset.task, rejects) == ("image_multi_label", {})
+    assert list(dataset.labels) == NAMES
+    assert examples["a.parquet/0/0.jpg"][1]["image/class/text"] == [b"cow", b"dog"]
+    assert not examples["a.parquet/1/1.jpg"][1].get("image/class/text")
 
 
 # name: the image of a row, its label, the code of the reject

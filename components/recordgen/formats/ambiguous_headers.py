@@ -99,7 +99,11 @@ def values_of_labels(head: Head) -> list[str]:
 def odd_label_column(head: Head, task: str) -> str:
     """Return the message for values that can hardly be labels, although the header says so."""
     header = head.header or ()
-    found = [n for n in find_columns(header, LABEL_COLUMNS) if n not in head.lists]
+    found = [
+        n
+        for n in find_columns(header, LABEL_COLUMNS)
+        if n not in head.lists and n not in head.classes
+    ]
     labels = set().union(*(values_at(head.lines, n) for n in found))
     odd = bracketed(labels)
     if odd:

@@ -28,6 +28,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats.header import Given
 from recordgen.formats.json_keys import cells, check_keys
+from recordgen.formats.label_fields import Classes
 from recordgen.formats.lines import decode_line
 from recordgen.formats.path_template import PathTemplate, with_path_key
 from recordgen.formats.task_parsers import row_parser
@@ -112,17 +113,17 @@ class _ByRoles:
             record = with_path_key(parse_object(raw), self._template)
             header: list[str] = []
             fields: list[str] = []
-            classes: dict[int, str] = {}
+            classes: dict[int, Classes] = {}
             for role, keys in self._roles.items():
                 found: list[str] = []
                 for key in keys:
-                    there = cells(record.get(key), key)
-                    if key in self._one_hot:
+                    value, one_hot = record.get(key), self._one_hot.get(key)
+                    is_list = isinstance(one_hot, tuple) and value is not None
+                    there = [json.dumps(value)] if is_list else cells(value, key)
+                    if one_hot:
                         there = there or [""]
-                        classes |= dict.fromkeys(
-                            range(len(fields) + len(found), len(fields) + len(found) + len(there)),
-                            key,
-                        )
+                        begin = len(fields) + len(found)
+                        classes |= dict.fromkeys(range(begin, begin + len(there)), one_hot)
                     found += there
                 if role != "label" and len(found) > 1:
                     raise bad_annotation(

@@ -10,7 +10,7 @@ from recordgen.core.rows.row import Row
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import UsageError
 from recordgen.formats.column_names import NOWHERE
-from recordgen.formats.label_fields import classes_of
+from recordgen.formats.label_fields import Classes, classes_of
 from recordgen.rejects import Reject, RejectCode
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ByHeader:
         text: the index of the column of texts.
         count: the largest number of fields of a line.
         group: the index of the column of groups.
-        classes: the class of each one-hot column of the annotation; empty if no column is one-hot.
+        classes: the classes of each one-hot column of the annotation; empty if none is one-hot.
     """
 
     parser: RowParser
@@ -49,7 +49,7 @@ class ByHeader:
     text: int
     count: int
     group: int = NOWHERE
-    classes: Sequence[str] = ()
+    classes: Sequence[Classes] = ()
 
     def __call__(self, row: Sequence[str], source: str, line: int) -> Row | Reject:
         """Parse the fields of a line."""

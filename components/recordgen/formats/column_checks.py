@@ -20,6 +20,7 @@ from recordgen.formats.heads import Head
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_keys import check_keys
 from recordgen.formats.label_fields import BETWEEN
+from recordgen.formats.one_hot import one_hot_classes
 from recordgen.formats.preview import ROWS_SHOWN
 from recordgen.formats.task_parsers import has_row_parser, own_columns, row_parser
 from recordgen.options import AUTO, ConvertOptions
@@ -121,7 +122,7 @@ def shown_columns(
         if at not in head.classes
     ]
     if head.classes:
-        columns.append((listed([*head.classes.values()], str, between=BETWEEN), "one-hot labels"))
+        columns.append((listed(one_hot_classes([head]), str, between=BETWEEN), "one-hot labels"))
     return (*columns, *group)
 
 

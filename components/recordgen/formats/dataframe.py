@@ -8,7 +8,7 @@ Columns may have the known names of CSV headers. A row's line is its 1-based pos
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,10 +60,11 @@ def frame_cells(frame: pd.DataFrame) -> Iterator[list[Any]]:
 def frame_records(frame: pd.DataFrame) -> Iterator[list[str]]:
     """Yield the first rows of a frame as fields, for detection; lists are written as in JSON."""
     for cells in frame_cells(frame.head(_SAMPLE_ROWS)):
-        yield [
-            f"[{', '.join(map(str, cell))}]" if is_list(cell) else str(as_before_gaps(cell))
-            for cell in cells
-        ]
+        yield [_in_brackets(cell) if is_list(cell) else str(as_before_gaps(cell)) for cell in cells]
+
+
+def _in_brackets(cell: Iterable[Any]) -> str:
+    return f"[{', '.join(map(str, cell))}]"
 
 
 def list_columns(frame: pd.DataFrame) -> frozenset[int]:
@@ -115,14 +116,16 @@ def dataframe_rows(
     group_at, group = given.find_group(names, SOURCE), NOWHERE
     if group_at != NOWHERE:  # a first column of its own, since it may also be one of the others
         used, titles, group = [group_at, *used], [("", names[group_at]), *titles], 0
-    lists = labels & list_columns(frame)
     one_hot = given.one_hot(names, SOURCE)
+    lists = labels & list_columns(frame) - one_hot.keys()
     classes = {n: one_hot[at] for n, at in enumerate(used) if at in one_hot}
     parse = parser.by_header([name for name, _ in titles], group=group, classes=classes)
     several = f"several labels need task='{task.kind}_multi_label' and one label column"
     for line, cells in enumerate(frame_cells(frame.iloc[:, used]), start=1):
         fields: list[tuple[str, str]] = []
         for at, (name, column), cell in zip(used, titles, cells, strict=True):
+            if isinstance(one_hot.get(at), tuple) and is_list(cell):
+                cell = _in_brackets(cell)
             values = list(cell) if at in lists and name and is_list(cell) else [cell]
             texts = (single_text(as_before_gaps(v), column, line, several) for v in values)
             fields += [(name, text) for text in texts]

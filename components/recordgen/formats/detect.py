@@ -126,7 +126,7 @@ def detect(
     heads = source.format.heads(files, options, samples)
     for head in heads:
         _check_form(head, options)
-    if source.format.has_headers and (found := with_one_hot(heads, options)) is not options:
+    if (found := with_one_hot(heads, options)) is not options:
         options, heads = found, source.format.heads(files, found, samples)
     if options.task == AUTO:
         if source.evidence.task:

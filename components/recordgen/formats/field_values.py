@@ -11,6 +11,7 @@ from recordgen.core.task.task import Task
 from recordgen.formats.field_kinds import BRACKETED, NUMBER, kind_of
 from recordgen.formats.first_line import Line
 from recordgen.formats.header import Given
+from recordgen.formats.label_fields import width_of_lists
 
 # They join several labels in one field.
 _SEPARATORS = ("|", ";", ",", "/", "+", "&", "#", " ")
@@ -46,8 +47,14 @@ def bracketed(labels: Iterable[str]) -> str:
     """Return a complaint about labels in brackets, or ""."""
     known = list(labels)
     found = [label for label in known if BRACKETED.fullmatch(label)]
-    are_many = len(found) * 2 >= len(known) and found
-    return f"labels are in brackets, like lists and boxes ({some_of(found)})" if are_many else ""
+    if not found or len(found) * 2 < len(known):
+        return ""
+    way = (
+        "; if they are one-hot, name their column in a header, and the classes: --columns "
+        "'label=labels[cat|dog|…]'"
+    )
+    odd = f"labels are in brackets, like lists and boxes ({some_of(found)})"
+    return f"{odd}{way}" if width_of_lists(found) > 1 else odd
 
 
 def fractions(labels: Collection[str], task: type[Task]) -> str:

@@ -25,7 +25,7 @@ from recordgen.formats.column_names import (
     column_name,
     find_columns,
 )
-from recordgen.formats.label_fields import one_hot_columns
+from recordgen.formats.label_fields import Classes, one_hot_columns, one_hot_list
 from recordgen.quoting import listed
 from recordgen.tables.roles import AUTO, LABEL_COLUMNS, TABLE_ROLES, Roles
 
@@ -119,18 +119,15 @@ class Given:
             for index, name in enumerate(names)
         ]
 
-    def one_hot(self, header: Sequence[str], where: str) -> dict[int, str]:
-        """Return the class of each one-hot column that is given, by its index.
+    def one_hot(self, header: Sequence[str], where: str) -> dict[int, Classes]:
+        """Return the classes of each one-hot column that is given, by its index.
 
         Raises:
             UsageError: a given name has no column, or several.
         """
         names = [name.strip() for name in header]
-        columns = (one_hot_columns(name, names) for name in self.roles.get("label", ()))
-        found = [
-            _find(name, names, "label", where) for each in columns if len(each) > 1 for name in each
-        ]
-        return {at: names[at] for at in found}
+        found = self._one_hot(names).items()
+        return {_find(name, names, "label", where): classes for name, classes in found}
 
     def keys_of(self, role: str) -> tuple[str, ...]:
         """Return the keys of JSON objects that are given for a role."""
@@ -138,10 +135,18 @@ class Given:
         return tuple(chain.from_iterable(columns)) if role == "label" else self.roles[role]
 
     @property
-    def one_hot_keys(self) -> tuple[str, ...]:
-        """The keys of JSON objects that are given as one-hot columns."""
-        columns = (one_hot_columns(name, ()) for name in self.roles.get("label", ()))
-        return tuple(chain.from_iterable(each for each in columns if len(each) > 1))
+    def one_hot_keys(self) -> dict[str, Classes]:
+        """The keys of JSON objects that are given as one-hot columns, with their classes."""
+        return self._one_hot(())
+
+    def _one_hot(self, there: Sequence[str]) -> dict[str, Classes]:
+        found: dict[str, Classes] = {}
+        for name in self.roles.get("label", ()):
+            if listed := one_hot_list(name, there):
+                found[listed[0]] = listed[1]
+            elif len(columns := one_hot_columns(name, there)) > 1:
+                found.update((each, each) for each in columns)
+        return found
 
     def find_group(self, header: Sequence[str], where: str) -> int:
         """Return the index of the column of groups, or :data:`NOWHERE` if none is given.

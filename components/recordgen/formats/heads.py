@@ -18,6 +18,7 @@ from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.dialect import RFC_4180, Dialect
 from recordgen.formats.first_line import Line, first_is_header
 from recordgen.formats.header import Given
+from recordgen.formats.label_fields import Classes
 from recordgen.formats.layout import read_layout
 from recordgen.formats.path_template import PathTemplate, with_path_key, with_paths
 from recordgen.rejects import Reject
@@ -53,7 +54,7 @@ class Head:
     objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
     dialect: Dialect = RFC_4180
     keys: Sequence[str] = ()
-    classes: Mapping[int, str] = field(default_factory=dict)
+    classes: Mapping[int, Classes] = field(default_factory=dict)
     label_separator: str = ""
     splits_of_objects: Sequence[str] = ()
 
@@ -101,7 +102,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
     if is_open and (foreign := foreign_formats.of_header(first)) is not None:
         raise foreign.error(where)
     header: Sequence[str] | None = None
-    classes: Mapping[int, str] = {}
+    classes: Mapping[int, Classes] = {}
     has_header = first_is_header(rows, given, task)
     if has_header:
         header, classes = given.rename(first, where), given.one_hot(first, where)
@@ -158,7 +159,8 @@ def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
     header, keys = [role for role, _ in roles], [key for _, key in roles]
     rows = [[record.get(key) for key in keys] for _, record in objects]
     texts = [["" if value is None else str(value) for value in row] for row in rows]
-    classes = {at: key for at, key in enumerate(keys) if key in given.one_hot_keys}
+    one_hot = given.one_hot_keys
+    classes = {at: one_hot[key] for at, key in enumerate(keys) if key in one_hot}
     lists = {at for row in rows for at, value in enumerate(row) if isinstance(value, list)}
     found = [Line.of(path, row, separator=given.label_separator) for row in texts]
     return Head(

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
+from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, names_beside, objects_in, read_objects
 from recordgen.formats.parquet import opened
@@ -59,7 +60,9 @@ class HuggingFace(PictureFormat):
         first = _first(listing, found[0])
         label = _label_of(f"{listing.root}{found[0]}", first)
         single, several, boxes = self.tasks
-        task = boxes if label == _OBJECTS else several if isinstance(first[label], list) else single
+        value = first[label]
+        has_several = isinstance(value, list) or (isinstance(value, str) and flags_in(value))
+        task = boxes if label == _OBJECTS else several if has_several else single
         classes = tuple(dict.fromkeys(_class_names(listing, found[0], label)))
         return Evidence(f"{found[0]} has {_FILE} and {label}", task, found, classes)
 

@@ -2,19 +2,26 @@
 
 cat|dog      →  cat, dog     with the label separator |
 1, 0, 1      →  cat, fish    below the one-hot columns cat, dog and fish
+[1, 0, 1]    →  cat, fish    below the one-hot list labels[cat|dog|fish]
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
+from typing import TypeAlias
 
 from recordgen.core.task.annotation import bad_annotation
 
 #: Separates the names of one-hot columns in ``--columns label=cat|dog``.
 BETWEEN = "|"
 
+#: The class of a one-hot column, or those of a column of one-hot lists, in the order of the list.
+Classes: TypeAlias = "str | tuple[str, ...]"
+
 #: No column is one-hot.
-NO_CLASSES: Mapping[int, str] = {}
+NO_CLASSES: Mapping[int, Classes] = {}
 
 #: The contents of one-hot columns, in lower case; ``pandas.get_dummies`` writes ``True``.
 IS_CLASS: Mapping[str, bool] = {
@@ -34,15 +41,48 @@ def one_hot_columns(name: str, there: Sequence[str]) -> Sequence[str]:
     """
     if BETWEEN not in name or name in there:
         return [name]
+    if listed := one_hot_list(name, there):
+        return [listed[0]]
     return [part for part in map(str.strip, name.split(BETWEEN)) if part]
 
 
-def classes_of(fields: Sequence[str], classes: Sequence[str]) -> list[str]:
+def one_hot_list(name: str, there: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
+    """Return the column of one-hot lists that a label of ``--columns`` names, and its classes.
+
+    ``labels[cat|dog]`` → labels, (cat, dog); ``there`` as for :func:`one_hot_columns`.
+    """
+    column, mark, rest = name.partition("[")
+    if not (column and mark and rest.endswith("]")) or name in there:
+        return None
+    names = tuple(part for part in map(str.strip, rest[:-1].split(BETWEEN)) if part)
+    return (column.strip(), names) if len(names) > 1 else None
+
+
+def flags_in(text: str) -> list[bool]:
+    """Return the values of a one-hot list, such as ``[0, 1]`` or NumPy's ``[0. 1.]``.
+
+    They are empty if the text is no such list.
+    """
+    if len(text) < 2 or text[0] + text[-1] not in ("[]", "()"):
+        return []
+    parts = text[1:-1].replace(",", " ").lower().split()
+    flags = [IS_CLASS.get(part.removesuffix(".")) for part in parts]
+    return [flag for flag in flags if flag is not None] if None not in flags else []
+
+
+def width_of_lists(values: Iterable[str]) -> int:
+    """Return the length of one-hot lists; 0 if most values are none, or of another length."""
+    widths = Counter(len(flags_in(value)) for value in values)
+    [(width, count)] = widths.most_common(1) or [(0, 0)]
+    return width if count * 2 > widths.total() else 0
+
+
+def classes_of(fields: Sequence[str], classes: Sequence[Classes]) -> list[str]:
     """Return the labels in the columns of a row, of which some are one-hot.
 
     Args:
         fields: the contents of the columns.
-        classes: the class of each one-hot column; "" for a column of labels.
+        classes: the classes of each one-hot column; "" for a column of labels.
 
     Raises:
         AnnotationError: a one-hot column holds something other than 0 and 1.
@@ -53,11 +93,20 @@ def classes_of(fields: Sequence[str], classes: Sequence[str]) -> list[str]:
     for text, name in zip(fields, classes, strict=True):
         if not name:
             labels.append(text)
+        elif isinstance(name, tuple):
+            labels += _in_list(text, name)
         elif (is_class := IS_CLASS.get(text.lower())) is None:
             raise bad_annotation(f"the one-hot column {name!r} must hold 0 or 1 (got {text!r})")
         elif is_class:
             labels.append(name)
     return list(filter(None, labels))
+
+
+def _in_list(text: str, names: Sequence[str]) -> Iterable[str]:
+    flags = flags_in(text)
+    if len(flags) != len(names):
+        raise bad_annotation(f"expected a list of {len(names)} times 0 or 1 (got {text!r:.80})")
+    return compress(names, flags)
 
 
 def separated(fields: Sequence[str], separator: str) -> Sequence[str]:

@@ -11,14 +11,19 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 from recordgen.core.rows.picture import Marked, is_number
 from recordgen.formats.declared_classes import declared_classes
+from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import HEAD_BYTES, Listing
 
 #: The files in which number 0 is the name on the first line.
 _NAMES_FILES = ("classes.txt", "labels.txt")
+
+# A list of more values that are all 0 or 1 repeats one of them.
+_NUMBERS = 2
 
 #: The keys of classes beside boxes.
 CLASSES = ("categories", "category", "labels", "label")
@@ -64,11 +69,25 @@ def named(value: Any, names: Sequence[str]) -> str:
 
 
 def labels_of(value: Any, names: Sequence[str]) -> Sequence[str]:
-    """Return the labels in a value: one, or a list. Null, "" and -1 are none. Raises: ValueError.
+    """Return the labels in a value: one, or a list. Null, "" and -1 are none.
 
-    ``[0, 2]`` → cat, owl
+    ``[0, 2]`` → cat, owl; the one-hot list ``[0, 0, 1]`` → owl. Lists of two are numbers.
+
+    Raises:
+        ValueError: a value is no label, or the classes of a one-hot list have no names.
     """
+    if isinstance(value, str) and len(flags := flags_in(value)) > _NUMBERS:
+        value = list(map(int, flags))
     values = value if isinstance(value, list) else [value]
+    # Numbers of classes would not repeat.
+    if len(values) > _NUMBERS and all(each in (0, 1) for each in values):
+        if not names:
+            raise ValueError(
+                f"the list is one-hot, and the names of {len(values)} classes are missing; write "
+                f"them to classes.txt beside this file, one in each line"
+            )
+        if len(names) == len(values):
+            return list(compress(names, values))
     labels = [named(each, names) for each in values if each is not None and each != -1]
     return [label for label in labels if label]
 

@@ -1,7 +1,9 @@
-"""Columns of 0 and 1, one for each class, below a header.
+"""Columns of 0 and 1, one for each class, below a header; and lists of 0 and 1.
 
 image,cat,dog       →  the columns cat and dog are one-hot: --columns 'label=cat|dog'
 1.jpg,0,1
+image,label         →  the list is one-hot, and the vocabulary has the names of its classes:
+1.jpg,"[0, 1]"         --columns 'label=label[cat|dog]'
 id,text,rude,harsh  →  the run stops: id may be a label, too
 7,Go away!,1,1
 """
@@ -12,8 +14,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from recordgen.core.dataset.manifest import read_vocabulary
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import UsageError
 from recordgen.formats.by_header import field_at
@@ -27,7 +31,14 @@ from recordgen.formats.column_names import (
 )
 from recordgen.formats.field_kinds import kind_of
 from recordgen.formats.header import Given
-from recordgen.formats.label_fields import BETWEEN, IS_CLASS, classes_of
+from recordgen.formats.label_fields import (
+    BETWEEN,
+    IS_CLASS,
+    Classes,
+    classes_of,
+    one_hot_list,
+    width_of_lists,
+)
 from recordgen.formats.other_columns import names_split
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS, SEGMENT_ROLES, Columns
@@ -41,11 +52,17 @@ def with_one_hot(heads: Sequence[Head], options: ConvertOptions) -> ConvertOptio
     """Return the options with the one-hot columns of files that have no other labels.
 
     Raises:
-        UsageError: other columns may hold labels, too, or a column's name cannot be given.
+        UsageError: other columns may hold labels, too, or a column's name cannot be given; or the
+            classes of one-hot lists have no names.
+        SourceError, DataError: the vocabulary cannot be read.
     """
     given = Given.of(options)
     is_open = options.task == AUTO or set(TASKS[options.task].columns) == {"label"}
-    if not is_open or "label" in given.roles or options.labels == "none" or given.header == "no":
+    if not is_open or options.labels == "none" or given.header == "no":
+        return options
+    if label := next(filter(None, (_list_in(head, options) for head in heads)), ""):
+        return replace(options, columns=_with_label(options.columns, given, label))
+    if "label" in given.roles:
         return options
     names: dict[str, None] = {}
     for head in heads:
@@ -62,9 +79,37 @@ def _with_label(columns: Columns, given: Given, label: str) -> Columns:
     return replace(columns, by_role=by_role)
 
 
+def _list_in(head: Head, options: ConvertOptions) -> str:
+    """Return the column of one-hot lists with its classes: ``labels[cat|dog]``; "" without one.
+
+    Raises: UsageError, SourceError, DataError: as :func:`with_one_hot`.
+    """
+    if not head.has_header and not head.keys:
+        return ""
+    places = find_columns(head.header or (), LABEL_COLUMNS)
+    if len(places) != 1 or places[0] in head.classes:
+        return ""
+    fields = (field_at(line.fields, places[0]) for line in head.lines)
+    width = width_of_lists(filter(None, fields))
+    if width < 2:
+        return ""
+    column = head.names[places[0]].strip()
+    known = read_vocabulary(options.vocabulary) if options.vocabulary else None
+    names = known.names if known is not None else ()
+    label = f"{column}[{BETWEEN.join(names)}]"
+    if len(names) == width and one_hot_list(label, ()) == (column, tuple(names)):
+        return label
+    example = shlex.quote(f"label={column}[cat|dog|…]")
+    raise UsageError(
+        f"{head.where}: {column} holds lists of {width} times 0 or 1, as one-hot labels are, but "
+        f"the names of the {width} classes are missing; name them in their order: --columns "
+        f"{example}, or --vocabulary FILE with a name in each line"
+    )
+
+
 def _one_hot(head: Head, given: Given, options: ConvertOptions) -> Sequence[str]:
     """Return the names of the one-hot columns of a file; none if it has other labels."""
-    if not head.rows or (head.header is None and options.task == AUTO):
+    if not head.rows or head.keys or (head.header is None and options.task == AUTO):
         return ()  # a table may have columns of texts, and of 0 and 1
     names = [name.strip() for name in head.rows[0]]
     header = given.rename(names, head.where)
@@ -107,10 +152,12 @@ def _are_flags(rows: Sequence[Sequence[str]], at: int) -> bool:
 
 def one_hot_classes(heads: Sequence[Head]) -> tuple[str, ...]:
     """Return the classes of the one-hot columns of files, in the order of their columns."""
-    return tuple(dict.fromkeys(name for head in heads for name in head.classes.values()))
+    found = (each for head in heads for each in head.classes.values())
+    names = (each if isinstance(each, tuple) else (each,) for each in found)
+    return tuple(dict.fromkeys(chain.from_iterable(names)))
 
 
-def have_several(rows: Sequence[Sequence[str]], classes: Mapping[int, str]) -> bool:
+def have_several(rows: Sequence[Sequence[str]], classes: Mapping[int, Classes]) -> bool:
     """Return whether a row of one-hot columns has several classes, or none.
 
     A row whose columns are empty has no labels, and decides nothing.

@@ -78,13 +78,11 @@ def of_header(
     others = [] if is_chosen else named
     labels = columns["label"]
     if not head.classes and (names := _flag_columns(head, labels)):
-        remedy = "write a column for each class, with its name"
-        if len(names) > 1:
-            example = f"{_subject(head, columns)},label={BETWEEN.join(names)}"
-            remedy = f"if these are the names of classes, use --columns {shlex.quote(example)}"
+        example = f"{_subject(head, columns)},label={BETWEEN.join(names)}"
         return (
-            f"{head.where}: {', '.join(names):.200} hold 0 and 1, as one-hot labels do; {remedy}, "
-            f"or write a column label with the names of the classes that are 1"
+            f"{head.where}: {', '.join(names):.200} hold 0 and 1, as one-hot labels do; if these "
+            f"are the names of classes, use --columns {shlex.quote(example)}, or write a column "
+            f"label with the names of the classes that are 1"
         )
     lost = _lost_columns(head, others, task)
     example = _other_columns(head, columns, [at for at in others if at not in lost])
@@ -153,9 +151,8 @@ def _flag_columns(head: Head, labels: Sequence[int]) -> list[str]:
     """Return the names of the columns of labels that hold 0 and 1, one for each class."""
     rows = [line.fields for line in head.lines]
     values = {at: [f for row in rows if (f := field_at(row, at))] for at in labels}
-    lists = [at for at in labels if at in head.lists and mostly(_is_list_of_flags, values[at])]
     flags = [at for at in labels if values[at] and FLAGS.issuperset(values[at])]
-    return [head.names[at] for at in lists or (flags if len(flags) == len(labels) > 1 else [])]
+    return [head.names[at] for at in flags] if len(flags) == len(labels) > 1 else []
 
 
 def _lost_columns(head: Head, others: Sequence[int], task: type[Task]) -> list[int]:
@@ -249,8 +246,3 @@ def are_spans(items: Sequence[Any]) -> bool:
         else isinstance(item, dict) and len(OFFSETS.intersection(item)) > 1
         for item in items
     )
-
-
-def _is_list_of_flags(text: str) -> bool:
-    parts = [part.strip() for part in text.strip("[]() ").split(",")]
-    return len(parts) > 1 and FLAGS.issuperset(parts)

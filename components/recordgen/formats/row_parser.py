@@ -26,7 +26,7 @@ from recordgen.formats.column_names import (
 from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
 from recordgen.formats.format import CsvParser
 from recordgen.formats.header import Given, other_header, without_payload
-from recordgen.formats.label_fields import NO_CLASSES, separated
+from recordgen.formats.label_fields import NO_CLASSES, Classes, separated
 from recordgen.formats.path_template import with_paths
 from recordgen.options import AUTO
 from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject
@@ -260,7 +260,7 @@ class RowParser(CsvParser):
         *,
         is_whole: bool = True,
         group: int = NOWHERE,
-        classes: Mapping[int, str] = NO_CLASSES,
+        classes: Mapping[int, Classes] = NO_CLASSES,
     ) -> Parser:
         """Return the parser of lines below a header in known names.
 
