@@ -151,7 +151,7 @@ def test_tasks_that_are_installed_later(install):
         (
             "from recordgen.tasks import Task\nclass Mine(Task):\n    name = 'mine'\n",
             "the class Mine does not define kind, noun, expected, columns, uri_key, json_keys, "
-            "features, batch_rows, reading, make, row_of, csv_parser",
+            "features, batch_rows, reading, make, csv_parser",
         ),
     ],
 )

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, REJECTS_FILE, read_dataset
-from recordgen.core.facts.columns import Columns, read_examples, with_kept
-from recordgen.core.planning.appending import Existing, ExistingShard
+from recordgen.core.dataset.manifest import (
+    DATASET_FILE,
+    EXAMPLES_FILE,
+    REJECTS_FILE,
+    Dataset,
+    read_dataset,
+)
+from recordgen.core.facts.columns import Columns, with_kept
+from recordgen.core.planning.appending import Existing
+from recordgen.core.planning.appending import ExistingGroup as ExistingGroup
 from recordgen.core.rows.arrow_files import count_groups
+from recordgen.core.rows.columns import values_of
+from recordgen.core.runs.staging import STORAGE_THREADS
 from recordgen.core.task.task import Task
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.old_options import OLD_NAMES
 from recordgen.options import AUTO, ConvertOptions, recorded_there
+from recordgen.ordered import map_in_order
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
 
@@ -40,7 +50,8 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
 
     Raises:
         UsageError: it was made with other options, or not from import files.
-        SourceError: its ``dataset.json`` cannot be read.
+        SourceError: its ``dataset.json`` or ``examples.parquet`` cannot be read.
+        RecordError: a shard is missing, or has another size.
     """
     check_can_append(conversion.task)
     splits = conversion.splits
@@ -83,13 +94,11 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
                 f"{name} is {theirs[name]!r} there and {ours[name]!r} here" for name in other
             )
         )
-    shards = tuple(
-        ExistingShard(storage.join(output, shard.file), name)
-        for name, split in dataset.splits.items()
-        for shard in split.shards
-    )
+    _check_shards(output, dataset)
+    path = storage.join(output, EXAMPLES_FILE)
+    groups = _groups(path)
     rejects = read_rejects(storage.join(output, REJECTS_FILE))
-    return Existing(dataset, shards, rejects, output, _read_sources(output))
+    return Existing(dataset, groups, rejects, output, _sources(path, groups, dataset))
 
 
 def check_can_append(task: Task) -> None:
@@ -124,46 +133,66 @@ def read_rejects(path: str) -> tuple[Reject, ...]:
     return tuple(Reject(**json.loads(line)) for line in lines if line)
 
 
-def _read_sources(output: str) -> frozenset[str]:
-    """Return what examples name as their import file; nothing if the output does not say it."""
-    path = storage.join(output, EXAMPLES_FILE)
+def _check_shards(output: str, dataset: Dataset) -> None:
+    """Check that all shards are there and have their size. Raises: RecordError, StorageError."""
+    paths = [storage.join(output, shard.file) for shard in dataset.shards]
+    sizes = map_in_order(_size, paths, threads=STORAGE_THREADS)
+    for path, shard, size in zip(paths, dataset.shards, sizes, strict=True):
+        if size != shard.bytes:
+            found = "is missing" if size is None else f"has {size:,} bytes"
+            raise RecordError(
+                f"{path}: dataset.json names this shard of {shard.bytes:,} bytes, but it {found}; "
+                f"nothing was appended"
+            )
+
+
+def _size(path: str) -> int | None:
+    try:
+        return storage.size(path)
+    except OSError:
+        return None
+
+
+def _groups(path: str) -> tuple[ExistingGroup, ...]:
+    """Return where the examples of a dataset are listed. Raises: SourceError."""
     try:
         with storage.open_read(path) as file:
-            column = read_examples(file, ["source"])["source"]
-    except FileNotFoundError:
-        return frozenset()
-    except (OSError, ValueError, KeyError) as exc:
-        raise SourceError(f"{path}: cannot be read: {exc}") from exc
-    return frozenset(column.unique().to_pylist())
-
-
-class ExistingGroup(NamedTuple):
-    """A row group of the ``examples.parquet`` of an existing dataset."""
-
-    path: str
-    number: int
-
-
-def existing_groups(existing: Existing) -> Sequence[ExistingGroup]:
-    """Return where the facts of its examples are; empty if the output holds no facts.
-
-    Raises:
-        SourceError: its ``examples.parquet`` cannot be read.
-    """
-    path = storage.join(existing.output, EXAMPLES_FILE)
-    try:
-        with storage.open_read(path) as file:
-            return [ExistingGroup(path, number) for number in range(count_groups(file))]
-    except FileNotFoundError:
-        return []
+            return tuple(ExistingGroup(path, number) for number in range(count_groups(file)))
+    except FileNotFoundError as exc:
+        raise SourceError(
+            f"{path}: no such file, but --append finds the existing rows in it; convert all rows "
+            f"again, with --overwrite"
+        ) from exc
     except (OSError, ValueError) as exc:
         raise SourceError(f"{path}: cannot be read: {exc}") from exc
 
 
+def _sources(path: str, groups: Sequence[ExistingGroup], dataset: Dataset) -> frozenset[str]:
+    """Return what the examples of a dataset name as their import file.
+
+    Raises:
+        SourceError: not all of them are listed.
+    """
+    sources: set[str] = set()
+    listed: Counter[str] = Counter()
+    for group in groups:
+        found = group.read(("source", "shard"))
+        sources.update(found["source"].unique().to_pylist())
+        listed.update(values_of(found["shard"]))
+    for shard in dataset.shards:
+        if (count := listed[shard.file]) != shard.examples:
+            raise SourceError(
+                f"{path}: lists {count:,} examples in {shard.file}, but dataset.json "
+                f"{shard.examples:,}; convert all rows again, with --overwrite"
+            )
+    return frozenset(sources)
+
+
+def existing_groups(existing: Existing) -> Sequence[ExistingGroup]:
+    """Return where the facts of its examples are."""
+    return existing.groups
+
+
 def read_group(group: ExistingGroup) -> Columns:
     """Return the facts of existing examples. Raises: SourceError: they cannot be read."""
-    try:
-        with storage.open_read(group.path) as file:
-            return with_kept(read_examples(file, group=group.number))
-    except (OSError, ValueError, KeyError) as exc:
-        raise SourceError(f"{group.path}: cannot be read: {exc}") from exc
+    return with_kept(group.read())

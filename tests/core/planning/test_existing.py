@@ -3,12 +3,14 @@
 import json
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from recordgen.conversion import appending
 from recordgen.conversion.appending import task_there
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import (
+    EXAMPLES_FILE,
     Dataset,
     ImageStats,
     RowCounts,
@@ -19,16 +21,15 @@ from recordgen.core.dataset.manifest import (
     write_dataset,
 )
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.facts.columns import LINTED, to_parquet
 from recordgen.core.planning.appending import (
     Existing,
-    ExistingShard,
+    ExistingGroup,
     known_rows,
     merge,
     merge_findings,
 )
 from recordgen.core.planning.plan import Base
-from recordgen.core.records import RECORDS
-from recordgen.core.records.example import serialize_example
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import KnownRow
 from recordgen.errors import RecordError, SourceError, UsageError
@@ -71,9 +72,27 @@ def find_existing(output, options):
     return appending.find_existing(output, conversion_of(replace(options, format="csv")))
 
 
+def listed(folder, rows):
+    """Write an ``examples.parquet`` of rows (shard, split, source, uri, annotation)."""
+    names = ("shard", "split", "source", "uri", "annotation")
+    known = dict(zip(names, zip(*rows, strict=True), strict=True))
+    columns = [pa.array(known.get(field.name, [None] * len(rows)), field.type) for field in LINTED]
+    parts = to_parquet([pa.Table.from_arrays(columns, schema=LINTED)])
+    (folder / EXAMPLES_FILE).write_bytes(b"".join(parts))
+
+
 def written(folder, dataset=DATASET):
-    """Write a dataset without its shards, and return its path."""
+    """Write a dataset whose shards have their size, and return its path."""
     write_dataset(str(folder), dataset)
+    rows = []
+    for name, split in dataset.splits.items():
+        for shard in split.shards:
+            path = folder / shard.file
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(b"." * shard.bytes)
+            sources = [dataset.source[at % 2] for at in range(shard.examples)]
+            rows += [(shard.file, name, source, "x.jpg", "cat") for source in sources]
+    listed(folder, rows)
     return str(folder)
 
 
@@ -169,12 +188,8 @@ def test_what_is_there(tmp_path):
     assert find_existing(str(tmp_path), OPTIONS) is None
     out = written(tmp_path)
     existing = find_existing(out, OPTIONS)
-    shards = tuple(
-        ExistingShard(f"{out}/{shard.file}", name)
-        for name, split in DATASET.splits.items()
-        for shard in split.shards
-    )
-    assert existing == Existing(DATASET, shards, (), out)
+    groups, sources = (ExistingGroup(f"{out}/examples.parquet", 0),), frozenset(DATASET.source)
+    assert existing == Existing(DATASET, groups, (), out, sources)
     assert existing.folders == {"/d", "/e"}
     assert existing.folder == "/d"
     assert replace(existing, dataset=replace(DATASET, folder="/f")).folder == "/f"
@@ -188,7 +203,7 @@ def test_what_is_there(tmp_path):
     ]
     text = "".join(f"{json.dumps(one._asdict(), ensure_ascii=False)}\n" for one in rejects)
     (tmp_path / "rejects.jsonl").write_text(text, encoding="utf-8")
-    assert find_existing(out, OPTIONS) == Existing(DATASET, shards, tuple(rejects), out)
+    assert find_existing(out, OPTIONS) == Existing(DATASET, groups, tuple(rejects), out, sources)
 
 
 def test_rows_without_names_cannot_be_appended_to(tmp_path):
@@ -262,55 +277,55 @@ def test_the_task_of_what_is_there(tmp_path):
     assert task_there(out, auto) is auto
 
 
-def shard_of(path, *examples):
-    """Write a shard and return it."""
-    records = [b"".join(serialize_example(values)) for values in examples]
-    path.write_bytes(b"".join(piece for record in records for piece in RECORDS.frame([record])))
-    return ExistingShard(str(path), "train")
+def known(folder, task, seed, *rows):
+    """Return what is known of rows (shard, split, uri, annotation) in the shard ``s``."""
+    listed(folder, [(file, split, "a.csv", *rest) for file, split, *rest in rows])
+    group = ExistingGroup(f"{folder}/examples.parquet", 0)
+    return list(known_rows(group, {"s"}, task, seed, "/d"))
 
 
-def test_a_record_gives_sort_key_uri_and_label_of_its_row(tmp_path):
-    uri, text = "image/source_id", "image/class/text"
-    shard = shard_of(tmp_path / "s", {uri: b"/x.jpg", text: b"cat"}, {uri: b"y.jpg"})
+def test_an_example_gives_sort_key_uri_and_label_of_its_row(tmp_path):
+    """An interrupted run may have listed the examples of a shard that does not stay."""
     place = placing(7)
-    assert list(known_rows(shard, IMAGE, 7, "/d")) == [
-        KnownRow(place("/x.jpg").sort_key, shard.path, "train", "/x.jpg", "cat"),
-        KnownRow(place("y.jpg").sort_key, shard.path, "train", "y.jpg", None),
+    rows = [("s", "train", "/x.jpg", "cat"), ("t", "eval", "z.jpg", "cat")]
+    assert known(tmp_path, IMAGE, 7, *rows, ("s", "train", "y.jpg", None)) == [
+        KnownRow(place("/x.jpg").sort_key, "s", "train", "/x.jpg", "cat"),
+        KnownRow(place("y.jpg").sort_key, "s", "train", "y.jpg", None),
     ]
 
 
-def test_rows_of_a_shard_of_videos(tmp_path):
+def test_rows_of_videos(tmp_path):
     """Addresses below the folder become relative to it, as in new rows; other addresses stay."""
-
-    def example(uri):
-        times = {"video/segment/start": 1.0, "video/segment/end": 2.5}
-        return {"video/source_id": uri.encode(), **times}
-
-    shard = shard_of(tmp_path / "s", *map(example, ("/d/v/1.mp4", "v/1.mp4", "/e/1.mp4")))
     place, segment = placing(0), "[null, 1.0, 2.5]"
-    task = VideoClassification()
-    assert list(known_rows(shard, task, 0, "/d")) == [
-        KnownRow(place("v/1.mp4").sort_key, shard.path, "train", "v/1.mp4", segment),
-        KnownRow(place("v/1.mp4").sort_key, shard.path, "train", "v/1.mp4", segment),
-        KnownRow(place("e/1.mp4").sort_key, shard.path, "train", "/e/1.mp4", segment),
+    given = ("/d/v/1.mp4", "v/1.mp4", "/e/1.mp4")
+    rows = [("s", "train", uri, segment) for uri in given]
+    assert known(tmp_path, VideoClassification(), 0, *rows) == [
+        KnownRow(place(name).sort_key, "s", "train", uri, segment)
+        for name, uri in (("v/1.mp4", "v/1.mp4"), ("v/1.mp4", "v/1.mp4"), ("e/1.mp4", "/e/1.mp4"))
     ]
 
 
-def test_a_missing_shard_or_nameless_record_is_named(tmp_path):
-    gone = ExistingShard(f"{tmp_path}/gone", "train")
-    with pytest.raises(RecordError) as caught:
-        list(known_rows(gone, IMAGE, 0, "/d"))
-    assert str(caught.value) == (
-        f"{gone.path}: dataset.json names this shard, but it cannot be read (No such file or "
-        f"directory); nothing was appended"
-    )
-    other = shard_of(tmp_path / "s", {"image/source_id": b"x"}, {"mine": 1})
-    with pytest.raises(RecordError) as caught:
-        list(known_rows(other, IMAGE, 0, "/d"))
-    assert str(caught.value) == (
-        f"{other.path}: record 1 does not name its image ('image/source_id'), so nothing can be "
-        f"appended to the dataset"
-    )
+def test_a_missing_or_cut_shard_is_named(tmp_path):
+    out = written(tmp_path)
+    path = tmp_path / SHARDS[0].file
+    for data, found in ((b"...", "has 3 bytes"), (None, "is missing")):
+        path.unlink() if data is None else path.write_bytes(data)
+        with pytest.raises(RecordError, match=rf"^{path}: .* {found}; nothing was appended"):
+            find_existing(out, OPTIONS)
+
+
+def test_examples_that_are_not_listed_are_named(tmp_path):
+    out = written(tmp_path)
+    file = tmp_path / EXAMPLES_FILE
+    listed(tmp_path, [(SHARDS[0].file, "train", "a.csv", "x.jpg", None)] * 4)
+    with pytest.raises(SourceError, match=rf"^{file}: lists 4 examples in {SHARDS[0].file}"):
+        find_existing(out, OPTIONS)
+    file.write_bytes(b"PAR1")
+    with pytest.raises(SourceError, match=rf"^{file}: cannot be read"):
+        find_existing(out, OPTIONS)
+    file.unlink()
+    with pytest.raises(SourceError, match=rf"^{file}: no such file"):
+        find_existing(out, OPTIONS)
 
 
 def test_findings_of_both_runs_are_sorted(tmp_path):

@@ -1,7 +1,7 @@
 """The graph of a conversion. Rows and tasks travel along it, payloads never do.
 
 files ──ReadRows──────▶ (bucket, RowBlock | ReadSummary) ─┐
-shards ─ReadExisting──▶ (bucket, KnownBlock) ─────────────┴─group─▶ ResolveBuckets ─▶ staging
+groups ─ReadExisting──▶ (bucket, KnownBlock) ─────────────┴─group─▶ ResolveBuckets ─▶ staging
                                                                           │             │
        (ALL, BucketSummary | BucketFile | ReadSummary) ◀─────────────────┘             │
                             │                                                           │
@@ -91,9 +91,9 @@ def plan_rows(
         # (ALL, [ReadSummary]) → (bucket, SplitsNamed)
         others.append(summaries.grouped("GatherNamed").through("TellBuckets", tell))
     if existing is not None:
-        shards = runner.start("ListExisting", existing.shards, spread=True)  # ExistingShard
-        known = ReadExisting(task, splits.seed, buckets, folder, staging)
-        others.append(shards.through("ReadExisting", known))  # (bucket, KnownBlock)
+        groups = runner.start("ListExisting", existing.groups, spread=True)  # ExistingGroup
+        known = ReadExisting(existing.files, task, splits.seed, buckets, folder, staging)
+        others.append(groups.through("ReadExisting", known))  # (bucket, KnownBlock)
     together = read.merged("RowsAndMore", others) if others else read
     by_bucket = together.grouped("GroupByBucket")
     if splits.decides_together:

@@ -13,7 +13,7 @@ from recordgen.core.conversion import Conversion, PayloadStore, RowReader
 from recordgen.core.dataset.manifest import RowCounts
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.flow.runner import Count, Step
-from recordgen.core.planning.appending import ExistingShard, known_rows
+from recordgen.core.planning.appending import ExistingGroup, known_rows
 from recordgen.core.planning.bucket_files import BucketFile, ShardOutline, cut
 from recordgen.core.planning.decide import decide, facts_of
 from recordgen.core.planning.groups import with_groups
@@ -183,16 +183,17 @@ def located(row: Row, folder: str, store: PayloadStore) -> Row | Reject:
 
 @dataclass(eq=False)
 class ReadExisting(Step):
-    """Read the rows of existing shards. In: ExistingShard. Out: (bucket, KnownBlock)."""
+    """Read the rows of existing examples. In: ExistingGroup. Out: (bucket, KnownBlock)."""
 
+    files: frozenset[str]
     task: Task
     seed: int
     buckets: int
     folder: str
     staging: Staging
 
-    def process(self, shard: ExistingShard) -> Iterator[Any]:
-        rows = known_rows(shard, self.task, self.seed, self.folder)
+    def process(self, group: ExistingGroup) -> Iterator[Any]:
+        rows = known_rows(group, self.files, self.task, self.seed, self.folder)
         while some := list(islice(rows, _block_rows(self.buckets))):
             for bucket, columns in by_bucket(columns_of(KnownRow, some), self.buckets):
                 yield bucket, KnownBlock(columns)

@@ -25,22 +25,34 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.dataset.splits import split_order
 from recordgen.core.dataset.vocabulary import join_names
+from recordgen.core.facts.columns import Columns, read_examples
 from recordgen.core.planning.plan import Base
-from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example
+from recordgen.core.rows.columns import values_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import KnownRow
+from recordgen.core.task.annotation import RowContent
 from recordgen.core.task.placing import placing_name
 from recordgen.core.task.task import Task
-from recordgen.errors import RecordError, SourceError
+from recordgen.errors import SourceError
 from recordgen.rejects import Finding, Reject
 
+# The columns of ``examples.parquet`` that tell which rows are there.
+_OF_ROWS = ("shard", "split", "uri", "annotation")
 
-class ExistingShard(NamedTuple):
-    """The path and the split of a shard that stays."""
+
+class ExistingGroup(NamedTuple):
+    """A row group of the ``examples.parquet`` of an existing dataset."""
 
     path: str
-    split: str
+    number: int
+
+    def read(self, names: Collection[str] | None = None) -> Columns:
+        """Return columns of its rows. Raises: SourceError: they cannot be read."""
+        try:
+            with storage.open_read(self.path) as file:
+                return read_examples(file, names, self.number)
+        except (OSError, ValueError, KeyError) as exc:
+            raise SourceError(f"{self.path}: cannot be read: {exc}") from exc
 
 
 @dataclass(frozen=True)
@@ -49,7 +61,7 @@ class Existing:
 
     Attributes:
         dataset: the content of its ``dataset.json``.
-        shards: its shards.
+        groups: where its ``examples.parquet`` lists them.
         rejects: the content of its ``rejects.jsonl``.
         output: folder or URL prefix that holds it.
         sources: what its rows name as their import file, from which their relative uris start: for
@@ -57,15 +69,15 @@ class Existing:
     """
 
     dataset: Dataset
-    shards: tuple[ExistingShard, ...]
+    groups: tuple[ExistingGroup, ...]
     rejects: tuple[Reject, ...]
     output: str
-    sources: frozenset[str] = frozenset()
+    sources: frozenset[str]
 
     @property
     def folders(self) -> frozenset[str]:
         """The folders where relative uris of its rows start."""
-        return frozenset(map(storage.folder_of, self.sources or self.dataset.source))
+        return frozenset(map(storage.folder_of, self.sources))
 
     @property
     def folder(self) -> str:
@@ -86,38 +98,31 @@ class Existing:
         return Base(shards, self.dataset.vocabulary)
 
 
-def known_rows(shard: ExistingShard, task: Task, seed: int, folder: str) -> Iterator[KnownRow]:
-    """Yield the row of each record of a shard.
+def known_rows(
+    group: ExistingGroup, files: Collection[str], task: Task, seed: int, folder: str
+) -> Iterator[KnownRow]:
+    """Yield the row of each existing example.
 
-    ``folder`` is also used to place new rows, see :func:`recordgen.core.task.placing.placing_name`.
+    Args:
+        group: lists examples.
+        files: the shards that stay; an interrupted run may have listed others.
+        task: the task of the rows.
+        seed: see :func:`recordgen.core.rows.placing.placing`.
+        folder: also places new rows, see :func:`recordgen.core.task.placing.placing_name`.
 
     Raises:
-        RecordError: the shard is damaged or missing, or it has a record that Recordgen did not
-            write.
+        SourceError: the examples cannot be read.
     """
     place = placing(seed)
-    for number, record in enumerate(_records(shard)):
-        try:
-            said = task.row_of(parse_example(record))
-        except (ValueError, KeyError) as exc:
-            raise RecordError(
-                f"{shard.path}: record {number} does not name its {task.noun} ({exc}), so nothing "
-                f"can be appended to the dataset"
-            ) from exc
-        if task.by_address and not storage.is_relative(said.uri):
-            said = said._replace(uri=storage.from_folder(said.uri, folder, outside=False))
-        sort_key = place(placing_name(said, task, folder)).sort_key
-        yield KnownRow(sort_key, shard.path, shard.split, said.uri, said.annotation)
-
-
-def _records(shard: ExistingShard) -> Iterator[bytes]:
-    try:
-        yield from RECORDS.read(shard.path)
-    except OSError as exc:
-        raise RecordError(
-            f"{shard.path}: dataset.json names this shard, but it cannot be read "
-            f"({exc.strerror or exc}); nothing was appended"
-        ) from exc
+    found = group.read(_OF_ROWS)
+    for file, split, uri, annotation in zip(*(values_of(found[n]) for n in _OF_ROWS), strict=True):
+        if file not in files:
+            continue
+        row = RowContent(uri, annotation)
+        if task.by_address and not storage.is_relative(uri):
+            row = row._replace(uri=storage.from_folder(uri, folder, outside=False))
+        sort_key = place(placing_name(row, task, folder)).sort_key
+        yield KnownRow(sort_key, file, split, *row)
 
 
 def merge_findings(

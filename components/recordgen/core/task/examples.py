@@ -1,4 +1,4 @@
-"""How rows become examples, and examples rows."""
+"""How rows become examples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.settings import PayloadSettings
-from recordgen.core.task.annotation import RowContent
 from recordgen.core.task.built import BuiltBatch, BuiltExample
 from recordgen.core.task.declaration import Declaration
 from recordgen.errors import PayloadError
@@ -62,7 +61,7 @@ def each_row(make_example: MakeExample) -> Callable[..., BuiltBatch]:
 
 
 class Examples(Declaration):
-    """Makes examples of rows with their payloads, and reads them back.
+    """Makes examples of rows with their payloads.
 
     Class attributes:
         features: features of its examples.
@@ -103,16 +102,6 @@ class Examples(Declaration):
             ValueError: Recordgen did not write the example.
         """
         return record
-
-    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
-        """Return the row, as exact uri and annotation, from which features were made.
-
-        Only appending needs it.
-
-        Raises:
-            KeyError: a feature that holds one of them is missing.
-        """
-        raise NotImplementedError
 
     def stored_features(self) -> Mapping[str, FeatureSpec]:
         """Return the features for ``dataset.json``, if they differ between datasets."""

@@ -41,8 +41,6 @@ def check_declaration(name: str, task: Any) -> None:
     missing = [item for item in (*_NEEDED, "reading") if not hasattr(task, item)]
     if task.make is Task.make:
         missing.append("make")
-    if task.names_payloads and task.row_of is Task.row_of:
-        missing.append("row_of")
     missing += [] if task.csv_parser or getattr(task, "json_keys", None) else ["csv_parser"]
     if missing:
         raise TypeError(f"the class {task.__name__} does not define {', '.join(missing)}")

@@ -158,10 +158,6 @@ class ImageSegmentation(ImageTask):
     def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:
         return uri, "" if annotation is None else self.shown(annotation)
 
-    def contradicts(self, annotation: str, stored: str | None) -> bool:
-        # A record holds the mask without its colours.
-        return stored is None or MaskRow.from_json(annotation).uri != MaskRow.from_json(stored).uri
-
     def nearly_agree(self, one: str, other: str) -> bool:
         """Return True: copies of an image may each have a file with the same mask."""
         return True

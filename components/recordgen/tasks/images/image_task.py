@@ -152,10 +152,6 @@ class ImageTask(Task):
                 raise ValueError(f"the image of {stored_uri(uri)} was changed")
         return record_line(sha256.decode(), self.from_features(values), stored_uri(uri))
 
-    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
-        [uri] = values[features.IMAGE_SOURCE_ID]
-        return RowContent(stored_uri(uri), self.from_features(values))
-
 
 class LabelledImage(ImageTask):
     """A task whose annotations are labels of the whole image."""

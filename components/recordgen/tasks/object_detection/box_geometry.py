@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recordgen.tasks.object_detection.annotation import Box
-from recordgen.tasks.object_detection.box_views import Extent
 
 if TYPE_CHECKING:
     from recordgen.payloads.resizing import View
@@ -61,13 +60,6 @@ def nearly_coincide(one: Box, other: Box) -> bool:
     shared = max(0.0, width) * max(0.0, height)
     areas = ((box.xmax - box.xmin) * (box.ymax - box.ymin) for box in (one, other))
     return shared >= _SAME_BOX * (sum(areas) - shared)
-
-
-def along(axis: int, box: Box) -> Extent:
-    """Return a box along the axis 0, from left to right, or 1, from top to bottom."""
-    xs, ys = (box.xmin, box.xmax), (box.ymin, box.ymax)
-    scaled, others = (ys, xs) if axis else (xs, ys)
-    return Extent(box.label, *scaled, others)
 
 
 def is_cut(box: Box, view: View) -> bool:

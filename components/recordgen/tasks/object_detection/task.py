@@ -60,14 +60,12 @@ from recordgen.tasks.object_detection.annotation import (
     without_shapes,
 )
 from recordgen.tasks.object_detection.box_geometry import (
-    along,
     is_cut,
     nearly_coincide,
     seen_through,
     turned,
 )
 from recordgen.tasks.object_detection.box_unit import FAR, PIXELS, BoxUnit, shown
-from recordgen.tasks.object_detection.box_views import may_be_stored
 from recordgen.tasks.object_detection.object_moves import Move, areas_of, as_stored
 from recordgen.tasks.spelling import check_spelling
 
@@ -289,32 +287,7 @@ class ObjectDetection(ImageTask):
         return Merged(found.to_json(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
-        own, there = self.boxes(annotation), Boxes.from_json(stored)
-        # A record does not hold the original orientation of its image.
-        ways = range(1, 9) if self.box_orientation == "stored" else (1,)
-        lying = ([turned(box, way) for box in own] for way in ways)
-        if not self.moves_boxes:
-            return not any({box.stored for box in boxes} <= {*there.boxes} for boxes in lying)
-        size = there.size or ImageSize(1, 1)  # without boxes it does not matter
-        return not any(
-            may_be_stored(
-                [along(axis, box) for box in boxes],
-                [along(axis, box) for box in there.boxes],
-                pixels=size[axis],
-                is_crop=self.resize == "center_crop",
-            )
-            for boxes in lying
-            for axis in (0, 1)
-        )
-
-    def row_of(self, record: Mapping[str, Sequence[Any]]) -> RowContent:
-        """Return the row of a record; moved boxes come with the stored image's size."""
-        content = super().row_of(record)
-        if not self.moves_boxes or content.annotation is None:
-            return content
-        [width], [height] = record[features.IMAGE_WIDTH], record[features.IMAGE_HEIGHT]
-        boxes = replace(Boxes.from_json(content.annotation), size=ImageSize(width, height))
-        return content._replace(annotation=boxes.to_json())
+        return not set(self.boxes(annotation)) <= set(Boxes.from_json(stored).boxes)
 
     def nearly_agree(self, one: str, other: str) -> bool:
         """Return whether each box nearly coincides with one of the other annotation."""

@@ -25,7 +25,7 @@ from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import IMAGES, MEASURES, ROWS
 from recordgen.core.records.example import FeatureValue, serialize_example
-from recordgen.core.records.float32 import as_float32, is_exact
+from recordgen.core.records.float32 import is_exact
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings, TaskSettings
@@ -45,7 +45,6 @@ from recordgen.features import FeatureSpec
 from recordgen.rejects import RejectCode
 from recordgen.tables.columns import IMAGE_PARTS, Column, Table
 from recordgen.tables.schema import Schema
-from recordgen.tasks.lines import stored_uri
 from recordgen.tasks.tables.tabular import TableTask
 
 
@@ -222,20 +221,6 @@ class Declared(TableTask):
             frames=frames,
             changes=changes,
         )
-
-    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
-        [uri] = values[features.IMAGE_SOURCE_ID]
-        found = [self._stored_value(column, values) for column in self._annotation_columns]
-        return RowContent(stored_uri(uri), json.dumps(found, ensure_ascii=False))
-
-    def _stored_value(self, column: Column, values: Mapping[str, Sequence[Any]]) -> Any:
-        name = self.table.label_features[0] if column.type.is_label else column.name
-        found = [as_float32(v) if isinstance(v, float) else v for v in values.get(name, ())]
-        if column.type.kind == "floats":
-            return found or None
-        value = found[0] if found else None
-        # Earlier versions stored empty texts.
-        return (value.decode() or None) if isinstance(value, bytes) else value
 
     def stored_features(self) -> Mapping[str, FeatureSpec]:
         return dict(sorted(self.table.features().items()))

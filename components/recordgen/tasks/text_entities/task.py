@@ -24,7 +24,7 @@ from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import serialize_example
 from recordgen.core.rows.planned import PlannedRow
-from recordgen.core.rows.row import Adjustments, is_content_uri
+from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, bad_annotation
 from recordgen.core.task.annotations import PARTS
@@ -34,7 +34,7 @@ from recordgen.core.task.task import Task, need_mixed_shards
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
-from recordgen.tasks.lines import add_up, display_name, either, stored_uri
+from recordgen.tasks.lines import add_up, display_name, either
 from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.text_entities.offsets import CODEPOINTS, in_codepoints
 from recordgen.tasks.text_entities.tags import (
@@ -137,7 +137,8 @@ class TextEntities(TextTask):
         return Merged(TextContent(text, _encode(spans, has_blanks, unit)).encode(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
-        if _unit(TextContent.decode(annotation).said) != CODEPOINTS:  # the text is in a file
+        units = {_unit(TextContent.decode(each).said) for each in (annotation, stored)}
+        if len(units) > 1:  # only the text, which is in a file, shows which offsets are equal
             return not set(self.labels(annotation)) <= set(self.labels(stored or "{}"))
         return not set(_spans(annotation)) <= set(_spans(stored))
 
@@ -190,21 +191,6 @@ class TextEntities(TextTask):
             content=hashlib.sha256(data).digest(),
             text=self.seen(text, data, None, settings),
         )
-
-    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
-        [uri], [stored] = values[features.TEXT_SOURCE_ID], values[features.TEXT]
-        text = stored.decode()
-        columns = (features.ENTITY_START, features.ENTITY_END, features.ENTITY_TEXT)
-        spans = [
-            Span(start, end, label.decode())
-            for start, end, label in zip(*(values.get(name, ()) for name in columns), strict=True)
-        ]
-        tokens = [token.decode() for token in values[features.TOKENS]]
-        own = [text[start:end] for start, end in tokenize(text)]
-        name = stored_uri(uri)
-        is_inline = is_content_uri(name)
-        content = TextContent(text if is_inline else None, _encode(spans, tokens != own))
-        return RowContent(name, content.encode())
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:

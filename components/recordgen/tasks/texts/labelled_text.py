@@ -16,7 +16,7 @@ from recordgen.core.dataset.manifest import record_line
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.core.rows.planned import PlannedRow
-from recordgen.core.rows.row import Adjustments, is_content_uri
+from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings
 from recordgen.core.task.annotation import (
     AnnotationError,
@@ -112,13 +112,6 @@ class LabelledText(TextTask):
             values.get(name, [b""]) for name in (features.TEXT, features.TEXT_SOURCE_ID)
         )
         return _digested(text, _stored_labels(values), stored_uri(uri))
-
-    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
-        [uri] = values[features.TEXT_SOURCE_ID]
-        [text] = values[features.TEXT]
-        name = stored_uri(uri)
-        own = text.decode() if is_content_uri(name) else None
-        return RowContent(name, _content(_stored_labels(values), own).encode())
 
 
 class OneLabel(LabelledText):

@@ -41,7 +41,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks.lines import display_name, stored_uri, uri_in
+from recordgen.tasks.lines import display_name, uri_in
 from recordgen.tasks.spelling import check_spelling
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
@@ -217,15 +217,6 @@ class VideoClassification(Task):
         record = serialize_example(values)
         content = hashlib.sha256(row.uri.encode()).digest()
         return BuiltExample(record, b"".join(record), labels, content=content)
-
-    def row_of(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
-        [uri] = values[features.VIDEO_SOURCE_ID]
-        [start], [end] = values[features.VIDEO_SEGMENT_START], values[features.VIDEO_SEGMENT_END]
-        text: Sequence[bytes] = values.get(features.VIDEO_CLASS_TEXT, ())
-        label = text[0].decode() if text else None
-        return RowContent(
-            stored_uri(uri), Segment(label, as_float32(start), as_float32(end)).encode()
-        )
 
 
 def _timed(item: Any) -> Segment:
