@@ -217,11 +217,6 @@ def test_what_is_appended_is_compared_with_what_is_there(source, tmp_path):
     where = f"the same image as {folder}/first.csv:1 (a.png, split train)"
     assert about_rows(target) == [("LEAK", 1, where)]
     assert pq.read_table(target / "examples.parquet").num_rows == 4
-    # The dataset of an older version has no facts about its examples.
-    (target / "examples.parquet").unlink()
-    (folder / "third.csv").write_text("TEST,other_c.png,dog")
-    recordgen.convert(folder / "third.csv", target, append=True)
-    assert about_rows(target) == []
 
 
 # task, options, rows, findings: code and line

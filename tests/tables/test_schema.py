@@ -254,7 +254,7 @@ def test_rows_without_images_are_examples(make_csv, tmp_path):
     [batch] = found
     assert sorted(batch["x"].numpy()) == sorted([0, 1, 2] * 10)
     assert next(iter(recordgen.input_fn(tmp_path / "out", batch_size=4)))["y"].shape == (4,)
-    with pytest.raises(UsageError, match="the schema has no label column"):
+    with pytest.raises(UsageError, match="needs one label per example"):
         recordgen.plan(make_csv(lines), schema=schema, shard_by="label")
 
 

@@ -43,7 +43,7 @@ def test_options_name_all_tasks():
 @pytest.mark.parametrize("name", ["image_multi_label", "object_detection"])
 def test_shards_by_label_need_one_label(name):
     """An example with several labels cannot be put into the shard of its label."""
-    with pytest.raises(UsageError, match=f"which {name} does not have; use shard_by=hash"):
+    with pytest.raises(UsageError, match=f"which {name} does not have here"):
         task_for(ConvertOptions(task=name, shard_by="label"))
 
 

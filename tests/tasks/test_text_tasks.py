@@ -133,7 +133,7 @@ def test_sentiments_are_their_own_numbers():
     assert parse_example(record)["class/label"] == [3]
     with pytest.raises(UsageError, match="labels=text does not apply to text_sentiment"):
         task_for(ConvertOptions(task="text_sentiment", labels="text"))
-    with pytest.raises(UsageError, match="use shard_by=hash"):
+    with pytest.raises(UsageError, match="needs one label per example"):
         task_for(ConvertOptions(task="text_multi_label", shard_by="label"))
 
 

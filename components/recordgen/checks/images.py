@@ -22,21 +22,19 @@ _FORMATS = {
 
 
 class PictureCheck(Check):
-    """A check of measures of pixels.
+    """A check of a measure of pixels, which finds pictures below its threshold.
 
     Attributes:
+        measure: the measure, a field of :class:`PictureFacts`.
+        is_most: the threshold is the most that a picture may have, not the least.
         text: the message, formatted with the measures of a picture and the threshold.
     """
 
     scope = EACH
     needs = (IMAGES, MEASURES)
+    measure: ClassVar[str]
+    is_most: ClassVar[bool] = False
     text: ClassVar[str]
-
-    def is_odd(
-        self, pictures: PictureFacts, thresholds: Mapping[str, float]
-    ) -> npt.NDArray[np.bool_]:
-        """Return whether each picture is a finding; a picture of one colour has no other one."""
-        raise NotImplementedError
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
         rows, pictures = examined.facts.looks
@@ -45,11 +43,15 @@ class PictureCheck(Check):
 
     def of_pictures(self, pictures: PictureFacts, thresholds: Mapping[str, float]) -> FoundRows:
         """Return the odd pictures; their rows are indices in ``pictures``."""
-        odd = np.flatnonzero(self.is_odd(pictures, thresholds))
+        values, threshold = getattr(pictures, self.measure), thresholds[self.code]
+        is_odd = values > threshold if self.is_most else values < threshold
+        if self.code != OneColour.code:  # a picture of one colour has no other finding
+            is_odd &= pictures.contrast >= thresholds[OneColour.code]
+        odd = np.flatnonzero(is_odd)
 
         def message(at: int) -> str:
-            values = {name: column[odd[at]] for name, column in pictures._asdict().items()}
-            return self.text.format(threshold=thresholds[self.code], **values)
+            measures = {name: column[odd[at]] for name, column in pictures._asdict().items()}
+            return self.text.format(threshold=threshold, **measures)
 
         return FoundRows(odd, message)
 
@@ -59,20 +61,11 @@ class OneColour(PictureCheck):
 
     code = "ONE_COLOUR"
     threshold = 2
+    measure = "contrast"
     text = (
         "the picture has nearly one colour: its levels deviate by {contrast:.1f} of 255 around "
         "{brightness:.0f} (less than {threshold:g})"
     )
-
-    def is_odd(
-        self, pictures: PictureFacts, thresholds: Mapping[str, float]
-    ) -> npt.NDArray[np.bool_]:
-        """Return whether each picture has less contrast than the threshold."""
-        return pictures.contrast < thresholds[self.code]
-
-
-def _has_colours(pictures: PictureFacts, thresholds: Mapping[str, float]) -> npt.NDArray[np.bool_]:
-    return pictures.contrast >= thresholds[OneColour.code]
 
 
 class Dark(PictureCheck):
@@ -80,16 +73,11 @@ class Dark(PictureCheck):
 
     code = "DARK"
     threshold = 40
+    measure = "lightest"
     text = (
         "the picture is dark: 99 % of it are at level {lightest} of 255 or below (less than "
         "{threshold:g})"
     )
-
-    def is_odd(
-        self, pictures: PictureFacts, thresholds: Mapping[str, float]
-    ) -> npt.NDArray[np.bool_]:
-        """Return whether nearly all of each picture is below the threshold."""
-        return _has_colours(pictures, thresholds) & (pictures.lightest < thresholds[self.code])
 
 
 class Light(PictureCheck):
@@ -97,16 +85,12 @@ class Light(PictureCheck):
 
     code = "LIGHT"
     threshold = 215
+    measure = "darkest"
+    is_most = True
     text = (
         "the picture is overexposed: 99 % of it are at level {darkest} of 255 or above (more than "
         "{threshold:g})"
     )
-
-    def is_odd(
-        self, pictures: PictureFacts, thresholds: Mapping[str, float]
-    ) -> npt.NDArray[np.bool_]:
-        """Return whether nearly all of each picture is above the threshold."""
-        return _has_colours(pictures, thresholds) & (pictures.darkest > thresholds[self.code])
 
 
 class Blurred(PictureCheck):
@@ -114,16 +98,11 @@ class Blurred(PictureCheck):
 
     code = "BLURRED"
     threshold = 0.3
+    measure = "sharpness"
     text = (
         "the picture is blurred: its sharpest edge has a sharpness of {sharpness:.2f} (less than "
         "{threshold:g}; 1 is sharp)"
     )
-
-    def is_odd(
-        self, pictures: PictureFacts, thresholds: Mapping[str, float]
-    ) -> npt.NDArray[np.bool_]:
-        """Return whether the sharpest edge of each picture is below the threshold."""
-        return _has_colours(pictures, thresholds) & (pictures.sharpness < thresholds[self.code])
 
 
 #: The checks of measures of pixels.

@@ -66,5 +66,5 @@ def task_for(options: ConvertOptions) -> Task:
     """
     if options.task == "auto":
         raise UsageError("the task is not decided: detect it from the import files first")
-    settings = registry.imported("recordgen.tasks.suiting:task_settings")(options)
-    return TASKS[options.task].of(settings)
+    found: Task = registry.imported("recordgen.tasks.suiting:suited_task")(options)
+    return found

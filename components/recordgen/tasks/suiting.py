@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recordgen.core.settings import TaskSettings
+from recordgen.core.task.annotations import ONE
+from recordgen.core.task.named import TASKS
+from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.options import OPTIONS, ConvertOptions
 from recordgen.registry import CHECKS, OWN
@@ -76,14 +79,14 @@ _REFUSED_BY_TASKS: Mapping[str, _Suit] = {
 _OPTION = re.compile(r"--([a-z-]+) ([\w:=,]+)")
 
 
-def task_settings(options: ConvertOptions) -> TaskSettings:
-    """Return the settings of the task that ``options.task`` names.
+def suited_task(options: ConvertOptions) -> Task:
+    """Return the task that ``options.task`` names, with its settings.
 
     Raises:
-        UsageError: an option does not act in the task.
+        UsageError: there is no such task, or an option does not act in it.
     """
     check_suits(options)
-    return TaskSettings(
+    settings = TaskSettings(
         stratifies=options.stratify == "label",
         by_label=options.shard_by == "label",
         labels=options.labels,
@@ -94,6 +97,14 @@ def task_settings(options: ConvertOptions) -> TaskSettings:
         table=options.inferred_table,
         schema=options.declared_schema,
     )
+    task = TASKS[options.task].of(settings)
+    for name in ("stratify", "shard_by"):
+        if getattr(options, name) == "label" and task.labelling != ONE:
+            raise UsageError(
+                f"{name}=label needs one label per example, which {task.name} does not have here; "
+                f"omit it"
+            )
+    return task
 
 
 def check_suits(options: ConvertOptions) -> None:

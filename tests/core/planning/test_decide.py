@@ -366,7 +366,7 @@ REFUSED = [
     ("object_detection", {}, "needs one label per example"),
     ("text_entities", {}, "needs one label per example"),
     ("video_classification", {}, "segments of one video"),
-    ("declared", {"schema": '{"n": "int"}'}, "stratify=label needs a label"),
+    ("declared", {"schema": '{"n": "int"}'}, "needs one label per example"),
 ]
 
 

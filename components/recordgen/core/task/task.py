@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from recordgen.core.settings import TaskSettings
-from recordgen.core.task.annotations import ONE, Annotations
+from recordgen.core.task.annotations import Annotations
 from recordgen.core.task.examples import Examples
 from recordgen.core.task.parsing import Parsing
 from recordgen.core.task.payloads import Payloads
-from recordgen.errors import UsageError
 
 
 class Task(Parsing, Annotations, Payloads, Examples):
@@ -21,8 +20,6 @@ class Task(Parsing, Annotations, Payloads, Examples):
     @classmethod
     def of(cls, settings: TaskSettings) -> Task:
         """Return the task with its settings. Raises: UsageError: one does not suit the task."""
-        if cls.labelling != ONE:
-            need_mixed_shards(cls.name, settings)
         return cls()
 
 
@@ -44,16 +41,3 @@ def check_declaration(name: str, task: Any) -> None:
     missing += [] if task.csv_parser or getattr(task, "json_keys", None) else ["csv_parser"]
     if missing:
         raise TypeError(f"the class {task.__name__} does not define {', '.join(missing)}")
-
-
-def need_mixed_shards(task: str, settings: TaskSettings) -> None:
-    """Refuse settings that need one label per example. Raises: UsageError."""
-    if settings.stratifies:
-        raise UsageError(
-            f"stratify=label needs one label per example, which {task} does not have; leave it out"
-        )
-    if settings.by_label:
-        raise UsageError(
-            f"shard_by=label needs one label per example, which {task} does not have; "
-            f"use shard_by=hash"
-        )

@@ -18,7 +18,6 @@ the classes that have pixels. The annotation is
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -32,7 +31,7 @@ from recordgen.core.rows.details import Details
 from recordgen.core.rows.picture import is_number
 from recordgen.core.rows.polygons import Polygons
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.settings import PayloadSettings, TaskSettings
+from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
     AnnotationError,
     RowContent,
@@ -42,17 +41,16 @@ from recordgen.core.task.annotation import (
     printable,
 )
 from recordgen.core.task.annotations import PARTS
-from recordgen.core.task.task import Task, need_mixed_shards
+from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import MASK_COLUMNS
 from recordgen.tasks.image_segmentation.annotation import MaskRow, with_background
-from recordgen.tasks.images.image_task import Described, ImageTask
+from recordgen.tasks.images.image_task import Described, ImageTask, StoredImage
 from recordgen.tasks.lines import display_name, either, stored_uri
 
 if TYPE_CHECKING:
     from recordgen.core.rows.picture import Marked, Picture
-    from recordgen.payloads.image import CheckedImage
 
 #: Name in ``rows.adjusted`` of ``dataset.json``: masks that got the size of their image.
 MASKS_RESIZED = "masks_resized"
@@ -93,7 +91,6 @@ class ImageSegmentation(ImageTask):
 
     @classmethod
     def of(cls, settings: TaskSettings) -> Task:
-        need_mixed_shards(cls.name, settings)
         return cls(settings.box_orientation)
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
@@ -162,33 +159,26 @@ class ImageSegmentation(ImageTask):
         """Return True: copies of an image may each have a file with the same mask."""
         return True
 
-    def described(
-        self,
-        annotation: str,
-        others: Sequence[bytes],
-        image: CheckedImage,
-        vocabulary: Vocabulary,
-        settings: PayloadSettings,
-        changes: defaultdict[str, int],
-    ) -> Described:
+    def described(self, annotation: str, stored: StoredImage) -> Described:
         # Imported here: reading import files does not need the decoders.
         from recordgen.tasks.image_segmentation.stored_masks import drawn_mask, mask_of
 
-        row = MaskRow.from_json(annotation)
+        row, vocabulary = MaskRow.from_json(annotation), stored.vocabulary
         numbers = {colour: vocabulary.index(name) for colour, name in row.colours.items()}
         try:
             if row.drawn is not None:
                 drawn = [(vocabulary.index(label), text) for label, text in row.drawn]
                 ground = vocabulary.index(BACKGROUND)
-                mask = drawn_mask(drawn, ground, image, self.orientation)
+                mask = drawn_mask(drawn, ground, stored.image, self.orientation)
             else:
-                mask = mask_of(others[0], numbers, image, self.orientation, settings)
+                [data] = stored.others
+                mask = mask_of(data, numbers, stored.image, self.orientation, stored.settings)
             labels = _named(mask.numbers, vocabulary)
         except PayloadError as exc:
             where = f"mask {printable(row.uri)}: " if row.uri else ""
             raise PayloadError(exc.code, f"{where}{exc.message}") from exc
         if mask.is_resized:
-            changes[MASKS_RESIZED] += 1
+            stored.changes[MASKS_RESIZED] += 1
         said: Mapping[str, FeatureValue] = {
             features.IMAGE_MASK_ENCODED: mask.data,
             features.IMAGE_MASK_FORMAT: b"png",

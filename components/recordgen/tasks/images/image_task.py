@@ -26,6 +26,24 @@ if TYPE_CHECKING:
     from recordgen.payloads.image import CheckedImage
 
 
+class StoredImage(NamedTuple):
+    """The image of a row, and what its example is made with.
+
+    Attributes:
+        image: the image as it is stored.
+        others: the row's payloads after its image.
+        vocabulary: numbers the labels.
+        settings: how to check and change payloads.
+        changes: counts changes, see :class:`recordgen.core.task.built.BuiltBatch`.
+    """
+
+    image: CheckedImage
+    others: Sequence[bytes]
+    vocabulary: Vocabulary
+    settings: PayloadSettings
+    changes: defaultdict[str, int]
+
+
 class Described(NamedTuple):
     """What an example holds besides its image.
 
@@ -70,26 +88,10 @@ class ImageTask(Task):
         """Return the exact annotation from which features were made, or None."""
 
     @abstractmethod
-    def described(
-        self,
-        annotation: str,
-        others: Sequence[bytes],
-        image: CheckedImage,
-        vocabulary: Vocabulary,
-        settings: PayloadSettings,
-        changes: defaultdict[str, int],
-    ) -> Described:
-        """Return what an annotation adds to the example of a stored image.
+    def described(self, annotation: str, stored: StoredImage) -> Described:
+        """Return what the annotation of the original payload adds to its example.
 
         It is decoded here, and only here: the stored image may be turned, cropped or padded.
-
-        Args:
-            annotation: annotation of the original payload.
-            others: the row's payloads after its image.
-            image: the stored image.
-            vocabulary: numbers the labels.
-            settings: how to check and change payloads.
-            changes: counts changes, see :class:`recordgen.core.task.built.BuiltBatch`.
 
         Raises:
             PayloadError: the annotation does not fit this image.
@@ -111,7 +113,8 @@ class ImageTask(Task):
         changes = defaultdict(int, psnr_changes(image.psnr))
         said = Described()
         if row.annotation is not None:
-            said = self.described(row.annotation, others, image, vocabulary, settings, changes)
+            stored = StoredImage(image, others, vocabulary, settings, changes)
+            said = self.described(row.annotation, stored)
         for name in said.features.keys() & features.OBJECTS.keys():
             changes[f"{HAS}{name}"] += 1
         sha256 = hashlib.sha256(image.data)
@@ -160,14 +163,6 @@ class LabelledImage(ImageTask):
     def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
         """Return the features of an annotation."""
 
-    def described(
-        self,
-        annotation: str,
-        others: Sequence[bytes],
-        image: CheckedImage,
-        vocabulary: Vocabulary,
-        settings: PayloadSettings,
-        changes: defaultdict[str, int],
-    ) -> Described:
-        said = self.to_features(annotation, vocabulary)
+    def described(self, annotation: str, stored: StoredImage) -> Described:
+        said = self.to_features(annotation, stored.vocabulary)
         return Described(annotation, self.labels(annotation), said)

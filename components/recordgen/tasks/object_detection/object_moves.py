@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recordgen.core.records.class_masks import seen_through
 from recordgen.core.records.float32 import as_float32
 from recordgen.core.records.run_lengths import pixels_of, runs_in, runs_of, text_of
 from recordgen.core.rows.details import KEYPOINT, Details, Mask
@@ -117,7 +118,9 @@ class Move:
         if self.way == 1 and self.view == _WHOLE and (mask.height, mask.width) == (height, width):
             return mask
         turned = _turned(pixels_of(runs_of(mask.counts), mask.height, mask.width), self.way)
-        seen = _seen(turned, self.view, height, width)
+        left, top, across, down = self.view
+        shown = seen_through(turned, (top, left, down, across), (height, width))
+        seen = (shown == 1).astype(np.uint8)
         return Mask(text_of(runs_in(seen)), height, width) if seen.any() else None
 
 
@@ -127,19 +130,6 @@ def _turned(pixels: Any, way: int) -> Any:
     if way in (2, 3, 6, 7):
         pixels = pixels[:, ::-1]
     return pixels[::-1] if way in (3, 4, 7, 8) else pixels
-
-
-def _seen(pixels: Any, view: Sequence[float], height: int, width: int) -> Any:
-    """Return the nearest pixel for each one of the stored image; 0 outside of the picture."""
-    left, top, across, down = view
-    rows = np.floor((top + (np.arange(height) + 0.5) / height * down) * pixels.shape[0])
-    columns = np.floor((left + (np.arange(width) + 0.5) / width * across) * pixels.shape[1])
-    are_rows = (rows >= 0) & (rows < pixels.shape[0])
-    are_columns = (columns >= 0) & (columns < pixels.shape[1])
-    found = np.zeros((height, width), np.uint8)
-    inner = pixels[np.ix_(rows[are_rows].astype(int), columns[are_columns].astype(int))]
-    found[np.ix_(are_rows, are_columns)] = inner
-    return found
 
 
 def as_stored(

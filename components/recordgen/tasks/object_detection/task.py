@@ -34,7 +34,7 @@ from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.objects import details_in, features_of
 from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.settings import PayloadSettings, TaskSettings
+from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotation import (
     Merged,
     RowContent,
@@ -44,13 +44,13 @@ from recordgen.core.task.annotation import (
 )
 from recordgen.core.task.annotations import PARTS
 from recordgen.core.task.payloads import Texts
-from recordgen.core.task.task import Task, need_mixed_shards
+from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
 from recordgen.quoting import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS
-from recordgen.tasks.images.image_task import Described, ImageTask
+from recordgen.tasks.images.image_task import Described, ImageTask, StoredImage
 from recordgen.tasks.lines import add_up, display_name
 from recordgen.tasks.object_detection.annotation import (
     Box,
@@ -138,7 +138,6 @@ class ObjectDetection(ImageTask):
 
     @classmethod
     def of(cls, settings: TaskSettings) -> Task:
-        need_mixed_shards(cls.name, settings)
         return cls(settings.bad_boxes, settings.box_orientation, settings.resize)
 
     @property
@@ -317,21 +316,13 @@ class ObjectDetection(ImageTask):
     def labels(self, annotation: str) -> Sequence[str]:
         return labels_in(annotation)
 
-    def described(
-        self,
-        annotation: str,
-        others: Sequence[bytes],
-        image: CheckedImage,
-        vocabulary: Vocabulary,
-        settings: PayloadSettings,
-        changes: defaultdict[str, int],
-    ) -> Described:
+    def described(self, annotation: str, stored: StoredImage) -> Described:
         given = Boxes.from_json(annotation)
-        stored = self._stored(given, image, changes)
-        if not stored.boxes:
+        found = self._stored(given, stored.image, stored.changes)
+        if not found.boxes:
             return Described()
-        text = annotation if stored is given else stored.to_json()
-        return Described(text, stored.labels, box_features(stored, vocabulary))
+        text = annotation if found is given else found.to_json()
+        return Described(text, found.labels, box_features(found, stored.vocabulary))
 
     def _stored(self, row: Boxes, image: CheckedImage, changes: defaultdict[str, int]) -> Boxes:
         """Return the boxes of the stored image. Raises: PayloadError."""

@@ -84,16 +84,7 @@ class Declared(TableTask):
                 f"the task {cls.name} needs a schema with the types of the columns, such as "
                 f'schema={{"photo": "image", "age": "int"}}'
             )
-        schema = settings.schema
-        for name, given, other in (
-            ("shard_by=label", settings.by_label, "use shard_by=hash"),
-            ("stratify=label", settings.stratifies, "omit it"),
-        ):
-            if given and schema.table.label is None:
-                raise UsageError(
-                    f"{name} needs a label, and the schema has no label column; {other}"
-                )
-        return cls(schema)
+        return cls(settings.schema)
 
     @cached_property
     def _annotation_columns(self) -> Sequence[Column]:

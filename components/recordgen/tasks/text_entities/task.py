@@ -30,7 +30,7 @@ from recordgen.core.task.annotation import AnnotationError, Merged, RowContent, 
 from recordgen.core.task.annotations import PARTS
 from recordgen.core.task.built import BuiltExample
 from recordgen.core.task.examples import each_row
-from recordgen.core.task.task import Task, need_mixed_shards
+from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
@@ -94,7 +94,6 @@ class TextEntities(TextTask):
 
     @classmethod
     def of(cls, settings: TaskSettings) -> Task:
-        need_mixed_shards(cls.name, settings)
         return cls(CODEPOINTS if settings.offsets == AUTO else settings.offsets)
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
