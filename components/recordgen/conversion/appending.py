@@ -21,12 +21,11 @@ from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.appending import ExistingGroup as ExistingGroup
 from recordgen.core.rows.arrow_files import count_groups
 from recordgen.core.rows.columns import values_of
-from recordgen.core.runs.staging import STORAGE_THREADS
 from recordgen.core.task.task import Task
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.old_options import OLD_NAMES
 from recordgen.options import AUTO, ConvertOptions, recorded_there
-from recordgen.ordered import map_in_order
+from recordgen.ordered import STORAGE_THREADS, map_in_order
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
 
