@@ -46,10 +46,12 @@ MOVES_AT_ONCE = 32
 MOVE_S = 0.1  # assumed: a copy within a bucket, and a removal
 
 # Requests: each image is read and looked up. Each shard is written, moved (two requests: a copy and
-# a removal, which is free), and has a result and a progress file; it reads its rows in one or two
-# byte ranges, and the launcher reads its result. Each bucket writes its rows.
-READS_PER_SHARD = 3
-WRITES_PER_SHARD = 4
+# a removal, which is free), and has files with its result, its progress, its facts and its lengths.
+# It reads its rows in one or two byte ranges, the checks read its facts twice, and the launcher
+# reads its result, its lengths and its facts. Each bucket writes its rows. The joins of the checks
+# read a million parts of files at most.
+READS_PER_SHARD = 7
+WRITES_PER_SHARD = 6
 
 # Dollars.
 WORKER_HOUR = 2 * 0.056 + 7.5 * 0.003557 + 25 * 0.000054  # vCPUs, GB of memory, GB of disk
@@ -108,7 +110,7 @@ def fingerprint_hours(images: int) -> float:
 
 
 def commit_hours(images: int) -> float:
-    return shards(images) * MOVE_S / MOVES_AT_ONCE / 3600
+    return shards(images) * (MOVE_S + 3 * LOOKUP_S) / MOVES_AT_ONCE / 3600
 
 
 def hours(images: int) -> float:
@@ -157,7 +159,7 @@ ROWS: list[tuple[str, Callable[[int], float], str]] = [
         "look-ups × 50 ms / 64 + pages × 500 ms / 32 + images × 1.6 / 1,000 per s",
     ),
     ("shards of 128 MB", shards, "payloads / 128 MB"),
-    ("commit, h", commit_hours, "shards × 100 ms / 32 concurrent"),
+    ("commit, h", commit_hours, "shards × (100 ms + 3 reads × 50 ms) / 32 concurrent"),
     ("in all, h", hours, "5 min + reading + worker-hours / workers + commit"),
     (
         "fingerprint before each run of TFX, h",
@@ -175,7 +177,7 @@ ROWS: list[tuple[str, Callable[[int], float], str]] = [
     (
         "storage requests, $",
         request_price,
-        "reads: images, look-ups, 3 × shards; writes: pages, buckets, 4 × shards",
+        "reads: images, look-ups, 7 × shards; writes: pages, buckets, 6 × shards",
     ),
 ]
 

@@ -48,10 +48,10 @@ from recordgen.core.planning.appending import Existing
 from recordgen.core.rows.columns import grouped
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult
-from recordgen.ordered import map_in_order
+from recordgen.ordered import STORAGE_THREADS, map_in_order
 
-# Files of facts that are in memory together.
-_FILES_AT_ONCE = 4
+# Facts that are in memory together, and the bytes of those of an example.
+_FACTS_BYTES, _EXAMPLE_BYTES = 64 << 20, 500
 
 
 def examine(
@@ -94,8 +94,13 @@ def all_facts(
     Raises: SourceError, StorageError: they cannot be read.
     """
     yield from map(read_group, existing_groups(existing) if existing is not None else ())
-    files = [result.shard.file for result in results]
-    yield from map_in_order(staging.shard_facts, files, threads=_FILES_AT_ONCE)
+    yield from map_in_order(
+        lambda result: staging.shard_facts(result.shard.file),
+        results,
+        threads=STORAGE_THREADS,
+        bytes_of=lambda result: result.shard.examples * _EXAMPLE_BYTES,
+        max_bytes=_FACTS_BYTES,
+    )
 
 
 def _assigned(
