@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,8 @@ class ShardResult:
         """Parse the output of :meth:`to_json`."""
         values: dict[str, Any] = json.loads(text)
         values["shard"] = Shard(**values["shard"])
+        # The results of all shards are in memory together, and have the same labels.
+        values["labels"] = {intern(label): count for label, count in values["labels"].items()}
         values["rejects"] = tuple(Reject(*item) for item in values["rejects"])
         values["images"] = ImageStats.from_json(values["images"])
         return cls(**values)
