@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordgen import features, storage
-from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset, Split
+from recordgen.core.dataset.manifest import Dataset, Split
 from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import RecordError, UsageError
@@ -187,21 +188,14 @@ def _stem_and_suffix(uri: str) -> tuple[str, str]:
 def _names_differ(copy: Copy, split: str) -> bool:
     """Return whether all images of a split have different names, in any case of letters.
 
-    It needs 8 bytes for each image of the split. False if the names are unknown.
+    It needs 8 bytes for each image of the split. False if the names are unknown, or the file with
+    them is of another state of the dataset.
     """
-    import pyarrow.parquet as pq
+    import pyarrow.compute as pc
 
-    if not copy.output.has_examples():
-        return False
-    hashes = np.empty(copy.splits[split].examples, np.uint64)
-    count = 0
-    with storage.open_read(copy.output.path_of(EXAMPLES_FILE)) as file:
-        for batch in pq.ParquetFile(file).iter_batches(columns=["split", "uri"], use_threads=False):
-            pairs = zip(*(batch.column(name).to_pylist() for name in ("split", "uri")), strict=True)
-            for uri in (uri for name, uri in pairs if name == split):
-                stem = _stem_and_suffix(uri)[0].casefold().encode()
-                if count == len(hashes):
-                    return False  # the file is of another state of the dataset
-                hashes[count] = int.from_bytes(blake2b(stem, digest_size=8).digest(), "little")
-                count += 1
-    return count == len(hashes) == len(np.unique(hashes))
+    hashes = array("Q")
+    for part in copy.output.example_parts(("split", "uri")):
+        for uri in part.filter(pc.equal(part["split"].cast("string"), split))["uri"].to_pylist():
+            stem = _stem_and_suffix(uri)[0].casefold().encode()
+            hashes.append(int.from_bytes(blake2b(stem, digest_size=8).digest(), "little"))
+    return copy.splits[split].examples == len(hashes) == len(np.unique(hashes))
