@@ -11,7 +11,7 @@ def run_tfx():
     from pipelines.metadata import Metadata
     from pipelines.pipeline import LOCAL_BEAM_ARGS
 
-    def run(root, *components):
+    def run(root, *components, beam_args=()):
         path = os.path.join(root, "metadata.db")
         os.makedirs(root, exist_ok=True)
         tfx.orchestration.LocalDagRunner().run(
@@ -23,7 +23,7 @@ def run_tfx():
                 metadata_connection_config=(
                     tfx.orchestration.metadata.sqlite_metadata_connection_config(path)
                 ),
-                beam_pipeline_args=list(LOCAL_BEAM_ARGS),
+                beam_pipeline_args=[*LOCAL_BEAM_ARGS, *beam_args],
             )
         )
         return Metadata(path)
