@@ -41,6 +41,7 @@ READ = [
     ([line("a", "Zebra")], [("Zebra", BOX)], {}),
     ([line("a"), line("a", "/m/dog", group="1")], [("Cat", BOX), ("Dog", BOX)], {}),
     ([line("a"), line("a", "/m/dog", confidence="0")], [("Cat", BOX)], {}),
+    ([line("a", confidence="")], [("Cat", BOX)], {}),
     ([line("a", corners="0.1,1.1,0.25,0.5")], [("Cat", [0.1, 0.25, 1, 0.5])], {"boxes_clipped": 1}),
     ([""], None, {}),  # not in the document: not used
 ]

@@ -130,7 +130,7 @@ def _lines(listing: Listing, name: str) -> Iterator[_Line]:
                     reader.line_num,
                     fields[image].strip(),
                     fields[label].strip(),
-                    "1" if confidence is None else fields[confidence],
+                    "1" if confidence is None else fields[confidence].strip() or "1",
                     [fields[side] for side in corners],
                     _details(
                         {flag for flag, place in flags.items() if fields[place].strip() == "1"}
