@@ -17,8 +17,6 @@ from itertools import pairwise
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-import numpy as np
-
 from recordgen.core.records.run_lengths import runs_of, text_of
 from recordgen.core.rows.details import KEYPOINT, Mask
 from recordgen.core.rows.picture import are_numbers, is_size
@@ -80,12 +78,11 @@ class Shapes:
         ends = self._ends[first : last + 1]
         start, count = ends[0] - self._written, ends[-1] - ends[0]
         if self._file is None or start >= 0:
-            points = np.array(self._points[start : start + count])
+            points = self._points[start : start + count].tobytes()
         else:
-            data = os.pread(self._file.fileno(), 4 * count, 4 * ends[0])
-            points = np.frombuffer(data, np.float32)
+            points = os.pread(self._file.fileno(), 4 * count, 4 * ends[0])
         sizes = tuple((end - start) // 2 for start, end in pairwise(ends))
-        return Polygons(sizes, points.astype("<f8").tobytes())
+        return Polygons(sizes, points)
 
     def mask(self, at: int) -> Mask | None:
         """Return the mask of an annotation. Raises: ValueError: it is damaged."""

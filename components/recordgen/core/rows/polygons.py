@@ -26,7 +26,7 @@ Points: TypeAlias = tuple[float, ...]
 #: Seven decimals tell all float32 from 0.5 to 1 apart, and come back from those below.
 PARTS = 10_000_000
 
-_FLOAT, _PART = "<f8", "<i4"
+_FLOAT, _SINGLE, _PART = "<f8", "<f4", "<i4"
 
 # A number of parts needs three of its four bytes, which are four letters in Base64.
 _BYTES = 3
@@ -38,8 +38,8 @@ class Polygons:
 
     Attributes:
         sizes: points of each polygon.
-        data: x and y of each point: float64 in the unit of the object's box; or, once rounded,
-            24 bits in ten millionths of the image's sides.
+        data: x and y of each point: float64 or float32 in the unit of the object's box; or, once
+            rounded, 24 bits in ten millionths of the image's sides.
     """
 
     sizes: tuple[int, ...] = ()
@@ -102,7 +102,7 @@ NO_POLYGONS = Polygons()
 
 
 def points_of(outlines: Sequence[Polygons]) -> Array:
-    """Return all points of outlines, which are all rounded or all not, float64 [n, 2]."""
+    """Return all points of outlines whose data have one type, float64 [n, 2]."""
     import numpy as np
 
     data = b"".join([each.data for each in outlines])
@@ -111,7 +111,8 @@ def points_of(outlines: Sequence[Polygons]) -> Array:
         parts = np.zeros((count, 4), np.uint8)
         parts[:, :_BYTES] = np.frombuffer(data, np.uint8).reshape(-1, _BYTES)
         return parts.view(_PART).reshape(-1, 2) / PARTS
-    return np.frombuffer(data, _FLOAT).reshape(-1, 2)
+    kind = _SINGLE if len(data) == 4 * count else _FLOAT
+    return np.frombuffer(data, kind).astype(_FLOAT, copy=False).reshape(-1, 2)
 
 
 def rounded(shares: Array) -> npt.NDArray[np.uint8]:

@@ -128,11 +128,19 @@ class Boxes:
         return cls(tuple(Box(*box) for box in value["boxes"]), size, details)
 
 
+def boxes_in(annotation: str) -> Sequence[Box]:
+    """Return the boxes of an annotation, without decoding what else is known of them."""
+    return [Box(*box) for box in _values(annotation)]
+
+
 def labels_in(annotation: str) -> Sequence[str]:
     """Return the labels of an annotation, each once, without decoding its boxes."""
+    return sorted({label for label, *_ in _values(annotation)})
+
+
+def _values(annotation: str) -> Sequence[Sequence[Any]]:
     value = json.loads(annotation)
-    boxes = value["boxes"] if isinstance(value, Mapping) else value
-    return sorted({label for label, *_ in boxes})
+    return value["boxes"] if isinstance(value, Mapping) else value
 
 
 def without_shapes(annotation: str) -> str:

@@ -56,6 +56,7 @@ from recordgen.tasks.object_detection.annotation import (
     Box,
     Boxes,
     ImageSize,
+    boxes_in,
     labels_in,
     without_shapes,
 )
@@ -300,7 +301,7 @@ class ObjectDetection(ImageTask):
 
     def boxes(self, annotation: str) -> Sequence[Box]:
         """Return the boxes of an annotation."""
-        return Boxes.from_json(annotation).boxes
+        return boxes_in(annotation)
 
     def details(self, annotation: str) -> Sequence[Any]:
         row = Boxes.from_json(annotation)
