@@ -4,8 +4,8 @@
 
 prints the boxes, or the labels, of each image by its file name, as JSON, and which program read
 them. PYTHON needs the packages of the format: pycocotools, globox, label-studio-sdk, webdataset,
-datasets, pandas or tensorflow. None of these reads Create ML, keras-yolo3 and all of VIA's shapes:
-there, the rule of the format is applied by hand.
+datasets, pandas or tensorflow. Create ML needs the sources of labelImg in PYTHONPATH, and
+keras-yolo3 its own. None of these reads all of VIA's shapes: there, the rule is applied by hand.
 """
 
 from __future__ import annotations
@@ -128,28 +128,32 @@ def open_images(source: Path) -> Boxes:
 
 
 def create_ml(source: Path) -> Boxes:
-    """Apple: x and y are those of the center."""
+    from libs.create_ml_io import CreateMLReader
+
     for path in _files(source, ".json"):
         for item in json.loads(path.read_text()):
-            boxes = []
-            for each in item["annotations"]:
-                x, y, width, height = (
-                    each["coordinates"][k] for k in ("x", "y", "width", "height")
-                )
-                boxes.append(
-                    (each["label"], _corners((x - width / 2, y - height / 2, width, height)))
-                )
-            yield item["image"], boxes
+            shapes = CreateMLReader(str(path), item["image"]).shapes
+            yield (
+                item["image"],
+                [(label, [*points[0], *points[2]]) for label, points, *_ in shapes],
+            )
 
 
 def yolo_keras(source: Path) -> Boxes:
-    """Each line has an image, and groups of xmin, ymin, xmax, ymax and the number of a class."""
+    from PIL import Image
+    from yolo3.utils import get_random_data
+
     for path in _files(source, "_annotations.txt"):
         names = (path.parent / "_classes.txt").read_text().splitlines()
         for line in path.read_text().splitlines():
-            image, *groups = line.split()
-            numbers = [list(map(int, group.split(","))) for group in groups]
-            yield image, [(names[kind].strip(), list(map(float, box))) for *box, kind in numbers]
+            name, *groups = line.split()
+            if not (image := path.parent / name).exists():
+                continue
+            size = Image.open(image).size[::-1]  # as it is: no box moves
+            settings = {"random": False, "max_boxes": len(groups) or 1, "proc_img": False}
+            _, found = get_random_data(" ".join([str(image), *groups]), size, **settings)
+            boxes = found.tolist()[: len(groups)]
+            yield name, [(names[int(kind)].strip(), corners) for *corners, kind in boxes]
 
 
 def label_studio(source: Path) -> Boxes:
