@@ -182,7 +182,7 @@ class ConvertOptions:
     )
     encoding: str = option(
         "",
-        "encoding of the import files, such as `cp1252`, `shift_jis` or `gb18030`",
+        "encoding of the import files, or of a folder of texts: `cp1252`, `shift_jis`, `gb18030`",
         metavar="NAME",
         unset="UTF-8, or what a byte order mark shows",
         is_rare=True,

@@ -85,6 +85,24 @@ def test_the_texts_become_examples(tmp_path):
     assert result.dataset.lint["SKIPPED"] == 1
 
 
+def test_the_option_is_the_encoding_of_the_texts(tmp_path):
+    """A text of another encoding is a reject that names the option, and no character is lost."""
+    words = {"sport": ["Voilà", "été"], "tech": ["où", "Ω"]}
+    files = {
+        f"{kind}/{at}.txt": word.encode("utf-8" if word == "Ω" else "cp1252")
+        for kind, texts in words.items()
+        for at, word in enumerate(texts)
+    }
+    source = write(tmp_path / "in", files)
+    options = {"max_reject_fraction": 1, "split": "100,0,0", "lint": "-ALL"}
+    plain = recordgen.convert(source, tmp_path / "plain", **options)
+    assert {item.code for item in plain.rejects} == {"bad_encoding"}
+    assert all("--encoding" in item.message for item in plain.rejects)
+    recordgen.convert(source, tmp_path / "out", encoding="cp1252", **options)
+    texts = {example["text"].numpy().decode() for example in recordgen.read(tmp_path / "out")}
+    assert texts == {"Voilà", "été", "où", "Î©"}
+
+
 @pytest.mark.parametrize(
     ("files", "labels"),
     [

@@ -82,6 +82,7 @@ def shards_of(options: ConvertOptions) -> Shards:
 
 def payloads_of(options: ConvertOptions) -> PayloadSettings:
     """Return how payloads are checked and stored."""
+    has_rows = FORMATS.get(options.format, Format).has_columns  # then the encoding is that of rows
     return PayloadSettings(
         check=options.check,
         limit=options.limit,
@@ -90,6 +91,7 @@ def payloads_of(options: ConvertOptions) -> PayloadSettings:
         encode=options.encode,
         needs_looks=options.selection.needs_looks,
         needs_rows=options.selection.needs_rows,
+        text_encoding="" if has_rows else options.encoding,
     )
 
 

@@ -99,6 +99,7 @@ class PayloadSettings:
         encode: the format of stored images.
         needs_looks: downscaled images and the words of texts are noted.
         needs_rows: whole rows of tables are noted.
+        text_encoding: the encoding of texts in files; empty for UTF-8.
     """
 
     check: str
@@ -108,6 +109,7 @@ class PayloadSettings:
     encode: Encoding
     needs_looks: bool
     needs_rows: bool
+    text_encoding: str = ""
 
     @property
     def changes_pictures(self) -> bool:

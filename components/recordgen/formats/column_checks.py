@@ -146,7 +146,7 @@ def check_format(format_: Format, options: ConvertOptions) -> None:
             f"images itself); omit it"
         )
     if options.encoding and not format_.is_decoded:
-        raise UsageError(f"encoding is for files of lines (got the format {found}); omit it")
+        raise UsageError(f"encoding is for lines and texts (got the format {found}); omit it")
     has_fields = format_.has_headers or "label" in options.columns.roles
     check_separator(options, found if not format_.has_columns or not has_fields else "")
 

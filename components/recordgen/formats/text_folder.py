@@ -62,6 +62,7 @@ class TextFolder(Format):
     """Texts in files, in a folder for each class."""
 
     name = "text_folder"
+    is_decoded = True
     how_to_label = "put the texts of each class into a folder of its name, or write a CSV"
     heading = "Folders"
 

@@ -158,7 +158,7 @@ class TextEntities(TextTask):
         vocabulary: Vocabulary,
         settings: PayloadSettings,
     ) -> BuiltExample:
-        text = text_of(row.annotation, payloads)
+        text = text_of(row.annotation, payloads, settings.text_encoding)
         said = TextContent.decode(row.annotation).said
         tokens = (split_at_blanks if _has_blanks(said) else tokenize)(text)
         spans = _spans(row.annotation)

@@ -86,7 +86,7 @@ class LabelledText(TextTask):
         vocabulary: Vocabulary,
         settings: PayloadSettings,
     ) -> BuiltExample:
-        own = text_of(row.annotation, payloads)
+        own = text_of(row.annotation, payloads, settings.text_encoding)
         text = own.encode()
         labels = _labels(row.annotation)
         values: dict[str, FeatureValue] = {

@@ -167,22 +167,28 @@ def row_of_line(record: Mapping[str, Any], said: Any) -> RowContent:
     return stored(check_uri(file.strip()), said)
 
 
-def text_of(annotation: str | None, files: Sequence[bytes]) -> str:
+def text_of(annotation: str | None, files: Sequence[bytes], encoding: str = "") -> str:
     """Return the text of a row, from its annotation or its only file.
 
+    Args:
+        annotation: the annotation of the row.
+        files: the payloads of the row.
+        encoding: the encoding of the file; empty for UTF-8.
+
     Raises:
-        PayloadError: the file is not UTF-8, or contains only blanks.
+        PayloadError: the file does not have the encoding, or contains only blanks.
     """
     own = TextContent.decode(annotation).text
     if own is not None:
         return own
     [data] = files
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode(encoding or "utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as exc:
         raise PayloadError(
             RejectCode.BAD_ENCODING.value,
-            f"byte {exc.start + 1} of the text is not UTF-8; save the file as UTF-8",
+            f"byte {exc.start + 1} of the text is not {encoding or 'UTF-8'}; save the file as UTF-8"
+            f"; if all texts of a folder have another encoding, name it with --encoding",
         ) from exc
     if not text.strip():
         raise PayloadError(
