@@ -105,7 +105,7 @@ def write_parquet(folder: Path, images: Iterable[str], compression: str = "none"
 
 
 def write_snappy(folder: Path, images: Iterable[str]) -> str:
-    """Write Parquet as ``push_to_hub`` does; return the source."""
+    """Write Parquet as pandas does; return the source."""
     return write_parquet(folder, images, "snappy")
 
 

@@ -73,12 +73,19 @@ def test_the_least_used_copies_make_room(file, parts, monkeypatch):
 
 
 PROCESS = """
+import multiprocessing
 import sys
 from recordgen.core.rows.ranges import Range
 from recordgen.payloads.parquet_values import read_value
 from recordgen.storage import ANY_REQUEST
-for address in sys.argv[1:]:
-    sys.stdout.buffer.write(read_value(Range.of(address), "1", ANY_REQUEST))
+
+def read():
+    for address in sys.argv[1:]:
+        sys.stdout.buffer.write(read_value(Range.of(address), "1", ANY_REQUEST))
+
+child = multiprocessing.get_context("fork").Process(target=read)
+child.start()
+child.join()
 """
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import os
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing.util import Finalize
 
 from recordgen.errors import StorageError
 
@@ -74,7 +74,7 @@ def remove_at_end(path: str) -> None:
     """Remove the copy at ``path`` when this process ends."""
     if os.getpid() not in _own:
         _own[os.getpid()] = set()
-        atexit.register(remove_own)
+        Finalize(None, remove_own, exitpriority=0)  # worker processes run no atexit
     _own[os.getpid()].add(path)
 
 
