@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from recordgen import storage
 from recordgen.checks.check import EACH, KEPT, NONE, FoundRows
 from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.near_pairs import alike_groups
 from recordgen.checks.run import checks_of
 from recordgen.conversion.examination import Examination
 from recordgen.conversion.examining import examine
@@ -141,6 +142,7 @@ def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, see
         examine(runner, runner.start("ListShards", files), shared)
         runner.run(staging)
         facts = ExampleFacts(map(staging.shard_facts, sorted(files)))
+        facts.groups = alike_groups(facts, None)
         lines, texts, remarks = found_at_once(shared, facts)
         about_all, remarked = staging.read_about()
         for code, expected in lines.items():

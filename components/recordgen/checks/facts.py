@@ -32,14 +32,16 @@ Address: TypeAlias = tuple[str, int, str, int]
 #: A further column of examples that are examined together: the number of their group.
 GROUP = "group"
 
+_NO_GROUPS = np.zeros(0, np.uint64)
+
 
 class ExampleFacts:
     """The facts of examples, by import file and line.
 
     Attributes:
         columns: a row per example, as in ``examples.parquet``, and the rows that are kept whole.
-        groups: a number for each example, the same for those that are nearly the same; None if
-            nobody has compared them yet.
+        groups: a number for each example, the same for those that are nearly the same; empty if
+            nobody has compared them.
     """
 
     def __init__(self, parts: Iterable[Columns]) -> None:
@@ -57,7 +59,7 @@ class ExampleFacts:
         columns = pa.concat_tables([LINTED.empty_table(), *map(without_groups, parts)])
         columns = columns.unify_dictionaries()
         order = by_line(columns)
-        self.groups = np.concatenate(groups)[order] if groups else None
+        self.groups = np.concatenate(groups)[order] if groups else _NO_GROUPS
         taken = []
         for name in LINTED.names:
             taken.append(_taken(columns[name], pa.array(order)))
@@ -69,7 +71,7 @@ class ExampleFacts:
         """Return some facts of all examples, and their order; ``parts`` have the same columns."""
         found, columns = cls.__new__(cls), pa.concat_tables(parts).unify_dictionaries()
         order = by_line(columns)
-        found.columns, found.groups = columns.take(pa.array(order)), None
+        found.columns, found.groups = columns.take(pa.array(order)), _NO_GROUPS
         return found, order
 
     def __len__(self) -> int:

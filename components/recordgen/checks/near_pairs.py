@@ -32,10 +32,6 @@ class _Near(Check):
     needs = (MEASURES,)
     is_similarity = True
 
-    def groups(self, examined: Examined[CheckedTask]) -> Groups:
-        """Return groups of similar payloads; both codes nearly always have the same threshold."""
-        return examined.shared(_groups, examined.thresholds.get(self.code))
-
 
 class NearLeak(_Near):
     """Payloads in two splits are nearly the same."""
@@ -48,7 +44,7 @@ class NearLeak(_Near):
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
         """Yield examples that are nearly the same as one in an earlier split."""
-        yield _near(examined, self.groups(examined).across_splits())
+        yield _near(examined, examined.shared(_groups).across_splits())
 
 
 class NearDuplicate(_Near):
@@ -58,17 +54,11 @@ class NearDuplicate(_Near):
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
         """Yield examples that are nearly the same as an earlier one in their split."""
-        yield _near(examined, self.groups(examined).within_splits())
+        yield _near(examined, examined.shared(_groups).within_splits())
 
 
-def _groups(examined: Examined[CheckedTask], least: float | None) -> Groups:
-    facts = examined.facts
-    numbers = facts.groups
-    if numbers is None:
-        crowds: list[int] = []
-        numbers = alike_groups(facts, least, crowds.append)
-        examined.remarks.extend(crowd_remarks(sum(crowds), examined.task.noun))
-    return Groups(facts, _without_copies(facts, numbers))
+def _groups(examined: Examined[CheckedTask]) -> Groups:
+    return Groups(examined.facts, _without_copies(examined.facts, examined.facts.groups))
 
 
 def _near(examined: Examined[CheckedTask], pairs: Pairs) -> FoundRows:

@@ -257,8 +257,6 @@ class ExamineGroups(Stage):
         group = self.shared.group(name)
         parts = sorted(messages, key=lambda part: part.batch)
         facts = ExampleFacts(self.read(parts))
-        if group.scope != ALIKE:
-            facts.groups = None
         examined = self.shared.examined(facts)
         is_whole = group.scope == KEPT
         yield from self.found(f"{name}-{bucket}", group.checks, examined, is_whole=is_whole)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -18,19 +18,12 @@ from recordgen.beam.runners import runner_factory
 from recordgen.checks.run import need_packages
 from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.console.warned import warn_about
+from recordgen.conversion import kept_plan
 from recordgen.conversion.api import committed, open_for, opened_run
 from recordgen.conversion.appending import find_existing, read_rejects
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
-from recordgen.conversion.finalize import all_rejects, read_outcome, read_plan, stop_unless_usable
-from recordgen.conversion.kept_plan import (
-    check_sources,
-    options_of,
-    run_of,
-    saved,
-    source_of,
-    versions_of,
-)
+from recordgen.conversion.finalize import read_outcome, read_plan, stop_unless_usable
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
@@ -112,7 +105,7 @@ def plan(
     storage.check_writable(target)
     conversion = conversion_of(decided)
     need_packages(conversion.task, decided.selection)
-    versions = versions_of(file.path for file in opened.files)  # before rows are read
+    versions = kept_plan.versions_of(file.path for file in opened.files)  # before rows are read
     with opened_run(
         target, conversion, overwrite=overwrite, append=append, resume=resume, in_parts=True
     ) as (run, existing):
@@ -125,7 +118,7 @@ def plan(
         planned = PlannedParts(
             parts=parts,
             shards=staged.shards,
-            options=saved(decided),
+            options=kept_plan.saved(decided),
             sources=versions,
             keypoints=opened.keypoints,
             base=_digest(existing) if append else None,
@@ -170,7 +163,7 @@ def work(
     outlines = read_part(staging, number) if number in planned.filled else []
     is_done = not outlines or number in finished_parts(staging)
     if not is_done:
-        check_sources(planned)
+        kept_plan.check_sources(planned)
         with lease.held(worker_lease(staging, number)), naming_end(target, staging):
             _write(target, staging, planned, outlines, f"part {number} of {planned.parts}", said)
             finish_part(staging, number)
@@ -192,7 +185,7 @@ def _write(
     name: str,
     said: Callable[[str], None] | None,
 ) -> None:
-    conversion = conversion_of(options_of(planned))
+    conversion = conversion_of(kept_plan.options_of(planned))
 
     def elements() -> Iterator[tuple[ShardKey, list[ShardOutline]]]:
         for index, outline in enumerate(outlines, start=1):
@@ -201,7 +194,7 @@ def _write(
                 said(f"{name}: shard {index} of {len(outlines)}")
             yield (outline.split, outline.index), [outline]
 
-    runner, run = LocalRunner(), run_of(output, staging, planned)
+    runner, run = LocalRunner(), kept_plan.run_of(output, staging, planned)
     with running(runner, staging, None, conversion.task.noun):
         graph.write_shards(runner.start("ListShards", elements()), conversion, run)
     check_planned(output, staging)
@@ -224,22 +217,13 @@ def commit(
         DataError, StorageError: as :func:`recordgen.convert`.
     """
     started, target = time.monotonic(), storage.normal(os.fspath(output))
-    shown = progress_for(progress)
     if (counts := committed_counts(target)) is not None:
-        rejects = read_rejects(storage.join(target, REJECTS_FILE))
-        there = read_dataset(target)
-        return ConversionResult(
-            output=target,
-            dataset=there,
-            rejects=rejects,
-            seconds=0.0,
-            counts=counts,
-            unchanged=True,
-        )
-    with open_planned(target) as staging, Phases(shown) as phases:
+        return _there(target, counts)
+    with open_planned(target) as staging, Phases(progress_for(progress)) as phases:
         planned = read_planned(staging)
         if is_committed(target, staging):
-            result = _there(target, staging, planned)
+            outcome = read_outcome(staging, conversion_of(kept_plan.options_of(planned)))
+            result = _there(target, total_counts(*outcome))
         else:
             result = _published(target, staging, planned, phases)
         note_committed(target, result.counts)
@@ -257,18 +241,17 @@ def _published(
             f"{output}: {len(missing):,} of {len(planned.filled):,} parts are not written: "
             f"{listed(missing, str)}; run recordgen parts work for each, then commit again"
         )
-    check_sources(planned)
-    options = options_of(planned)
+    kept_plan.check_sources(planned)
+    options = kept_plan.options_of(planned)
     conversion, selection = conversion_of(options), options.selection
     need_packages(conversion.task, selection)
-    source, run = source_of(planned, options), run_of(output, staging, planned)
+    source, run = kept_plan.source_of(planned, options), kept_plan.run_of(output, staging, planned)
     existing = _existing(output, staging, planned, conversion)
     with conversion_events(source.names, output) as events:
         files = [result.shard.file for result in staging.read_results()]
         take_back(output, staging, files)
-        runner, noun = LocalRunner(), conversion.task.noun
+        runner, noun, shown = LocalRunner(), conversion.task.noun, phases.progress
         shared = examination_of(source, conversion, selection, staging, existing)
-        shown = phases.progress
         with phases.during(SHARDS), running(runner, staging, shown, noun, shared.joins):
             examine(runner, runner.start("ListShards", files), shared, existing)
         result = committed(run, source, output, conversion, selection, existing, phases)
@@ -276,15 +259,11 @@ def _published(
     return result
 
 
-def _there(output: str, staging: Staging, planned: PlannedParts) -> ConversionResult:
-    """Return the result of a commit that was interrupted after its last step."""
-    staged, results = read_outcome(staging, conversion_of(options_of(planned)))
+def _there(output: str, counts: Mapping[str, int]) -> ConversionResult:
+    """Return the result of a commit whose dataset was in the output already."""
+    rejects, dataset = read_rejects(storage.join(output, REJECTS_FILE)), read_dataset(output)
     return ConversionResult(
-        output=output,
-        dataset=read_dataset(output),
-        rejects=all_rejects(staged, results),
-        seconds=0.0,
-        counts=total_counts(staged, results),
+        output=output, dataset=dataset, rejects=rejects, seconds=0.0, counts=counts, unchanged=True
     )
 
 
@@ -293,10 +272,7 @@ def _number(part: int | None, parts: int) -> int:
     given: object = os.environ.get(PART_VARIABLE) if part is None else part
     if given is None:
         raise UsageError(f"give the number of the part, or set {PART_VARIABLE}")
-    try:
-        number = int(str(given))
-    except ValueError:
-        number = -1
+    number = int(str(given)) if str(given).isdecimal() else -1
     if not 0 <= number < parts:
         raise UsageError(f"the part must be from 0 to {parts - 1} (got {given!r})")
     return number
