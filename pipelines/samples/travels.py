@@ -11,7 +11,6 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 from pipelines.samples import Sample, write_lines
@@ -26,19 +25,14 @@ _WORDS: dict[str, list[str]] = json.loads(
 
 def sentences(count: int) -> Iterator[tuple[str, list[Span]]]:
     """Yield distinct sentences and their entities, always the same."""
-    return islice(_sentences(), count)
-
-
-def _sentences() -> Iterator[tuple[str, list[Span]]]:
     draw = random.Random(0)
 
     def one(words: str) -> str:
         return _WORDS[words][draw.randrange(len(_WORDS[words]))]
 
     def person() -> str:
-        return (
-            f"{one('first_names')} {one('last_names')}" if draw.randrange(2) else one("first_names")
-        )
+        has_last_name = draw.randrange(2)
+        return f"{one('first_names')} {one('last_names')}" if has_last_name else one("first_names")
 
     def date() -> str:
         day, month = draw.randrange(1, 29), draw.randrange(12)
@@ -49,8 +43,8 @@ def _sentences() -> Iterator[tuple[str, list[Span]]]:
 
     make: dict[str, Callable[[], str]] = {"person": person, "date": date}
     make["city"] = partial(one, "cities")
-    seen = set()
-    while True:
+    seen: set[str] = set()
+    while len(seen) < count:
         text, *pieces = one("templates").split("{")
         spans = []
         for piece in pieces:
