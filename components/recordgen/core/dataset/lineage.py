@@ -20,6 +20,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.dataset.typed import built
 from recordgen.masking import without_secrets
 from recordgen.version import __version__
 
@@ -113,11 +114,7 @@ class ModelLineage:
         values = json.loads(text)
         if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
             raise ValueError(f"format must be {FORMAT!r}")
-        found = dict(values.pop("dataset"))
-        found["source"] = tuple(found["source"])
-        if not isinstance(found["uri"], str):
-            found["uri"] = tuple(found["uri"])
-        return cls(dataset=DatasetLineage(**found), **values)
+        return built(cls, values)
 
 
 def software_here(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from recordgen import storage
-from recordgen.core.dataset.typed import check_types
+from recordgen.core.dataset.typed import built
 from recordgen.core.dataset.vocabulary import Vocabulary, labels_digest, parse_labels
 from recordgen.errors import SourceError
 from recordgen.features import LIST_DTYPES, RAW_DTYPES, FeatureSpec
@@ -135,13 +135,6 @@ class ImageStats:
             (min(part.height[0] for part in stats), max(part.height[1] for part in stats)),
             (min(part.width[0] for part in stats), max(part.width[1] for part in stats)),
         )
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> ImageStats | None:
-        """Build the stats from parsed JSON."""
-        if data is None:
-            return None
-        return cls(data["formats"], tuple(data["height"]), tuple(data["width"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,32 +340,21 @@ class Dataset(Shown):
             raise ValueError("labels_digest does not match labels: one of them was changed")
         if (found := values.pop("format", None)) != FORMAT:
             raise ValueError(f"format must be {FORMAT!r} (got {found!r})")
-        splits = {
-            name: Split(
-                split["examples"],
-                split["bytes"],
-                split["labels"],
-                tuple(Shard(**shard) for shard in split["shards"]),
-                ImageStats.from_json(split.get("images")),
-                # Older datasets lack it: each of their examples had one label or none.
-                split.get("unlabelled", split["examples"] - sum(split["labels"].values())),
-                split.get("assigned", 0),
-            )
-            for name, split in values.pop("splits").items()
+        values["splits"] = {
+            # Older datasets lack it: each of their examples had one label or none.
+            name: {"unlabelled": split["examples"] - sum(split["labels"].values()), **split}
+            for name, split in values["splits"].items()
         }
-        rows = RowCounts(**values.pop("rows"))
-        specs = values.pop("features", {})
-        features = {name: FeatureSpec.from_json(spec) for name, spec in specs.items()}
+        values["features"] = {
+            name: FeatureSpec.from_json(spec) for name, spec in values.get("features", {}).items()
+        }
         values["options"] = _current(values.get("options", {}))
-        for key in ("source", "labels", "warnings", "inexact", "objects"):
-            values[key] = tuple(values.get(key, ()))
-        found = cls(splits=splits, rows=rows, features=features, **values)
-        found._check()
+        found = built(cls, values)
+        found.check_values()
         return found
 
-    def _check(self) -> None:
+    def check_values(self) -> None:
         """Raise ValueError if a person or a program changed the file so that readers would fail."""
-        check_types(self)
         _ = self.encoding
         _expect_one_of("compression", self.compression, ("none", "gzip"))
         _expect_one_of("label_kind", self.label_kind, ("text", "integer", "none"))

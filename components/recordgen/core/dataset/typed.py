@@ -1,60 +1,89 @@
-"""Check that values from JSON have the types that a dataclass declares."""
+"""Build dataclasses and named tuples from parsed JSON, by the types that they declare.
+
+    Shard, {"file": "a", "examples": 2, …}   →  Shard("a", 2, …)
+    Reject, ["a.csv", 3, …]                  →  Reject("a.csv", 3, …)
+
+Objects and lists in them are built, too.
+"""
 
 from __future__ import annotations
 
 import types
-from collections.abc import Collection, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import is_dataclass
+from functools import lru_cache
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+_T = TypeVar("_T")
 
 # Numbers are stored in 64 bits.
 _BOUND = 2**63
 
 
-def check_types(found: Any) -> None:
-    """Check the fields of a dataclass, and of all dataclasses in them, against their types.
+def built(kind: type[_T], data: Any, name: str = "") -> _T:
+    """Return the dataclass or named tuple of a JSON object, or of the list of a named tuple.
+
+    An instance gets the types of its fields checked. ``name`` is for messages.
 
     Raises:
         ValueError: a value has another type, or is a whole number beyond 64 bits.
+        TypeError: a field without a default is missing, or there are others.
     """
-    hints = get_type_hints(type(found))
-    for item in fields(found):
-        _check([getattr(found, item.name)], hints[item.name], item.name)
+    hints = _hints(kind)  # type: ignore[arg-type]  # types are hashable
+    is_tuple = issubclass(kind, tuple)
+    if isinstance(data, kind):
+        data = {key: getattr(data, key) for key in hints}
+    elif is_tuple and isinstance(data, list):
+        data = dict(zip(hints, data, strict=True))
+    _expect(isinstance(data, Mapping), data, name, "a list" if is_tuple else "an object")
+    known = {key: next(iter(_built([data[key]], hints[key], key))) for key in hints if key in data}
+    return kind(**{**data, **known})
 
 
-def _check(values: Collection[Any], hint: Any, name: str) -> None:
-    """Check values of one type together: a vocabulary may have a million labels."""
+@lru_cache(256)
+def _hints(kind: type[Any]) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def _built(values: Collection[Any], hint: Any, name: str) -> Iterable[Any]:
+    """Build values of one type together: a vocabulary may have a million labels."""
     origin, inside = get_origin(hint), get_args(hint)
     if hint is Any:
-        return
+        return values
     if origin in (Union, types.UnionType):
-        kinds = [each for each in inside if each is not types.NoneType]
-        values = [value for value in values if value is not None or len(kinds) == len(inside)]
-        for value in values:
-            fitting = [kind for kind in kinds if type(value) is kind]
-            _check([value], fitting[0] if fitting else kinds[0], name)
-    elif is_dataclass(hint):
-        for value in values:
-            _expect(isinstance(value, hint), value, name, "an object")  # type: ignore[arg-type]
-            check_types(value)
-    elif origin is tuple:
-        for value in values:
-            _expect(isinstance(value, tuple), value, name, "a list")
-            if inside[1:] == (...,):
-                _check(value, inside[0], name)
-            else:
-                _expect(len(value) == len(inside), value, name, f"a list of {len(inside)}")
-                for each, kind in zip(value, inside, strict=True):
-                    _check([each], kind, name)
-    elif isinstance(origin, type) and issubclass(origin, Mapping):
+        return [_one_of(value, inside, name) for value in values]
+    if is_dataclass(hint) or hasattr(hint, "_fields"):
+        return [built(hint, value, name) for value in values]
+    if origin is tuple:
+        return [_tuple(value, inside, name) for value in values]
+    if isinstance(origin, type) and issubclass(origin, Mapping):
         for value in values:
             _expect(isinstance(value, Mapping), value, name, "an object")
-            _check(value.values(), inside[1], name)
-    else:
-        for value in values:
-            _expect(type(value) is hint, value, name, _NAMES.get(hint, hint.__name__))
-            if hint is int:
-                _expect(-_BOUND <= value < _BOUND, value, name, "a number of 64 bits")
+        return [dict(zip(v, _built(v.values(), inside[1], name), strict=True)) for v in values]
+    for value in values:
+        _expect(type(value) is hint, value, name, _NAMES.get(hint, hint.__name__))
+        if hint is int:
+            _expect(-_BOUND <= value < _BOUND, value, name, "a number of 64 bits")
+    return values
+
+
+def _one_of(value: Any, kinds: Collection[Any], name: str) -> Any:
+    """Build a value of one of several types, the first one unless the value shows another."""
+    if value is None and types.NoneType in kinds:
+        return None
+    others = [kind for kind in kinds if kind is not types.NoneType]
+    of = tuple if isinstance(value, list) else type(value)
+    fitting = [kind for kind in others if (get_origin(kind) or kind) is of]
+    [found] = _built([value], (fitting or others)[0], name)
+    return found
+
+
+def _tuple(value: Any, inside: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+    _expect(isinstance(value, list | tuple), value, name, "a list")
+    if inside[1:] == (...,):
+        return tuple(_built(value, inside[0], name))
+    _expect(len(value) == len(inside), value, name, f"a list of {len(inside)}")
+    return tuple(_one_of(each, (kind,), name) for each, kind in zip(value, inside, strict=True))
 
 
 _NAMES = {str: "a text", int: "a whole number", float: "a number", bytes: "a text"}

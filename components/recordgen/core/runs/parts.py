@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from recordgen import storage
-from recordgen.core.planning.bucket_files import ByteRange, ShardOutline
-from recordgen.core.planning.plan import GroupPlan
+from recordgen.core.dataset.typed import built
+from recordgen.core.planning.bucket_files import ShardOutline
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ENCODERS
 from recordgen.errors import RunnerError, StorageError
@@ -117,22 +117,14 @@ def withdraw(staging: Staging) -> None:
 def write_parts(staging: Staging, parts: int, outlines: Sequence[ShardOutline]) -> None:
     """Divide the shards among parts, and write each part. Raises: StorageError."""
     for part in range(min(parts, len(outlines))):
-        mine = [{**vars(each), "group": vars(each.group)} for each in outlines[part::parts]]
+        mine = list(map(asdict, outlines[part::parts]))
         storage.write_text(_part_path(staging, part), json.dumps(mine, ensure_ascii=False))
 
 
 def read_part(staging: Staging, part: int) -> list[ShardOutline]:
     """Return the shards of a part. Raises: OSError, StorageError."""
-    return [
-        ShardOutline(
-            **{
-                **values,
-                "group": GroupPlan(**values["group"]),
-                "byte_ranges": tuple(ByteRange(*each) for each in values["byte_ranges"]),
-            }
-        )
-        for values in json.loads(storage.read_text(_part_path(staging, part)))
-    ]
+    found = json.loads(storage.read_text(_part_path(staging, part)))
+    return [built(ShardOutline, values) for values in found]
 
 
 def _part_path(staging: Staging, part: int) -> str:

@@ -38,6 +38,7 @@ from typing import IO, TypeVar
 
 from recordgen import errors, storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, shard_index
+from recordgen.core.dataset.typed import built
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.planning.bucket_files import (
@@ -177,15 +178,12 @@ class Staging:
             data = json.loads(storage.read_text(self.path("plan.json")))
         except FileNotFoundError:
             return None
-        for name, kind in (("rejects", Reject), ("odd_lines", OddLine)):
-            data[name] = tuple(kind(*item) for item in data[name])
-        data["findings"] = tuple(data["findings"])
-        return StagedPlan(vocabulary=self.read_vocabulary(), **data)
+        return built(StagedPlan, {**data, "vocabulary": self.read_vocabulary()})
 
     def read_vocabulary(self) -> Vocabulary:
         """Return the labels of all planned rows. Raises: StorageError if they cannot be read."""
-        data = json.loads(_read_shared(storage.read_text, self.path("vocabulary.json")))
-        return Vocabulary(data["kind"], tuple(data["names"]), tuple(data["warnings"]))
+        text = _read_shared(storage.read_text, self.path("vocabulary.json"))
+        return built(Vocabulary, json.loads(text))
 
     def write_settled(self, bucket: int, rows: Columns) -> str:
         """Write the settled rows of a bucket until it is planned; return the file's name."""

@@ -131,7 +131,7 @@ class PlannedRows:
         paths = (path for part in self._paths(task) for mine in part for path in mine)
 
         def start(batch: PlannedBatch) -> tuple[PlannedBatch, Sequence[FetchPayloads]]:
-            return batch, [fetcher.start_all(requested(mine)) for mine in payload_rows(batch, task)]
+            return batch, list(map(fetcher.start_all, payload_rows(batch, task)))
 
         def make(started: tuple[PlannedBatch, Sequence[FetchPayloads]]) -> _Result:
             return then(task.make(*started, vocabulary, conversion.payloads))
@@ -180,9 +180,10 @@ def _are_versioned(columns: Columns, uris: Sequence[Sequence[str]]) -> bool:
 
 
 def payload_rows(batch: PlannedBatch, task: Task) -> list[Sequence[PlannedRow]]:
-    """Return for each row one row per payload in storage, with the payload's uri, size and version.
+    """Return for each row one row per payload in storage, with the payload's size and version.
 
-    Empty if the task's rows name no payloads.
+    Its uri is the URL to request, which may hold secrets. Empty if the task's rows name no
+    payloads.
     """
     if not task.names_payloads:
         return []
@@ -191,18 +192,11 @@ def payload_rows(batch: PlannedBatch, task: Task) -> list[Sequence[PlannedRow]]:
     return [_payloads_of(row, mine) for row, mine in zip(rows, uris, strict=True)]
 
 
-def requested(rows: Sequence[PlannedRow]) -> Sequence[PlannedRow]:
-    """Give the payloads of one row the URLs to request, which may hold secrets."""
-    if not rows or rows[0].addresses is None:
-        return rows
-    uris = requested_uris([row.uri for row in rows], rows[0].addresses)
-    return [with_uri(row, uri) for row, uri in zip(rows, uris, strict=True)]
-
-
 def _payloads_of(row: PlannedRow, uris: Sequence[str]) -> Sequence[PlannedRow]:
+    asked = requested_uris(uris, row.addresses)
     if len(uris) < 2:
-        return [with_uri(row, uri) for uri in uris]
+        return [with_uri(row, uri) for uri in asked]
     return [
         row._replace(uri=uri, bytes=size, version=version)
-        for uri, (size, version) in zip(uris, json.loads(row.version), strict=True)
+        for uri, (size, version) in zip(asked, json.loads(row.version), strict=True)
     ]

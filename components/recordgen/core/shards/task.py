@@ -6,7 +6,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, replace
 from sys import intern
 from typing import Any
 
@@ -16,6 +16,7 @@ import simplejpeg
 
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import ImageStats, Shard, shard_file
+from recordgen.core.dataset.typed import built
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
 from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder, together
@@ -113,22 +114,16 @@ class ShardResult:
 
     def to_json(self) -> str:
         """Return the result without lengths and facts as one line of JSON."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        values = asdict(replace(self, lengths=b"", facts=None))
         del values["lengths"], values["facts"]
-        values["shard"] = asdict(self.shard)
-        values["images"] = None if self.images is None else asdict(self.images)
         return json.dumps(values, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> ShardResult:
         """Parse the output of :meth:`to_json`."""
-        values: dict[str, Any] = json.loads(text)
-        values["shard"] = Shard(**values["shard"])
+        found = built(cls, json.loads(text))
         # The results of all shards are in memory together, and have the same labels.
-        values["labels"] = {intern(label): count for label, count in values["labels"].items()}
-        values["rejects"] = tuple(Reject(*item) for item in values["rejects"])
-        values["images"] = ImageStats.from_json(values["images"])
-        return cls(**values)
+        return replace(found, labels={intern(name): n for name, n in found.labels.items()})
 
 
 class ShardStats:
