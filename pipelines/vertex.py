@@ -36,6 +36,8 @@ from recordgen.options import NO_NAMES, OPTIONS
 _COMPILED = ("task", "schema")
 # Parameters of AutoMLExampleGen that are whole messages of TFX, as JSON.
 _MESSAGES = ("input_config", "output_config", "range_config")
+# Numbers of accelerators of the service's machine types.
+_ACCELERATOR_COUNTS = (1, 2, 4, 8, 16)
 
 
 def compile_job(
@@ -145,7 +147,11 @@ def set_machines(spec: dict[str, Any], machines: Mapping[str, Machine]) -> None:
 
 
 def check_accelerators(machines: Mapping[str, Machine]) -> None:
-    """Check that Vertex AI has the accelerators. Raises: UsageError."""
+    """Check that Vertex AI has the accelerators, and as many for one machine.
+
+    Raises:
+        UsageError: it does not.
+    """
     wanted = {step: machine for step, machine in machines.items() if machine.accelerator}
     if not wanted:
         return
@@ -159,6 +165,12 @@ def check_accelerators(machines: Mapping[str, Machine]) -> None:
             raise UsageError(
                 f"--machine {step}: Vertex AI has the accelerators {', '.join(known)} "
                 f"(got {machine.accelerator}{hint})"
+            )
+        if machine.accelerators not in _ACCELERATOR_COUNTS:
+            counts = ", ".join(map(str, _ACCELERATOR_COUNTS))
+            raise UsageError(
+                f"--machine {step}: a machine has {counts} accelerators "
+                f"(got {machine.accelerators})"
             )
 
 

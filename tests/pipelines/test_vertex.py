@@ -183,6 +183,7 @@ WRONG = [
     (["--machine", "Trainer"], "--machine"),
     (["--machine", "Trainer=8,30,NVIDIA_L4"], "NVIDIA_L4"),
     (["--machine", "Trainer=8,30,NVIDIA_T4", *GPU_IMAGE], "NVIDIA_T4"),
+    (["--machine", "Trainer=8,30,NVIDIA_L4:3", *GPU_IMAGE], "--machine Trainer"),
     (["--machine", "Tuner=8,30"], "'Tuner'"),
     (["--span", "3"], "span"),
     (["--epochs", "0"], "epochs"),
