@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -59,9 +60,16 @@ settings.load_profile("recordgen")
 ROOT = Path(__file__).parents[1]
 # Where the package is imported from: the sources, or an installed wheel.
 COMPONENTS = Path(recordgen.__file__).parents[1]
+TESTS = Path(__file__).parent
 # Folders of tests.
 ABOUT_TFX = ("examplegen", "pipelines")
-MARKS = {"reading": "outside", "training": "inside"}
+MARKS = {
+    **dict.fromkeys(
+        ("access", "checks", "comparing", "exports", "inspection", "reading"), "outside"
+    ),
+    **dict.fromkeys(("core", "formats", "payloads", "storage", "tables", "tasks"), "outside"),
+    **{"fuzz": "outside", "writing": "outside", "training": "inside"},
+}
 # Modules that take half a minute and more, though few of their tests are slow.
 LONG = ("test_resume", "test_docs", "test_storage_emulated", "test_quiet", "test_benchmarks")
 
@@ -91,7 +99,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow.update({item.path: 1 for item in items if item.path.stem in LONG})
     items.sort(key=lambda item: (slow[item.path], tests[item.path]), reverse=True)
     for item in items:
-        if mark := MARKS.get(item.path.parent.name):
+        room = item.path.relative_to(TESTS).parts[0]
+        if (mark := MARKS.get(room)) and not item.get_closest_marker("inside"):
             item.add_marker(mark)
 
 
@@ -142,11 +151,16 @@ def make_images(tmp_path: Path) -> Callable[[int], list[Path]]:
 
 @pytest.fixture
 def make_csv(tmp_path: Path) -> Callable[[Iterable[str]], str]:
-    """Return a function that writes lines to ``labels.csv`` and returns its path."""
+    """Return a function that writes lines to ``labels.csv`` and returns its path.
+
+    Paths become relative: the place of a row depends on its path, and the folder on the run.
+    """
 
     def make(lines: Iterable[str], name: str = "labels.csv") -> str:
         path = tmp_path / name
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        text = "".join(f"{line}\n" for line in lines)
+        text = re.sub(rf"(?m)(^|,){re.escape(str(tmp_path))}/", r"\1", text)
+        path.write_text(text, encoding="utf-8")
         return str(path)
 
     return make

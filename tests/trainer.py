@@ -83,19 +83,6 @@ def check_no_score(model: str, folder: Path, row: str, task: str) -> None:
         evaluate(model, out, read_dataset(out), "eval")
 
 
-def analysed(model: str, output: str, folder: Path, config: Any) -> Any:
-    """Return TFMA's result for ``eval``; the model is not below the threshold in ``config``."""
-    tfma = pytest.importorskip("tensorflow_model_analysis", exc_type=ImportError)
-    result = tfma.run_model_analysis(
-        eval_shared_model=tfma.default_eval_shared_model(model, eval_config=config),
-        eval_config=config,
-        data_location=f"{output}/Split-eval/*",
-        output_path=str(folder),
-    )
-    assert tfma.load_validation_result(str(folder)).validation_ok
-    return result
-
-
 def train_and_listen(output: str, root: Path, **config: Any) -> tuple[str, str]:
     """Train as :func:`train` does; return the model's folder and the log."""
     log = io.StringIO()

@@ -61,6 +61,11 @@ def read_records(files):
     ]
 
 
+def named(path):
+    """Return the name of an image of ``make_images`` in the rows of ``make_csv``."""
+    return f"images/{path.name}"
+
+
 def test_records_hold_what_the_rows_say(make_images, make_csv, tmp_path):
     """Each row becomes one record of its split, with its own bytes, label and name."""
     images = make_images(9)
@@ -77,7 +82,7 @@ def test_records_hold_what_the_rows_say(make_images, make_csv, tmp_path):
     assert (output / "rejects.jsonl").read_text() == ""
     for ml_use, split in (("TRAIN", "train"), ("VALIDATION", "eval"), ("TEST", "test")):
         expected = {
-            str(path): (path.read_bytes(), label) for use, path, label in rows if use == ml_use
+            named(path): (path.read_bytes(), label) for use, path, label in rows if use == ml_use
         }
         records = read_split(output, split)
         assert len(records) == len(expected) == result.dataset.splits[split].examples
@@ -190,7 +195,7 @@ def test_every_shard_holds_one_label(make_images, make_csv, tmp_path, compressio
             own = {record["image/class/text"].decode() for record in records}
             assert own == {shard.label or "(none)"}
             found += [record["image/source_id"].decode() for record in records]
-    assert sorted(found) == [str(path) for path in images]
+    assert sorted(found) == [named(path) for path in images]
 
     train = [shard.label for shard in dataset.splits["train"].shards]
     assert train == ["", "", "cat", "cat", "dog", "dog"]
@@ -306,7 +311,7 @@ def test_rejects_are_written_and_counted(make_images, make_csv, tmp_path):
     assert all(item["source"] == source and item["message"] for item in rejects)
     rows = result.dataset.rows
     assert (rows.read, rows.examples, rows.duplicates, rows.rejects) == (15, 1, 1, 13)
-    assert [r["image/source_id"].decode() for r in read_split(output, "train")] == [str(good[0])]
+    assert [r["image/source_id"].decode() for r in read_split(output, "train")] == [named(good[0])]
 
 
 def test_a_missing_shard_is_noticed(slow_source, tmp_path):
@@ -445,7 +450,7 @@ def test_unlabelled_images(make_images, make_csv, tmp_path):
     dataset = recordgen.convert(source, str(tmp_path / "out")).dataset
     records = read_split(tmp_path / "out", "train")
     found = {r["image/source_id"].decode(): r["image/class/label"] for r in records}
-    assert found == {str(images[0]): 0, str(images[1]): -1}
+    assert found == {named(images[0]): 0, named(images[1]): -1}
     assert "1 examples have no label" in dataset.warnings
 
 

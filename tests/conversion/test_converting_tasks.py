@@ -222,7 +222,7 @@ def test_appending(kind, later, code, make_csv, tmp_path, request):
     before = records(output)
     (tmp_path / "images/new.jpg").write_bytes(encoded(noise(seed=99), "JPEG"))
     # A known image under the same name, and a new image.
-    known = str(tmp_path / "images/0003.jpg")
+    known = "images/0003.jpg"
     more = [later[0].replace("images/{0}", known), later[1].replace("{1}", "new.jpg")]
     second = make_csv([*lines, *more], "more.csv")
     new = recordgen.convert(second, output, append=True, max_reject_fraction=0.9)

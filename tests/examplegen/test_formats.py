@@ -176,7 +176,7 @@ def root(tmp_path_factory):
         for split in SPLITS:
             (folder / split).mkdir(parents=True)
             for number in range(COUNT):
-                image = noise(40, 20, seed=hash((split, number)) % 1000)
+                image = noise(40, 20, seed=len(split) * COUNT + number)
                 (folder / split / f"{split}{number}.jpg").write_bytes(encoded(image, "JPEG"))
         if name in SOURCES:
             SOURCES[name][0](folder)

@@ -229,8 +229,8 @@ def test_equal_names_are_numbered(tmp_path):
         lines.append(f"TRAIN,{name},cat")
     lines += ["TEST,d/x.png,cat", "TEST,d/..y.png,cat"]
     (tmp_path / "d").mkdir()
-    for name in ("x.png", "..y.png"):
-        (tmp_path / "d" / name).write_bytes(encoded(noise(seed=hash(name) % 999), "PNG"))
+    for seed, name in enumerate(("x.png", "..y.png"), 3):
+        (tmp_path / "d" / name).write_bytes(encoded(noise(seed=seed), "PNG"))
     out = converted(tmp_path, lines, task="image_classification")
     export("folder", out, tmp_path / "to")
     names = {path.name.lower() for path in (tmp_path / "to/train/cat").iterdir()}

@@ -21,7 +21,7 @@ KINDS = {
 }
 
 # Old versions of NumPy in TFDV warn about quantiles of infinite times.
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [pytest.mark.inside, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 
 @pytest.fixture(scope="module")

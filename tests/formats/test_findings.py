@@ -36,7 +36,7 @@ def findings_in(output):
 @pytest.fixture
 def lines(make_images):
     """Rows of four images: one box clipped, one empty, one kept, and a reject."""
-    a, b, c, d = make_images(4)
+    a, b, c, d = (f"images/{path.name}" for path in make_images(4))
     return [
         f"TRAIN,{a},cat,.1,.2,,,1.5,.6,,",
         f"TRAIN,{a},dog,.3,.3,,,.3,.6,,",
@@ -128,7 +128,7 @@ def test_appended_runs_and_data_frames(lines, make_csv, tmp_path):
     frame = pd.DataFrame(
         {
             "split": "TRAIN",
-            "image_uri": [row[1] for row in rows],
+            "image_uri": [f"{tmp_path}/{row[1]}" for row in rows],
             "label": [row[2] for row in rows],
             **{
                 name: [float(row[column]) for row in rows]
@@ -137,7 +137,8 @@ def test_appended_runs_and_data_frames(lines, make_csv, tmp_path):
         }
     )
     result = recordgen.convert(frame, tmp_path / "frame", **options)
-    assert findings_in(tmp_path / "frame") == expected("DataFrame", lines)
+    absolute = [line.replace("images/", f"{tmp_path}/images/") for line in lines]
+    assert findings_in(tmp_path / "frame") == expected("DataFrame", absolute)
     assert result.dataset.rows.adjusted == {"boxes_clipped": 1, "boxes_dropped": 2}
     assert recordgen.convert(frame, tmp_path / "frame", resume=True, **options).unchanged
 

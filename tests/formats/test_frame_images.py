@@ -17,8 +17,6 @@ from recordgen.options import ConvertOptions
 from tests.conftest import stored_examples, tree_bytes
 from tests.formats.containers import image
 
-pytestmark = pytest.mark.outside
-
 
 def pillow(seed):
     return Image.open(io.BytesIO(image(seed)))

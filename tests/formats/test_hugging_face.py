@@ -12,8 +12,6 @@ from recordgen.errors import RecordgenError, SourceError
 from tests.conftest import stored_examples
 from tests.formats.boxes import boxes_of
 
-pytestmark = pytest.mark.outside
-
 
 def write(path, *records):
     """Write lines of JSON, and return the folder ``in``."""

@@ -11,8 +11,6 @@ from recordgen.errors import SourceError, UsageError
 from tests.conftest import stored_examples
 from tests.formats.test_pascal_voc import document
 
-pytestmark = pytest.mark.outside
-
 NUMBERS = np.array([[0, 1, 2], [2, 255, 1]], np.uint8)
 RED, GREEN = (255, 0, 0), (0, 255, 0)
 

@@ -14,8 +14,6 @@ from recordgen.tasks.text_entities.tags import Span, TagError
 from recordgen.tasks.texts.text_task import TextContent
 from tests.conftest import stored_examples
 
-pytestmark = pytest.mark.outside
-
 #: The offset of a character in each unit, counted by Python's encoders.
 UNITS = {
     "codepoints": lambda text, place: place,

@@ -15,8 +15,6 @@ from tests.exports.copies import boxes, export, labelled
 from tests.formats.boxes import boxes_of
 from tests.formats.containers import contents, converted, image
 
-pytestmark = pytest.mark.outside
-
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 CLASS = {"_type": "ClassLabel", "names": ["cat", "dog"]}
 PLAIN = {"compression": "none", "use_dictionary": False}

@@ -9,8 +9,6 @@ from PIL import Image
 import recordgen
 from recordgen.errors import RecordgenError
 
-pytestmark = pytest.mark.outside
-
 ROWS = 24
 
 # By name: the header and a line of each file. {n} is the line's number, {c} its class.

@@ -15,8 +15,6 @@ from tests.exports.copies import boxes, labelled
 from tests.formats.boxes import boxes_of
 from tests.formats.containers import contents, converted, image
 
-pytestmark = pytest.mark.outside
-
 
 @pytest.fixture
 def folder(tmp_path):

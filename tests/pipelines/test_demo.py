@@ -12,15 +12,12 @@ from PIL import Image
 
 from pipelines.metadata import Metadata, metadata_path
 from pipelines.samples import sample_of
-from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.registry import OWN
 from tests.bulk_inferrer import bulk_scores
 from tests.cpp_loader import CppModel
-from tests.trainer import train
 
 pytestmark = pytest.mark.slow
 
@@ -118,16 +115,11 @@ def in_order(record):
     return tf.train.Example.FromString(record).SerializeToString(deterministic=True)
 
 
-@pytest.mark.parametrize("task", OWN)
+@pytest.mark.parametrize("task", DEMOS)
 def test_bulk_inferrer_scores_each_record_once(task, demo_of, tmp_path):
-    if task in DEMOS:
-        workdir, _ = demo_of(task)
-        [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
-        model, output = trained(workdir), examples.uri
-    else:
-        output = str(tmp_path / "out")
-        convert(sample_of(task).write(str(tmp_path), 60), output, task=task)
-        model = train(output, tmp_path / "trained", epochs=1, batch_size=8)
+    workdir, _ = demo_of(task)
+    [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
+    model, output = trained(workdir), examples.uri
     (tmp_path / "bulk").mkdir()
     found = bulk_scores(model, output, "eval", tmp_path / "bulk")
     shards = read_dataset(output).splits["eval"].shards

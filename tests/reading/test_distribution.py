@@ -96,9 +96,9 @@ def shares_of(source, count, **options):
 )
 def test_shares_are_disjoint_complete_and_equal(many_pets, options):
     assert set(many_pets) == {1, 3, 7}
-    for (files, source), count in itertools.product(many_pets.items(), (2, 5)):
-        [expected] = shares_of(source, 1, **options)
-        shares = shares_of(source, count, **options)
+    for files, count in ((1, 5), (3, 2), (7, 5)):
+        [expected] = shares_of(many_pets[files], 1, **options)
+        shares = shares_of(many_pets[files], count, **options)
         assert sorted(itertools.chain(*shares)) == sorted(expected), (files, count)
         sizes = list(map(len, shares))
         assert max(sizes) - min(sizes) <= 1, (files, count)

@@ -32,8 +32,6 @@ from tests.conftest import encoded, examples_of, noise, tree_bytes
 from tests.preloaded import WITH_BEAM
 from tests.servers import Proxy, emulated_gcs, emulated_s3, listed_bucket, proxying
 
-pytestmark = pytest.mark.outside
-
 _buckets = count()
 
 

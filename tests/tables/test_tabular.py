@@ -44,8 +44,6 @@ from recordgen.types import ColumnType
 from tests.conftest import stored_examples, tree_bytes
 from tests.planned import bucket_of, chosen, resolve_bucket
 
-pytestmark = pytest.mark.outside
-
 PAGE = (Path(__file__).parents[2] / "docs/tasks/tables.md").read_text(encoding="utf-8")
 LINES = re.findall(r"```\n(split,.*?)```", PAGE, re.DOTALL)[0]
 TARGETS = {"task": "tabular", "columns": "target=deposit,weight=weight"}

@@ -22,8 +22,6 @@ from recordgen.tasks.image_segmentation.stored_masks import drawn_mask
 from tests.conftest import exif_of, stored_examples
 from tests.settings import payload_settings
 
-pytestmark = pytest.mark.outside
-
 SIZE = (4, 6)
 
 

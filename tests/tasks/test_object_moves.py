@@ -15,8 +15,6 @@ from recordgen.core.records.run_lengths import pixels_of, runs_of
 from recordgen.core.rows.details import KEYPOINT
 from tests.conftest import stored_examples
 
-pytestmark = pytest.mark.outside
-
 SIZE = (240, 180)
 # A shape that no turn or mirror leaves as it is; it reaches into each corner of a central crop.
 SHAPE = [(24, 16), (200, 40), (220, 160), (140, 164), (128, 80), (60, 140)]

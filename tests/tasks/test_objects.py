@@ -17,8 +17,6 @@ from tests.conftest import stored_examples
 from tests.exports.copies import export
 from tests.formats.conftest import make_pictures  # noqa: F401
 
-pytestmark = pytest.mark.outside
-
 CATEGORIES = [
     {"id": 1, "name": "cat"},
     {"id": 2, "name": "person", "keypoints": ["nose", "left_eye", "right_eye"], "skeleton": []},

@@ -27,8 +27,6 @@ from tests.planned import record_of
 from tests.rows import read_rows
 from tests.settings import payload_settings
 
-pytestmark = pytest.mark.outside
-
 TASK = {"task": "text_entities"}
 
 # text, its tokens

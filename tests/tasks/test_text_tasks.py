@@ -26,8 +26,6 @@ from tests.conftest import stored_examples
 from tests.planned import record_of
 from tests.settings import payload_settings
 
-pytestmark = pytest.mark.outside
-
 ONE, MANY, SENTIMENT = TextClassification(), TextMultiLabel(), TextSentiment()
 SNIPPET = {"text_snippet": {"content": "x"}}
 

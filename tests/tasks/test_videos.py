@@ -34,8 +34,6 @@ from tests.planned import record_of
 from tests.rows import read_rows
 from tests.servers import serving
 
-pytestmark = pytest.mark.outside
-
 PAGE = (Path(__file__).parents[2] / "docs/tasks/video_classification.md").read_text(
     encoding="utf-8"
 )

@@ -1,4 +1,4 @@
-"""Declared columns: from rows to a model, evaluated by Keras, Kubeflow's step and TFMA."""
+"""Declared columns: from rows to a model, evaluated by Keras and Kubeflow's step."""
 
 from __future__ import annotations
 
@@ -173,26 +173,14 @@ def test_columns_by_name_get_the_answers_of_examples(classifier):
 
 
 @pytest.mark.slow
-def test_the_evaluator_of_tfx_measures_the_same(classifier, tmp_path):
-    pytest.importorskip("tensorflow_model_analysis", exc_type=ImportError)
-    from pipelines.pipeline import eval_config
-
-    output, model, _ = classifier
-    config = eval_config("declared", 0.5)
-    result = trainer.analysed(model, output, tmp_path / "analysis", config)
-    found = evaluate(model, output, read_dataset(output), "eval")
-    score = result.get_metrics_for_slice()["score"]["doubleValue"]
-    assert score == pytest.approx(found.score)
-
-
-@pytest.mark.slow
 def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
-    changes = {"right": "ignored", "verdict": "ignored", "sum": "float_label", "blank": "text"}
+    ignored = dict.fromkeys(("left", "right", "verdict"), "ignored")  # pictures cost most
+    changes = {**ignored, "sum": "float_label", "blank": "text"}
     output = converted(frame.assign(blank=""), tmp_path, {**SCHEMA, **changes})
     model = trained(output, tmp_path, epochs=12)
     found = evaluate(model, output, read_dataset(output), "eval")
     assert found.measure == "r2"
-    assert 0.7 < found.score < 1
+    assert 0.6 < found.score < 1
     served = CppModel(model)
     records = stored(output, "eval")
     answers = served.run("serving_default", examples=records)["predictions"]

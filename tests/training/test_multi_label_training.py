@@ -1,4 +1,4 @@
-"""Several labels per image: from rows to a model, evaluated by Keras and TFMA."""
+"""Several labels per image: from rows to a model, evaluated by Keras."""
 
 import io
 import re
@@ -15,7 +15,7 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset
-from recordgen.training.auc import THRESHOLDS, ManyLabelsAccumulator
+from recordgen.training.auc import THRESHOLDS
 from tests import trainer
 from tests.cpp_loader import CppModel
 
@@ -130,24 +130,6 @@ def test_labels_are_compared_by_name(model, dataset, tmp_path):
     expected = {name: score for name, score in known.by_label.items() if name != "auc/red"}
     assert found.by_label == pytest.approx(expected)
     assert found.score == pytest.approx((sum(expected.values()) + 0.5) / 3)
-
-
-@pytest.mark.slow
-def test_tfma_says_what_keras_says(model, dataset, answers, tmp_path):
-    pytest.importorskip("tensorflow_model_analysis")
-    from pipelines.pipeline import eval_config
-
-    mean = keras_auc(answers)
-    config = eval_config("image_multi_label", mean - 0.01)
-    result = trainer.analysed(model, dataset, tmp_path, config)
-    assert result.get_metrics_for_slice()["auc"]["doubleValue"] == pytest.approx(mean, abs=1e-6)
-
-    scores, truth, weights = answers
-    counts = ManyLabelsAccumulator(3)
-    counts.add(truth, scores, weights)
-    areas = [result.get_metrics_for_slice(class_id=n)["auc"]["doubleValue"] for n in range(3)]
-    assert areas == pytest.approx(list(counts.by_label().values()))
-    assert np.mean(areas) == pytest.approx(mean, abs=1e-6)
 
 
 @pytest.mark.slow

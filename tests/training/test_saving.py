@@ -15,6 +15,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.exports.lineage import find_lineage
 from recordgen.training import SearchConfig, TrainingConfig, save
 from recordgen.training.replicas import Replicas
+from recordgen.training.run import fit
 from tests import serving, trainer
 
 VERTEX = {
@@ -32,46 +33,49 @@ def own_model():
     return keras.Sequential([*layers, keras.layers.Dense(3, activation="softmax")])
 
 
+@pytest.fixture(scope="module")
+def saved(own_model, examples, tmp_path_factory):
+    """The folder of that model, saved for serving."""
+    path = str(tmp_path_factory.mktemp("saved") / "model")
+    save(own_model, path, [f"{examples}/Split-train/*"])
+    return path
+
+
 @pytest.mark.slow
-def test_own_model_gets_signatures_labels_and_lineage(own_model, examples, tmp_path):
+def test_own_model_gets_signatures_labels_and_lineage(own_model, saved, examples):
     """Its answers to requests, records and pixels are those of the model itself."""
-    path = str(tmp_path / "model")
-    save(own_model, path, [f"{examples}/Split-train/*"], top_k=2)
-    saved = tf.saved_model.load(path)
+    loaded = tf.saved_model.load(saved)  # signatures do not keep its variables
+    signatures = loaded.signatures
     clients = {"serving_default", "key", "pixels", "xai_preprocess", "xai_model"}
-    assert set(saved.signatures) == {*clients, "evaluate", "truth"}
+    assert set(signatures) == {*clients, "evaluate", "truth"}
     images, _ = next(iter(train_dataset(examples, batch_size=4, image_size=(8, 6))))
     expected = own_model(images)
-    np.testing.assert_allclose(saved.signatures["pixels"](pixels=images)["scores"], expected, 1e-5)
+    np.testing.assert_allclose(signatures["pixels"](pixels=images)["scores"], expected, 1e-5)
     records = tf.constant(trainer.records_of(examples, "train"))
-    assert saved.signatures["evaluate"](examples=records)["scores"].shape[1] == 3
-    lineage = find_lineage(path).model
+    assert signatures["evaluate"](examples=records)["scores"].shape[1] == 3
+    lineage = find_lineage(saved).model
     assert (lineage.split, lineage.settings["image_size"]) == ("train", [8, 6])
 
 
 @pytest.mark.slow
-def test_a_key_comes_back_with_its_answer(own_model, examples, tmp_path):
+def test_a_key_comes_back_with_its_answer(saved):
     """As from AutoML's models of images."""
-    path = str(tmp_path / "model")
-    save(own_model, path, examples)
     image = base64.b64encode(tf.io.encode_png(np.zeros((8, 6, 3), np.uint8)).numpy()).decode()
     rows = [{"image_bytes": {"b64": each}, "key": key} for key, each in (("7", image), ("a", ""))]
-    answer = serving.answer(path, "key", json.dumps(rows))
+    answer = serving.answer(saved, "key", json.dumps(rows))
     assert answer.pop("key").tolist() == [b"7", b"a"]
     plain = [{"image_bytes": row["image_bytes"]} for row in rows]
-    expected = serving.answer(path, "serving_default", json.dumps(plain))
+    expected = serving.answer(saved, "serving_default", json.dumps(plain))
     assert answer.keys() == expected.keys()
     assert all(answer[name].tobytes() == expected[name].tobytes() for name in ("scores",))
     assert answer["error"].tolist() == expected["error"].tolist()
 
 
 @pytest.mark.slow
-def test_vertex_explains_the_pixels_of_a_request(own_model, examples, tmp_path):
+def test_vertex_explains_the_pixels_of_a_request(saved):
     """Its two signatures together are the model; gradients reach the pixels."""
-    path = str(tmp_path / "model")
-    save(own_model, path, examples)
-    saved = tf.saved_model.load(path)
-    signatures = saved.signatures
+    loaded = tf.saved_model.load(saved)  # signatures do not keep its variables
+    signatures = loaded.signatures
     image = tf.io.encode_png(np.random.default_rng(0).integers(0, 256, (20, 9, 3), np.uint8))
     given = signatures["xai_preprocess"](image_bytes=[image])
     assert given.keys() == signatures["xai_model"].structured_input_signature[1].keys()
@@ -85,15 +89,13 @@ def test_vertex_explains_the_pixels_of_a_request(own_model, examples, tmp_path):
 
 
 @pytest.mark.slow
-def test_keras_file_and_litert_give_the_same_scores(own_model, examples, tmp_path):
+def test_keras_file_and_litert_give_the_same_scores(own_model, saved):
     """The two ways out of TensorFlow: the Keras file, and the signature on pixels."""
-    path = str(tmp_path / "model")
-    save(own_model, path, examples)
     pixels = np.random.default_rng(0).random((2, 8, 6, 3), np.float32)
-    again = keras.models.load_model(Path(path, "assets.extra/model.keras"))
+    again = keras.models.load_model(Path(saved, "assets.extra/model.keras"))
     expected = own_model(pixels)
     np.testing.assert_array_equal(again(pixels), expected)
-    converter = tf.lite.TFLiteConverter.from_saved_model(path, signature_keys=["pixels"])
+    converter = tf.lite.TFLiteConverter.from_saved_model(saved, signature_keys=["pixels"])
     runner = tf.lite.Interpreter(model_content=converter.convert()).get_signature_runner("pixels")
     np.testing.assert_allclose(runner(pixels=pixels)["scores"], expected, atol=1e-5)
 
@@ -115,11 +117,11 @@ def test_keys_of_tfx_for_vertex_are_no_settings():
 
 
 @pytest.mark.slow
-def test_absl_gets_the_epochs_that_nobody_else_listens_to(examples, tmp_path, caplog):
+def test_absl_gets_the_epochs_that_nobody_else_listens_to(fn_args, caplog):
     """TFX's containers show what absl logs at INFO."""
     logging.getLogger("recordgen.training").setLevel(logging.NOTSET)
     with caplog.at_level(logging.INFO, "absl"):
-        trainer.train(examples, tmp_path, image_size=[8, 8], epochs=2)
+        fit(fn_args(), TrainingConfig(image_size=(8, 8), epochs=2))
     logged = [item.getMessage() for item in caplog.records if item.name == "absl"]
     assert [any(f"epoch {n}/2" in line for line in logged) for n in (1, 2)] == [True, True]
 

@@ -1,4 +1,4 @@
-"""Masks: from rows to a model, evaluated by its signatures, Kubeflow's step and TFMA."""
+"""Masks: from rows to a model, evaluated by its signatures and Kubeflow's step."""
 
 import io
 from pathlib import Path
@@ -122,21 +122,6 @@ def test_labels_are_compared_by_name(trained, dataset, answers):
 def test_images_without_masks_have_no_score(trained, tmp_path):
     picture(0)[0].save(tmp_path / "a.png")
     trainer.check_no_score(trained, tmp_path, "VALIDATION,a.png", "image_segmentation")
-
-
-@pytest.mark.slow
-def test_tfma_has_the_same_score(trained, dataset, answers, tmp_path):
-    pytest.importorskip("tensorflow_model_analysis")
-    from pipelines.pipeline import eval_config
-
-    expected = counted(answers)
-    config = eval_config("image_segmentation", expected.score() - 0.01)
-    result = trainer.analysed(trained, dataset, tmp_path, config)
-    found = result.get_metrics_for_slice()["mean_iou"]["doubleValue"]
-    assert found == pytest.approx(expected.score())
-    for number, iou in expected.by_label().items():
-        of_class = result.get_metrics_for_slice(class_id=number)["mean_iou"]["doubleValue"]
-        assert of_class == pytest.approx(iou)
 
 
 def test_a_single_class_is_nothing_to_learn(tmp_path):

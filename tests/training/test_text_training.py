@@ -1,4 +1,7 @@
-"""Labelled texts and sentiments: from rows to a model and its evaluation."""
+"""Several labels and sentiments of texts: from rows to a model and its evaluation.
+
+tests/pipelines/test_demo.py trains the model of texts with one label.
+"""
 
 from pathlib import Path
 
@@ -29,7 +32,6 @@ def converted(task, folder):
     ("task", "text", "label", "least"),
     [
         # task, a text with several labels, its surest label, a score that guesses do not reach
-        ("text_classification", "Well, the coffee and the soup and the bread.", "food", 0.75),
         ("text_multi_label", "The waiter was good and the bill pleased us.", "price", 0.8),
         ("text_sentiment", "The view was awful and ruined the evening.", "0", 0.6),
     ],

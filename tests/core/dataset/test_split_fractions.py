@@ -20,8 +20,6 @@ from recordgen.tasks import ImageClassification
 from tests.planned import chosen, resolved
 from tests.rows import read_rows
 
-pytestmark = pytest.mark.outside
-
 # weights, the split of each of several equal ranges of hashes
 SHARES = [
     ((80, 10, 10), ["train"] * 80 + ["eval"] * 10 + ["test"] * 10),

@@ -22,8 +22,6 @@ from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.payloads import resizing
 from tests.conftest import encoded, exif_of, noise, stored_examples
 
-pytestmark = pytest.mark.outside
-
 OPTIONS = {"shard_mb": 0.01, "max_reject_fraction": 1.0}
 
 

@@ -12,8 +12,6 @@ from recordgen.cli import main
 from recordgen.errors import UsageError
 from tests.conftest import encoded, noise, stored_examples
 
-pytestmark = pytest.mark.outside
-
 MakeCsv = Callable[..., str]
 
 # Videos are never opened, so rows need no files.

@@ -38,8 +38,6 @@ from recordgen.options import ConvertOptions, recorded_defaults
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import ImageClassification, VideoClassification
 
-pytestmark = pytest.mark.outside
-
 OPTIONS = ConvertOptions(task="image_classification")
 IMAGE = ImageClassification()
 SHARDS = [

@@ -19,8 +19,6 @@ from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from tests.core.planning.test_eval_from import split_of_each
 
-pytestmark = pytest.mark.outside
-
 MakeCsv = Callable[..., str]
 
 # Videos are never opened, so rows need no files.

@@ -11,8 +11,6 @@ from recordgen.core.planning.incomplete import lost_by_bucket
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, ObjectDetection
 
-pytestmark = pytest.mark.outside
-
 BOXES = [{"displayName": "cat", "xMin": 0.1, "yMin": 0.1, "xMax": 0.2, "yMax": 0.2}]
 GOOD, BAD = ".1,.1,,,.2,.2,,", ".1,.1,,,.2,six,,"
 

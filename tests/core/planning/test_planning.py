@@ -23,8 +23,6 @@ from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification
 from tests.planned import bucket_of, chosen, plan_of, resolve_bucket
 
-pytestmark = pytest.mark.outside
-
 
 def plan_all(rows, sizes, options, buckets):
     """Plan rows as the pipeline does, without Beam, and return them by (split, label, shard)."""

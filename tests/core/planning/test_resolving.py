@@ -30,8 +30,6 @@ from recordgen.tasks import (
 )
 from tests.planned import bucket_of, chosen, resolved
 
-pytestmark = pytest.mark.outside
-
 IMAGE, VIDEO, TEXT = ImageClassification(), VideoClassification(), TextClassification()
 CSV = "/d/a.csv"
 LATE = (1 << 64) - 1  # the last split hash: test, and no share moves it
