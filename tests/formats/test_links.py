@@ -25,6 +25,7 @@ LINKS = [
     ("images/a.xml", VOC, ""),
     ("classes.txt", {"labels/b.txt": "0 0.5 0.5 1 1\n"}, ""),
     ("a.json", {}, ""),
+    ("metadata.parquet", {}, ""),
 ]
 
 

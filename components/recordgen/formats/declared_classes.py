@@ -52,21 +52,25 @@ def declared_classes(listing: Listing, folder: str) -> Mapping[str, Sequence[str
     for info in infos if isinstance(infos, list) else [infos]:
         features = info.get("features") if isinstance(info, dict) else None
         for feature in features if isinstance(features, list) else ():
-            if isinstance(feature, dict) and (names := _names_in(feature)):
+            if isinstance(feature, dict) and (names := class_names(feature)):
                 classes.setdefault(str(feature.get("name")), names)
     return classes
 
 
-def _names_in(feature: Any) -> Sequence[str]:
-    """Return the names of the first class_label in a feature, which may be nested."""
+def class_names(feature: Any) -> Sequence[str]:
+    """Return the names of the first class label in a feature, which may be nested.
+
+    The schema of a file has ``{"_type": "ClassLabel", "names": [...]}``, a README.md
+    ``{"class_label": {"names": {"0": ...}}}``.
+    """
     if isinstance(feature, list):
-        return next(filter(None, map(_names_in, feature)), ())
+        return next(filter(None, map(class_names, feature)), ())
     if not isinstance(feature, dict):
         return ()
-    label = feature.get("class_label")
+    label = feature if feature.get("_type") == "ClassLabel" else feature.get("class_label")
     names = label.get("names") if isinstance(label, dict) else None
     if isinstance(names, dict) and set(names) == set(map(str, range(len(names)))):
         names = [names[str(at)] for at in range(len(names))]
     if isinstance(names, list) and names and all(isinstance(it, str) for it in names):
         return tuple(name.strip() for name in names)
-    return next(filter(None, map(_names_in, feature.values())), ())
+    return next(filter(None, map(class_names, feature.values())), ())

@@ -15,17 +15,17 @@ import io
 import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, ClassVar
 
 from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
+from recordgen.formats.declared_classes import class_names
 from recordgen.formats.format import Evidence
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, names_beside, objects_in, read_objects
 from recordgen.formats.parquet import opened
-from recordgen.formats.parquet_columns import class_names, features_in
+from recordgen.formats.parquet_columns import features_in
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_in_file
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
@@ -176,18 +176,9 @@ def _class_names(listing: Listing, document: str, column: str) -> Sequence[str]:
 
 
 def _first(listing: Listing, name: str) -> Mapping[str, Any]:
-    """Return the first record of the metadata, or an empty one."""
-    if name.endswith(_PARQUET):
-        return next((record for _, record in _records(listing, name)), {})
-    text = listing.head(name).decode("utf-8-sig", "replace")
-    if name.endswith(".csv"):
-        with suppress(csv.Error):  # a field that is too large: then it is no such metadata
-            return next(csv.DictReader(io.StringIO(text, newline="")), {})
-        return {}
-    try:
-        found = json.loads(text.lstrip().partition("\n")[0] or "{}")
-    except (ValueError, RecursionError):
-        return {}
+    """Return the first record of the metadata, or an empty one. Raises: SourceError."""
+    listing.check_link(name)
+    _, found = next(_records(listing, name), (0, {}))
     return found if isinstance(found, dict) else {}
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordgen.errors import SourceError
+from recordgen.formats.declared_classes import class_names
 from recordgen.formats.field_kinds import IMAGE_WORD
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import names_beside
@@ -123,16 +124,3 @@ def features_in(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any]:
 
 def _kind(feature: Any) -> str:
     return str(feature.get("_type", "")) if isinstance(feature, dict) else ""
-
-
-def class_names(feature: Any) -> Sequence[str]:
-    """Return the names of the first ClassLabel in a feature, which may be nested."""
-    if isinstance(feature, list):
-        return next(filter(None, map(class_names, feature)), ())
-    if not isinstance(feature, dict):
-        return ()
-    if _kind(feature) == "ClassLabel":
-        names = feature.get("names")
-        is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
-        return tuple(name.strip() for name in names) if is_list and names else ()
-    return next(filter(None, map(class_names, feature.values())), ())
