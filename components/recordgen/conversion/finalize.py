@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any
 
 from recordgen import storage
-from recordgen.access.index import lengths_there
 from recordgen.checks.check import Examined
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.run import FoundByWorkers, run_checks
@@ -113,6 +112,8 @@ def indexed(dataset: Dataset, staging: Staging, existing: Existing | None = None
     of_new = staging.shard_lengths
     if existing is None:
         return write_index(staging.path(INDEX_FILE), dataset, of_new)
+    from recordgen.access.index import lengths_there  # only an append needs it
+
     of_old, kept = lengths_there(existing.output, existing.dataset), existing.files
 
     def lengths_of(file: str) -> bytes:
