@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import EACH, Check, Examined, FoundRows
 from recordgen.checks.facts import Address
 from recordgen.core.facts import BOXES
 from recordgen.core.facts.kept_rows import RowIndices
@@ -19,13 +19,6 @@ _WINDOW = 8
 
 # Boxes of a class have one size if their sides deviate by less than this part of them.
 _SAME_SIDE = 0.01
-
-
-class BoxTask(CheckedTask, Protocol):
-    """A task of images with boxes."""
-
-    def boxes(self, annotation: str) -> Sequence[Any]:
-        """Return the boxes of an image: label, xmin, ymin, xmax, ymax as shares of the image."""
 
 
 class _Boxes(NamedTuple):
@@ -79,9 +72,7 @@ class _BoxCheck(Check):
     scope = EACH
     needs = (BOXES,)
 
-    def about(
-        self, examined: Examined[BoxTask], found: npt.NDArray[np.intp], text: str
-    ) -> FoundRows:
+    def about(self, examined: Examined[Any], found: npt.NDArray[np.intp], text: str) -> FoundRows:
         """Return each image with found boxes once; ``text`` describes the first of them.
 
         Args:
@@ -108,7 +99,7 @@ class TinyBox(_BoxCheck):
     code = "TINY_BOX"
     threshold = 0.01
 
-    def findings(self, examined: Examined[BoxTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield images with boxes that cover less of them than the threshold, in percent."""
         tiny = np.flatnonzero(examined.shared(_percents) < examined.thresholds[self.code])
         yield self.about(examined, tiny, "covers {:.2g} % of the image")
@@ -120,7 +111,7 @@ class WholeImageBox(_BoxCheck):
     code = "WHOLE_IMAGE_BOX"
     threshold = 98
 
-    def findings(self, examined: Examined[BoxTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield images with boxes that cover more of them than the threshold, in percent."""
         whole = np.flatnonzero(examined.shared(_percents) > examined.thresholds[self.code])
         yield self.about(examined, whole, "covers {:.3g} % of the image")
@@ -132,7 +123,7 @@ class DoubleBox(_BoxCheck):
     code = "DOUBLE_BOX"
     threshold = 0.9
 
-    def findings(self, examined: Examined[BoxTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield images with boxes whose intersection over union is above the threshold."""
         twice = _doubled(examined.shared(_all_boxes), examined.thresholds[self.code])
         yield self.about(examined, twice, "is nearly the same as another box with its label")
@@ -144,7 +135,7 @@ class ManyBoxes(_BoxCheck):
     code = "MANY_BOXES"
     threshold = 500
 
-    def findings(self, examined: Examined[BoxTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         rows, counts = np.unique(examined.shared(_all_boxes).rows, return_counts=True)
         many = counts > examined.thresholds[self.code]
         yield FoundRows(rows[many], lambda at: f"the image has {counts[many][at]:,} boxes")
@@ -156,7 +147,7 @@ class OneBoxSize(_BoxCheck):
     code = "ONE_BOX_SIZE"
     threshold = 10
 
-    def part(self, examined: Examined[BoxTask]) -> Mapping[str, _Sides]:
+    def part(self, examined: Examined[Any]) -> Mapping[str, _Sides]:
         """Return the sums of the sides of each class's boxes."""
         boxes, found = examined.shared(_all_boxes), {}
         # Sort by class once: a mask for each class would take classes × boxes.
@@ -177,7 +168,7 @@ class OneBoxSize(_BoxCheck):
             found[name] = sides.added(found[name]) if name in found else sides
         return dict(sorted(found.items()))
 
-    def findings(self, examined: Examined[BoxTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield the first image of such classes with at least as many boxes as the threshold."""
         rows, messages = [], []
         for name, sides in examined.total(self).items():
@@ -194,12 +185,12 @@ class OneBoxSize(_BoxCheck):
         yield FoundRows(np.array(rows, np.intp), messages.__getitem__)
 
 
-def _percents(examined: Examined[BoxTask]) -> npt.NDArray[np.float64]:
+def _percents(examined: Examined[Any]) -> npt.NDArray[np.float64]:
     """Return the part of its image that each box covers, in percent."""
     return areas_of(examined.shared(_all_boxes).corners) * 100
 
 
-def _all_boxes(examined: Examined[BoxTask]) -> _Boxes:
+def _all_boxes(examined: Examined[Any]) -> _Boxes:
     facts, task = examined.facts, examined.task
     texts = facts.columns["annotation"].combine_chunks().dictionary_encode()
     numbers = facts.annotations

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 
-from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import EACH, Check, Examined, FoundRows
 from recordgen.checks.facts import Address
 from recordgen.core.facts import IMAGES
 
@@ -18,13 +18,6 @@ _FEWEST, _MOST_OTHERS = 10, 1
 
 # A smaller share of a class is not counted as its size, whatever the threshold.
 _LEAST_SHARE = 0.01
-
-
-class LabelledTask(CheckedTask, Protocol):
-    """A task with labels."""
-
-    def label_lists(self, annotations: Any) -> Any:
-        """Return the labels of each annotation, a list of texts; an empty list for a null."""
 
 
 class _Sizes(NamedTuple):
@@ -45,7 +38,7 @@ class ClassSize(Check):
     needs = (IMAGES,)
     remedies = ("add images of other sizes to the class",)
 
-    def part(self, examined: Examined[LabelledTask]) -> _Sizes:
+    def part(self, examined: Examined[Any]) -> _Sizes:
         """Count the images of each class, of each size, and of each size in each class."""
         facts = examined.facts
         lists = examined.task.label_lists(facts.columns["annotation"].combine_chunks())
@@ -94,7 +87,7 @@ class ClassSize(Check):
         sizes = {size for _, size in often}
         return _Sizes(images, of_label, Counter({size: of_size[size] for size in sizes}), often)
 
-    def findings(self, examined: Examined[LabelledTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield the first image of each class with such a size, in percent of its images."""
         total: _Sizes = examined.total(self)
         found: dict[int, str] = {}

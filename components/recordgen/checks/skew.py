@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from recordgen.checks.check import Examined
 from recordgen.checks.class_shares import distance_of_samples, most_changed, share
-from recordgen.checks.tables import KeptRows, TableCheck, TableTask, kept_rows, shown
+from recordgen.checks.tables import KeptRows, TableCheck, kept_rows, shown
 from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.facts.kept_rows import Values, floats
 from recordgen.core.rows.columns import values_of
@@ -34,7 +34,7 @@ class Skew(TableCheck):
     code = "SKEW"
     threshold = 0.1
 
-    def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
+    def findings(self, examined: Examined[Any]) -> Iterator[str]:
         """Yield columns and splits that are farther apart than chance and the threshold explain."""
         kept = examined.shared(kept_rows)
         for name in kept.varied(examined.task.table.target):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.checks.check import KEPT, NONE, Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import KEPT, NONE, Check, Examined, FoundRows
 from recordgen.core.facts import ROWS
 from recordgen.core.facts.kept_rows import KINDS, RowIndices, Values, fences, fits, fits_one, floats
 from recordgen.core.records.number_texts import FORMS, NUMBER, is_marker
@@ -31,31 +31,6 @@ _GAP = 5.0
 _MOST = 0.5
 
 _REMEDY = "write all numbers like 1234.5, and leave fields without one empty"
-
-
-class Roles(Protocol):
-    """The roles of columns, see :class:`recordgen.tables.columns.Table`."""
-
-    target: str | None
-    weight: str | None
-    group: str | None
-    target_kind: str
-    markers: tuple[str, ...]
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether the target holds classes."""
-
-
-class TableTask(CheckedTask, Protocol):
-    """A task of tables."""
-
-    @property
-    def table(self) -> Roles:
-        """Its columns."""
-
-    def column_values(self, annotations: Any) -> Mapping[str, Values]:
-        """Return the values of each column that becomes a feature, null if one is missing."""
 
 
 class KeptRows(NamedTuple):
@@ -97,7 +72,7 @@ class TargetKind(TableCheck):
     code = "TARGET_KIND"
     scope = NONE
 
-    def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
+    def findings(self, examined: Examined[Any]) -> Iterator[str]:
         if examined.task.table.target_kind:
             yield examined.task.table.target_kind
 
@@ -108,7 +83,7 @@ class Markers(TableCheck):
     code = "MARKERS"
     scope = NONE
 
-    def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
+    def findings(self, examined: Examined[Any]) -> Iterator[str]:
         yield from examined.task.table.markers
 
 
@@ -117,7 +92,7 @@ class Constant(TableCheck):
 
     code = "CONSTANT"
 
-    def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
+    def findings(self, examined: Examined[Any]) -> Iterator[str]:
         yield from examined.shared(kept_rows).constant.values()
 
 
@@ -127,7 +102,7 @@ class MixedTypes(TableCheck):
     code = "MIXED_TYPES"
     threshold = 90
 
-    def findings(self, examined: Examined[TableTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield the first row of each such column whose value is something else."""
         kept = examined.shared(kept_rows)
         for name in kept.varied():
@@ -141,7 +116,7 @@ class Outlier(TableCheck):
     code = "OUTLIER"
     threshold = 10
 
-    def findings(self, examined: Examined[TableTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield the row of the farthest number of each column that has any."""
         table, kept = examined.task.table, examined.shared(kept_rows)
         for name in kept.varied(table.target if table.has_labels else None):
@@ -149,7 +124,7 @@ class Outlier(TableCheck):
                 yield from _outliers(name, kept, examined.thresholds[self.code])
 
 
-def kept_rows(examined: Examined[TableTask]) -> KeptRows:
+def kept_rows(examined: Examined[Any]) -> KeptRows:
     """Return the rows that shards have kept; no columns if they are too few to judge."""
     facts = examined.facts
     rows, texts, is_sampled = facts.kept

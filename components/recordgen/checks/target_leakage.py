@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.checks.check import Examined
-from recordgen.checks.tables import KeptRows, Roles, TableCheck, TableTask, kept_rows
+from recordgen.checks.tables import KeptRows, TableCheck, kept_rows
 from recordgen.core.facts.kept_rows import floats
 
 _Codes = npt.NDArray[np.intp]
@@ -40,7 +40,7 @@ class GiveAway(TableCheck):
     threshold = 99
     remedies = ("remove the column if it is not known when a model predicts",)
 
-    def findings(self, examined: Examined[TableTask]) -> Iterator[str]:
+    def findings(self, examined: Examined[Any]) -> Iterator[str]:
         """Yield columns that score at least the threshold."""
         table, kept = examined.task.table, examined.shared(kept_rows)
         if table.target is not None and table.target in kept.varied():
@@ -48,7 +48,7 @@ class GiveAway(TableCheck):
             yield from _give_away(inputs, table, kept, examined.thresholds[self.code])
 
 
-def _give_away(inputs: Sequence[str], table: Roles, kept: KeptRows, least: float) -> Iterator[str]:
+def _give_away(inputs: Sequence[str], table: Any, kept: KeptRows, least: float) -> Iterator[str]:
     targets = kept.sample(str(table.target))
     has_target = targets.is_valid()
     score = scoring(targets.filter(has_target), has_labels=table.has_labels)

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import EACH, Check, Examined, FoundRows
 from recordgen.checks.facts import Address
 from recordgen.core.facts import MEASURES, TEXTS
 from recordgen.core.facts.text_samples import REPLACEMENT
 
 # LABEL_IN_TEXT: the fewest texts with the label, and the largest share of the others, in percent.
 _FEWEST, _MOST_OTHERS = 10, 1
-
-
-class TextTask(CheckedTask, Protocol):
-    """A task of texts."""
-
-    def labels(self, annotation: str) -> Sequence[str]:
-        """Return the labels of an example, each once."""
 
 
 _Lengths: TypeAlias = "tuple[npt.NDArray[np.int32], npt.NDArray[np.intp]]"
@@ -49,7 +42,7 @@ class _Naming(NamedTuple):
     named: Mapping[str, _Named]
 
 
-def _characters(examined: Examined[TextTask]) -> npt.NDArray[np.int32]:
+def _characters(examined: Examined[Any]) -> npt.NDArray[np.int32]:
     return examined.facts.columns["characters"].fill_null(0).to_numpy()
 
 
@@ -64,7 +57,7 @@ class LongText(_TextCheck):
     code = "LONG_TEXT"
     threshold = 20
 
-    def part(self, examined: Examined[TextTask]) -> _Lengths:
+    def part(self, examined: Examined[Any]) -> _Lengths:
         """Return the lengths, ascending, and the number of texts with each."""
         return np.unique(_characters(examined), return_counts=True)
 
@@ -80,7 +73,7 @@ class LongText(_TextCheck):
         middle = [(ends[-1] - 1) // 2, ends[-1] // 2]
         return float(lengths[np.searchsorted(ends, middle, side="right")].mean())
 
-    def findings(self, examined: Examined[TextTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield texts that are more than this many times as long as the median."""
         characters, median = _characters(examined), examined.total(self)
         if not median:
@@ -102,7 +95,7 @@ class Mojibake(_TextCheck):
 
     code = "MOJIBAKE"
 
-    def findings(self, examined: Examined[TextTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         garbled = examined.facts.columns["garbled"].combine_chunks()
         rows = np.flatnonzero(garbled.is_valid().to_numpy(zero_copy_only=False))
 
@@ -121,7 +114,7 @@ class LabelInText(_TextCheck):
     code = "LABEL_IN_TEXT"
     threshold = 90
 
-    def part(self, examined: Examined[TextTask]) -> _Naming:
+    def part(self, examined: Examined[Any]) -> _Naming:
         """Count the texts with each label, and those that name it."""
         facts = examined.facts
         annotations = facts.columns["annotation"].combine_chunks().dictionary_encode()
@@ -157,7 +150,7 @@ class LabelInText(_TextCheck):
                 named[name] = found.added(named[name]) if name in named else found
         return _Naming(sum(part.texts for part in parts), with_label, named)
 
-    def findings(self, examined: Examined[TextTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield the first text of each class whose texts name it."""
         facts, threshold = examined.facts, examined.thresholds[self.code] / 100
         total: _Naming = examined.total(self)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
-from typing import IO, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from recordgen.checks.check import EACH, KEYED, Check, CheckedTask, Examined, FoundRows, OpenPayload
+from recordgen.checks.check import EACH, KEYED, Check, Examined, FoundRows, OpenPayload
 from recordgen.checks.facts import ExampleFacts
 from recordgen.core.facts import PAYLOADS, SEGMENTS
 from recordgen.errors import RecordgenError
@@ -22,13 +22,6 @@ from recordgen.ordered import map_in_order
 _THREADS = 16
 
 
-class VideoTask(CheckedTask, Protocol):
-    """A task of videos."""
-
-    def segment(self, annotation: str | None) -> tuple[str | None, float, float]:
-        """Return a part of a video: label, start and end in seconds."""
-
-
 class Overlap(Check):
     """Parts of one video with different labels overlap."""
 
@@ -36,7 +29,7 @@ class Overlap(Check):
     scope = KEYED
     needs = (SEGMENTS,)
 
-    def findings(self, examined: Examined[VideoTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield segments that begin inside an earlier segment of their video with another label.
 
         Segments with the same start and end are one segment with several labels.
@@ -87,7 +80,7 @@ class SegmentEnd(Check):
     needs = (SEGMENTS, PAYLOADS)
     package, extra = "av", "video"
 
-    def findings(self, examined: Examined[VideoTask]) -> Iterator[FoundRows]:
+    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         facts = examined.facts
         videos, first, video_of = np.unique(facts.contents, return_index=True, return_inverse=True)
         measure = partial(_length_or_reason, facts, examined.open_payload)
