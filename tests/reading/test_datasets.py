@@ -396,12 +396,9 @@ def test_uint8_pixels_are_rounded_float32_pixels(pets, resize, augment):
 @pytest.mark.parametrize(
     ("read", "knobs"),
     [
-        (train_dataset, dict(tuning=Tuning(cycle_length=2))),
-        (train_dataset, dict(tuning=Tuning(num_parallel_calls=1, prefetch=1))),
-        (train_dataset, dict(tuning=Tuning(threads=1))),
+        (train_dataset, dict(tuning=Tuning(cycle_length=2, num_parallel_calls=1, prefetch=1))),
+        (train_dataset, dict(tuning=Tuning(threads=1, deterministic=True, shuffle_buffer=3))),
         (train_dataset, dict(tuning=Tuning(autotune=True))),
-        (train_dataset, dict(tuning=Tuning(deterministic=True))),
-        (train_dataset, dict(tuning=Tuning(shuffle_buffer=3))),
         (train_dataset, dict(shuffle=False)),
         (eval_dataset, dict(tuning=Tuning(deterministic=False))),
         (eval_dataset, dict(shuffle=True, tuning=Tuning(shuffle_buffer=3, cycle_length=2))),

@@ -39,7 +39,10 @@ SCHEMA = {
 
 @pytest.fixture(scope="module")
 def frame(tmp_path_factory):
-    """Each column has a part of ``sum``; ``verdict`` is its sign. Some targets are missing."""
+    """``verdict`` is the sign of the sum of all columns, ``sum`` without the images'.
+
+    Some verdicts are missing.
+    """
     random = np.random.default_rng(0)
     folder = tmp_path_factory.mktemp("images")
     lights = np.linspace(-1, 1, 11)
@@ -53,8 +56,8 @@ def frame(tmp_path_factory):
         whole, first, last = random.normal(0, 1, 3)
         marks = random.normal(0, 1, random.integers(0, 4)).round(3)
         word = ["gain", "loss"][random.integers(2)]
-        total = lights[left] - lights[right] + whole + first + 2 * (word == "gain") - 1
-        total += marks.max() if marks.size else 0
+        others = whole + first + 2 * (word == "gain") - 1 + (marks.max() if marks.size else 0)
+        total = lights[left] - lights[right] + others
         use = "TRAIN" if number % 4 else "VALIDATION"
         rows.append(
             {
@@ -66,7 +69,7 @@ def frame(tmp_path_factory):
                 "marks": marks.tolist(),
                 "note": f"A {word}, or so.",
                 "verdict": "" if number % 20 == 0 else "up" if total > 0 else "down",
-                "sum": 1000 + 10 * total,
+                "sum": 1000 + 10 * others,
             }
         )
     return pd.DataFrame(rows)
@@ -122,7 +125,7 @@ def test_all_columns_together_classify_better_than_any(classifier):
     last = re.search(r"val_accuracy ([\d.]+)", logged[-1])
     assert last
     assert found.score == pytest.approx(float(last[1]), abs=1e-4)
-    assert found.score > 0.85
+    assert found.score > 0.8
     assert found.examples == ROWS // 4 - ROWS // 20  # unlabelled examples do not count
     records = stored(output, "eval")
     answer = CppModel(model).run("serving_default", examples=records)
@@ -180,7 +183,7 @@ def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
     model = trained(output, tmp_path, epochs=12)
     found = evaluate(model, output, read_dataset(output), "eval")
     assert found.measure == "r2"
-    assert 0.6 < found.score < 1
+    assert 0.7 < found.score < 1
     served = CppModel(model)
     records = stored(output, "eval")
     answers = served.run("serving_default", examples=records)["predictions"]
