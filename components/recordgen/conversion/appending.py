@@ -17,8 +17,7 @@ from recordgen.core.dataset.manifest import (
     read_dataset,
 )
 from recordgen.core.facts.columns import Columns, with_kept
-from recordgen.core.planning.appending import Existing
-from recordgen.core.planning.appending import ExistingGroup as ExistingGroup
+from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.rows.arrow_files import count_groups
 from recordgen.core.rows.columns import values_of
 from recordgen.core.task.task import Task
@@ -185,11 +184,6 @@ def _sources(path: str, groups: Sequence[ExistingGroup], dataset: Dataset) -> fr
                 f"{shard.examples:,}; convert all rows again, with --overwrite"
             )
     return frozenset(sources)
-
-
-def existing_groups(existing: Existing) -> Sequence[ExistingGroup]:
-    """Return where the facts of its examples are."""
-    return existing.groups
 
 
 def read_group(group: ExistingGroup) -> Columns:

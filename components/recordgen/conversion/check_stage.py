@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from recordgen.checks.check import Check, Examined, FoundRows
 from recordgen.checks.facts import ExampleFacts
-from recordgen.conversion.appending import ExistingGroup, read_group
+from recordgen.conversion.appending import read_group
 from recordgen.conversion.examination import Examination
 from recordgen.conversion.found import FoundFile, write_found
 from recordgen.core.facts.columns import Columns
 from recordgen.core.flow.runner import Count, Step
+from recordgen.core.planning.appending import ExistingGroup
 from recordgen.core.rows.columns import packed, unpacked
 from recordgen.core.runs.staging import Staging
 from recordgen.ordered import map_in_order

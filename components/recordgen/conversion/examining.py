@@ -26,7 +26,7 @@ import pyarrow as pa
 from recordgen.checks.check import ALIKE, EACH, KEPT, KEYED
 from recordgen.checks.facts import GROUP, ExampleFacts
 from recordgen.checks.near_pairs import NEAR_COLUMNS, alike_groups, divided
-from recordgen.conversion.appending import ExistingGroup, existing_groups, read_group
+from recordgen.conversion.appending import read_group
 from recordgen.conversion.check_stage import (
     BATCH,
     CODE,
@@ -44,7 +44,7 @@ from recordgen.conversion.found import MergeFindings
 from recordgen.conversion.uniting import Crowd, Size, UniteGroups
 from recordgen.core.facts.columns import Columns
 from recordgen.core.flow.runner import Each, Flow, Runner
-from recordgen.core.planning.appending import Existing
+from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.rows.columns import grouped
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult
@@ -65,8 +65,8 @@ def examine(
         shared: what the steps share.
         existing: the dataset that the shards are appended to.
     """
-    if existing is not None and (groups := existing_groups(existing)):
-        there = runner.start("ListExamples", groups, spread=True)
+    if existing is not None:
+        there = runner.start("ListExamples", existing.groups, spread=True)
         shards = shards.merged("AllFacts", [there])
     assign = Each(partial(_assigned, batches=shared.batches), shared.staging)
     return (
@@ -93,7 +93,7 @@ def all_facts(
 
     Raises: SourceError, StorageError: they cannot be read.
     """
-    yield from map(read_group, existing_groups(existing) if existing is not None else ())
+    yield from map(read_group, existing.groups if existing is not None else ())
     yield from map_in_order(
         lambda result: staging.shard_facts(result.shard.file),
         results,
