@@ -45,7 +45,7 @@ FRACTIONS = [("1", (1,)), ("90,10", (90, 10)), ("80, 10,10", (80, 10, 10)), ("0,
 
 @pytest.mark.parametrize(("text", "weights"), FRACTIONS)
 def test_one_to_three_numbers_are_train_eval_and_test(text, weights):
-    assert SplitFractions.parse(text) == SplitFractions(SPLITS[: len(weights)], weights)
+    assert SplitFractions.of(text) == SplitFractions(SPLITS[: len(weights)], weights)
 
 
 def test_splits_of_any_name_have_their_weights():
@@ -62,15 +62,15 @@ _AS_TEXT = (
 
 # the call, the whole message
 WRONG = [
-    (lambda: SplitFractions.parse(""), _AS_TEXT.format("")),
-    (lambda: SplitFractions.parse("80;10;10"), _AS_TEXT.format("80;10;10")),
-    (lambda: SplitFractions.parse("1,2,3,4"), _AS_TEXT.format("1,2,3,4")),
+    (lambda: SplitFractions.of(""), _AS_TEXT.format("")),
+    (lambda: SplitFractions.of("80;10;10"), _AS_TEXT.format("80;10;10")),
+    (lambda: SplitFractions.of("1,2,3,4"), _AS_TEXT.format("1,2,3,4")),
     (
-        lambda: SplitFractions.parse("-1,2"),
+        lambda: SplitFractions.of("-1,2"),
         "split fractions must be ≥ 0 with a sum above 0 (got (-1, 2))",
     ),
     (
-        lambda: SplitFractions.parse("0,0,0"),
+        lambda: SplitFractions.of("0,0,0"),
         "split fractions must be ≥ 0 with a sum above 0 (got (0, 0, 0))",
     ),
     (

@@ -289,7 +289,7 @@ def test_shards_are_equal_in_bytes():
 
 
 def test_split_of_a_row_is_stable_and_near_its_share():
-    fractions = SplitFractions.parse("80,10,10")
+    fractions = SplitFractions.of("80,10,10")
     splits = {n: chosen(fractions, placing(0)(f"{n}.jpg").split_hash) for n in range(20_000)}
     shares = {split: count / 20_000 for split, count in Counter(splits.values()).items()}
     assert shares == pytest.approx({"train": 0.8, "eval": 0.1, "test": 0.1}, abs=0.02)

@@ -308,7 +308,7 @@ def test_a_share_moves_to_eval():
         row(4, "test", uri="/4.jpg", split_hash=EARLY),
     ]
     rows = [one._replace(sort_key=one.line) for one in rows]
-    found = outcome(rows, eval_from="train:10", split=SplitFractions.parse("100"))
+    found = outcome(rows, eval_from="train:10", split=SplitFractions.of("100"))
     assert found.counts == {"moved": 2}
     assert sorted(found.planned) == [
         (1, "eval", True),

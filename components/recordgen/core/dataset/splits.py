@@ -147,43 +147,35 @@ class SplitFractions:
             raise UsageError(f"split fractions must be ≥ 0 with a sum above 0 (got {self.weights})")
 
     @classmethod
-    def parse(cls, text: str) -> SplitFractions:
-        """Parse ``"80,10,10"`` (train, eval, test; trailing splits may be omitted).
-
-        Raises:
-            UsageError: not one to three whole numbers, or all of them 0.
-        """
-        try:
-            weights = tuple(int(part) for part in text.split(","))
-        except ValueError:
-            weights = ()
-        if not 1 <= len(weights) <= len(SPLITS):
-            raise UsageError(
-                f"split fractions must be up to three whole numbers for train,eval,test, such as "
-                f"80,10,10 (got {text!r})"
-            )
-        return cls(SPLITS[: len(weights)], weights)
-
-    @classmethod
     def of(cls, given: object) -> SplitFractions:
-        """Return the shares that text, a sequence of numbers or a mapping by split names.
+        """Return the shares that text, a sequence of numbers or a mapping by split names gives.
 
-        ``"80,10,10"``, ``[80, 10, 10]``, ``{"train": 80, "validation": 20}``
+        ``"80,10,10"`` (train, eval, test; trailing splits may be omitted), ``[80, 10, 10]``,
+        ``{"train": 80, "validation": 20}``
 
         Raises:
-            UsageError: it is something else, or as :meth:`parse`.
+            UsageError: it is something else, not one to three whole numbers, or all of them are 0.
         """
         if isinstance(given, SplitFractions):
             return given
         if isinstance(given, str):
-            return cls.parse(given)
+            try:
+                weights = tuple(map(int, given.split(",")))
+            except ValueError:
+                weights = ()
+            if not 1 <= len(weights) <= len(SPLITS):
+                raise UsageError(
+                    f"split fractions must be up to three whole numbers for train,eval,test, such "
+                    f"as 80,10,10 (got {given!r})"
+                )
+            return cls(SPLITS[: len(weights)], weights)
         if isinstance(given, Mapping):
             names = [split_named(name) if isinstance(name, str) else "" for name in given]
-            weights = list(given.values())
-            if sorted(names) == sorted(set(names) & set(SPLITS)) and _are_whole(weights):
-                return cls(tuple(names), tuple(map(int, weights)))
+            shares = list(given.values())
+            if sorted(names) == sorted(set(names) & set(SPLITS)) and _are_whole(shares):
+                return cls(tuple(names), tuple(map(int, shares)))
         elif isinstance(given, Sequence) and not isinstance(given, bytes) and _are_whole(given):
-            return cls.parse(",".join(str(int(weight)) for weight in given))
+            return cls.of(",".join(str(int(weight)) for weight in given))
         raise UsageError(
             f"split must be whole numbers for train, eval and test, such as '80,10,10', "
             f"[80, 10, 10] or {{'train': 80, 'eval': 20}} (got {given!r:.80})"
