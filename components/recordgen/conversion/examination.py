@@ -22,7 +22,7 @@ from recordgen.core.flow.graph import bucket_count
 from recordgen.core.planning.appending import Existing
 from recordgen.core.runs.staging import Staging
 
-# Buckets of the plan, of some 20,000 rows each, that are one of the checks, or a batch of shards.
+# Buckets of the plan, of some 30,000 rows each, that are one of the checks, or a batch of shards.
 _BUCKETS, _BATCH = 16, 4
 
 
