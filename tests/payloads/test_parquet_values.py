@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recordgen.core.rows.ranges import Range
-from recordgen.errors import PayloadError, StorageError
+from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.formats.listing import Listing
 from recordgen.formats.parquet import Parquet
 from recordgen.payloads import parquet_values
@@ -113,6 +113,16 @@ def test_a_damaged_row_group_is_named(file, parts):
     with pytest.raises(PayloadError, match=r"a\.parquet: row group 2 is damaged") as refused:
         read_value(parts[29], "1", ANY_REQUEST)
     assert refused.value.code == "corrupt"
+
+
+def test_a_bomb_stops_the_run(file, monkeypatch):
+    """A few bytes of a dictionary may stand for any number of rows."""
+    table = pa.table({"image": [VALUES[0]] * 5000, "label": ["a"] * 5000})
+    pq.write_table(table, file, compression="zstd")
+    assert file.stat().st_size < 10_000
+    monkeypatch.setattr("recordgen.formats.parquet.CACHE_BYTES", 1_000_000)
+    with pytest.raises(SourceError, match=r"a\.parquet: the images of row group 0"):
+        list(Parquet().read(Listing.of(str(file)), file.name))
 
 
 def test_a_folder_of_others_is_refused(parts):

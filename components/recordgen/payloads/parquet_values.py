@@ -8,7 +8,8 @@ machine, one after the other, into a file in the temporary folder (``TMPDIR``):
 All processes of a user share these files. They take at most :data:`CACHE_BYTES`, beyond which those
 that were not used for the longest time are removed. When a process ends, it removes those that it
 made, and those that nobody used for a day, which killed processes left. Memory is bounded by a page
-of the column, for which Parquet's limit is 2 GiB, and by :data:`ROWS_AT_ONCE` values.
+of the column, for which Parquet's limit is 2 GiB, and by :data:`ROWS_AT_ONCE` values, for each of
+:data:`UNPACKED_AT_ONCE` row groups.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from threading import BoundedSemaphore
 from typing import IO, Any
 
 from recordgen import storage
@@ -29,6 +31,9 @@ from recordgen.storage.copies import CACHE_BYTES, locked, make_room, remove_at_e
 
 #: Rows that are held in memory at once.
 ROWS_AT_ONCE = 16
+
+#: Row groups that a process unpacks at once, although more threads wait for far payloads.
+UNPACKED_AT_ONCE = 2
 
 _BUFFER_BYTES = 1 << 20
 
@@ -85,9 +90,17 @@ def _unpacked(part: Range, container: str, context: RequestContext) -> str:
     if not os.path.exists(path):
         with locked(path):
             if not os.path.exists(path):
-                with storage.open_read(part.file, context) as raw:
+                with _slot(), storage.open_read(part.file, context) as raw:
                     _unpack(raw, part, path)
     return path
+
+
+def _slot() -> BoundedSemaphore:
+    return _slots.setdefault(os.getpid(), BoundedSemaphore(UNPACKED_AT_ONCE))
+
+
+# By process: a slot held during a fork would never be released in the child.
+_slots: dict[int, BoundedSemaphore] = {}
 
 
 def _make_private(folder: str) -> None:
@@ -142,4 +155,4 @@ def _values(file: Any, group: int, leaf: str) -> Iterator[memoryview]:
 
 def _is_real(exc: Exception) -> bool:
     """Return whether an error is the system's; Arrow's about damage are OSErrors, too."""
-    return isinstance(exc, OSError) and exc.errno is not None
+    return isinstance(exc, OSError) and (type(exc) is not OSError or exc.errno is not None)
