@@ -7,7 +7,6 @@ from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError
 from recordgen.image_settings import Limits
 from recordgen.payloads.image import check_size
-from recordgen.payloads.parquet_values import read_value
 from recordgen.rejects import RejectCode
 from recordgen.storage import FileInfo, RequestContext
 
@@ -25,6 +24,8 @@ def read_part(part: Range, version: str, context: RequestContext) -> bytes:
         OSError, StorageError: as :func:`recordgen.storage.read_range`.
     """
     if part.values:
+        from recordgen.payloads.parquet_values import read_value  # other containers do not need it
+
         return read_value(part, version.removesuffix(part.place), context)
     data = storage.read_range(part.file, part.offset, part.stored, context)
     try:
