@@ -59,16 +59,14 @@ class Parquet(PictureFormat):
         return Evidence(reason, task, found, tuple(dict.fromkeys(columns.names)))
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        where, line = f"{listing.root}{document}", 0
         with opened(listing, document) as file, listing.open(document) as raw:
             columns = columns_of(file, listing, document)
             if columns is None:
-                raise SourceError(f"{listing.root}{document}: there is no column of images")
-            line = 0
+                raise SourceError(f"{where}: there is no column of images")
             for group in range(file.num_row_groups):
                 rows = file.metadata.row_group(group).num_rows
-                chunk = _Chunk(
-                    raw, f"{listing.root}{document}", document, file, group, columns.leaf
-                )
+                chunk = _Chunk(raw, where, document, file, group, columns.leaf)
                 for number, row in enumerate(_rows(file, group, columns), start=line):
                     if isinstance(row, str):
                         uri = f"{document}/{number}"

@@ -79,10 +79,7 @@ def remove_at_end(path: str) -> None:
 
 
 def remove_own() -> None:
-    """Remove the copies of this process now, and those that nobody used for a day.
-
-    Processes that were killed leave theirs.
-    """
+    """Remove the copies of this process now, and those that nobody used for a day."""
     own = _own.get(os.getpid(), set())
     for folder in set(map(os.path.dirname, own)):
         with suppress(FileNotFoundError):
