@@ -18,7 +18,10 @@ _NOTHING = {tf.float32: math.nan, tf.string: "", tf.int32: IGNORED}
 
 
 def attempted(
-    function: Callable[..., Any], elements: tuple[tf.Tensor, ...], spec: tf.TensorSpec
+    function: Callable[..., Any],
+    elements: tuple[tf.Tensor, ...],
+    spec: tf.TensorSpec,
+    finish: Callable[[Any], Any] = tf.identity,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Apply a function to each element of a batch, several at a time.
 
@@ -28,12 +31,43 @@ def attempted(
     Args:
         function: takes the tensors of one element, and returns a tensor.
         elements: tensors of [batch, …].
-        spec: the shape and type that the function returns.
+        spec: the shape and type that ``finish`` returns.
+        finish: changes what the function returns, and cannot fail.
 
     Returns:
-        What the function returns ([batch, …], zeros where it fails), and where it does not (bool
-        [batch]).
+        What ``finish`` returns ([batch, …], zeros where the function fails), and where it does not
+        (bool [batch]).
     """
+
+    def whole(*element: tf.Tensor) -> tf.Tensor:
+        return finish(function(*element))
+
+    return tf.cond(
+        tf.shape(elements[0])[0] == 1,
+        lambda: _alone(function, elements, finish),
+        lambda: _together(whole, elements, spec),
+    )
+
+
+def _alone(
+    function: Callable[..., Any], elements: tuple[tf.Tensor, ...], finish: Callable[[Any], Any]
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Apply a function to a batch of one.
+
+    The dataset prepares its functions again for each request, so ``finish`` stays outside.
+    """
+    data = tf.data.Dataset.from_tensors(tuple(each[0] for each in elements))
+    data = data.map(lambda *element: (True, function(*element))).ignore_errors()
+    _, made = data.element_spec
+    zeros = tf.zeros([side or 1 for side in made.shape], made.dtype)
+    nothing = tf.data.Dataset.from_tensors((False, zeros))
+    is_good, found = _only(data.concatenate(nothing).take(1))
+    return finish(found)[None], is_good[None]
+
+
+def _together(
+    function: Callable[..., Any], elements: tuple[tf.Tensor, ...], spec: tf.TensorSpec
+) -> tuple[tf.Tensor, tf.Tensor]:
     count = tf.shape(elements[0], tf.int64)[0]
 
     def whole(*batch: tf.Tensor) -> tf.Tensor:

@@ -140,19 +140,23 @@ class ImageDecoder:
         Returns:
             uint8 [batch, height, width, 3], and string [batch], "" for a good image.
         """
-        one: Callable[..., tf.Tensor] = partial(self._one, most_pixels=MOST_PIXELS)
 
-        def decode(is_small: tf.Tensor, *item: tf.Tensor) -> tf.Tensor:
+        def decode(is_small: tf.Tensor, *image: tf.Tensor) -> tf.Tensor:
             with tf.control_dependencies([_check(is_small)]):
-                return to_uint8(one(*item))
+                return self._decoded(*image, most_pixels=MOST_PIXELS)
 
         def reasons() -> tf.Tensor:
             is_known = tf.reduce_any(tf.strings.substr(encoded, 0, 2)[:, None] == _HEADS, 1)
             why = tf.where(is_known, _UNDECODED, tf.where(encoded == "", _EMPTY, _UNKNOWN))
             return tf.where(is_good, "", why)
 
-        items = (_png_pixels(encoded) <= MOST_PIXELS, *_items(encoded, sizes, None, is_raw))
-        pixels, is_good = attempted(decode, items, tf.TensorSpec((*self.image_size, 3), tf.uint8))
+        given = [each for each in (encoded, sizes, is_raw) if each is not None]
+        pixels, is_good = attempted(
+            decode,
+            (_png_pixels(encoded) <= MOST_PIXELS, *given),
+            tf.TensorSpec((*self.image_size, 3), tf.uint8),
+            lambda decoded: to_uint8(self._resized(decoded)),
+        )
         none = partial(tf.fill, [tf.shape(encoded)[0]], "")
         return pixels, tf.cond(tf.reduce_all(is_good), none, reasons)
 
@@ -253,8 +257,8 @@ class ImageDecoder:
 
         def picture(item: tuple[tf.Tensor, ...]) -> Any:
             covering = self._covering(tf.cast(item[1], tf.int32))
-            decode: Callable[..., tf.Tensor] = partial(self._one, wanted=covering)
-            pixels = to_uint8(decode(*item))
+            data, size, draw, *is_raw = item
+            pixels = to_uint8(self._resize(self._decoded(data, size, *is_raw, draw=draw), covering))
             # Serialise: batching copies ragged tensors pixel by pixel.
             return tf.io.serialize_tensor(pixels), covering
 
@@ -339,20 +343,32 @@ class ImageDecoder:
         size: tf.Tensor,
         draw: tf.Tensor,
         is_raw: tf.Tensor | None = None,
-        wanted: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Decode one image, and resize it to the decoder's size."""
+        return self._resized(self._decoded(data, size, is_raw, draw))
+
+    def _decoded(
+        self,
+        data: tf.Tensor,
+        size: tf.Tensor | None = None,
+        is_raw: tf.Tensor | None = None,
+        draw: tf.Tensor | None = None,
         most_pixels: int | None = None,
     ) -> tf.Tensor:
-        """Decode one image and resize it to ``wanted`` (int32 [2]), or else to the decoder's size.
+        """Decode one image, or its window.
 
-        A ``size`` of (0, 0) is read from the image, which must not be raw. A JPEG must not have
-        more than ``most_pixels``.
+        A ``size`` of None or (0, 0) is read from the image, which must not be raw. A JPEG must not
+        have more than ``most_pixels``.
         """
 
+        def read_size() -> tf.Tensor:
+            return tf.io.extract_jpeg_shape(data)[:2]
+
         def jpeg() -> tf.Tensor:
-            shape = tf.cond(
-                size[0] > 0,
-                lambda: tf.cast(size, tf.int32),
-                lambda: tf.io.extract_jpeg_shape(data)[:2],
+            shape = (
+                read_size()
+                if size is None
+                else tf.cond(size[0] > 0, lambda: tf.cast(size, tf.int32), read_size)
             )
             if most_pixels is not None:
                 pixels = tf.reduce_prod(tf.cast(shape, tf.int64))
@@ -383,7 +399,7 @@ class ImageDecoder:
         else:
             pixels = in_a_file() if is_raw is None else tf.cond(is_raw, raw, in_a_file)
         pixels.set_shape((None, None, 3))
-        return self._resized(pixels) if wanted is None else self._resize(pixels, wanted)
+        return pixels
 
     def _jpeg(self, data: tf.Tensor, window: tf.Tensor | None, ratio: int) -> tf.Tensor:
         """Decode a JPEG or its window at the scale 1 / ratio; the kernel also decodes PNGs."""
