@@ -113,8 +113,34 @@ class ShardSet:
         return self._stats.unlabelled if self._stats is not None else 0
 
 
+@dataclass(frozen=True)
+class Described:
+    """Examples without a ``dataset.json``, with what it would say: a source for all readers.
+
+    Attributes:
+        parts: each folder with its description.
+        renumbered: as in :class:`ShardSet`.
+    """
+
+    parts: tuple[tuple[str, Dataset], ...]
+    renumbered: bool = True
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The folders."""
+        return tuple(root for root, _ in self.parts)
+
+    @property
+    def dataset(self) -> Dataset:
+        """All descriptions joined."""
+        return join_datasets(self.parts)
+
+    def __str__(self) -> str:
+        return ", ".join(self.roots)
+
+
 def find_shards(
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], split: str
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Described, split: str
 ) -> ShardSet:
     """Return the shards of ``split``.
 
@@ -125,7 +151,8 @@ def find_shards(
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``, or several of them; or file
-            patterns (TFX's ``fn_args.train_files``), which need no ``split``.
+            patterns (TFX's ``fn_args.train_files``), which need no ``split``; or described
+            examples.
         split: the split's name, such as ``train``, or another word for it, such as ``val``.
 
     Raises:
@@ -134,6 +161,12 @@ def find_shards(
     """
     if not isinstance(split, str):
         raise UsageError(f"split must be a split's name (got {split!r})")
+    if isinstance(source, Described):
+        found = _split_of(source.parts, split)
+        packed = _packed([file.path for file in found.files])
+        files = (replace(file, is_gzip=file.path in packed) for file in found.files)
+        # Without parts: no dataset.json can show that the files were replaced while they are read.
+        return replace(found, files=tuple(files), renumbered=source.renumbered, parts=())
     if isinstance(source, os.PathLike):
         source = os.fspath(source)
     if not isinstance(source, str):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from recordgen.access.counting import lengths_in, remembered
-from recordgen.access.shards import ShardSet, find_shards, find_split
+from recordgen.access.shards import Described, ShardSet, find_shards, find_split
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
 from recordgen.core.task.annotations import ONE, SEVERAL
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Described
 ImageSize = int | tuple[int, int]
 
 # The option classes of all tasks.
@@ -76,7 +76,7 @@ def input_fn(
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``; or file patterns (TFX's
-            ``fn_args.train_files``).
+            ``fn_args.train_files``); or :func:`recordgen.reading.describe`'s result.
         split: the split to read, by any of its names (``validation`` is ``eval``); file patterns
             name it themselves.
         batch_size: examples per batch; with ``input_context`` the sum over all replicas.
@@ -201,7 +201,7 @@ class Splits(Mapping[str, tf.data.Dataset]):
 
 @_takes_options
 def load(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Described,
     *,
     batch_size: int = 32,
     image_size: ImageSize | None = None,
@@ -213,7 +213,8 @@ def load(
     validation_data=data["validation"], epochs=5)`` needs it.
 
     Args:
-        source: an output folder, an Examples uri or a ``dataset.json``.
+        source: an output folder, an Examples uri or a ``dataset.json``; or the result of
+            :func:`recordgen.reading.describe`.
         batch_size: examples per batch.
         image_size: as in :func:`input_fn`.
         **options: as in :func:`input_fn`, for all splits; ``augment`` and ``weights`` only for
@@ -229,9 +230,12 @@ def load(
     """
     if "split" in options:
         raise UsageError("load reads all splits; input_fn(…, split=…) reads one")
-    if not isinstance(source, str | os.PathLike):
+    if isinstance(source, Described):
+        where, dataset = str(source), source.dataset
+    elif isinstance(source, str | os.PathLike):
+        where, dataset = os.fspath(source), read_dataset(source)
+    else:
         raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
-    dataset = read_dataset(os.fspath(source))
     given = _given(options, batch_size, image_size)
     has_task = dataset.task != EXAMPLES
     found, unlabelled = {}, []
@@ -253,7 +257,7 @@ def load(
             found[name] = _dataset(shards, own, trains=is_training)
     # Take the datasets' names, not the manifest's: ``vocabulary`` may have changed their order.
     names = next((data.class_names for data in found.values()), ()) if has_task else ()
-    return Splits(os.fspath(source), found, names, unlabelled)
+    return Splits(where, found, names, unlabelled)
 
 
 @_takes_options

@@ -143,7 +143,8 @@ class ImageDecoder:
 
         def decode(is_small: tf.Tensor, *image: tf.Tensor) -> tf.Tensor:
             with tf.control_dependencies([_check(is_small)]):
-                return self._decoded(*image, most_pixels=MOST_PIXELS)
+                pixels: tf.Tensor = partial(self._decoded, most_pixels=MOST_PIXELS)(*image)
+                return pixels
 
         def reasons() -> tf.Tensor:
             is_known = tf.reduce_any(tf.strings.substr(encoded, 0, 2)[:, None] == _HEADS, 1)
@@ -257,8 +258,8 @@ class ImageDecoder:
 
         def picture(item: tuple[tf.Tensor, ...]) -> Any:
             covering = self._covering(tf.cast(item[1], tf.int32))
-            data, size, draw, *is_raw = item
-            pixels = to_uint8(self._resize(self._decoded(data, size, *is_raw, draw=draw), covering))
+            data, size, draw, is_raw = item if len(item) > 3 else (*item, None)
+            pixels = to_uint8(self._resize(self._decoded(data, size, is_raw, draw), covering))
             # Serialise: batching copies ragged tensors pixel by pixel.
             return tf.io.serialize_tensor(pixels), covering
 
@@ -388,8 +389,10 @@ class ImageDecoder:
             return _cut(image, self._window(tf.shape(image)[:2], draw))
 
         def raw() -> tf.Tensor:
-            pixels = tf.reshape(tf.io.decode_raw(data, tf.uint8), (size[0], size[1], RAW_CHANNELS))
-            return _cut(pixels, self._window(tf.cast(size, tf.int32), draw))
+            known: Any = size
+            shape = (known[0], known[1], RAW_CHANNELS)
+            pixels = tf.reshape(tf.io.decode_raw(data, tf.uint8), shape)
+            return _cut(pixels, self._window(tf.cast(known, tf.int32), draw))
 
         def in_a_file() -> tf.Tensor:
             return tf.cond(_are_jpegs(data), jpeg, other)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen.access.shards import ShardSet, find_shards
+from recordgen.access.shards import Described, ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError
@@ -46,7 +46,7 @@ _SPECS = (
 
 @takes(RecordKeywords, RecordOptions)
 def read(
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Described,
     *,
     feature_spec: Mapping[str, Any] | None = None,
     split: str = splits.TRAIN,

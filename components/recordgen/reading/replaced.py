@@ -34,7 +34,7 @@ class Written:
 def written_of(shards: ShardSet) -> Written | None:
     """Return what shows whether shards were replaced; None if they are not one local dataset."""
     known, split = shards.dataset, shards.split
-    if known is None or split is None or split not in known.splits or not shards.files:
+    if known is None or split is None or split not in known.splits or not shards.parts:
         return None
     mine = known.splits[split].shards
     if not mine:

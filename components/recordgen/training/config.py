@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from recordgen.core.dataset.description import DESCRIPTION_KEYS
 from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.image_settings import check_image_size
@@ -239,7 +240,7 @@ class TrainingConfig:
         Raises:
             UsageError: a key is unknown, or a value is not allowed.
         """
-        given = without_vertex_keys(values)
+        given = own_settings(values)
         check_keys("custom_config", given, [field.name for field in fields(cls)])
         size = given.get("image_size")
         if size is not None:
@@ -253,16 +254,17 @@ class TrainingConfig:
         return {**asdict(self), "image_size": self.image_size and list(self.image_size)}
 
 
-def without_vertex_keys(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a ``custom_config`` without the keys that TFX's extension for Vertex AI reads.
+def own_settings(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a ``custom_config`` without what describes examples, and without Vertex AI's keys.
 
-    ``{"ai_platform_training_args": {…}, "epochs": 3}`` → ``{"epochs": 3}``; the names are those of
-    ``tfx.extensions.google_cloud_ai_platform``.
+    ``{"ai_platform_training_args": {…}, "task": "tabular", "epochs": 3}`` → ``{"epochs": 3}``; the
+    names are those of ``tfx.extensions.google_cloud_ai_platform``.
     """
+    others = (*_VERTEX_KEYS, *DESCRIPTION_KEYS)
     return {
         name: value
         for name, value in (values or {}).items()
-        if not str(name).startswith(_VERTEX_PREFIX) and name not in _VERTEX_KEYS
+        if not str(name).startswith(_VERTEX_PREFIX) and name not in others
     }
 
 

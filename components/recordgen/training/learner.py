@@ -12,6 +12,7 @@ import keras
 import numpy.typing as npt
 import tensorflow as tf
 
+from recordgen.access.shards import Described
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError
@@ -41,8 +42,8 @@ Signature: TypeAlias = tf.types.experimental.PolymorphicFunction
 #: The values of one weight of a model.
 Weights = npt.NDArray[Any]
 
-#: Folder or URL of a dataset, or of several that are read as one.
-Root = str | tuple[str, ...]
+#: Folder or URL of a dataset, or of several that are read as one; or described examples.
+Root = str | tuple[str, ...] | Described
 
 
 class Models(NamedTuple):
@@ -69,6 +70,8 @@ class TaskTrainer(ABC):
         dataset: its ``dataset.json``.
         config: the settings of the training.
         earlier: the model whose weights the training begins with, or None.
+        graph: what makes the examples of the records that the signatures take, or None; see
+            :meth:`served`.
     """
 
     root: Root
@@ -76,6 +79,7 @@ class TaskTrainer(ABC):
     dataset: Dataset
     config: TrainingConfig
     earlier: EarlierModel | None = None
+    graph: Any = None
 
     #: The inputs of a request to the saved model, in the order in which :meth:`respond` takes them.
     request: ClassVar[Sequence[tf.TensorSpec]]
@@ -109,6 +113,13 @@ class TaskTrainer(ABC):
 
     def settled(self) -> TaskTrainer:
         """Return the trainer with the settings that the data decide, and log them."""
+        return self
+
+    def served(self, transform_output: str) -> TaskTrainer:
+        """Return the trainer whose signatures take records from before a TFX Transform.
+
+        The features that most tasks read pass through Transform unchanged, so nothing differs.
+        """
         return self
 
     def can_validate(self, split: str) -> bool:

@@ -16,8 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordgen import storage
-from recordgen.core.dataset.manifest import read_dataset
+from recordgen.access.shards import Described, find_shards
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError
@@ -43,13 +42,9 @@ class TfmaMetric(NamedTuple):
     module: str = "recordgen.training.tfma_metrics"
 
 
-def shard_files(root: str | tuple[str, ...], split: str) -> list[str]:
+def shard_files(root: str | tuple[str, ...] | Described, split: str) -> list[str]:
     """Return the paths or URLs of a split's shards. Raises: SourceError if no dataset exists."""
-    return [
-        storage.join(each, shard.file)
-        for each in ([root] if isinstance(root, str) else root)
-        for shard in read_dataset(each).splits[split].shards
-    ]
+    return [file.path for file in find_shards(root, split).files]
 
 
 def record_batches(paths: Iterable[str], most: int | None = None) -> Iterator[list[bytes]]:

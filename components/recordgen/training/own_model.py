@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from recordgen.access.shards import Described
 from recordgen.core.task.named import TASKS
 from recordgen.training.config import TrainingConfig, check_task
 from recordgen.training.learner import Root
@@ -17,14 +18,14 @@ from recordgen.training.saving import save_for_serving
 def save_model(
     model: keras.Model,
     path: str,
-    examples: str | Sequence[str],
+    examples: str | Sequence[str] | Described,
     split: str,
     settings: Mapping[str, Any],
 ) -> None:
     """Save a model that another program trained; see :func:`recordgen.training.save`."""
-    root: Root = examples if isinstance(examples, str) else tuple(examples)
-    if not isinstance(examples, str) and all("/Split-" in pattern for pattern in examples):
-        root, split = examples_root(examples)
+    root: Root = examples if isinstance(examples, str | Described) else tuple(examples)
+    if isinstance(root, tuple) and all("/Split-" in pattern for pattern in root):
+        root, split = examples_root(root)
     height_and_width = getattr(model, "input_shape", ())[1:3]
     if len(height_and_width) == 2 and None not in height_and_width:
         settings = {"image_size": list(height_and_width), **settings}

@@ -17,12 +17,15 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
+from recordgen.access.shards import Described
+from recordgen.core.dataset.description import DESCRIPTION_KEYS, Description
 from recordgen.core.dataset.events import RunEvents, run_events, source_name
 from recordgen.core.dataset.joining import join_datasets
-from recordgen.core.dataset.manifest import Dataset, read_dataset
+from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.task.named import TASKS
 from recordgen.errors import UsageError
 from recordgen.reading import eval_dataset
+from recordgen.reading.describe import described
 from recordgen.reading.naming import RECORD_ERRORS, raise_named
 from recordgen.training.config import (
     CHECKPOINT_DIR,
@@ -61,15 +64,44 @@ def examples_root(patterns: Sequence[str]) -> tuple[Root, str]:
     return roots if len(roots) > 1 else roots[0], splits.pop()
 
 
+def examples_of(fn_args: Any, patterns: Sequence[str]) -> tuple[Root, str]:
+    """Return the examples that TFX's file patterns name, and their split.
+
+    Examples without a ``dataset.json``, which TFX's ImportExampleGen and Transform write, are
+    described as ``custom_config`` says.
+
+    Raises: as ``run``.
+    """
+    root, split = examples_root(patterns)
+    roots = roots_of(root)
+    given = Description.of(fn_args.custom_config)
+    if not any(storage.exists(storage.join(each, DATASET_FILE)) for each in roots):
+        return described(roots, given), split
+    if given != Description():
+        raise UsageError(
+            f"{', '.join(DESCRIPTION_KEYS)} describe examples without a {DATASET_FILE}, and "
+            f"{roots[0]} has one; remove them from custom_config"
+        )
+    return root, split
+
+
 def read_examples(root: Root) -> Dataset:
     """Read ``dataset.json`` of one dataset, or of several joined. Raises: as ``run``."""
-    roots = [root] if isinstance(root, str) else root
-    return join_datasets([(each, read_dataset(each)) for each in roots])
+    if isinstance(root, Described):
+        return root.dataset
+    return join_datasets([(each, read_dataset(each)) for each in roots_of(root)])
+
+
+def roots_of(root: Root) -> tuple[str, ...]:
+    """Return the folders or URLs of examples."""
+    if isinstance(root, Described):
+        return root.roots
+    return (root,) if isinstance(root, str) else root
 
 
 def trainer_of(fn_args: Any, config: TrainingConfig) -> TaskTrainer:
     """Return a checked trainer for the examples of ``train_files``. Raises: as ``run``."""
-    root, split = examples_root(fn_args.train_files)
+    root, split = examples_of(fn_args, fn_args.train_files)
     dataset = read_examples(root)
     check_task(dataset.task, root)
     base = getattr(fn_args, "base_model", None)
@@ -94,13 +126,14 @@ def run(fn_args: Any) -> None:
     Args:
         fn_args: TFX's ``FnArgs``, of which ``train_files``, ``eval_files``, ``train_steps``,
             ``eval_steps``, ``custom_config``, ``serving_model_dir`` and ``model_run_dir`` are used;
-            ``hyperparameters``, which replace settings of ``custom_config``; and ``base_model``,
-            whose weights the training begins with (:mod:`recordgen.training.warm_start`).
+            ``hyperparameters``, which replace settings of ``custom_config``; ``base_model``, whose
+            weights the training begins with (:mod:`recordgen.training.warm_start`); and
+            ``transform_output``, the graph that made the examples.
 
     Raises:
         UsageError: a setting is not allowed, or does not suit the data.
-        SourceError, DataError: Recordgen did not write the examples, their task has no model, or
-            there are no examples to train on.
+        SourceError, DataError: the examples lack a feature, their task has no model, or there are
+            no examples to train on.
         StorageError: checkpoints cannot be written.
         RecordError: a record cannot be read; names its file, its number and its source id.
     """
@@ -112,7 +145,7 @@ def run(fn_args: Any) -> None:
     with _events(fn_args) if replicas.is_chief else nullcontext() as events:
         fitting = fit(fn_args, config, replicas)
         if replicas.is_chief:
-            _save(fitting, fn_args.serving_model_dir)
+            _save(fitting, fn_args)
         fitting.remove_checkpoints()
         replicas.broadcast_number(0)  # wait: TFX needs the chief's model when the first worker ends
         if events is not None:
@@ -121,19 +154,20 @@ def run(fn_args: Any) -> None:
 
 def _events(fn_args: Any) -> AbstractContextManager[RunEvents]:
     """Return the OpenLineage events of a training."""
-    root, _ = examples_root(fn_args.train_files)
+    root, _ = examples_of(fn_args, fn_args.train_files)
     dataset = read_examples(root)
     job = f"recordgen.train.{source_name(dataset.source) or dataset.task}"
-    return run_events(job, [root] if isinstance(root, str) else root, fn_args.serving_model_dir)
+    return run_events(job, roots_of(root), fn_args.serving_model_dir)
 
 
-def _save(fitting: Fitting, path: str) -> None:
+def _save(fitting: Fitting, fn_args: Any) -> None:
     trainer, saved = fitting.trainer, fitting.models.saved
     if trainer.config.precision != FLOAT32 or fitting.replicas.count > 1:
         # Save one copy in 32 bits: other machines may compute slowly in 16 bits, or not at all.
         saved = trainer.models().saved
         saved.set_weights(fitting.models.saved.get_weights())
-    save_for_serving(saved, path, trainer)
+    transform_output = getattr(fn_args, "transform_output", None)
+    save_for_serving(saved, fn_args.serving_model_dir, trainer, transform_output)
 
 
 def fit(fn_args: Any, config: TrainingConfig, replicas: Replicas | None = None) -> Fitting:
@@ -147,7 +181,7 @@ def fit(fn_args: Any, config: TrainingConfig, replicas: Replicas | None = None) 
     except RECORD_ERRORS as exc:
         # TensorFlow's error does not name the record.
         for patterns in filter(None, (fn_args.train_files, fn_args.eval_files)):
-            root, split = examples_root(patterns)
+            root, split = examples_of(fn_args, patterns)
             dataset = read_examples(root)
             trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
             raise_named(exc, eval_dataset(root, split=split, **trainer.reading))
@@ -197,7 +231,7 @@ def _callbacks(
     folder = os.environ.get(LOG_DIR) or folder
     callbacks.append(keras.callbacks.TensorBoard(folder, write_graph=False))
     if fn_args.eval_files and trainer.accumulator().has_confusion:
-        root, split = examples_root(fn_args.eval_files)
+        root, split = examples_of(fn_args, fn_args.eval_files)
         if trainer.can_validate(split):
             most = (fn_args.eval_steps or 0) * trainer.config.batch_size
             count_answers = partial(trainer.counting(model), root, split, most)
@@ -236,7 +270,7 @@ def checkpoint_folder(
         del settings[name]
     evaluated = [fn_args.eval_steps]
     for pattern in fn_args.eval_files or ():
-        root, split = examples_root([pattern])
+        root, split = examples_of(fn_args, [pattern])
         evaluated += [split, read_examples(root).digest]
     devices = [replicas.workers, replicas.count]
     data = [trainer.dataset.digest, trainer.split]
@@ -263,7 +297,7 @@ def validation_data(fn_args: Any, trainer: TaskTrainer) -> tf.data.Dataset | Non
     """Return the labelled examples of the evaluation split, or None if it has none."""
     if not fn_args.eval_files:
         return None
-    root, split = examples_root(fn_args.eval_files)
+    root, split = examples_of(fn_args, fn_args.eval_files)
     if read_examples(root).labels != trainer.dataset.labels:
         raise UsageError(
             f"eval_files must belong to the datasets of train_files, or to datasets with the same "

@@ -28,6 +28,7 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
+from recordgen.access.shards import Described
 from recordgen.core.dataset.lineage import (
     DatasetLineage,
     ModelLineage,
@@ -47,12 +48,17 @@ KEY = tf.TensorSpec([None], tf.string, name="key")
 KERAS_FILE = "assets.extra/model.keras"
 
 
-def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> None:
+def save_for_serving(
+    model: keras.Model, path: str, trainer: TaskTrainer, transform_output: str | None = None
+) -> None:
     """Save a model with the three signatures, for TensorFlow's C++ loader, which servers use.
 
     The model's labels, facts about its inputs for a later training, and its lineage are saved
-    with it.
+    with it. If TFX's Transform made the examples, the signatures take records from before it.
     """
+    stored = trainer
+    if transform_output:
+        trainer = stored.served(transform_output)
 
     @tf.function(input_signature=[EXAMPLES], autograph=False)
     def evaluate(examples: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -83,6 +89,7 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
     saved.tables = [part for part in parts if isinstance(part, resource)]
     if trainer.dataset.labels:
         saved.label_table = trainer.label_table
+    saved.graph = trainer.graph
     tf.saved_model.save(saved, path, signatures=signatures)
     if PIXELS in signatures:
         with tempfile.TemporaryDirectory() as folder:
@@ -91,8 +98,9 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
             storage.write_bytes(storage.join(path, KERAS_FILE), local.read_bytes())
     write_warm_up(path, for_clients, trainer.sample)
     write_model_labels(path, trainer.dataset.labels)
-    write_inputs(path, trainer.known_inputs(model))
-    dataset = DatasetLineage.of(trainer.root, trainer.dataset)
+    write_inputs(path, stored.known_inputs(model))
+    root = trainer.root.roots if isinstance(trainer.root, Described) else trainer.root
+    dataset = DatasetLineage.of(root, trainer.dataset)
     settings = trainer.config.to_custom_config()
     lineage = ModelLineage(dataset, trainer.split, settings, software=software_here())
     write_lineage(path, lineage)

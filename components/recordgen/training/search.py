@@ -13,7 +13,7 @@ from recordgen.training.config import (
     TrainingConfig,
     check_keys,
     check_value,
-    without_vertex_keys,
+    own_settings,
 )
 
 
@@ -55,7 +55,7 @@ class SearchConfig:
         Raises:
             UsageError: a key is unknown, or a value is not allowed.
         """
-        given = without_vertex_keys(values)
+        given = own_settings(values)
         check_keys("custom_config", given, [*SEARCH_OPTIONS, *TRAINING_OPTIONS])
         own = {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
         return cls(training=TrainingConfig.from_custom_config(given), **own)
