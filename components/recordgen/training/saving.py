@@ -99,7 +99,9 @@ def save_for_serving(
     write_warm_up(path, for_clients, trainer.sample)
     write_model_labels(path, trainer.dataset.labels)
     write_inputs(path, stored.known_inputs(model))
-    root = trainer.root.roots if isinstance(trainer.root, Described) else trainer.root
+    root = trainer.root
+    if isinstance(root, Described):
+        root = root.roots if len(root.roots) > 1 else root.roots[0]
     dataset = DatasetLineage.of(root, trainer.dataset)
     settings = trainer.config.to_custom_config()
     lineage = ModelLineage(dataset, trainer.split, settings, software=software_here())
