@@ -14,8 +14,9 @@ from recordgen.exports.lineage import find_lineage
 from recordgen.reading import eval_dataset
 from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
+from recordgen.training.inputs import examples_root
 from recordgen.training.model import build_model
-from recordgen.training.run import examples_root, fit, plan_epochs
+from recordgen.training.run import fit, plan_epochs
 from tests import trainer
 from tests.cpp_loader import CppModel
 

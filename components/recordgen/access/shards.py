@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from recordgen import storage
 from recordgen.access.counting import is_cheap, lengths_in
+from recordgen.access.described import Described
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.joining import are_renumbered, join_datasets
 from recordgen.core.dataset.manifest import (
@@ -23,7 +24,7 @@ from recordgen.core.dataset.manifest import (
     split_dir,
 )
 from recordgen.core.records import RECORDS
-from recordgen.errors import DataError, RecordError, SourceError, SplitNotFoundError, UsageError
+from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.quoting import listed
 
 _MAGIC = frozenset("*?[")
@@ -113,32 +114,6 @@ class ShardSet:
         return self._stats.unlabelled if self._stats is not None else 0
 
 
-@dataclass(frozen=True)
-class Described:
-    """Examples without a ``dataset.json``, with what it would say: a source for all readers.
-
-    Attributes:
-        parts: each folder with its description.
-        renumbered: as in :class:`ShardSet`.
-    """
-
-    parts: tuple[tuple[str, Dataset], ...]
-    renumbered: bool = True
-
-    @property
-    def roots(self) -> tuple[str, ...]:
-        """The folders."""
-        return tuple(root for root, _ in self.parts)
-
-    @property
-    def dataset(self) -> Dataset:
-        """All descriptions joined."""
-        return join_datasets(self.parts)
-
-    def __str__(self) -> str:
-        return ", ".join(self.roots)
-
-
 def find_shards(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Described, split: str
 ) -> ShardSet:
@@ -151,8 +126,7 @@ def find_shards(
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``, or several of them; or file
-            patterns (TFX's ``fn_args.train_files``), which need no ``split``; or described
-            examples.
+            patterns (TFX's ``fn_args.train_files``), which need no ``split``.
         split: the split's name, such as ``train``, or another word for it, such as ``val``.
 
     Raises:
@@ -162,11 +136,7 @@ def find_shards(
     if not isinstance(split, str):
         raise UsageError(f"split must be a split's name (got {split!r})")
     if isinstance(source, Described):
-        found = _split_of(source.parts, split)
-        packed = _packed([file.path for file in found.files])
-        files = (replace(file, is_gzip=file.path in packed) for file in found.files)
-        # Without parts: no dataset.json can show that the files were replaced while they are read.
-        return replace(found, files=tuple(files), renumbered=source.renumbered, parts=())
+        return _described(source, split)
     if isinstance(source, os.PathLike):
         source = os.fspath(source)
     if not isinstance(source, str):
@@ -186,27 +156,12 @@ def find_shards(
         return _split_of([_read(source)], split)
     if folders := storage.list_folders(source, SPLIT_PREFIX):
         there = [name.removeprefix(SPLIT_PREFIX) for name in folders]
-        return _named([storage.join(source, split_dir(find_split(source, split, there)), "*")])
+        return _named(
+            [storage.join(source, split_dir(splits.find_split(source, split, there)), "*")]
+        )
     if not storage.list_files(source):
         read_dataset(source)  # raises an error that says what is missing
     return _named([source])
-
-
-def find_split(where: str, split: str, there: Sequence[str]) -> str:
-    """Return the name under which a dataset has a split; ``where`` is for the message.
-
-    ``"validation"``, ``"val"``, ``"eval"`` → ``"eval"``, unless a split has exactly that name.
-
-    Raises:
-        SplitNotFoundError: there is no such split.
-    """
-    for name in (split, splits.split_named(split)):
-        if name in there:
-            return name
-    raise SplitNotFoundError(
-        f"{where}: no split {split!r} here, only {listed(there, str) or 'none'}; a split without "
-        f"examples is not written"
-    )
 
 
 def _with_damage(file: ShardFile) -> ShardFile:
@@ -262,12 +217,9 @@ def _packed(files: Sequence[str]) -> frozenset[str]:
 
 def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:
     """Return the datasets (root, content) whose Split folders hold the files."""
-    folders = dict.fromkeys(posixpath.dirname(file) for file in files)
-    roots = dict.fromkeys(
-        posixpath.dirname(folder)
-        for folder in folders
-        if posixpath.basename(folder).startswith(SPLIT_PREFIX)
-    )
+    folders = dict.fromkeys(map(posixpath.dirname, files))
+    there = (posixpath.split(folder) for folder in folders)
+    roots = dict.fromkeys(root for root, name in there if name.startswith(SPLIT_PREFIX))
     return [_read(root) for root in roots if _holds_dataset(root)]
 
 
@@ -308,7 +260,7 @@ def _split_of(found: Sequence[tuple[str, Dataset]], split: str) -> ShardSet:
     """
     dataset = join_datasets(found)
     roots = ", ".join(root or "." for root, _ in found)
-    split = find_split(roots, split, list(dataset.splits))
+    split = splits.find_split(roots, split, list(dataset.splits))
     files = tuple(
         ShardFile(storage.join(root, shard.file), shard.examples, shard.bytes, shard.label)
         for root, each in found
@@ -328,3 +280,11 @@ def _counted(file: ShardFile) -> ShardFile:
     except RecordError as exc:
         return replace(file, damage=str(exc))
     return replace(file, examples=count, bytes=storage.size(file.path))
+
+
+def _described(source: Described, split: str) -> ShardSet:
+    found = _split_of(source.parts, split)
+    packed = _packed([file.path for file in found.files])
+    files = tuple(replace(file, is_gzip=file.path in packed) for file in found.files)
+    # Without parts: no dataset.json can show that the files were replaced while they are read.
+    return replace(found, files=files, renumbered=source.renumbered, parts=())

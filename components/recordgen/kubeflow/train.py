@@ -36,7 +36,7 @@ def run(step: StepInput) -> StepOutput:
         base_model=base[0] if base else None,
     )
     load_tensorflow()
-    from recordgen.training.run import examples_root, read_examples
+    from recordgen.training.inputs import examples_root, read_examples
     from recordgen.training.run import run as train
 
     dataset = read_examples(examples_root(given.train_files)[0])

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from recordgen.access.counting import lengths_in, remembered
-from recordgen.access.shards import Described, ShardSet, find_shards, find_split
+from recordgen.access.described import Described
+from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
 from recordgen.core.task.annotations import ONE, SEVERAL
@@ -187,7 +188,7 @@ class Splits(Mapping[str, tf.data.Dataset]):
                     f"{self._source}: no example of split {name!r} has a label, so it is not "
                     f"loaded; label_mode=None reads it without labels"
                 )
-        return self._datasets[find_split(self._source, split, list(self._datasets))]
+        return self._datasets[splits.find_split(self._source, split, list(self._datasets))]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._datasets)

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from recordgen import storage
-from recordgen.access.shards import Described
+from recordgen.access.described import Described
 from recordgen.core.dataset.description import Description
 from recordgen.core.dataset.manifest import (
     SPLIT_PREFIX,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen.access.shards import Described, ShardSet, find_shards
+from recordgen.access.described import Described
+from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError

@@ -12,7 +12,6 @@ import keras
 import numpy.typing as npt
 import tensorflow as tf
 
-from recordgen.access.shards import Described
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError
@@ -30,6 +29,7 @@ from recordgen.training.config import (
     TrainingConfig,
 )
 from recordgen.training.earlier import EarlierModel
+from recordgen.training.inputs import Root
 from recordgen.training.measures import EvalAccumulator, record_batches, shard_files
 from recordgen.training.words import word_vectors
 
@@ -39,11 +39,7 @@ EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
 #: A traceable function of a saved model.
 Signature: TypeAlias = tf.types.experimental.PolymorphicFunction
 
-#: The values of one weight of a model.
-Weights = npt.NDArray[Any]
-
-#: Folder or URL of a dataset, or of several that are read as one; or described examples.
-Root = str | tuple[str, ...] | Described
+Weights = npt.NDArray[Any]  # the values of one weight of a model
 
 
 class Models(NamedTuple):
@@ -70,8 +66,7 @@ class TaskTrainer(ABC):
         dataset: its ``dataset.json``.
         config: the settings of the training.
         earlier: the model whose weights the training begins with, or None.
-        graph: what makes the examples of the records that the signatures take, or None; see
-            :meth:`served`.
+        graph: what makes examples of the signatures' records, or None; see :meth:`served`.
     """
 
     root: Root
@@ -116,10 +111,7 @@ class TaskTrainer(ABC):
         return self
 
     def served(self, transform_output: str) -> TaskTrainer:
-        """Return the trainer whose signatures take records from before a TFX Transform.
-
-        The features that most tasks read pass through Transform unchanged, so nothing differs.
-        """
+        """Return the trainer whose signatures take records from before a TFX Transform."""
         return self
 
     def can_validate(self, split: str) -> bool:
@@ -149,9 +141,8 @@ class TaskTrainer(ABC):
         """
         share = {"shard": (worker, workers), "batch_size": self.config.batch_size // workers}
         settings = {**self.reading, **self.training, **share, "seed": self.config.seed}
-        return self.prepared(
-            train_dataset(self.root, split=self.split, epochs="endless", **settings)
-        )
+        data = train_dataset(self.root, split=self.split, epochs="endless", **settings)
+        return self.prepared(data)
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
         """Return one pass over a split, in order; see :meth:`can_validate`."""
@@ -256,9 +247,8 @@ class TaskTrainer(ABC):
 
     def accumulator(self) -> EvalAccumulator:
         """Return an empty accumulator of the task's measure."""
-        found: EvalAccumulator = TASKS[self.dataset.task].declared("measure")(
-            len(self.dataset.labels)
-        )
+        made = TASKS[self.dataset.task].declared("measure")
+        found: EvalAccumulator = made(len(self.dataset.labels))
         return found
 
     def counting(self, model: keras.Model) -> Callable[[Root, str, int], EvalAccumulator]:

@@ -7,11 +7,10 @@ from typing import Any
 
 import keras
 
-from recordgen.access.shards import Described
+from recordgen.access.described import Described
 from recordgen.core.task.named import TASKS
 from recordgen.training.config import TrainingConfig, check_task
-from recordgen.training.learner import Root
-from recordgen.training.run import examples_root, read_examples
+from recordgen.training.inputs import Root, examples_root, read_examples
 from recordgen.training.saving import save_for_serving
 
 

@@ -7,8 +7,7 @@ import hashlib
 import json
 import math
 import os
-import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -17,15 +16,10 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.access.shards import Described
-from recordgen.core.dataset.description import DESCRIPTION_KEYS, Description
 from recordgen.core.dataset.events import RunEvents, run_events, source_name
-from recordgen.core.dataset.joining import join_datasets
-from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.task.named import TASKS
 from recordgen.errors import UsageError
 from recordgen.reading import eval_dataset
-from recordgen.reading.describe import described
 from recordgen.reading.naming import RECORD_ERRORS, raise_named
 from recordgen.training.config import (
     CHECKPOINT_DIR,
@@ -38,65 +32,13 @@ from recordgen.training.config import (
 from recordgen.training.confusion import Confusion
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.fitting import Fitting
-from recordgen.training.learner import Root, TaskTrainer
+from recordgen.training.inputs import examples_of, read_examples, roots_of
+from recordgen.training.learner import TaskTrainer
 from recordgen.training.progress_log import log_info
 from recordgen.training.replicas import Replicas, find_replicas
 from recordgen.training.saving import save_for_serving
 from recordgen.training.search import tuned_settings
 from recordgen.training.warm_start import warm_start
-
-
-def examples_root(patterns: Sequence[str]) -> tuple[Root, str]:
-    """Return the Examples uri, or several, and the split that TFX's file patterns name.
-
-    ``["/p/examples/7/Split-train/*"]`` → ``("/p/examples/7", "train")``
-    ``["/p/examples/7/Split-train/*", "/p/examples/8/Split-train/*"]`` →
-    ``(("/p/examples/7", "/p/examples/8"), "train")``
-
-    Raises:
-        UsageError: they name no split, or several.
-    """
-    folders = [posixpath.dirname(pattern) for pattern in patterns]
-    splits = {posixpath.basename(folder).removeprefix("Split-") for folder in folders}
-    if len(splits) != 1:
-        raise UsageError(f"training needs the examples of exactly one split (got {list(patterns)})")
-    roots = tuple(dict.fromkeys(map(posixpath.dirname, folders)))
-    return roots if len(roots) > 1 else roots[0], splits.pop()
-
-
-def examples_of(fn_args: Any, patterns: Sequence[str]) -> tuple[Root, str]:
-    """Return the examples that TFX's file patterns name, and their split.
-
-    Examples without a ``dataset.json``, which TFX's ImportExampleGen and Transform write, are
-    described as ``custom_config`` says.
-
-    Raises: as ``run``.
-    """
-    root, split = examples_root(patterns)
-    roots = roots_of(root)
-    given = Description.of(fn_args.custom_config)
-    if not any(storage.exists(storage.join(each, DATASET_FILE)) for each in roots):
-        return described(roots, given), split
-    if given != Description():
-        raise UsageError(
-            f"{', '.join(DESCRIPTION_KEYS)} describe examples without a {DATASET_FILE}, and "
-            f"{roots[0]} has one; remove them from custom_config"
-        )
-    return root, split
-
-
-def read_examples(root: Root) -> Dataset:
-    """Read ``dataset.json`` of one dataset, or of several joined. Raises: as ``run``."""
-    if isinstance(root, Described):
-        return root.dataset
-    return join_datasets([(each, read_dataset(each)) for each in roots_of(root)])
-
-
-def roots_of(root: Root) -> tuple[str, ...]:
-    """Return the folders or URLs of examples."""
-    if isinstance(root, Described):
-        return root.roots
-    return (root,) if isinstance(root, str) else root
 
 
 def trainer_of(fn_args: Any, config: TrainingConfig) -> TaskTrainer:

@@ -28,7 +28,7 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.access.shards import Described
+from recordgen.access.described import Described
 from recordgen.core.dataset.lineage import (
     DatasetLineage,
     ModelLineage,

@@ -17,11 +17,11 @@ import keras_tuner
 from recordgen.errors import DataError, UsageError
 from recordgen.training.checkpoints import remove_checkpoints
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig, check_keys
+from recordgen.training.inputs import examples_of
 from recordgen.training.progress_log import log_info
 from recordgen.training.replicas import find_replicas
 from recordgen.training.run import (
     checkpoint_folder,
-    examples_of,
     fit,
     trainer_of,
     validation_data,

@@ -10,7 +10,8 @@ from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
-from recordgen.errors import UsageError
+from recordgen.errors import SplitNotFoundError, UsageError
+from recordgen.quoting import listed
 
 TRAIN = "train"
 EVAL = "eval"
@@ -353,3 +354,20 @@ class GroupBy:
 
     def __str__(self) -> str:
         return self.column or self.pattern
+
+
+def find_split(where: str, split: str, there: Sequence[str]) -> str:
+    """Return the name under which a dataset has a split; ``where`` is for the message.
+
+    ``"validation"``, ``"val"``, ``"eval"`` → ``"eval"``, unless a split has exactly that name.
+
+    Raises:
+        SplitNotFoundError: there is no such split.
+    """
+    for name in (split, split_named(split)):
+        if name in there:
+            return name
+    raise SplitNotFoundError(
+        f"{where}: no split {split!r} here, only {listed(there, str) or 'none'}; a split without "
+        f"examples is not written"
+    )

@@ -19,8 +19,9 @@ from recordgen.tasks import VideoClassification
 from recordgen.tasks.video_classification.frames import MAGIC, segment_frames
 from recordgen.tasks.video_classification.reading import to_addresses
 from recordgen.training.config import TrainingConfig
+from recordgen.training.inputs import Root
 from recordgen.training.labels import OneLabel
-from recordgen.training.learner import Models, Root, in_order
+from recordgen.training.learner import Models, in_order
 from recordgen.training.model import answer, convolved, movement
 
 _SEGMENT = (features.VIDEO_URI, features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
