@@ -177,8 +177,6 @@ IMAGES = {"images/a.jpg": b"", "images/b.jpg": b""}
 
 # files of a folder, name of the format, file that shows it
 FOLDERS = [
-    ({"JPEGImages/a.jpg": b"", "JPEGImages/b.jpg": b""}, "Pascal VOC", "JPEGImages/a.jpg"),
-    ({"VOCdevkit/VOC2012/JPEGImages/a.jpg": b""}, "Pascal VOC", "VOC2012/JPEGImages/a.jpg"),
     ({**IMAGES, "labels/a.txt": b"0 .5 .5 .2 .2\n"}, "YOLO labels", "labels/a.txt"),
     (
         {"train/images/a.jpg": b"", "train/labels/a.txt": b"", "data.yaml": b"nc: 1\n"},

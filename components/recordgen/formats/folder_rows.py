@@ -142,8 +142,8 @@ def _without_images(found: FolderFiles) -> str:
 
 def _check_format(listing: Listing) -> None:
     """Check that a folder has no format of another tool. Raises: SourceError, StorageError."""
-    names = listing.tree.files
-    found = foreign_formats.of_folder(names)
+    names, images = listing.tree.files, listing.tree.images
+    found = None if images else foreign_formats.of_names(names)
     # One document describes all images, or each image has one: the first shows the format.
     document = next((name for name in names if name.lower().endswith((".json", ".xml"))), None)
     if found is None and document is not None:

@@ -1,11 +1,9 @@
 """Formats of other tools that Recordgen does not read: how to make an import file from them.
 
-    JPEGImages/1.jpg                   →  Pascal VOC without its XML: pass all of it
     {"data_row": {"id": "ck1"}, …}     →  Labelbox: write a CSV …
     @relation iris                     →  ARFF: …
 
-A file is recognised by its first bytes, a folder by its listing, a CSV by its header. This module
-opens no file.
+A file is recognised by its first bytes or its name, a CSV by its header. This module opens no file.
 """
 
 from __future__ import annotations
@@ -59,12 +57,10 @@ class ForeignFormat(NamedTuple):
 
 
 _BOXES = "write a CSV with the header filename,width,height,class,xmin,ymin,xmax,ymax"
-_SHARES = "write a CSV with the header image_uri,label,xmin,ymin,xmax,ymax"
 _FRAME = "read it with pandas, and convert the DataFrame"
 _UNPACK = "unpack it, and pass the folder or the import file in it"
 _REWRITE = "write a CSV or JSONL file with the same content"
 
-PASCAL_VOC = ForeignFormat("Pascal VOC", "pass the folder with its images and all of its XML")
 XML = ForeignFormat("XML", _REWRITE)
 YOLO = ForeignFormat(
     "YOLO labels",
@@ -122,26 +118,6 @@ _FORMATS: Sequence[ForeignFormat] = (
         f"xmax left + width; path, width and height are in asset",
         keys=["asset.path&regions", "assets.*.asset.path", "securityToken&sourceConnection"],
     ),
-    ForeignFormat(
-        "Azure Machine Learning's annotations",
-        f"{_SHARES} and a line for each object in label: xmin is topX, ymax bottomY; for labels "
-        f"without boxes, --columns path=image_url,label=label; the paths are those of the images, "
-        f"not of the data store",
-        keys=["image_url&image_details"],
-        per_line=True,
-    ),
-    ForeignFormat(
-        "a Prodigy export",
-        "write a CSV with the header text,label and the lines whose answer is accept",
-        keys=["_input_hash&answer"],
-        per_line=True,
-    ),
-    ForeignFormat(
-        "CoNLL-U",
-        "write the tokens of a sentence on one line of a file sentences.txt, and their tags on the "
-        "same line of labels.txt",
-        begins=[b"# sent_id =", b"# text =", b"# newdoc", b"# global.columns ="],
-    ),
     ForeignFormat("a Parquet file", _FRAME, begins=[b"PAR1\x15"], files=r"\.parquet$"),
     ForeignFormat(
         "an Arrow or Feather file",
@@ -179,17 +155,13 @@ _GZIP_WINDOW = 31  # zlib's code for gzip's header and the largest window
 _TAR_MARK, _TAR_MARK_AT = b"ustar", 257
 _XML_BEGINS = (b"<?xml", b"<annotation")
 
-_IN_VOC_FOLDER = re.compile(r"(?:^|/)jpegimages/", re.IGNORECASE)
-_ANNOTATIONS_FOLDER = re.compile(r"(?:^|/)annotations/", re.IGNORECASE)
-_LABELS_FOLDER = re.compile(r"(^|/)labels/", re.IGNORECASE)
-# A class and a box, or a class and a polygon. Below, the files that name the classes.
+# A class and a box, or a class and a polygon.
 _YOLO_LINE = re.compile(rb"\d+(?: (?:[01]|[01]?\.\d+(?:e-\d+)?)){4,}\s*?(?:\n|\Z)")
 _ARFF_KEYS = [re.compile(rb"^@%b\s" % key, re.I | re.M) for key in (b"relation", b"attribute")]
 _YOLO_YAML = (
     re.compile(rb"^names\s*:", re.MULTILINE),
     re.compile(rb"^(?:nc|train|path)\s*:", re.M),
 )
-_YOLO_NAMES = frozenset({"data.yaml", "data.yml", "classes.txt", "obj.names", "_darknet.labels"})
 
 
 def of_file(head: bytes) -> ForeignFormat | None:
@@ -242,37 +214,13 @@ def of_header(fields: Iterable[str]) -> ForeignFormat | None:
     )
 
 
-def of_folder(names: Sequence[str]) -> tuple[ForeignFormat, str] | None:
-    """Return the format of a folder, and a file that shows it.
-
-    ``names`` are all files below the folder, relative to it, sorted.
-    """
-    # A folder has many images and few other files: inspect only the others.
-    others = [name for name in names if not IMAGE_SUFFIX.search(name)]
-    if len(others) == len(names):
-        found = ((kind, name) for name in others for kind in _FORMATS if _is_named(name, kind))
-        return next(found, None)
-    stems: set[str] = set()
-    if any(name.lower().endswith((".xml", ".txt")) for name in others):
-        stems = {posixpath.splitext(name)[0] for name in names if IMAGE_SUFFIX.search(name)}
-    has_classes = any(posixpath.basename(name).lower() in _YOLO_NAMES for name in others)
-    for name in others:
-        stem, suffix = posixpath.splitext(name)
-        has_image = stem in stems
-        if suffix.lower() == ".xml" and (has_image or _ANNOTATIONS_FOLDER.search(name)):
-            return PASCAL_VOC, name
-        # The image of labels/a.txt is images/a.jpg.
-        twin = _LABELS_FOLDER.sub(r"\1images/", stem)
-        if suffix.lower() == ".txt" and (
-            (has_classes and has_image) or (twin != stem and twin in stems)
-        ):
-            return YOLO, name
-    image = next(filter(_IN_VOC_FOLDER.search, names), None)
-    return (PASCAL_VOC, image) if image is not None else None
-
-
-def _is_named(name: str, kind: ForeignFormat) -> bool:
-    return kind.files != "" and re.search(kind.files, posixpath.basename(name).lower()) is not None
+def of_names(names: Iterable[str]) -> tuple[ForeignFormat, str] | None:
+    """Return the format of files without images among them, and the first file that shows it."""
+    found = ((kind, name) for name in names for kind in _FORMATS if kind.files)
+    return next(
+        ((kind, n) for kind, n in found if re.search(kind.files, posixpath.basename(n).lower())),
+        None,
+    )
 
 
 def _in_gzip(head: bytes) -> ForeignFormat:

@@ -4,7 +4,6 @@
     images/1.jpg 0                       a path and its label, separated by a blank
     Good, and cheap.|praise              separated by |
     1::1193::5                           separated by ::
-    +1 3:1 11:0.5                        LIBSVM: a label, and values by their indices
     5.1,3.5,1.4,0.2,setosa               a table without a header: the "image" 5.1
     {"text": "…", "label": [[0, 4, "PER"]]}   spans: the class 0,4,PER
 
@@ -25,7 +24,6 @@ from recordgen.formats.other_columns import FLAGS, are_spans
 from recordgen.tasks import TASK_OF_TABLES
 
 _FASTTEXT = re.compile(r"__label__\S")
-_LIBSVM = re.compile(r"[+-]?\d+(\.\d+)?( \d+:\S+)+\s*$")
 
 #: Separators of other tools; MovieLens has ``::``.
 OTHER_SEPARATORS = ("::", "|")
@@ -59,11 +57,6 @@ def of_lines(head: Head) -> str:
         return (
             f"{head.where}: the lines are fastText's (__label__LABEL TEXT); write a CSV with the "
             f"header text,label"
-        )
-    if mostly(_LIBSVM.match, lines):
-        return (
-            f"{head.where}: the lines are LIBSVM's (LABEL INDEX:VALUE …); write a table with a "
-            f"column for each index"
         )
     firsts = [row[0] for row in head.rows]
     if mostly(_is_path_and_values, firsts):
