@@ -16,7 +16,6 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from recordgen.errors import SourceError
-from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.json_items import key_paths
 
 #: Enough for the first keys of a document, including COCO's, which follow licenses and categories.
