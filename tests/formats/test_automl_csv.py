@@ -12,7 +12,7 @@ from recordgen.core.task.annotation import check_uri
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.csv_records import Plain, Record, read_records
-from recordgen.formats.decoding import mark_of
+from recordgen.formats.encodings import mark_of
 from recordgen.formats.foreign_formats import of_file
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.lines import bounded_lines
@@ -105,7 +105,7 @@ def test_lines_are_cut_wherever_chunks_end(monkeypatch):
 
     whole = parse(data)
     for size in (1000, 65_537):
-        monkeypatch.setattr("recordgen.formats.decoding.CHUNK_BYTES", size)
+        monkeypatch.setattr("recordgen.formats.encodings.CHUNK_BYTES", size)
         assert parse_all(bounded_lines(OnlyRead(), "f.csv")) == whole
     assert [item.line for item in whole[-2:]] == [51, 52]
 

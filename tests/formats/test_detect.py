@@ -12,7 +12,7 @@ from recordgen.conversion.api import make_options
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.preview import preview_files
+from recordgen.formats.row_reader import preview_files
 from recordgen.formats.samples import Samples
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions

@@ -7,7 +7,7 @@ import pytest
 
 from recordgen.core.rows.row import RowBatch
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats import decoding
+from recordgen.formats import encodings
 from recordgen.formats.detect import detect_frame
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
@@ -44,7 +44,7 @@ def test_a_byte_order_mark_shows_the_encoding(data, tmp_path, monkeypatch):
     """No option is needed if the file says its encoding, wherever it is cut into chunks."""
     (tmp_path / "a.csv").write_bytes(data)
     for size in (1 << 20, 7):
-        monkeypatch.setattr(decoding, "CHUNK_BYTES", size)
+        monkeypatch.setattr(encodings, "CHUNK_BYTES", size)
         assert read(tmp_path / "a.csv") == LABELS
 
 
@@ -54,7 +54,7 @@ def test_a_byte_order_mark_shows_the_encoding(data, tmp_path, monkeypatch):
 def test_the_option_decodes_the_whole_file(name, tmp_path, monkeypatch):
     """Every name that Python knows is an encoding."""
     (tmp_path / "a.csv").write_bytes(CSV.encode(name))
-    monkeypatch.setattr(decoding, "CHUNK_BYTES", 5)
+    monkeypatch.setattr(encodings, "CHUNK_BYTES", 5)
     assert read(tmp_path / "a.csv", encoding=name) == LABELS
 
 
@@ -63,7 +63,7 @@ def test_characters_of_several_bytes(name, tmp_path, monkeypatch):
     """The second byte of a character is no separator and no line end."""
     label = {"euc_kr": "\uac1c", "cp1251": "\u043a\u043e\u0442"}.get(name, "\u8868\u4e00")
     (tmp_path / "a.csv").write_bytes(f"1.jpg,{label}\n2.jpg,{label}x\n".encode(name))
-    monkeypatch.setattr(decoding, "CHUNK_BYTES", 3)
+    monkeypatch.setattr(encodings, "CHUNK_BYTES", 3)
     assert read(tmp_path / "a.csv", encoding=name) == [label, f"{label}x"]
 
 
@@ -100,7 +100,7 @@ def test_bytes_of_another_encoding_stop_the_run(data, encoding, where, tmp_path,
     """The message names the line and the encoding; no character is lost or replaced."""
     (tmp_path / "a.csv").write_bytes(data)
     for size in (1 << 20, 6):
-        monkeypatch.setattr(decoding, "CHUNK_BYTES", size)
+        monkeypatch.setattr(encodings, "CHUNK_BYTES", size)
         with pytest.raises(SourceError, match=where):
             read(tmp_path / "a.csv", encoding=encoding)
 

@@ -9,8 +9,9 @@ from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.folder_names import is_no_image
-from recordgen.formats.folder_rows import read_folder, roles_in
-from recordgen.formats.listing import Listing
+from recordgen.formats.header import NOTHING_GIVEN
+from recordgen.formats.image_folder import ImageFolder
+from recordgen.formats.import_file import ImportFile
 from recordgen.rejects import OddLine
 from recordgen.storage import is_inside
 from recordgen.tasks import ImageClassification
@@ -26,7 +27,8 @@ def folder(root, *names):
 
 
 def read(root, adjusted=None):
-    rows = list(read_folder(Listing(root), ImageClassification(), adjusted or Adjustments()))
+    file, task = ImportFile(root), ImageClassification()
+    rows = list(ImageFolder().rows(file, task, adjusted or Adjustments(), NOTHING_GIVEN))
     assert [row.line for row in rows] == list(range(1, len(rows) + 1))
     return [(row.uri, row.split, row.annotation) for row in rows if isinstance(row, Row)]
 
@@ -111,7 +113,7 @@ def test_splits_and_containers_are_no_classes(names, rows, roles, tmp_path):
     """Folders that name a split or images in general give no class, and are named as such."""
     root = folder(tmp_path, *names)
     assert [row[1:] for row in read(root)] == rows
-    assert roles_in(Listing(root)) == roles
+    assert dict(ImageFolder().roles([ImportFile(root)])) == roles
 
 
 # files, the folders that the message names

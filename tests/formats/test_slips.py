@@ -11,9 +11,9 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.dataframe import dataframe_rows
-from recordgen.formats.folder_rows import read_folder
 from recordgen.formats.header import NOTHING_GIVEN
-from recordgen.formats.listing import Listing
+from recordgen.formats.image_folder import ImageFolder
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
 from recordgen.tasks import (
@@ -87,7 +87,8 @@ def test_missing_labels_of_frames_and_folders(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.jpg").touch()
     path = f"{tmp_path}/"
-    good, bad = read_folder(Listing(path), ImageClassification(), Adjustments())
+    file, task = ImportFile(path), ImageClassification()
+    good, bad = ImageFolder().rows(file, task, Adjustments(), NOTHING_GIVEN)
     assert (good.uri, type(bad)) == ("cat/a.jpg", Reject)
 
 

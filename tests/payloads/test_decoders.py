@@ -20,7 +20,7 @@ from benchmarks import bombs
 from benchmarks.mutants import images
 from recordgen.errors import PayloadError
 from recordgen.payloads.drawing import draw_boxes
-from recordgen.payloads.exif import exif_orientation
+from recordgen.payloads.header import exif_orientation
 from recordgen.payloads.image import check_image, prepare
 from recordgen.payloads.jpeg import MAX_SEGMENTS, read_jpeg
 from recordgen.payloads.opening import file_header, open_image

@@ -22,7 +22,7 @@ METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "f
 # Patterns that are slow by their structure, and the reason why that does no harm.
 BOUNDED = {
     ("masking.py", r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"): "fits with at most one letter less",
-    ("formats/words.py", r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+"): (
+    ("formats/field_kinds.py", r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+"): (
         "fits with at most one letter less"
     ),
     ("signatures.py", r"^ {4}(\w+): (.+(?:\n {8}.+)*)"): "docstrings of this package",

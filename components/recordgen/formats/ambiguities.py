@@ -15,22 +15,20 @@ from recordgen.core.dataset.splits import ML_USE_WORDS, is_ml_use
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
 from recordgen.formats.ambiguous_headers import (
-    odd_label_column,
-    two_label_columns,
-    unnamed_split,
-    unsure_header,
-    values_of_labels,
-)
-from recordgen.formats.field_kinds import NUMBER, ends_sentence, kind_of
-from recordgen.formats.field_values import (
     bracketed,
     fractions,
     joined_labels,
+    odd_label_column,
     some_of,
     split_columns,
     subject_column,
+    two_label_columns,
+    unnamed_split,
+    unsure_header,
     values_at,
+    values_of_labels,
 )
+from recordgen.formats.field_kinds import NUMBER, ends_sentence, kind_of
 from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, Line
 from recordgen.formats.header import Given
 from recordgen.formats.heads import Head

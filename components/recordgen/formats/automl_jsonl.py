@@ -31,7 +31,7 @@ from recordgen.formats.json_keys import cells, check_keys
 from recordgen.formats.label_fields import Classes
 from recordgen.formats.lines import decode_line
 from recordgen.formats.path_template import PathTemplate, with_path_key
-from recordgen.formats.task_parsers import row_parser
+from recordgen.formats.table_layout import row_parser
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.texts.labelled_text import OLDER_KEY

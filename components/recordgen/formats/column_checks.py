@@ -21,8 +21,8 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_keys import check_keys
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.one_hot import one_hot_classes
-from recordgen.formats.preview import ROWS_SHOWN
-from recordgen.formats.task_parsers import has_row_parser, own_columns, row_parser
+from recordgen.formats.row_reader import ROWS_SHOWN
+from recordgen.formats.table_layout import has_row_parser, own_columns, row_parser
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
 from recordgen.tasks import TASKS, task_for

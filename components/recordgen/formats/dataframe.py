@@ -21,8 +21,7 @@ from recordgen.formats.first_line import Line
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.heads import Head
 from recordgen.formats.secrets import without_url_secrets
-from recordgen.formats.table_layout import OpenFrame
-from recordgen.formats.task_parsers import row_parser
+from recordgen.formats.table_layout import OpenFrame, row_parser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks import task_for

@@ -28,16 +28,16 @@ from recordgen.formats.column_checks import (
     shown_columns,
 )
 from recordgen.formats.dialect import Dialect
-from recordgen.formats.file_names import check_submission, check_train, with_names
 from recordgen.formats.find_format import find_format
 from recordgen.formats.header import Given
 from recordgen.formats.heads import Head
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import read_layout
 from recordgen.formats.one_hot import one_hot_classes, with_one_hot
-from recordgen.formats.preview import PreviewRow, preview_files
+from recordgen.formats.row_reader import PreviewRow, preview_files
 from recordgen.formats.samples import Samples
-from recordgen.formats.task_parsers import has_row_parser, own_columns
+from recordgen.formats.split_names import check_submission, check_train, with_names
+from recordgen.formats.table_layout import has_row_parser, own_columns
 from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_OTHER_RECORDS

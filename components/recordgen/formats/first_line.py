@@ -31,7 +31,7 @@ from recordgen.formats.field_kinds import (
 )
 from recordgen.formats.header import Given
 from recordgen.formats.label_fields import separated
-from recordgen.formats.task_parsers import row_parser
+from recordgen.formats.table_layout import row_parser
 from recordgen.options import AUTO
 from recordgen.tasks import TASKS
 

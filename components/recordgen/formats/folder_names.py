@@ -16,7 +16,7 @@ from typing import NamedTuple
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.errors import SourceError
-from recordgen.formats.words import words_of
+from recordgen.formats.field_kinds import words_of
 
 # Words for images in general, which no class has.
 _IMAGES = frozenset({"images", "image", "imgs", "img", "jpegimages", "imagefolder"})

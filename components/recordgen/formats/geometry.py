@@ -15,8 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import filterfalse, islice
 
-from recordgen.formats.field_kinds import NUMBER, is_media
-from recordgen.formats.words import words_of
+from recordgen.formats.field_kinds import NUMBER, is_media, words_of
 
 # One of these words is enough.
 _SHAPES = frozenset(

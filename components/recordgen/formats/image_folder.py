@@ -1,20 +1,215 @@
-"""A folder of images by label."""
+"""A folder of images as rows: ``<split>/<label>/<file>``, or ``<label>/<file>`` without splits.
+
+    photos/train/cat/1.jpg   →  Row("photos/", 1, "train", "train/cat/1.jpg", "cat")
+    photos/cat/1.jpg         →  Row("photos/", 1, None, "cat/1.jpg", "cat")
+
+TFRecorder and ``keras.utils.image_dataset_from_directory`` read such folders. A file directly in
+the folder of a split has no label. :mod:`recordgen.formats.folder_names` decides which folders are
+splits or labels, and which files are skipped because they are no images. The line of a row is the
+file's position in sorted order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import posixpath
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from recordgen.formats import folder_rows
+from recordgen import storage
+from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.task.annotation import AnnotationError, RowContent, check_label, check_text
+from recordgen.core.task.task import Task
+from recordgen.errors import PayloadError, SourceError
+from recordgen.formats import foreign_formats
+from recordgen.formats.folder_names import Folders, Placed, is_no_image
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.listing import Listing
+from recordgen.formats.pictures import in_addresses
+from recordgen.rejects import SKIPPED, Reject, RejectCode
 from recordgen.tasks import ImageClassification
 
 if TYPE_CHECKING:
-    from recordgen.core.rows.row import Adjustments
-    from recordgen.core.task.task import Task
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
+
+
+_IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
+
+# What may be a path in a line of such a file.
+_FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
+
+# Skipped files or folders that a message names.
+_NAMES_SHOWN = 3
+
+
+class FolderFiles(NamedTuple):
+    """The files of a folder of images.
+
+    Attributes:
+        images: all files that may be images, relative to the folder, sorted.
+        others: files, and folders with ``/`` at their end, whose names show that they are no
+            images.
+        datasets: folders with converted datasets, which are not searched.
+    """
+
+    images: Sequence[str]
+    others: Sequence[str]
+    datasets: Sequence[str]
+
+
+def list_images(listing: Listing) -> FolderFiles:
+    """Return all files below a folder except hidden ones.
+
+    Raises:
+        SourceError: the folder has no images, is a dataset, or has a known format of another tool.
+        StorageError: storage failed.
+    """
+    folder, tree = listing.root, listing.tree
+    images = [name for name in tree.files if not is_no_image(name)]
+    others = [*tree.skipped, *filter(is_no_image, tree.files)]
+    found = FolderFiles(images, others, tree.datasets)
+    if "" in found.datasets:
+        raise SourceError(
+            f"{folder}: this folder contains a converted dataset; pass import files, or a folder "
+            f"of images by label"
+        )
+    if not found.images:
+        _check_import_files(listing, found, [], [""])
+    _check_format(listing)
+    if not found.images:
+        raise SourceError(f"{folder}: {_without_images(found)}")
+    return found
+
+
+def _check_import_files(
+    listing: Listing, found: FolderFiles, placed: Sequence[Placed], inside: Collection[str]
+) -> None:
+    """Check that no import file holds the labels of images. Raises: SourceError, StorageError.
+
+    A file such as ``history.csv`` beside folders of classes is none, unless it names their images.
+
+    Args:
+        listing: the folder.
+        found: its files.
+        placed: its images.
+        inside: the folders that are no classes.
+    """
+    folder = listing.root
+    for name in found.others:
+        place, suffix = posixpath.dirname(name), posixpath.splitext(name)[1]
+        if place not in inside or suffix.lower() not in _IMPORT_SUFFIXES:
+            continue
+        below = [image for image in placed if image.name.startswith(f"{place}/" if place else "")]
+        has_classes = any(image.labels for image in below)
+        if has_classes and not _names_images(listing.head(name), below):
+            continue
+        if listing.archive is not None:
+            raise SourceError(
+                f"{folder}: this archive contains the import file {name}; unpack the archive, and "
+                f"pass that file"
+            )
+        base = posixpath.basename(name)
+        same = [name for name in found.others if posixpath.basename(name) == base]
+        pattern = storage.join(folder, place, f"*{suffix}")
+        if len(same) > 1 and place and all(name.count("/") == 1 for name in same):
+            pattern = f"{storage.join(folder, '*', base)} for all splits"
+        other = "; or move it elsewhere, to take labels from the folders" if has_classes else ""
+        raise SourceError(
+            f"{folder}: this folder contains the import file {name}; pass that file, or "
+            f"{pattern}{other}"
+        )
+
+
+def _names_images(head: bytes, images: Iterable[Placed]) -> bool:
+    """Return whether the first lines of a file name one of these images."""
+    text = head.decode("utf-8", "replace")
+    names = {posixpath.basename(field.strip()) for field in _FIELD.findall(text)}
+    return any(posixpath.basename(image.name) in names for image in images)
+
+
+def _without_images(found: FolderFiles) -> str:
+    """Return the message about a folder without images."""
+    if found.datasets:
+        return (
+            f"there is no image in this folder, only a converted dataset in {found.datasets[0]}; "
+            f"pass import files, or a folder of images by label"
+        )
+    if not found.others:
+        return "there is no file in this folder"
+    shown = ", ".join(found.others[:_NAMES_SHOWN])
+    message = f"there is no image in this folder, only files such as {shown}"
+    if any(name.lower().endswith(".txt") for name in found.others):
+        message += (
+            "; to convert texts, put them into a folder for each class, or write a CSV with the "
+            "columns text_uri and label, and a row for each file"
+        )
+    return message
+
+
+def _check_format(listing: Listing) -> None:
+    """Check that a folder has no format of another tool. Raises: SourceError, StorageError."""
+    names, images = listing.tree.files, listing.tree.images
+    found = None if images else foreign_formats.of_names(names)
+    # One document describes all images, or each image has one: the first shows the format.
+    document = next((name for name in names if name.lower().endswith((".json", ".xml"))), None)
+    if found is None and document is not None:
+        format_ = foreign_formats.of_file(listing.head(document))
+        if format_ is not None and format_ is not foreign_formats.XML:
+            found = format_, document
+    if found is not None:
+        format_, evidence = found
+        raise format_.error(listing.root, evidence)
+
+
+def _understood(listing: Listing) -> tuple[FolderFiles, Folders, Sequence[Placed]]:
+    """Return the files of a folder, the meaning of its folders, and the images with their place.
+
+    Raises:
+        SourceError: as :func:`list_images` and :meth:`Folders.place`; or an import file holds the
+            labels.
+        StorageError: storage failed.
+    """
+    found, names = list_images(listing), Folders(listing.root)
+    placed = names.place(found.images)
+    _check_import_files(listing, found, placed, ["", *names.roles])
+    return found, names, placed
+
+
+def add_skipped(folder: str, names: Sequence[str], what: str, adjusted: Adjustments) -> None:
+    """Report files or folders that are skipped; ``what`` they are, in words."""
+    if names:
+        more = ", …" if len(names) > _NAMES_SHOWN else ""
+        shown = f"{', '.join(names[:_NAMES_SHOWN])}{more}"
+        adjusted.add_line(folder, 0, SKIPPED, f"{len(names):,} {what} were skipped: {shown}")
+
+
+def rows_of(
+    listing: Listing, placed: Iterable[Placed], content: Callable[[str, str | None], RowContent]
+) -> Iterator[Row | Reject]:
+    """Yield a row for each file of a folder, or its reject.
+
+    ``content`` makes the row of a file's name and its label.
+    """
+    folder = listing.root
+    for line, (name, split, labels) in enumerate(placed, start=1):
+        try:
+            check_text(name)
+            row = content(name, check_label(labels[0]) if labels else None)
+            addresses = in_addresses(listing.payload(name))
+        except PayloadError as exc:
+            yield Reject(folder, line, name, exc.code, exc.message)
+            continue
+        except AnnotationError as exc:
+            yield exc.reject(folder, line, name)
+            continue
+        if len(labels) > 1:
+            message = (
+                f"expected <split>/<label>/<file> or <label>/<file> (got {name}, which is too deep)"
+            )
+            yield Reject(folder, line, name, RejectCode.BAD_ANNOTATION.value, message)
+            continue
+        yield Row(folder, line, split, *row, addresses=addresses)
 
 
 class ImageFolder(Format):
@@ -34,8 +229,18 @@ class ImageFolder(Format):
         return task.name == ImageClassification.name
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        return folder_rows.read_folder(Listing.around(file), task, adjusted)
+        listing = Listing.around(file)
+        found, _, placed = _understood(listing)
+        what = "files or folders whose names show that they are no images"
+        add_skipped(listing.root, sorted(found.others), what, adjusted)
+        what = "folders with a converted dataset"
+        add_skipped(listing.root, found.datasets, what, adjusted)
+        yield from rows_of(listing, placed, RowContent)
 
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
-        found = (folder_rows.roles_in(Listing.around(file)) for file in files)
-        return [item for roles in found for item in roles.items()]
+        roles: list[tuple[str, str]] = []
+        for file in files:
+            found, names, _ = _understood(Listing.around(file))
+            skipped = dict.fromkeys(found.datasets, "skipped, a converted dataset")
+            roles += (names.roles | skipped).items()
+        return roles

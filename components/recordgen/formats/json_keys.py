@@ -12,7 +12,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.header import Given, no_column
 from recordgen.formats.path_template import PathTemplate
-from recordgen.formats.task_parsers import row_parser
+from recordgen.formats.table_layout import row_parser
 
 
 def check_keys(task: Task, given: Given) -> None:

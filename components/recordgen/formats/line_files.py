@@ -10,14 +10,14 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, ClassVar
 
 from recordgen import storage
-from recordgen.formats.decoding import decoded_head
+from recordgen.formats.encodings import decoded_head
 from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, begins_with_header
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
 from recordgen.formats.heads import Head, read_csv_head, read_jsonl_head
 from recordgen.formats.lines import open_file
 from recordgen.formats.samples import Samples, sampled
-from recordgen.formats.task_parsers import has_row_parser
+from recordgen.formats.table_layout import has_row_parser
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tasks import TASKS
 

@@ -10,8 +10,7 @@ from recordgen import storage
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
-from recordgen.formats.decoding import text_chunks
-from recordgen.formats.encodings import not_utf8
+from recordgen.formats.encodings import not_utf8, text_chunks
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 

@@ -20,11 +20,10 @@ from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.formats.listing import Listing
 from recordgen.formats.path_template import with_path_column
-from recordgen.formats.preview import preview_files, preview_rows
-from recordgen.formats.row_reader import RowReader
+from recordgen.formats.row_reader import RowReader, preview_files, preview_rows
 from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
-from recordgen.formats.task_parsers import own_columns
+from recordgen.formats.table_layout import own_columns
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, task_for

@@ -1,6 +1,7 @@
-"""What a task of tables finds out by itself: the columns of its source, and its header.
+"""The parser of rows that a task declares, and what a task of tables finds out by itself.
 
-The parser of a task's CSV has it, see :meth:`recordgen.formats.format.CsvParser.own_columns`.
+That is the columns of its source, and its header; see
+:meth:`recordgen.formats.format.CsvParser.own_columns`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from recordgen.core.rows.row import ReadItem
+from recordgen.core.rows.row import Adjustments, ReadItem
+from recordgen.core.task.task import Task
+from recordgen.formats.row_parser import RowParser
 from recordgen.options import ConvertOptions
 from recordgen.tables.columns import Column, Table
 
@@ -72,3 +75,27 @@ def _shown(column: Column, table: Table) -> str:
     if column.name == table.group:
         roles.append("group")
     return f"{column.type} ({', '.join(roles)})" if roles else str(column.type)
+
+
+def has_row_parser(task: type[Task]) -> bool:
+    """Return whether the lines of a task's CSV are ML_USE, a payload and its annotation.
+
+    The CSV of other tasks has a layout of its own.
+    """
+    if task.csv_parser is None:
+        return False
+    return issubclass(task.declared("csv_parser"), RowParser)
+
+
+def own_columns(task: type[Task]) -> OwnColumns | None:
+    """Return how the columns of a task's files are found; None if it declares its columns."""
+    if task.csv_parser is None:
+        return None
+    found: OwnColumns | None = task.declared("csv_parser").own_columns()
+    return found
+
+
+def row_parser(task: Task, adjusted: Adjustments) -> RowParser:
+    """Return the task's parser of rows with named fields."""
+    parser: RowParser = task.declared("csv_parser")(task, adjusted)
+    return parser

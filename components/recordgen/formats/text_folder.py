@@ -18,8 +18,8 @@ from recordgen import storage
 from recordgen.core.task.annotation import RowContent, check_uri
 from recordgen.formats import foreign_formats, iob
 from recordgen.formats.folder_names import Folders, Placed
-from recordgen.formats.folder_rows import add_skipped, rows_of
 from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.image_folder import add_skipped, rows_of
 from recordgen.formats.listing import Listing
 from recordgen.tasks import TextClassification
 from recordgen.tasks.texts.text_task import TextContent, stored

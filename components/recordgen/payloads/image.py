@@ -33,10 +33,9 @@ from recordgen.payloads.apart import check_apart
 from recordgen.payloads.bmp import RUN_LENGTHS, is_plain_bmp
 from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget, keep_pillow_memory_low
 from recordgen.payloads.eight_bit import is_transparent, to_8_bit
-from recordgen.payloads.exif import UPRIGHT
 from recordgen.payloads.frames import count_frames
 from recordgen.payloads.gif import Gif, GifFrame, read_gif
-from recordgen.payloads.header import FileHeader
+from recordgen.payloads.header import UPRIGHT, FileHeader
 from recordgen.payloads.jpeg import Jpeg, decoded_jpeg, profile_in, read_jpeg
 from recordgen.payloads.libtiff import check_errors
 from recordgen.payloads.opening import decoded, file_header, open_image, out_of_memory

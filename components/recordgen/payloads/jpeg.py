@@ -20,7 +20,7 @@ import simplejpeg
 from PIL import Image
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.exif import UPRIGHT, exif_orientation
+from recordgen.payloads.header import UPRIGHT, exif_orientation
 from recordgen.rejects import RejectCode
 
 _Decoded = TypeVar("_Decoded")

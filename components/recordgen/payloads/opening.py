@@ -18,10 +18,9 @@ from PIL import Image, UnidentifiedImageError
 
 from recordgen.errors import PayloadError
 from recordgen.payloads.bitmap import bitmap_image
-from recordgen.payloads.bmp import BMP_BYTES, bitmap_header, is_plain_bmp
+from recordgen.payloads.bmp import BMP_BYTES, ICO_MAGIC, bitmap_header, icon_header, is_plain_bmp
 from recordgen.payloads.gif import gif_header
 from recordgen.payloads.header import FileHeader
-from recordgen.payloads.ico import ICO_MAGIC, icon_header
 from recordgen.payloads.jpeg import jpeg_header, without_metadata
 from recordgen.payloads.kinds import kind_of
 from recordgen.payloads.png import PNG_MAGIC, png_header

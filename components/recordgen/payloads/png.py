@@ -11,8 +11,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.exif import UPRIGHT, exif_orientation
-from recordgen.payloads.header import FileHeader
+from recordgen.payloads.header import UPRIGHT, FileHeader, exif_orientation
 from recordgen.rejects import RejectCode
 
 # Most chunks of a PNG: 1,000 and one more for each kilobyte. Encoders write 8 kB or more in each

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.exif import UPRIGHT, valid_orientation
-from recordgen.payloads.header import FileHeader
+from recordgen.payloads.header import UPRIGHT, FileHeader, valid_orientation
 from recordgen.payloads.jpeg import read_frame
 from recordgen.rejects import RejectCode
 

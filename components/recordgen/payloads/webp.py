@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.exif import UPRIGHT, exif_orientation
-from recordgen.payloads.header import FileHeader
+from recordgen.payloads.header import UPRIGHT, FileHeader, exif_orientation
 from recordgen.rejects import RejectCode
 
 #: Most chunks of a WEBP; each frame is one.
