@@ -108,7 +108,7 @@ class Given:
             return names
         stripped = [name.strip() for name in header]
         at = {
-            _find(each, stripped, role, where): role
+            _place(each, stripped, role, where): role
             for role, given in self.roles.items()
             for name in given
             for each in (one_hot_columns(name, stripped) if role == "label" else [name])
@@ -127,7 +127,7 @@ class Given:
         """
         names = [name.strip() for name in header]
         found = self._one_hot(names).items()
-        return {_find(name, names, "label", where): classes for name, classes in found}
+        return {_place(name, names, "label", where): classes for name, classes in found}
 
     def keys_of(self, role: str) -> tuple[str, ...]:
         """Return the keys of JSON objects that are given for a role."""
@@ -158,7 +158,8 @@ class Given:
         """
         if not self.group:
             return NOWHERE
-        return _find(self.group, [name.strip() for name in header], "", where)
+        names = [name.strip() for name in header]
+        return column_place(self.group, names, f"group_by={self.group}", where, "--group-by ")
 
     def numbered(self, fields: Sequence[str], where: str) -> list[str]:
         """Return a header made from the given column numbers, for a file without a header.
@@ -198,28 +199,15 @@ _ALSO = {
 }
 
 
-def _find(name: str, header: Sequence[str], role: str, where: str) -> int:
+def column_place(name: str, header: Sequence[str], given: str, where: str, option: str = "") -> int:
     """Return the index of a column by name, or by number from 1 if no column has that name.
 
-    ``role`` is used in messages; empty for the column of groups.
-    """
-    found = [index for index, column in enumerate(header) if column == name]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        option = f"--columns {role}=" if role else "--group-by "
-        raise UsageError(
-            f"{where}: {len(found)} columns are named {name!r}; choose one by number: "
-            f"{option}{found[0] + 1}"
-        )
-    if name.isdecimal() and 1 <= int(name) <= len(header):
-        return int(name) - 1
-    given = f"columns: {role}={name}" if role else f"group_by={name}"
-    no_column(name, header, f"{where}: {given}")
-
-
-def column_place(name: str, header: Sequence[str], option: str, where: str) -> int:
-    """Return the index of a column that an option names, or numbers from 1.
+    Args:
+        name: the name or the number.
+        header: the names of the columns.
+        given: what names the column, for messages: ``columns: path=id``.
+        where: the line of the header.
+        option: what takes its number instead: ``--columns path=``; empty if nothing does.
 
     Raises:
         UsageError: there is no such column; or several, of which the first could be meant.
@@ -228,10 +216,15 @@ def column_place(name: str, header: Sequence[str], option: str, where: str) -> i
     if len(found) == 1:
         return found[0]
     if found:
-        raise UsageError(f"{where}: {len(found)} columns are named {name!r}; rename the others")
+        remedy = f"choose one by number: {option}{found[0] + 1}" if option else "rename the others"
+        raise UsageError(f"{where}: {len(found)} columns are named {name!r}; {remedy}")
     if name.isdecimal() and 1 <= int(name) <= len(header):
         return int(name) - 1
-    no_column(name, header, f"{where}: columns: {option}")
+    no_column(name, header, f"{where}: {given}")
+
+
+def _place(name: str, header: Sequence[str], role: str, where: str) -> int:
+    return column_place(name, header, f"columns: {role}={name}", where, f"--columns {role}=")
 
 
 def _without_meaning(header: Sequence[str], at: int) -> list[str]:

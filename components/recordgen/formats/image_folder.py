@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
@@ -43,47 +43,52 @@ _FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
 _NAMES_SHOWN = 3
 
 
-class FolderFiles(NamedTuple):
+class _Found(NamedTuple):
     """The files of a folder of images.
 
     Attributes:
-        images: all files that may be images, relative to the folder, sorted.
+        placed: all files that may be images, in order, with their splits and labels.
         others: files, and folders with ``/`` at their end, whose names show that they are no
             images.
         datasets: folders with converted datasets, which are not searched.
+        roles: what was understood about folders that are no classes.
     """
 
-    images: Sequence[str]
+    placed: Sequence[Placed]
     others: Sequence[str]
     datasets: Sequence[str]
+    roles: Mapping[str, str]
 
 
-def list_images(listing: Listing) -> FolderFiles:
+def _understood(listing: Listing) -> _Found:
     """Return all files below a folder except hidden ones.
 
     Raises:
-        SourceError: the folder has no images, is a dataset, or has a known format of another tool.
+        SourceError: the folder has no images, is a dataset, or has a known format of another tool;
+            or an import file holds the labels; or as :meth:`Folders.place`.
         StorageError: storage failed.
     """
     folder, tree = listing.root, listing.tree
     images = [name for name in tree.files if not is_no_image(name)]
     others = [*tree.skipped, *filter(is_no_image, tree.files)]
-    found = FolderFiles(images, others, tree.datasets)
-    if "" in found.datasets:
+    if "" in tree.datasets:
         raise SourceError(
             f"{folder}: this folder contains a converted dataset; pass import files, or a folder "
             f"of images by label"
         )
-    if not found.images:
-        _check_import_files(listing, found, [], [""])
+    if not images:
+        _check_import_files(listing, others, [], [""])
     _check_format(listing)
-    if not found.images:
-        raise SourceError(f"{folder}: {_without_images(found)}")
-    return found
+    if not images:
+        raise SourceError(f"{folder}: {_without_images(others, tree.datasets)}")
+    names = Folders(folder)
+    placed = names.place(images)
+    _check_import_files(listing, others, placed, ["", *names.roles])
+    return _Found(placed, others, tree.datasets, names.roles)
 
 
 def _check_import_files(
-    listing: Listing, found: FolderFiles, placed: Sequence[Placed], inside: Collection[str]
+    listing: Listing, others: Sequence[str], placed: Sequence[Placed], inside: Collection[str]
 ) -> None:
     """Check that no import file holds the labels of images. Raises: SourceError, StorageError.
 
@@ -91,12 +96,12 @@ def _check_import_files(
 
     Args:
         listing: the folder.
-        found: its files.
+        others: its files that are no images.
         placed: its images.
         inside: the folders that are no classes.
     """
     folder = listing.root
-    for name in found.others:
+    for name in others:
         place, suffix = posixpath.dirname(name), posixpath.splitext(name)[1]
         if place not in inside or suffix.lower() not in _IMPORT_SUFFIXES:
             continue
@@ -110,7 +115,7 @@ def _check_import_files(
                 f"pass that file"
             )
         base = posixpath.basename(name)
-        same = [name for name in found.others if posixpath.basename(name) == base]
+        same = [name for name in others if posixpath.basename(name) == base]
         pattern = storage.join(folder, place, f"*{suffix}")
         if len(same) > 1 and place and all(name.count("/") == 1 for name in same):
             pattern = f"{storage.join(folder, '*', base)} for all splits"
@@ -128,18 +133,18 @@ def _names_images(head: bytes, images: Iterable[Placed]) -> bool:
     return any(posixpath.basename(image.name) in names for image in images)
 
 
-def _without_images(found: FolderFiles) -> str:
+def _without_images(others: Sequence[str], datasets: Sequence[str]) -> str:
     """Return the message about a folder without images."""
-    if found.datasets:
+    if datasets:
         return (
-            f"there is no image in this folder, only a converted dataset in {found.datasets[0]}; "
+            f"there is no image in this folder, only a converted dataset in {datasets[0]}; "
             f"pass import files, or a folder of images by label"
         )
-    if not found.others:
+    if not others:
         return "there is no file in this folder"
-    shown = ", ".join(found.others[:_NAMES_SHOWN])
+    shown = ", ".join(others[:_NAMES_SHOWN])
     message = f"there is no image in this folder, only files such as {shown}"
-    if any(name.lower().endswith(".txt") for name in found.others):
+    if any(name.lower().endswith(".txt") for name in others):
         message += (
             "; to convert texts, put them into a folder for each class, or write a CSV with the "
             "columns text_uri and label, and a row for each file"
@@ -160,20 +165,6 @@ def _check_format(listing: Listing) -> None:
     if found is not None:
         format_, evidence = found
         raise format_.error(listing.root, evidence)
-
-
-def _understood(listing: Listing) -> tuple[FolderFiles, Folders, Sequence[Placed]]:
-    """Return the files of a folder, the meaning of its folders, and the images with their place.
-
-    Raises:
-        SourceError: as :func:`list_images` and :meth:`Folders.place`; or an import file holds the
-            labels.
-        StorageError: storage failed.
-    """
-    found, names = list_images(listing), Folders(listing.root)
-    placed = names.place(found.images)
-    _check_import_files(listing, found, placed, ["", *names.roles])
-    return found, names, placed
 
 
 def add_skipped(folder: str, names: Sequence[str], what: str, adjusted: Adjustments) -> None:
@@ -230,17 +221,17 @@ class ImageFolder(Format):
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         listing = Listing.around(file)
-        found, _, placed = _understood(listing)
+        found = _understood(listing)
         what = "files or folders whose names show that they are no images"
         add_skipped(listing.root, sorted(found.others), what, adjusted)
         what = "folders with a converted dataset"
         add_skipped(listing.root, found.datasets, what, adjusted)
-        yield from rows_of(listing, placed, RowContent)
+        yield from rows_of(listing, found.placed, RowContent)
 
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
         roles: list[tuple[str, str]] = []
         for file in files:
-            found, names, _ = _understood(Listing.around(file))
+            found = _understood(Listing.around(file))
             skipped = dict.fromkeys(found.datasets, "skipped, a converted dataset")
-            roles += (names.roles | skipped).items()
+            roles += {**found.roles, **skipped}.items()
         return roles

@@ -58,7 +58,9 @@ class PathTemplate:
 
     def places_in(self, header: Sequence[str], where: str) -> Sequence[int]:
         """Return the indices of the columns. Raises: UsageError: one is missing."""
-        return [column_place(name, header, f"path={self.text}", where) for name in self.names]
+        return [
+            column_place(name, header, f"columns: path={self.text}", where) for name in self.names
+        ]
 
     def fill(self, values: Sequence[str]) -> str:
         """Return the path for values of the columns; "" if one is missing."""
