@@ -26,7 +26,14 @@ from recordgen.formats.column_names import (
     find_path,
     same_named,
 )
-from recordgen.formats.field_kinds import IMAGE_SUFFIX, IMAGE_WORD, is_media, kind_of, likely_kind
+from recordgen.formats.field_kinds import (
+    IMAGE_SUFFIX,
+    IMAGE_WORD,
+    filled_at,
+    is_media,
+    kind_of,
+    likely_kind,
+)
 from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, Line, is_table
 from recordgen.formats.format import Format
 from recordgen.formats.heads import Head
@@ -131,7 +138,7 @@ def read_header(head: Head, where: str) -> Candidate:
     header, rows = head.header or (), [line.fields for line in head.lines]
     texts = find_columns(header, TEXT_COLUMNS)
     path = find_path(header, PATH_COLUMNS | TEXT_FILE_COLUMNS)
-    paths = _values(rows, path)
+    paths = filled_at(rows, path)
     kinds = set(map(kind_of, paths))
     are_images = any(map(IMAGE_WORD.search, header)) or any(map(IMAGE_SUFFIX.search, paths[:1]))
     of_segments = tasks.VideoClassification.columns
@@ -143,11 +150,11 @@ def read_header(head: Head, where: str) -> Candidate:
     masks = find_columns(header, MASK_COLUMNS)
     if tasks.ObjectDetection.has_header(header):
         task, names = tasks.ObjectDetection, "the columns of a box"
-    elif masks and not labels and paths and any(map(is_media, _values(rows, masks[0]))):
+    elif masks and not labels and paths and any(map(is_media, filled_at(rows, masks[0]))):
         task, names = tasks.ImageSegmentation, "the columns of images and masks"
     elif path >= len(header) or (texts and not are_images):
         if texts:
-            _check_texts(header, _values(rows, texts[0]), where)
+            _check_texts(header, filled_at(rows, texts[0]), where)
             task, names = _task_of_texts(header, rows, several=several)
         elif is_table([header, *rows]):
             task, names = tasks.Tabular, "columns, and the lines below fill them"
@@ -175,10 +182,6 @@ def _have_several(head: Head, labels: Sequence[int]) -> bool:
     return any(len(separated([value], head.label_separator)) > 1 for value in values)
 
 
-def _values(rows: Sequence[Sequence[str]], at: int) -> list[str]:
-    return [row[at] for row in rows if at < len(row) and row[at]]
-
-
 def _check_texts(header: Sequence[str], texts: Sequence[str], where: str) -> None:
     """Check that a column of texts does not contain names of images. Raises: UsageError."""
     files = list(filter(is_media, texts))
@@ -196,7 +199,7 @@ def _task_of_texts(
     if several:
         return tasks.TextMultiLabel, "the columns of texts and labels"
     named = [at for at, name in enumerate(header) if column_name(name) == _SENTIMENT_COLUMN]
-    values = [value for at in named for value in _values(rows, at)]
+    values = [value for at in named for value in filled_at(rows, at)]
     if values and not find_columns(header, LABEL_COLUMNS) and all(map(_is_sentiment, values)):
         return tasks.TextSentiment, "the columns of texts and sentiments"
     return tasks.TextClassification, "the columns of texts"

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from recordgen.core.rows.picture import Marked, Picture, is_number
-from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
-from recordgen.formats.json_items import key_paths, list_items
+from recordgen.formats.json_items import key_paths
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, items_of
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ObjectDetection
 
@@ -42,14 +41,8 @@ class CreateMl(PictureFormat):
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         split = split_in_path(f"{listing.root}{document}")
-        try:
-            with listing.open(document) as file:
-                for number, item in enumerate(list_items(file), start=1):
-                    yield _picture(listing, posixpath.dirname(document), number, item, split)
-        except ValueError as exc:
-            raise SourceError(
-                f"{listing.root}{document}: this is no whole JSON list: {exc}"
-            ) from exc
+        for number, item in items_of(listing, document):
+            yield _picture(listing, posixpath.dirname(document), number, item, split)
 
 
 def _is_mine(listing: Listing, name: str) -> bool:

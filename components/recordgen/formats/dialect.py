@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, filled_at
 from recordgen.tables.csv_fields import DELIMITERS, read_fields
 
 # Quotes behind backslashes; an odd number of them escapes the quote.
@@ -114,16 +114,20 @@ def decimal_columns(records: Sequence[Sequence[str]]) -> frozenset[int]:
     rows = [[field.strip() for field in row] for row in records]
     first, *others = rows or [[]]
     columns = range(max(map(len, others), default=0))
-    found = {at: _values(others, at) for at in columns if _have_commas(_values(others, at))}
-    bare = {at: _values(rows, at) for at in range(len(first)) if _have_commas(_values(rows, at))}
+    found = {at: filled_at(others, at) for at in columns if _have_commas(filled_at(others, at))}
+    bare = {
+        at: filled_at(rows, at) for at in range(len(first)) if _have_commas(filled_at(rows, at))
+    }
     found = found or bare  # a single row
     commas = [value for values in found.values() for value in values if "," in value]
     is_sure = any(_MAYBE_THOUSANDS.fullmatch(value) is None for value in commas)
     return frozenset(found) if is_sure else frozenset()
 
 
-def _values(rows: Sequence[Sequence[str]], at: int) -> list[str]:
-    return [row[at] for row in rows if at < len(row) and row[at]]
+def _with_commas(rows: Sequence[Sequence[str]], width: int) -> dict[int, list[str]]:
+    """Return the values of the columns of numbers with decimal commas."""
+    columns = {at: filled_at(rows, at) for at in range(width)}
+    return {at: values for at, values in columns.items() if _have_commas(values)}
 
 
 def _have_commas(values: Sequence[str]) -> bool:

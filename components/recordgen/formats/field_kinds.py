@@ -9,6 +9,7 @@ cat, 4, A Tale                 in doubt
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -43,6 +44,11 @@ _CLOSING = " \"')\u201d\u2019"
 # Thai, Lao, Japanese and Chinese have no blanks between words.
 _UNSPACED = re.compile("[\u0e01-\u0eff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _LETTERS_OF_A_TEXT = 5
+
+
+def filled_at(rows: Iterable[Sequence[str]], at: int) -> list[str]:
+    """Return the fields of a column, without empty ones."""
+    return [row[at] for row in rows if at < len(row) and row[at]]
 
 
 def kind_of(field: str) -> str:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import filterfalse, islice
 
-from recordgen.formats.field_kinds import NUMBER, is_media, words_of
+from recordgen.formats.field_kinds import NUMBER, filled_at, is_media, words_of
 
 # One of these words is enough.
 _SHAPES = frozenset(
@@ -59,7 +59,7 @@ def geometry_columns(
         others: the indices of the columns without a role.
     """
     others = [at for at in others if header[at].strip()]
-    values = {at: _values(rows, at) for at in others}
+    values = {at: filled_at(rows, at) for at in others}
     found = {at for at in others if _names_shape(header[at]) and not mostly(_is_flag, values[at])}
     words = {at: words_of(header[at]) for at in others}
     across = [at for at in others if any(map(_ACROSS.fullmatch, words[at]))]
@@ -82,7 +82,7 @@ def runs_of_numbers(
     """
 
     def fits(at: int) -> bool:
-        values = _values(rows, at)
+        values = filled_at(rows, at)
         return (
             mostly(NUMBER.fullmatch, values)
             and not set(values) <= _FLAGS
@@ -99,10 +99,6 @@ def runs_of_numbers(
         run.append(at)
     if len(run) >= _CORNERS:
         yield run
-
-
-def _values(rows: Sequence[Sequence[str]], at: int) -> list[str]:
-    return [row[at] for row in rows if at < len(row) and row[at]]
 
 
 def _is_flag(value: str) -> bool:

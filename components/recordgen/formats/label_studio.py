@@ -21,9 +21,16 @@ from recordgen.core.rows.picture import Marked, Picture, is_number
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
-from recordgen.formats.json_items import key_paths, list_items
+from recordgen.formats.json_items import key_paths
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
+from recordgen.formats.pictures import (
+    Note,
+    PictureFormat,
+    Problem,
+    image_or_problem,
+    items_of,
+    size_of,
+)
 from recordgen.formats.shapes import Region, ellipse, outlined, rectangle, shape_notes
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import (
@@ -75,18 +82,12 @@ class LabelStudio(PictureFormat):
         split = split_in_path(f"{listing.root}{document}")
         folder = posixpath.dirname(document)
         unlabelled = 0
-        try:
-            with listing.open(document) as file:
-                for number, item in enumerate(list_items(file), start=1):
-                    results = list(_results(item))
-                    if results:
-                        yield _picture(listing, folder, number, item, results, split)
-                    else:
-                        unlabelled += 1
-        except ValueError as exc:
-            raise SourceError(
-                f"{listing.root}{document}: this is no whole JSON list: {exc}"
-            ) from exc
+        for number, item in items_of(listing, document):
+            results = list(_results(item))
+            if results:
+                yield _picture(listing, folder, number, item, results, split)
+            else:
+                unlabelled += 1
         if unlabelled:
             yield Note(0, f"{unlabelled:,} tasks have no annotation, and were skipped")
 

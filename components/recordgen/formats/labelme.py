@@ -102,7 +102,7 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
     with listing.open(name) as file:
         data = file.read(_MAX_DOCUMENT + 1)
     stem = posixpath.splitext(name)[0]
-    beside = next(iter(listing.by_stem.get(stem, ())), "")
+    beside = next(iter(listing.tree.by_stem.get(stem, ())), "")
     try:
         if len(data) > _MAX_DOCUMENT:
             raise ValueError(f"it has more than {_MAX_DOCUMENT >> 20} MiB")

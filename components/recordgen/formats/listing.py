@@ -10,6 +10,7 @@ import os
 import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, Any
 
@@ -29,6 +30,7 @@ HEAD_BYTES = 64 * 1024
 _HEADS_KEPT = 64
 
 
+@dataclass(frozen=True)
 class Tree:
     """The names below a folder.
 
@@ -38,12 +40,9 @@ class Tree:
         datasets: folders with converted datasets.
     """
 
-    def __init__(
-        self, files: Sequence[str], skipped: Sequence[str], datasets: Sequence[str]
-    ) -> None:
-        self.files = files
-        self.skipped = skipped
-        self.datasets = datasets
+    files: Sequence[str]
+    skipped: Sequence[str]
+    datasets: Sequence[str]
 
     @cached_property
     def images(self) -> Sequence[str]:
@@ -153,16 +152,6 @@ class Listing:
         """The other files: documents, labels, and what lies beside them."""
         return self.names and self.tree.others
 
-    @property
-    def by_base(self) -> Mapping[str, Sequence[str]]:
-        """Images by their file name without folders."""
-        return self.tree.by_base
-
-    @property
-    def by_stem(self) -> Mapping[str, Sequence[str]]:
-        """Images by their path without the suffix."""
-        return self.tree.by_stem
-
     def __contains__(self, name: object) -> bool:
         """Return whether a file exists."""
         return name in self.tree.there
@@ -263,7 +252,7 @@ class Listing:
                 tried = posixpath.normpath(posixpath.join(folder, *parts[start:]))
                 if tried in self.tree.there:
                     return tried
-        same = self.by_base.get(parts[-1] if parts else "", ())
+        same = self.tree.by_base.get(parts[-1] if parts else "", ())
         return same[0] if len(same) == 1 else same
 
 

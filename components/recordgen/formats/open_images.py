@@ -181,7 +181,7 @@ def _folders(document: str) -> Sequence[str]:
 
 def _image(listing: Listing, image: str, folders: Sequence[str]) -> str | Problem | None:
     """Return the file of an image; None if there is none, or the problem of several."""
-    name = image if image in listing.by_base else f"{image}.jpg"
+    name = image if image in listing.tree.by_base else f"{image}.jpg"
     found = listing.image_at(name, *folders)
     if not found:
         return None

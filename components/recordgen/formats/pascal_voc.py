@@ -193,7 +193,7 @@ def _stem_image(listing: Listing, name: str, suffix: str = "") -> str:
     folder, base = posixpath.split(posixpath.splitext(name)[0])
     above = posixpath.dirname(folder)
     for place in (folder, posixpath.join(above, "JPEGImages"), posixpath.join(above, "images")):
-        if same := listing.by_stem.get(posixpath.join(place, base)):
+        if same := listing.tree.by_stem.get(posixpath.join(place, base)):
             return next((image for image in same if suffix and image.endswith(suffix)), same[0])
     return ""
 

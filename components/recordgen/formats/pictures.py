@@ -22,6 +22,7 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Format, Rows
+from recordgen.formats.json_items import list_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.shapes import SHAPES_DROPPED
 from recordgen.rejects import SKIPPED, Reject, RejectCode
@@ -168,6 +169,15 @@ class PictureFormat(Format):
         message = f"the size of {picture.uri} is missing; it was read from the image"
         notes = (*picture.notes, (SIZE_MISSING, message)) if self.has_sizes else picture.notes
         return replace(picture, size=size, notes=notes)
+
+
+def items_of(listing: Listing, document: str) -> Iterator[tuple[int, Any]]:
+    """Yield the items of a JSON list with their numbers. Raises: SourceError: it is none."""
+    try:
+        with listing.open(document) as file:
+            yield from enumerate(list_items(file), start=1)
+    except ValueError as exc:
+        raise SourceError(f"{listing.root}{document}: this is no whole JSON list: {exc}") from exc
 
 
 def check_shapes(picture: Picture) -> None:

@@ -224,7 +224,7 @@ def _check_unnamed(listing: Listing) -> None:
     for name in listing.others:
         stem = posixpath.splitext(name)[0]
         is_twin = "labels" in name.split("/")[:-1] and name.endswith(".txt")
-        if is_twin and _swapped(stem, "labels", "images") in listing.by_stem:
+        if is_twin and _swapped(stem, "labels", "images") in listing.tree.by_stem:
             for other in listing.candidates("data.yaml", "data.yml"):
                 read_yaml(listing, other)  # it may say why it was not understood
             raise SourceError(
