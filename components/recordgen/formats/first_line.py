@@ -18,7 +18,6 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.formats.automl_csv import names_path_column
 from recordgen.formats.by_header import without_padding
 from recordgen.formats.column_names import KNOWN_COLUMNS, TEXT_COLUMNS, column_name, find_columns
-from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.field_kinds import (
     BRACKETED,
     IMAGE_WORD,
@@ -94,20 +93,6 @@ class Line(NamedTuple):
         return (*self.fields, "")[len(self.fields) - len(self.annotation) - 1]
 
 
-def begins_with_header(some: Sequence[bytes], path: str, given: Given, task: str) -> bool:
-    """Return whether the first line of a CSV file is a header. Raises: SourceError.
-
-    Args:
-        some: the first lines of the file.
-        path: the file.
-        given: the options about columns.
-        task: the name of its task.
-    """
-    records = read_records(some, path, strip=True)
-    rows = [item.fields for item in records if isinstance(item, Record) and any(item.fields)]
-    return bool(rows) and first_is_header(rows, given, task)
-
-
 def first_is_header(rows: Sequence[Sequence[str]], given: Given, task: str) -> bool:
     """Return whether the first row is a header. The readers obey this decision."""
     if given.settles_header:
@@ -115,7 +100,7 @@ def first_is_header(rows: Sequence[Sequence[str]], given: Given, task: str) -> b
     first = rows[0]
     if _is_known(first, rows, task):
         return True
-    return given.numbers_names(first) and not any(map(kind_of, first))
+    return given.numbers_names(first)
 
 
 def _is_known(first: Sequence[str], rows: Sequence[Sequence[str]], task: str) -> bool:

@@ -26,6 +26,7 @@ from recordgen.formats.column_names import (
     find_columns,
 )
 from recordgen.formats.label_fields import Classes, one_hot_columns, one_hot_list
+from recordgen.formats.field_kinds import kind_of
 from recordgen.quoting import listed
 from recordgen.tables.roles import AUTO, LABEL_COLUMNS, TABLE_ROLES, Roles
 
@@ -84,9 +85,9 @@ class Given:
     def numbers_names(self, fields: Sequence[str]) -> bool:
         """Return whether a line has the known name of a role in the column given for that role.
 
-        ``image,breed`` has one for ``path=1,label=2``.
+        ``image,breed`` has one for ``path=1,label=2``. A line that names a file has none.
         """
-        return any(
+        return not any(map(kind_of, fields)) and any(
             column_name(fields[int(number) - 1]) in _ALSO.get(role, {role})
             for role, numbers in self.roles.items()
             for number in numbers

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import posixpath
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import chain, islice
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from recordgen import storage
 from recordgen.formats.encodings import decoded_head
-from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, begins_with_header
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
 from recordgen.formats.heads import Head, read_csv_head, read_jsonl_head
@@ -86,13 +83,11 @@ class CsvFile(_LineFile):
         if not parser.names_lists:
             return
         with open_file(file, given.encoding) as lines:
-            lines, given = _begun(lines, file, task, given)
             yield from parser.find_lists(lines, file.path, task, given, access)
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         parse_lines = task.declared("csv_parser").parse_lines
         with open_file(file, given.encoding) as lines:
-            lines, given = _begun(lines, file, task, given)
             yield from parse_lines(
                 lines, source=file.path, task=task, adjusted=adjusted, given=given
             )
@@ -101,23 +96,6 @@ class CsvFile(_LineFile):
         if name.endswith(_JSON_SUFFIXES):
             return False
         return name.endswith(_CSV_SUFFIXES) or not _begins_with_object(listing)
-
-
-def _begun(
-    lines: Iterator[bytes], file: ImportFile, task: Task, given: Given
-) -> tuple[Iterator[bytes], Given]:
-    """Return the lines of a file, and the options with the decision whether it has a header.
-
-    The readers obey the decision of detection, or decide like it if it has not read the file.
-    """
-    if given.settles_header or not has_row_parser(type(task)):
-        return lines, given
-    has_header = file.has_header
-    if has_header is None:
-        some = list(islice(lines, LINES_AROUND_A_MISTAKE))
-        has_header = begins_with_header(some, file.path, given, task.name)
-        lines = chain(some, lines)
-    return lines, replace(given, header="yes" if has_header else "no")
 
 
 class JsonLines(_LineFile):

@@ -28,7 +28,6 @@ from recordgen.formats.format import CsvParser
 from recordgen.formats.header import Given, other_header, without_payload
 from recordgen.formats.label_fields import NO_CLASSES, Classes, separated
 from recordgen.formats.path_template import with_paths
-from recordgen.options import AUTO
 from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject
 
 # Spellings of known names in headers.
@@ -178,7 +177,7 @@ class RowParser(CsvParser):
             return self._without_header(fields, given, where), False
         if not given.roles and (foreign := foreign_formats.of_header(fields)) is not None:
             raise foreign.error(where)
-        is_known = given.header == AUTO and self.is_header(fields)
+        is_known = self.is_header(fields) or given.numbers_names(fields)
         if given.settles_header or is_known:
             names = given.rename(fields, where)
             if not self.is_header(names) and not (given.roles and self._has_payload(names)):
