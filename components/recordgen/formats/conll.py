@@ -20,7 +20,7 @@ from recordgen.core.dataset.splits import EVAL, TEST
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError, bad_annotation
 from recordgen.core.task.task import Task
-from recordgen.formats.decoding import decoded_head
+from recordgen.formats.encodings import decoded_head
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile

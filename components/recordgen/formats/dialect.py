@@ -113,12 +113,8 @@ def decimal_columns(records: Sequence[Sequence[str]]) -> frozenset[int]:
     """
     rows = [[field.strip() for field in row] for row in records]
     first, *others = rows or [[]]
-    columns = range(max(map(len, others), default=0))
-    found = {at: filled_at(others, at) for at in columns if _have_commas(filled_at(others, at))}
-    bare = {
-        at: filled_at(rows, at) for at in range(len(first)) if _have_commas(filled_at(rows, at))
-    }
-    found = found or bare  # a single row
+    width = max(map(len, others), default=0)
+    found = _with_commas(others, width) or _with_commas(rows, len(first))  # a single row
     commas = [value for values in found.values() for value in values if "," in value]
     is_sure = any(_MAYBE_THOUSANDS.fullmatch(value) is None for value in commas)
     return frozenset(found) if is_sure else frozenset()
