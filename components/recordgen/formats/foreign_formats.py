@@ -31,7 +31,6 @@ class ForeignFormat(NamedTuple):
         begins: the first bytes of its files; case does not matter.
         keys: patterns of key paths in a JSON document, see :func:`key_paths`; paths joined by
             ``&`` must all be present.
-        columns: lower-case names that only the header of such a CSV has.
         files: a pattern of the names of its files in a folder without images.
         per_line: it has one object per line, so single lines may be mistakes in an import file.
     """
@@ -40,7 +39,6 @@ class ForeignFormat(NamedTuple):
     remedy: str
     begins: Sequence[bytes] = ()
     keys: Sequence[str] = ()
-    columns: Sequence[str] = ()
     files: str = ""
     per_line: bool = False
 
@@ -95,14 +93,15 @@ EXCEL = ForeignFormat(
     files=r"\.xlsx?$",
 )
 
+LABEL_STUDIO = ForeignFormat(
+    "a Label Studio export as JSON-MIN or CSV",
+    "export it as JSON",
+    keys=["annotation_id&annotator"],
+)
+
 # The first match wins.
 _FORMATS: Sequence[ForeignFormat] = (
-    ForeignFormat(
-        "a Label Studio export as JSON-MIN or CSV",
-        "export it as JSON",
-        keys=["annotation_id&annotator"],
-        columns=["annotation_id", "annotator"],
-    ),
+    LABEL_STUDIO,
     ForeignFormat(
         "a Labelbox export",
         f"write a CSV with the header image_uri,label and a line for each classification; for "
@@ -208,9 +207,7 @@ def of_json(head: bytes) -> ForeignFormat | None:
 def of_header(fields: Iterable[str]) -> ForeignFormat | None:
     """Return the format of a CSV file with this first line."""
     names = {field.strip().lower() for field in fields}
-    return next(
-        (found for found in _FORMATS if found.columns and names.issuperset(found.columns)), None
-    )
+    return LABEL_STUDIO if {"annotation_id", "annotator"} <= names else None
 
 
 def of_names(names: Iterable[str]) -> tuple[ForeignFormat, str] | None:

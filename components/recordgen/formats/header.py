@@ -25,8 +25,8 @@ from recordgen.formats.column_names import (
     column_name,
     find_columns,
 )
-from recordgen.formats.label_fields import Classes, one_hot_columns, one_hot_list
 from recordgen.formats.field_kinds import kind_of
+from recordgen.formats.label_fields import Classes, one_hot_columns, one_hot_list
 from recordgen.quoting import listed
 from recordgen.tables.roles import AUTO, LABEL_COLUMNS, TABLE_ROLES, Roles
 

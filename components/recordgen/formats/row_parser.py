@@ -11,7 +11,6 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
 from recordgen.core.task.annotations import ADDING
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
-from recordgen.formats import foreign_formats
 from recordgen.formats.by_header import ByHeader, Places, check_twice, without_padding
 from recordgen.formats.column_names import (
     KNOWN_COLUMNS,
@@ -175,8 +174,6 @@ class RowParser(CsvParser):
         self.label_separator = given.label_separator
         if given.header == "no":
             return self._without_header(fields, given, where), False
-        if not given.roles and (foreign := foreign_formats.of_header(fields)) is not None:
-            raise foreign.error(where)
         is_known = self.is_header(fields) or given.numbers_names(fields)
         if given.settles_header or is_known:
             names = given.rename(fields, where)

@@ -18,7 +18,7 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.by_header import without_padding
 from recordgen.formats.column_stats import ColumnStats, add_records
-from recordgen.formats.csv_records import Item, Plain, Record, is_empty, read_blocks
+from recordgen.formats.csv_records import Item, Record, read_blocks, records_of
 from recordgen.formats.lines import open_file
 from recordgen.formats.table_csv import fitted, without_headers
 from recordgen.formats.table_header import names_of
@@ -28,7 +28,7 @@ from recordgen.options import ConvertOptions
 from recordgen.quoting import listed
 from recordgen.rejects import Reject
 from recordgen.tables.columns import Table
-from recordgen.tables.csv_fields import is_number, split_plain
+from recordgen.tables.csv_fields import is_number
 
 if TYPE_CHECKING:
     from recordgen.formats.import_file import ImportFile
@@ -174,14 +174,8 @@ def _difference(names: Sequence[str], header: Sequence[str], path: str, header_f
 def _first_record(blocks: Iterator[Item]) -> tuple[Record | Reject | None, list[Item]]:
     """Return the first record or its reject, or None, and the rest of its block."""
     for item in blocks:
-        if not isinstance(item, Plain):
-            return item, []
-        for at, text in enumerate(item.texts):
-            if not is_empty(text):
-                line = item.line + at
-                return Record(line, text, split_plain(text)), [
-                    Plain(line + 1, item.texts[at + 1 :])
-                ]
+        if records := list(records_of(item, strip=False)):
+            return records[0], list(records[1:])
     return None, []
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from recordgen.core.records.number_texts import DATE
 from recordgen.errors import SourceError
 from recordgen.formats.by_header import without_padding
-from recordgen.formats.csv_records import Item, Plain, Record, is_empty
+from recordgen.formats.csv_records import Item, Record, records_of
 from recordgen.formats.field_kinds import NUMBER, kind_of
 from recordgen.formats.other_forms import (
     OTHER_SEPARATORS,
@@ -24,7 +24,6 @@ from recordgen.formats.other_forms import (
 )
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
-from recordgen.tables.csv_fields import split_plain
 
 #: So many rows show whether the first line is like them.
 ROWS_BELOW = 100
@@ -102,10 +101,7 @@ def _check_separator(names: Sequence[str], where: str) -> None:
 
 def _rows(items: Iterable[Item]) -> Iterator[list[str]]:
     for item in items:
-        if isinstance(item, Plain):
-            yield from (split_plain(text) for text in item.texts if not is_empty(text))
-        elif isinstance(item, Record):
-            yield item.fields
+        yield from (it.fields for it in records_of(item, strip=False) if isinstance(it, Record))
 
 
 def _why_row(fields: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
