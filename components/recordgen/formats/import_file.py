@@ -25,6 +25,8 @@ class ImportFile(NamedTuple):
         split: split of the rows without one (a TFX input split); None if it is assigned by hash.
         named_by: the import file that names this list of videos; None for the user's own files.
         bytes: its size, or None if unknown.
+        has_header: whether detection found that its first line is a header; None if it has not read
+            the file.
         folder: the root of the listing in which a format found this document; see
             :class:`recordgen.formats.listing.Listing`.
         lines: lines to read instead of the file, see
@@ -38,6 +40,7 @@ class ImportFile(NamedTuple):
     split: str | None = None
     named_by: str | None = None
     bytes: int | None = None
+    has_header: bool | None = None
     folder: str = ""
     lines: Lines | None = None
     listing: Listing | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from recordgen import storage
@@ -83,10 +84,12 @@ class CsvFile(_LineFile):
         if not parser.names_lists:
             return
         with open_file(file, given.encoding) as lines:
+            given = _decided(given, file, task)
             yield from parser.find_lists(lines, file.path, task, given, access)
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         parse_lines = task.declared("csv_parser").parse_lines
+        given = _decided(given, file, task)
         with open_file(file, given.encoding) as lines:
             yield from parse_lines(
                 lines, source=file.path, task=task, adjusted=adjusted, given=given
@@ -96,6 +99,13 @@ class CsvFile(_LineFile):
         if name.endswith(_JSON_SUFFIXES):
             return False
         return name.endswith(_CSV_SUFFIXES) or not _begins_with_object(listing)
+
+
+def _decided(given: Given, file: ImportFile, task: Task) -> Given:
+    """Return the options with the decision of detection whether a file has a header, if any."""
+    if given.settles_header or file.has_header is None or not has_row_parser(type(task)):
+        return given
+    return replace(given, header="yes" if file.has_header else "no")
 
 
 class JsonLines(_LineFile):

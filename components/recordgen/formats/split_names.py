@@ -90,7 +90,7 @@ def _split_of_folder(name: str) -> str | None:
 def with_names(
     files: Sequence[ImportFile], heads: Sequence[Head], options: ConvertOptions
 ) -> tuple[ImportFile, ...]:
-    """Return import files with the split in the name of each."""
+    """Return import files with what was detected of each: its header, and the split in its name."""
     head_of = {head.path: head for head in heads}
     paths = [file.path for file in files]
     named: Sequence[str | None] = [None] * len(files)
@@ -100,6 +100,8 @@ def with_names(
     found = []
     for file, split in zip(files, named, strict=True):
         head = head_of.get(file.path)
+        if head is not None:
+            file = file._replace(has_header=head.has_header)
         if file.split is None and not (head is not None and head.says_unassigned):
             file = file._replace(split=split)
         found.append(file)
