@@ -75,6 +75,9 @@ def describe(examples: str | Sequence[str], **given: str) -> Described:
 @lru_cache(maxsize=8)  # a training asks for the same examples several times
 def described(roots: tuple[str, ...], given: Description) -> Described:
     """Return the description of examples, as :func:`describe`."""
+    for root in roots:
+        if not storage.list_folders(root, SPLIT_PREFIX):
+            raise SourceError(f"{root}: no dataset.json and no folder {SPLIT_PREFIX}… are here")
     like = read_dataset(given.dataset_json) if given.dataset_json else None
     task = given.task or (like.task if like is not None else "")
     if task not in TASKS:
@@ -193,8 +196,6 @@ def _rows(root: str, task: str, given: Description, like: Dataset | None) -> Dat
 def _scan(root: str, label: str) -> tuple[dict[str, Split], dict[str, _Feature]]:
     """Read all records; return the splits, with the values of ``label``, and the features."""
     folders = storage.list_folders(root, SPLIT_PREFIX)
-    if not folders:
-        raise SourceError(f"{root}: no folder {SPLIT_PREFIX}… is here, so there are no examples")
     splits: dict[str, Split] = {}
     seen: defaultdict[str, _Feature] = defaultdict(_Feature)
     for folder in folders:
