@@ -794,6 +794,18 @@ def test_types_and_prediction_of_tables_are_printed(header, options, columns, tm
     assert f"Columns    {columns.format('classification')}" in shown
 
 
+# the first lines of a table
+NAMED = [
+    "city,murders,source\nBerlin,3,https://a.org/a.jpg\nBonn,4,by letter\nKiel,5,by phone\n",
+    "id,delay/disorder,age\n1,Yes,3\n2,No,4\n3,Yes,7\n",
+]
+
+
+@pytest.mark.parametrize("text", NAMED)
+def test_names_with_slashes_and_few_addresses_make_a_table(text, tmp_path):
+    assert found(tmp_path, "a.csv", text).options.task == "tabular"
+
+
 # columns of a frame, task
 TOLD = [
     ({"text": ["a"], "label": ["x"]}, "text_classification"),

@@ -28,6 +28,7 @@ from recordgen.formats.field_kinds import (
     kind_of,
     names_media,
 )
+from recordgen.formats.geometry import mostly
 from recordgen.formats.header import Given
 from recordgen.formats.label_fields import separated
 from recordgen.formats.table_layout import row_parser
@@ -176,8 +177,9 @@ def is_table(rows: Sequence[Sequence[str]]) -> bool:
     names = list(without_padding(names))
     if len(names) < 2 or not all(names) or len(set(names)) < len(names) or is_ml_use(names[0]):
         return False
-    has_payloads = any(kind_of(column[0]) in ("image", "video") for column in columns)
-    if has_payloads or any(map(_is_no_name, names)) or any(map(_is_like, names, columns)):
+    if any(map(_holds_payloads, columns)) or any(map(_is_like, names, columns)):
+        return False
+    if any(map(_is_no_name, names, columns)):
         return False
     has_sentences = any(is_sentence(field) for column in columns for field in column)
     if len(names) == 2 and has_sentences:
@@ -185,8 +187,14 @@ def is_table(rows: Sequence[Sequence[str]]) -> bool:
     return any(map(_are_numbers, columns)) or (len(names) > 2 and not has_sentences)
 
 
-def _is_no_name(name: str) -> bool:
-    is_file = names_media(name) or is_list(name) or "/" in name
+def _holds_payloads(column: Sequence[str]) -> bool:
+    """Return whether most fields name images or videos: addresses of other pages may be few."""
+    return mostly(lambda field: kind_of(field) in ("image", "video"), list(filter(None, column)))
+
+
+def _is_no_name(name: str, values: Sequence[str]) -> bool:
+    is_path = "/" in name and any("/" in value for value in values)
+    is_file = names_media(name) or is_list(name) or is_path
     return bool(is_file or IMAGE_WORD.search(name) or NUMBER.fullmatch(name))
 
 
