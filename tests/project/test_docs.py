@@ -234,7 +234,11 @@ def _tfrecorder(samples, folder):
 
 # In addition to examples/, which every page has as in a clone.
 def _readme(_, folder):
-    """Write the folder of texts that a command of the table converts."""
+    """Write the folders of texts and of tagged words that commands of the table convert."""
+    (folder / "conll2003").mkdir()
+    for split in ("train", "valid", "test"):
+        words = "".join(f"In O\nTown{n} B-LOC\n\n" for n in range(10))
+        (folder / f"conll2003/{split}.txt").write_text(f"-DOCSTART- O\n\n{split} O\n{words}")
     for split in ("train", "test"):
         for label in ("pos", "neg"):
             (folder / "aclImdb" / split / label).mkdir(parents=True)

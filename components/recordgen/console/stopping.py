@@ -16,7 +16,6 @@ from types import FrameType
 from typing import NoReturn
 
 from recordgen.console import logs
-from recordgen.storage import copies
 
 # After Ctrl-C a user is waiting; `docker stop` kills after ten seconds.
 STOP_SECONDS = {signal.SIGINT: 1.5, signal.SIGTERM: 8.0}
@@ -89,5 +88,7 @@ def exit_now(code: int) -> NoReturn:
     """End the process without waiting for worker threads of Beam and gRPC."""
     sys.stdout.flush()
     sys.stderr.flush()
+    from recordgen.storage import copies  # the help needs none
+
     copies.remove_own()  # atexit does not run
     os._exit(code)

@@ -130,7 +130,7 @@ def records_of(item: Item, *, strip: bool) -> Iterator[Record | Reject]:
         for line, text in enumerate(item.texts, start=item.line):
             if text.strip(EMPTY_FIELDS):
                 fields = split_plain(text)
-                if strip and " " in text:  # the only printable blank
+                if strip and (" " in text or not text.isprintable()):  # other blanks are not
                     fields = [field.strip() for field in fields]
                 yield _new_tuple(Record, (line, text, fields))
     elif strip and isinstance(item, Record):
