@@ -1,6 +1,7 @@
 """CoNLL's files: a token and its tag on each line."""
 
 import json
+import shutil
 
 import pytest
 from hypothesis import given
@@ -49,6 +50,20 @@ def test_a_folder_of_files(convert, tmp_path):
     assert tagged(tmp_path / "out", "eval") == {"Köln #": "B-LOC O"}
     assert tagged(tmp_path / "out", "test") == {"New York": "B-LOC I-LOC"}
     assert "tags_begun" not in dataset.rows.adjusted
+
+
+def test_an_archive_gives_the_examples_of_its_folder(convert, tmp_path):
+    dataset = convert(
+        {"data/train.txt": "Anna B-PER\n\nBen B-PER\nleft O\n", "data/dev.txt": "Ada B-PER\n"}
+    )
+    shutil.make_archive(str(tmp_path / "data"), "zip", tmp_path / "in")
+    found = recordgen.convert(str(tmp_path / "data.zip"), tmp_path / "zip", fail_on="none").dataset
+    assert (
+        tagged(tmp_path / "zip")
+        == tagged(tmp_path / "out")
+        == {"Anna": "B-PER", "Ben left": "B-PER O"}
+    )
+    assert found.examples == dataset.examples == 3
 
 
 # the tags of one sentence of four tokens, and those of its record

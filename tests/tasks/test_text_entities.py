@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from itertools import pairwise
 
 import pandas as pd
@@ -291,6 +292,10 @@ def test_sentences_and_tags(iob, tmp_path):
         split="0,0,1",
     )
     assert other.dataset.digest == result.dataset.digest
+    shutil.make_archive(str(tmp_path / "data"), "zip", iob)
+    packed = recordgen.convert(str(tmp_path / "data.zip"), tmp_path / "zip", **TASK, split="0,0,1")
+    assert {*written(tmp_path / "zip")} == {*found}
+    assert packed.dataset.rows.adjusted == result.dataset.rows.adjusted
 
 
 @pytest.mark.parametrize(
@@ -332,7 +337,7 @@ def test_what_is_no_source_of_entities(iob, tmp_path):
     with pytest.raises(UsageError, match=r"cannot be a DataFrame: write .* of a JSONL file"):
         recordgen.convert(frame, tmp_path / "out", **TASK)
     (iob / "labels.txt").unlink()
-    with pytest.raises(SourceError, match=r"labels\.txt: cannot read"):
+    with pytest.raises(SourceError, match=r"labels\.txt: cannot be read"):
         recordgen.convert(str(iob), tmp_path / "out", **TASK)
     with pytest.raises(UsageError, match="one label per example"):
         recordgen.convert(str(iob), tmp_path / "out", **TASK, shard_by="label")

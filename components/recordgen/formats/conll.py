@@ -25,7 +25,7 @@ from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.iob import tagged_row, without_mark
-from recordgen.formats.lines import decode_line, open_file
+from recordgen.formats.lines import bounded_lines, decode_line
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.split_names import split_in_path
 from recordgen.registry import DOCUMENTS
@@ -63,8 +63,10 @@ class Conll(Format):
         named = _SPLITS.get(posixpath.splitext(path)[1].lower()) or split_in_path(path)
         split = named if given.names_splits else None
         begun = Adjustments()  # not reported: in IOB1, entities begin with I-
-        with open_file(file, given.encoding) as lines:
-            for line, sentence in _sentences(without_mark(lines, path, adjusted)):
+        listing = Listing.around(file)
+        with listing.open(path.removeprefix(listing.root)) as opened:
+            lines = without_mark(bounded_lines(opened, path, given.encoding), path, adjusted)
+            for line, sentence in _sentences(lines):
                 try:
                     tokens, tags = _tagged(sentence, line)
                 except AnnotationError as exc:

@@ -17,7 +17,6 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 
-from recordgen import storage
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, check_label
 from recordgen.core.task.task import Task
@@ -25,7 +24,7 @@ from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.lines import decode_line, open_lines
+from recordgen.formats.lines import bounded_lines, decode_line
 from recordgen.formats.listing import Listing
 from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import FIRST_MARK, Reject, RejectCode
@@ -78,32 +77,37 @@ def read_sentences(file: ImportFile, adjusted: Adjustments, given: Given) -> Ite
             tags are missing or have another number of lines.
         StorageError: storage failed.
     """
-    path = file.path
-    if not path.endswith("/"):
-        yield from _read_file(path, adjusted, given)
-        return
-    names = [*filter(names_sentences, Listing.around(file).names)]
+    listing = Listing.around(file)
+    names = [listing.only] if listing.only else [*filter(names_sentences, listing.names)]
     if not names:
-        raise SourceError(f"{path}: there is no file …{SENTENCES}….txt in this folder")
+        raise SourceError(f"{file.path}: there is no file …{SENTENCES}….txt in this folder")
+    root = file.path.removesuffix(listing.only)
     for name in names:
-        yield from _read_file(storage.join(path, name), adjusted, given)
+        yield from _read_file(listing, root, name, adjusted, given)
 
 
-def _read_file(path: str, adjusted: Adjustments, given: Given) -> Iterator[Row | Reject]:
-    folder, name = posixpath.split(path)
-    found = _SENTENCES.fullmatch(name)
+def _read_file(
+    listing: Listing, root: str, name: str, adjusted: Adjustments, given: Given
+) -> Iterator[Row | Reject]:
+    path = f"{root}{name}"
+    folder, base = posixpath.split(name)
+    found = _SENTENCES.fullmatch(base)
     if found is None:
         raise SourceError(
             f"{path}: expected a file of sentences; name it …{SENTENCES}….txt, and the file of "
             f"tags next to it …{LABELS}….txt"
         )
     before, word, after = found.groups()
-    tags_name = before + _spelt_as(word, LABELS) + after
-    tags_path = storage.join(folder, tags_name) if folder else tags_name
+    tags_name = posixpath.join(folder, before + _spelt_as(word, LABELS) + after)
+    tags_path = f"{root}{tags_name}"
     split = split_in_path(path) if given.names_splits else None
     encoding = given.encoding
-    with open_lines(path, encoding) as sentences, open_lines(tags_path, encoding) as tags:
-        both = without_mark(sentences, path, adjusted), without_mark(tags, tags_path, adjusted)
+    with listing.open(name) as sentences, listing.open(tags_name) as tags:
+        files = (sentences, path), (tags, tags_path)
+        both = [
+            without_mark(bounded_lines(file, where, encoding), where, adjusted)
+            for file, where in files
+        ]
         pairs = enumerate(zip_longest(*both), start=1)
         for line, (sentence, tagged) in pairs:
             if sentence is None or tagged is None:
