@@ -11,6 +11,7 @@ for which PYTHON has the packages.
 All decode and resize with :class:`recordgen.access.decode.Decoder`, except ``image_folder``:
 
     bare               the same bytes from memory, one after the other, in one thread
+    bare_torch         the same bytes from memory in a DataLoader: what PyTorch's queue costs
     source_batches     recordgen.source(…).images(…).batches(…): a thread per core
     source_area        the same with method="area", by OpenCV: the pixels of recordgen.load
     source_torch       the same images in a DataLoader, a worker process per core
@@ -94,6 +95,10 @@ def bare(photos: Photos) -> Pass:
     """Return a function that starts a pass, as all pipelines do."""
     stored, decode = photos.stored, photos.decode
     return lambda: (decode(data) for data, _ in stored)
+
+
+def bare_torch(photos: Photos) -> Pass:
+    return _torch(Decoded(photos.stored, photos), photos)
 
 
 def source_batches(photos: Photos) -> Pass:
@@ -221,6 +226,7 @@ def _options() -> Any:
 #: The pipelines by name, each with the packages that it needs.
 PIPELINES: Mapping[str, tuple[Callable[[Photos], Pass], tuple[str, ...]]] = {
     "bare": (bare, ()),
+    "bare_torch": (bare_torch, ("torch",)),
     "source_batches": (source_batches, ()),
     "source_area": (source_area, ("cv2",)),
     "source_torch": (source_torch, ("torch",)),
