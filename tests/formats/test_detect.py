@@ -798,6 +798,7 @@ def test_types_and_prediction_of_tables_are_printed(header, options, columns, tm
 NAMED = [
     "city,murders,source\nBerlin,3,https://a.org/a.jpg\nBonn,4,by letter\nKiel,5,by phone\n",
     "id,delay/disorder,age\n1,Yes,3\n2,No,4\n3,Yes,7\n",
+    "id,homeless,age\n1,housed,3\n2,homeless,4\n3,housed,7\n",
 ]
 
 

@@ -177,9 +177,10 @@ def is_table(rows: Sequence[Sequence[str]]) -> bool:
     names = list(without_padding(names))
     if len(names) < 2 or not all(names) or len(set(names)) < len(names) or is_ml_use(names[0]):
         return False
-    if any(map(_holds_payloads, columns)) or any(map(_is_like, names, columns)):
+    if any(map(_holds_payloads, columns)) or any(map(_is_no_name, names, columns)):
         return False
-    if any(map(_is_no_name, names, columns)):
+    # Two columns of numbers have words above them: a value may have the name of its column.
+    if sum(map(_are_numbers, columns)) < 2 and any(map(_is_like, names, columns)):
         return False
     has_sentences = any(is_sentence(field) for column in columns for field in column)
     if len(names) == 2 and has_sentences:
