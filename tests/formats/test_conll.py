@@ -135,7 +135,7 @@ def test_other_files_are_not_taken(files, tmp_path):
 
 def test_a_file_of_another_name_says_the_option(convert):
     files = {"a.csv": "a B-A\nb O\n"}
-    with pytest.raises(SourceError, match="format"):
+    with pytest.raises(SourceError, match="conll"):
         convert(files, "a.csv")
     assert convert(files, "a.csv", format="conll").examples == 1
 
@@ -150,6 +150,5 @@ def test_tags_of_any_scheme_become_the_same_spans_again(tags):
     """Spans, written as IOB2 and read again, are the same."""
     tokens = split_at_blanks(" ".join("a" * len(tags)))
     spans, _ = spans_of(tokens, tags)
-    assert sum(map(len, tags)) >= len(spans)
     assert spans_of(tokens, tags_of(tokens, spans)) == (spans, [])
     assert [tag != "O" for tag in tags] == [tag != "O" for tag in tags_of(tokens, spans)]
