@@ -12,8 +12,9 @@ when it is first used.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
@@ -215,12 +216,12 @@ class Registry(Mapping[str, _Plugin], Generic[_Plugin]):
         """Search for installed plug-ins again, after a package was installed into this process."""
         self._loaded.clear()
         vars(self).pop("_installed", None)
+        _entry_points.cache_clear()
 
     @cached_property
     def _installed(self) -> Mapping[str, Sequence[EntryPoint]]:
-        # Read when first needed: it takes the metadata of every installed package.
         found: dict[str, list[EntryPoint]] = {}
-        for point in entry_points(group=self.group):
+        for point in _entry_points(tuple(sys.path)).select(group=self.group):
             found.setdefault(point.name, []).append(point)
         return found
 
@@ -250,6 +251,12 @@ class Registry(Mapping[str, _Plugin], Generic[_Plugin]):
                 f"({point.value}): {type(exc).__name__}: {exc}; fix the package, or uninstall it"
             ) from exc
         return plugin
+
+
+@lru_cache(maxsize=1)
+def _entry_points(_: tuple[str, ...]) -> Any:
+    """Return the entry points of all groups; reading all packages' metadata takes milliseconds."""
+    return entry_points()
 
 
 def imported(path: str) -> Any:

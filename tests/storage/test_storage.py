@@ -28,6 +28,7 @@ import recordgen
 from recordgen import storage
 from recordgen.console.summaries import conversion_summary
 from recordgen.conversion.settings import store_of
+from recordgen.core.records import RECORDS
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import (
     FileTooLargeError,
@@ -797,6 +798,8 @@ def test_a_full_disk_is_an_error(tmp_path, room, size):
             storage.write_text(str(path), "n" * size)
         with pytest.raises(StorageError, match="cannot write"), storage.replacing(str(path)) as out:
             out.write(b"n" * size)
+        with pytest.raises(StorageError, match="cannot write"), storage.replacing(str(path)) as out:
+            RECORDS.writer(out, "none").write([[b"n" * size] * 2])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)

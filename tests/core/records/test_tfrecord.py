@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 import threading
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recordgen import storage
 from recordgen.core.records import RECORDS
 from recordgen.core.records.tfrecord import frame_head
 from recordgen.errors import RecordError
@@ -68,7 +70,7 @@ def test_a_length_that_begins_like_gzip(tmp_path):
 
 
 def write(path, records, compression="none"):
-    with path.open("wb", buffering=0) as file:
+    with storage.replacing(str(path)) as file:
         return write_frames(file, [RECORDS.frame([record]) for record in records], compression)
 
 
@@ -218,6 +220,18 @@ def test_pieces_do_not_pile_up():
     write_frames(sink, frames())
     assert there == [0] * 16 + [64] * 14
     assert sum(sink.sizes) == 30 * 3 * 4096 + 30 * 12
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system counts no calls")
+def test_large_records_of_local_files_share_system_calls(tmp_path):
+    """The pieces of many records are one call, since threads wait for the lock after each."""
+
+    def calls():
+        return int(re.search(r"syscw: (\d+)", Path("/proc/self/io").read_text())[1])
+
+    before = calls()
+    write(tmp_path / "r", [bytes(5000)] * 640)  # of three pieces each
+    assert calls() - before < 640 * 3 / 20
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])

@@ -78,8 +78,9 @@ class FrameWriter:
 def write_pieces(file: IO[bytes], pieces: Sequence[bytes]) -> int:
     """Write pieces in order; to a local file in one call, without joining them."""
     size = sum(map(len, pieces))
-    if isinstance(file, io.FileIO) and len(pieces) <= _MAX_PIECES_PER_CALL:
-        written = os.writev(file.fileno(), pieces) if pieces else 0
+    if isinstance(file, io.BufferedWriter) and 0 < len(pieces) <= _MAX_PIECES_PER_CALL:
+        file.flush()  # what was written before comes first
+        written = os.writev(file.fileno(), pieces)
         if written == size:
             return size
         pieces = [b"".join(pieces)[written:]]  # a signal interrupted it, or the disk is full
