@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_loader
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -63,13 +63,35 @@ COMPONENTS = Path(recordgen.__file__).parents[1]
 TESTS = Path(__file__).parent
 # Folders of tests.
 ABOUT_TFX = ("examplegen", "pipelines")
-MARKS = {
-    **dict.fromkeys(
-        ("access", "checks", "comparing", "exports", "inspection", "reading"), "outside"
-    ),
-    **dict.fromkeys(("core", "formats", "payloads", "storage", "tables", "tasks"), "outside"),
-    **{"fuzz": "outside", "writing": "outside", "training": "inside"},
+# The legs of folders and modules: the longest name that fits decides; marks in a module come first.
+# What calls NumPy, pyarrow, TensorFlow, kfp or a store's client also runs with newer versions.
+LEGS = {
+    "once": """
+        access checks core exports formats inspection payloads storage tables tasks
+        test_old_options test_options conversion/test_settings project/test_load
+        reading/test_boxes reading/test_columns reading/test_describe reading/test_joining
+        reading/test_naming reading/test_objects reading/test_options reading/test_plan
+        reading/test_scales reading/test_shares reading/test_targets
+        training/test_auc training/test_average_precision training/test_box_grid
+        training/test_command training/test_entity_counts
+        training/test_image_defaults training/test_labels_by_name training/test_mean_iou
+        training/test_search training/test_table_accumulator training/test_tensorboard
+        training/test_training_config training/test_warm_start training/test_warm_up
+        examplegen/test_foreign_examples examplegen/test_formats examplegen/test_parameters
+        pipelines/test_commands pipelines/test_submit pipelines/test_vertex_run
+    """,
+    "outside": """
+        access/test_index access/test_source checks/test_boxes_and_videos checks/test_pictures
+        checks/test_table_columns conversion/test_conversion core/facts core/planning/test_near
+        core/records/test_tfrecord core/rows/test_arrow_files formats/test_frame_images
+        formats/test_own_format formats/test_parquet fuzz payloads/test_parquet_values
+        payloads/test_pictures reading
+        storage/test_storage_emulated tables/test_schema tables/test_tabular
+        tasks/test_drawn_masks tasks/test_videos writing
+    """,
+    "inside": "console training",
 }
+MARKS = {place: mark for mark, places in LEGS.items() for place in places.split()}
 # Modules that take half a minute and more, though few of their tests are slow.
 LONG = ("test_resume", "test_docs", "test_storage_emulated", "test_quiet", "test_benchmarks")
 
@@ -87,6 +109,12 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     return None
 
 
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, because tests wait for processes, servers and clocks."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False  # pytest-xdist would undo the order set below
 
@@ -99,9 +127,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow.update({item.path: 1 for item in items if item.path.stem in LONG})
     items.sort(key=lambda item: (slow[item.path], tests[item.path]), reverse=True)
     for item in items:
-        room = item.path.relative_to(TESTS).parts[0]
-        if (mark := MARKS.get(room)) and not item.get_closest_marker("inside"):
-            item.add_marker(mark)
+        if not any(item.get_closest_marker(mark) for mark in LEGS):
+            place = item.path.relative_to(TESTS).with_suffix("").as_posix()
+            for name in (place, *map(str, PurePosixPath(place).parents)):
+                if name in MARKS:
+                    item.add_marker(MARKS[name])
+                    break
 
 
 def noise(width: int = 16, height: int = 12, seed: int = 0) -> Image.Image:

@@ -51,6 +51,14 @@ DEMOS = {
 }
 
 
+# Versions of TFX are tested with one model of each kind of input, and BulkInferrer with one of each
+# kind of score: of a class, of boxes, of pixels and of words.
+_TWICE = ("image_classification", "object_detection", "tabular")
+TASKS = [pytest.param(task, marks=() if task in _TWICE else pytest.mark.once) for task in DEMOS]
+_SCORES = ("image_classification", "object_detection", "image_segmentation", "text_entities")
+SCORED = [task for task in TASKS if task.values[0] in _SCORES]
+
+
 @pytest.fixture(scope="module")
 def demo_of(command, fast_command, tmp_path_factory):
     """Return a function that runs a task's demo once, and returns its folder and its output."""
@@ -89,7 +97,7 @@ def served(workdir):
     return tf.saved_model.load(str(pushed)).signatures["serving_default"]
 
 
-@pytest.mark.parametrize("task", DEMOS)
+@pytest.mark.parametrize("task", TASKS)
 def test_the_demo_of_each_task_runs_every_step_to_its_score(task, demo_of):
     workdir, done = demo_of(task)
     examples, splits, measure, least, blessed, _ = DEMOS[task]
@@ -115,7 +123,7 @@ def in_order(record):
     return tf.train.Example.FromString(record).SerializeToString(deterministic=True)
 
 
-@pytest.mark.parametrize("task", DEMOS)
+@pytest.mark.parametrize("task", SCORED)
 def test_bulk_inferrer_scores_each_record_once(task, demo_of, tmp_path):
     workdir, _ = demo_of(task)
     [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
@@ -211,6 +219,7 @@ def test_bad_data_is_one_line(tmp_path, fast_command):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.once
 def test_the_report_names_the_labels_with_the_lowest_auc(demo_of):
     _, done = demo_of("image_multi_label")
     auc = float(re.search(r"\nauc +(\d\.\d+) on eval", done.stdout)[1])
@@ -221,6 +230,7 @@ def test_the_report_names_the_labels_with_the_lowest_auc(demo_of):
     assert areas[0] < auc
 
 
+@pytest.mark.once
 def test_the_pushed_model_names_several_labels(demo_of):
     workdir, _ = demo_of("image_multi_label")
     serve = served(workdir)
@@ -236,6 +246,7 @@ def test_the_pushed_model_names_several_labels(demo_of):
     assert sum(right) / len(right) > 0.75
 
 
+@pytest.mark.once
 def test_a_wrong_task_is_named_before_training(demo_of, tmp_path, fast_command):
     workdir, _ = demo_of("image_multi_label")
     given = ("--data", workdir / "data/digits.csv", "--task", "image_classification")
@@ -252,6 +263,7 @@ def test_the_report_names_the_labels_with_the_lowest_precision(demo_of):
     assert float(lowest[0].split()[1]) < precision < 0.9
 
 
+@pytest.mark.once
 def test_the_pushed_model_accepts_plain_texts(demo_of):
     workdir, done = demo_of("text_classification")
     assert "400 of 400 texts (100%)" in done.stdout
@@ -260,6 +272,7 @@ def test_the_pushed_model_accepts_plain_texts(demo_of):
     assert answer["labels"][:, 0].numpy().tolist() == [b"food", b"service"]
 
 
+@pytest.mark.once
 def test_tfma_and_kubeflow_give_the_same_f1(demo_of):
     workdir, done = demo_of("text_entities")
     [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
@@ -284,6 +297,7 @@ def test_the_pushed_model_classifies_unseen_wines(demo_of):
     assert (answers == truth).mean() > 0.85
 
 
+@pytest.mark.once
 def test_the_pushed_model_classifies_segments_of_a_video(demo_of):
     workdir, _ = demo_of("video_classification")
     serve = served(workdir)

@@ -469,6 +469,14 @@ def test_two_legs_share_what_decides_tests_of_one_of_them(package):
     assert len(newest) == 1
 
 
+@pytest.mark.parametrize("package", ["dask", "pillow", "simplejpeg"])
+def test_all_legs_share_what_decides_tests_of_the_first(package):
+    """What decodes payloads runs `once`, because its versions are the same everywhere."""
+    locks = [(ROOT / f"locks/{leg}.txt").read_text() for leg in LEGS]
+    found = {re.findall(rf"^{package}==(\S+)", lock, re.MULTILINE)[-1] for lock in locks}
+    assert len(found) == 1
+
+
 def test_nvidias_libraries_are_those_that_tensorflow_asks_for():
     """Checked only with the image's TensorFlow: other versions need other libraries."""
     locked = (ROOT / "locks" / "tfx-1.21.txt").read_text()
