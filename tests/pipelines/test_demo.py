@@ -91,12 +91,6 @@ def trained(workdir):
     return f"{model.uri}/Format-Serving"
 
 
-def served(workdir):
-    """Return the answers of the model that a demo pushed."""
-    [pushed] = (workdir / "serving").iterdir()
-    return tf.saved_model.load(str(pushed)).signatures["serving_default"]
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_the_demo_of_each_task_runs_every_step_to_its_score(task, demo_of):
     workdir, done = demo_of(task)
@@ -231,22 +225,6 @@ def test_the_report_names_the_labels_with_the_lowest_auc(demo_of):
 
 
 @pytest.mark.once
-def test_the_pushed_model_names_several_labels(demo_of):
-    workdir, _ = demo_of("image_multi_label")
-    serve = served(workdir)
-    rows = [line.split(",") for line in (workdir / "data/digits.csv").read_text().splitlines()]
-    rows = [row for row in rows if row[0] == "TEST"]
-    images = [(workdir / "data" / name).read_bytes() for _, name, *_ in rows]
-    answer = serve(image_bytes=tf.constant(images))["labels"].numpy()
-    right = [
-        label.encode() in found[: len(labels)]
-        for found, (_, _, *labels) in zip(answer, rows, strict=True)
-        for label in labels
-    ]
-    assert sum(right) / len(right) > 0.75
-
-
-@pytest.mark.once
 def test_a_wrong_task_is_named_before_training(demo_of, tmp_path, fast_command):
     workdir, _ = demo_of("image_multi_label")
     given = ("--data", workdir / "data/digits.csv", "--task", "image_classification")
@@ -264,15 +242,6 @@ def test_the_report_names_the_labels_with_the_lowest_precision(demo_of):
 
 
 @pytest.mark.once
-def test_the_pushed_model_accepts_plain_texts(demo_of):
-    workdir, done = demo_of("text_classification")
-    assert "400 of 400 texts (100%)" in done.stdout
-    serve = served(workdir)
-    answer = serve(text=tf.constant(["The soup and the bread, well!", "A rude waiter."]))
-    assert answer["labels"][:, 0].numpy().tolist() == [b"food", b"service"]
-
-
-@pytest.mark.once
 def test_tfma_and_kubeflow_give_the_same_f1(demo_of):
     workdir, done = demo_of("text_entities")
     [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
@@ -280,33 +249,3 @@ def test_tfma_and_kubeflow_give_the_same_f1(demo_of):
     by_label = sorted((score, name.split("/")[1]) for name, score in found.by_label.items())
     lowest = ", ".join(f"{label} {score:.4f}" for score, label in by_label)
     assert f"\nlowest     {lowest}\n" in done.stdout
-
-
-def test_the_pushed_model_classifies_unseen_wines(demo_of):
-    workdir, _ = demo_of("tabular")
-    metadata = Metadata(metadata_path(str(workdir)))
-    [schema] = metadata.artifacts("Schema")
-    assert 'name: "cultivar"' in Path(schema.uri, "schema.pbtxt").read_text()
-    serve = served(workdir)
-    [examples] = metadata.artifacts("Examples")
-    shards = [str(path) for path in Path(examples.uri, "Split-test").iterdir()]
-    records = list(tf.data.TFRecordDataset(shards, "GZIP" if ".gz" in shards[0] else ""))
-    answers = serve(examples=tf.stack(records))["labels"][:, 0].numpy()
-    spec = {"cultivar": tf.io.FixedLenFeature((), tf.string)}
-    truth = tf.io.parse_example(tf.stack(records), spec)["cultivar"].numpy()
-    assert (answers == truth).mean() > 0.85
-
-
-@pytest.mark.once
-def test_the_pushed_model_classifies_segments_of_a_video(demo_of):
-    workdir, _ = demo_of("video_classification")
-    serve = served(workdir)
-    rows = [line.split(",") for line in (workdir / "data/test.csv").read_text().splitlines()]
-    answer = serve(
-        video_bytes=tf.constant([(workdir / "data" / name).read_bytes() for name, *_ in rows]),
-        start=tf.constant([float(start) for _, _, start, _ in rows]),
-        end=tf.constant([float(end or "inf") for *_, end in rows]),
-    )
-    labels = [label.decode() for label in answer["labels"][:, 0].numpy()]
-    right = [label == row[1] for label, row in zip(labels, rows, strict=True)]
-    assert sum(right) / len(right) > 0.8
