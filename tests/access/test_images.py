@@ -237,7 +237,7 @@ def test_an_image_that_cannot_be_decoded(tmp_path):
     data = {"image/encoded": b"\xff\xd8\xff nothing", "image/format": b"jpeg"}
     recordgen.write([data], tmp_path / "out")
     [shard] = (tmp_path / "out").glob("Split-train/*")
-    with pytest.raises(RecordError, match=rf"{shard}: record 0: its image"):
+    with pytest.raises(RecordError, match=rf"{shard}: record 0:"):
         recordgen.source(tmp_path / "out").images(8)[0]
 
 

@@ -1,6 +1,7 @@
 """Pairs of a source are the inputs and labels that ``recordgen.load`` gives, for all tasks."""
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -183,7 +184,7 @@ def test_other_tools_records(tmp_path, monkeypatch):
         compare_exactly(found.batch(indexes), paired(output, **options).batch(indexes))
     with pytest.raises(UsageError, match="image/encoded"):
         recordgen.source(str(tmp_path / "text_sentiment.tfrecord")).pairs()
-    with pytest.raises(UsageError, match="no dataset"):
+    with pytest.raises(UsageError, match=r"dataset\.json"):
         recordgen.source(str(tmp_path / "text_sentiment.tfrecord")).pairs(task="tabular")
 
 
@@ -203,9 +204,9 @@ def test_wrong_tasks(tmp_path):
     output = converted("text_sentiment", tmp_path / "out")
     source = recordgen.source(output)
     assert isinstance(source.pairs(task="text_sentiment"), Pairs)
-    with pytest.raises(UsageError, match="says 'text_sentiment'"):
+    with pytest.raises(UsageError, match="'text_sentiment'"):
         source.pairs(task="text_entities")
-    with pytest.raises(UsageError, match="no images"):
+    with pytest.raises(UsageError, match=re.escape(repr(source))):
         source.images(8)
 
 
@@ -221,7 +222,7 @@ def test_pairs_are_a_sequence(tmp_path):
 
 def test_tokens_without_tags(tmp_path):
     recordgen.write([{"tokens": ["a", "b"], "tags/label": [0]}], tmp_path / "out")
-    with pytest.raises(RecordError, match="record 0: tags/label has 1"):
+    with pytest.raises(RecordError, match="record 0: tags/label"):
         recordgen.source(tmp_path / "out").pairs(task="text_entities")[0]
 
 

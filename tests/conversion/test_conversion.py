@@ -325,7 +325,7 @@ def test_a_missing_shard_is_noticed(slow_source, tmp_path):
             for path in output.rglob("results/*.json"):
                 path.unlink()
 
-    with pytest.raises(RunnerError, match=r"the run ended with \d+ of \d+ shards"):
+    with pytest.raises(RunnerError, match=r" \d+ of \d+ shards"):
         recordgen.convert(slow_source, output, shard_mb=1, check="none", progress=Vandal())
     assert not (output / "dataset.json").exists()
 
@@ -334,7 +334,7 @@ def test_too_many_rejects_fail_the_run(make_images, make_csv, tmp_path):
     """With too many rejects, the run writes rejects.jsonl, and nothing looks finished."""
     source = make_csv([*(f"{path},cat" for path in make_images(9)), "missing.jpg,cat"])
     output = tmp_path / "out"
-    with pytest.raises(TooManyRejectsError, match=r"1 of 10 rows .*1\.00%.*missing_file 1"):
+    with pytest.raises(TooManyRejectsError, match=r"1 of 10 .*1\.00%.*missing_file 1"):
         recordgen.convert(source, str(output))
     assert os.listdir(output) == ["rejects.jsonl"]
     assert recordgen.convert(source, str(output), max_reject_fraction=0.1).dataset.examples == 9
@@ -342,13 +342,13 @@ def test_too_many_rejects_fail_the_run(make_images, make_csv, tmp_path):
 
 def test_nothing_to_convert(make_csv, tmp_path):
     """An empty import file is an error."""
-    with pytest.raises(NothingToConvertError, match="nothing to convert: 0 rows read"):
+    with pytest.raises(NothingToConvertError, match=r"\b0 rows"):
         recordgen.convert(make_csv([""]), str(tmp_path / "out"))
 
 
 def test_missing_source(tmp_path):
     """The error names the missing import file, and nothing is written."""
-    with pytest.raises(SourceError, match=r"none\*\.csv: no such import file"):
+    with pytest.raises(SourceError, match=r"none\*\.csv: "):
         recordgen.convert(str(tmp_path / "none*.csv"), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
@@ -360,15 +360,14 @@ def test_empty_paths_do_not_name_the_working_folder(make_images, make_csv, tmp_p
     work.mkdir()
     (work / "1.jpg").write_bytes(b"")
     monkeypatch.chdir(work)
-    with pytest.raises(UsageError, match="the output must be a folder or URL"):
-        recordgen.convert(source, "")
-    with pytest.raises(UsageError, match="the output must be a folder or URL"):
-        recordgen.write([{"x": 1}], "")
+    for call, given in ((recordgen.convert, source), (recordgen.write, [{"x": 1}])):
+        with pytest.raises(UsageError, match="output"):
+            call(given, "")
     for url in (Path("gs://bucket/out"), "S3:/bucket/out", "file:/out"):
-        with pytest.raises(UsageError, match="a URL needs two slashes after its scheme"):
+        with pytest.raises(UsageError, match="://"):
             recordgen.convert(source, url)
     for empty in ("", [source, ""]):
-        with pytest.raises(UsageError, match="the source must be a path"):
+        with pytest.raises(UsageError, match="source"):
             recordgen.convert(empty, "out")
     assert os.listdir(work) == ["1.jpg"]
     recordgen.convert(source, "s3")  # a folder of this name
@@ -383,7 +382,7 @@ def test_output_is_not_overwritten_by_accident(make_images, make_csv, tmp_path):
     recordgen.convert(source, str(output), shard_mb=0.004)
     (output / "notes.txt").write_text("mine")
     before = tree_bytes(output)
-    with pytest.raises(OutputExistsError, match=r"there is a dataset\.json already"):
+    with pytest.raises(OutputExistsError, match=r"out: .*dataset\.json.* overwrite=True"):
         recordgen.convert(source, str(output))
     assert tree_bytes(output) == before
     make_csv(f"TEST,{path},cat" for path in images)
@@ -451,7 +450,7 @@ def test_unlabelled_images(make_images, make_csv, tmp_path):
     records = read_split(tmp_path / "out", "train")
     found = {r["image/source_id"].decode(): r["image/class/label"] for r in records}
     assert found == {named(images[0]): 0, named(images[1]): -1}
-    assert "1 examples have no label" in dataset.warnings
+    assert dataset.splits["train"].unlabelled == 1
 
 
 def test_reencoded_images_are_counted(make_csv, tmp_path):
@@ -528,7 +527,7 @@ def test_files_of_the_user_are_not_taken(name, make_images, make_csv, tmp_path):
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
     there = tmp_path / "out" / name
     there.mkdir(parents=True)
-    with pytest.raises(OutputExistsError, match=f"there is a {name} already"):
+    with pytest.raises(OutputExistsError, match=f"out: .*{name}"):
         recordgen.convert(source, tmp_path / "out")
     assert there.exists()
 
@@ -606,7 +605,7 @@ def test_dataframes(make_images, tmp_path, make_csv):
         assert result.dataset.digest == expected.digest
     with pytest.raises(UsageError, match="needs project= and region="):
         frame.tensorflow.to_tfr(output_dir=str(tmp_path / "x"), runner="DataFlowRunner")
-    with pytest.raises(UsageError, match="no known column of paths or texts"):
+    with pytest.raises(UsageError, match=r"\(a\)"):
         recordgen.convert(pd.DataFrame({"a": [1]}), str(tmp_path / "y"))
     typed = pd.DataFrame(
         {
@@ -642,7 +641,7 @@ def test_check_and_plan_write_nothing(make_images, make_csv, tmp_path):
 def test_unknown_options_and_runners(tmp_path, make_csv, make_images):
     """The error of a misspelt option suggests the right one; an unknown runner is an error, too."""
     source = make_csv(["a.jpg"])
-    with pytest.raises(UsageError, match="unknown option 'sed'; did you mean 'seed'"):
+    with pytest.raises(UsageError, match=r"'sed'.*'seed'"):
         recordgen.convert(source, str(tmp_path / "out"), sed=1)
     for name, value in (
         ("columns", 1),
@@ -652,7 +651,7 @@ def test_unknown_options_and_runners(tmp_path, make_csv, make_images):
         ("task", []),
         ("max_reject_fraction", "0.5"),
     ):
-        with pytest.raises(UsageError, match=f"^{name} must be "):
+        with pytest.raises(UsageError, match=f"^{name} "):
             recordgen.check(source, **{name: value})
     images = make_csv([f"{path},cat" for path in make_images(2)])
     nothing = {
@@ -663,13 +662,13 @@ def test_unknown_options_and_runners(tmp_path, make_csv, make_images):
     }
     checked = recordgen.check([Path(images)], allow=tmp_path, **nothing)
     assert checked.dataset.examples == 2
-    with pytest.raises(UsageError, match="source must be a path, several paths or a DataFrame"):
+    with pytest.raises(UsageError, match=r"^source .*\[1\]"):
         recordgen.check([1])
     with pytest.raises(UsageError, match="NoSuchRunner"):
         recordgen.convert(source, str(tmp_path / "out"), beam_args=["--runner=NoSuchRunner"])
-    with pytest.raises(UsageError, match="Beam does not know --direct_num_worker=2"):
+    with pytest.raises(UsageError, match="--direct_num_worker=2"):
         recordgen.convert(source, str(tmp_path / "out"), beam_args=["--direct_num_worker=2"])
-    with pytest.raises(UsageError, match="workers on this machine"):
+    with pytest.raises(UsageError, match="--runner"):
         recordgen.check(source, beam_args=["--runner", "DataflowRunner"])
 
 

@@ -75,7 +75,7 @@ def test_several_labels_per_image(multi, make_csv, tmp_path, capsys):
     dataset = read_dataset(str(tmp_path / "out"))
     assert (dataset.task, dataset.labels) == ("image_multi_label", ("a, b", "bird", "cat", "dog"))
     assert f"image_multi_label ({tmp_path}/labels.csv:" in said
-    assert "1 duplicates, 1 merged into one of their image" in said
+    assert "1 duplicates, 1 merged" in said
     assert (dataset.rows.merged, dataset.rows.duplicates) == (1, 1)
     assert balanced(dataset.rows)
     found = list(records(tmp_path / "out").values())
@@ -93,9 +93,8 @@ def test_several_labels_per_image(multi, make_csv, tmp_path, capsys):
             for label in dataset.labels
             if (count := sum(label.encode() in v.get("image/class/text", []) for v in mine))
         }
-    assert (
-        f"{sum(s.unlabelled for s in dataset.splits.values())} examples have no label"
-        in " ".join(dataset.warnings)
+    assert f"{sum(s.unlabelled for s in dataset.splits.values())} examples" in " ".join(
+        dataset.warnings
     )
 
 
@@ -356,12 +355,12 @@ def test_no_label_at_all_is_an_error(make_images, make_csv, tmp_path):
     ]  # fmt: skip
     for source, options in given:
         for call in (recordgen.plan, recordgen.check):
-            with pytest.raises(DataError, match="use labels=none for data to predict"):
+            with pytest.raises(DataError, match="labels=none"):
                 call(source, **options)
         assert recordgen.check(source, **options, labels="none").dataset.labels == ()
     one = make_csv([f"{images[0]},cat", *images[1:]], "one.csv")
     assert recordgen.check(one, task="image_classification").dataset.labels == ("cat",)
-    with pytest.raises(DataError, match="such as 'cat'; omit it"):
+    with pytest.raises(DataError, match=r"labels=none.*'cat'"):
         recordgen.check(one, task="image_classification", labels="none")
     boxes = make_csv(images, "boxes.csv")
     assert recordgen.check(boxes, task="object_detection").dataset.examples == 4

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -232,10 +233,10 @@ def test_a_repeated_commit(written, source, whole, capsys):
     assert "lready committed" in capsys.readouterr().out
     assert conftest.tree_bytes(written) == before
     plan(source, written, overwrite=True)
-    with pytest.raises(RunnerError, match="not written"):
+    with pytest.raises(RunnerError, match=f"{PARTS} of {PARTS} parts"):
         parts.commit(written)
     recordgen.convert(source, written, overwrite=True, resume=True, seed=4)
-    with pytest.raises(RunnerError, match="no run in parts"):
+    with pytest.raises(RunnerError, match=f"^{written}: "):
         parts.commit(written)
     assert not (written / STAGING).exists()
 
@@ -256,7 +257,7 @@ def test_a_second_worker_that_is_late_leaves_nothing(planned, whole, source):
             parts.commit(planned)
         lines.append(line)
 
-    with pytest.raises(RunnerError, match="committed or taken over"):
+    with pytest.raises(RunnerError, match=f"^{planned}: "):
         parts.work(planned, 0, said=said)
     assert len(lines) == 1
     assert tree_bytes(planned) == whole
@@ -276,7 +277,7 @@ def test_a_part_without_shards_needs_no_worker(source, tmp_path):
 
 def test_a_commit_names_the_parts_that_are_missing(planned):
     parts.work(planned, 1)
-    with pytest.raises(RunnerError, match="2 of 3 parts are not written: 0, 2;"):
+    with pytest.raises(RunnerError, match=r"2 of 3 parts .*: 0, 2;"):
         parts.commit(planned)
     assert not (planned / "dataset.json").exists()
 
@@ -290,19 +291,19 @@ def test_a_part_that_is_not_there(part, planned, monkeypatch):
 
 @pytest.mark.parametrize("number", [0, -1, "3"])
 def test_a_number_of_parts_that_cannot_be(number, source, tmp_path):
-    with pytest.raises(UsageError, match="above 0"):
+    with pytest.raises(UsageError, match=re.escape(repr(number))):
         parts.plan(source, tmp_path / "out", number)
 
 
 def test_no_plan(tmp_path):
     for function in (parts.commit, lambda output: parts.work(output, 0)):
-        with pytest.raises(RunnerError, match="no run in parts is planned"):
+        with pytest.raises(RunnerError, match="recordgen parts plan"):
             function(tmp_path / "out")
 
 
 def test_a_dataframe_has_no_parts(tmp_path):
     frame = pd.DataFrame({"split": ["train"], "image_uri": ["a.jpg"], "label": ["cat"]})
-    with pytest.raises(UsageError, match="import files"):
+    with pytest.raises(UsageError, match="DataFrame"):
         parts.plan(frame, tmp_path / "out", 2)
 
 
@@ -320,7 +321,7 @@ def test_another_version_is_refused(written):
     values["made_by"][0] = "0.0.1"
     path.write_text(json.dumps({**values, "later": 1}))
     for function in (parts.commit, lambda output: parts.work(output, 0)):
-        with pytest.raises(RunnerError, match=r"0\.0\.1.*plan again"):
+        with pytest.raises(RunnerError, match=r"0\.0\.1"):
             function(written)
 
 
@@ -333,7 +334,7 @@ def test_a_source_that_changes_needs_another_plan(tmp_path):
     parts.work(output, 0)
     with open(source, "a") as file:
         file.write(f"{images[0]},dog\n")
-    with pytest.raises(SourceError, match="has changed"):
+    with pytest.raises(SourceError, match=f"^{source}: .*resume=True"):
         parts.work(output, 1)
     plan(source, output, resume=True, max_reject_fraction=0.5)
     work_on_all(output)
@@ -348,7 +349,7 @@ def test_a_worker_in_another_folder(source, tmp_path, monkeypatch):
     monkeypatch.chdir(Path(source).parent)
     plan("labels.csv", tmp_path / "out")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SourceError, match="not found"):
+    with pytest.raises(SourceError, match=r"labels\.csv"):
         parts.work(tmp_path / "out", 0)
 
 
@@ -364,11 +365,11 @@ def test_an_output_that_is_mounted_elsewhere(planned, tmp_path, whole):
 
 def test_another_run_does_not_remove_a_plan(planned, source, whole):
     for more in ({}, {"overwrite": True}):
-        with pytest.raises(OutputBusyError, match="planned here"):
+        with pytest.raises(OutputBusyError, match=f"^{planned}: "):
             recordgen.convert(source, planned, **SMALL, **more)
-        with pytest.raises(OutputBusyError, match="planned here"):
+        with pytest.raises(OutputBusyError, match=f"^{planned}: "):
             plan(source, planned, **more)
-    with pytest.raises(OutputBusyError, match="planned here"):
+    with pytest.raises(OutputBusyError, match=f"^{planned}: "):
         recordgen.write([{"x": 1}], planned)
     work_on_all(planned)
     parts.commit(planned)
@@ -395,7 +396,7 @@ def test_a_plan_takes_over_the_shards_of_a_run(source, whole, tmp_path):
 def test_nobody_takes_over_from_a_process_that_is_alive(name, planned, source):
     staging = find_planned(str(planned))
     path = worker_lease(staging, 1) if name == "worker" else staging.lease
-    with lease.held(path), pytest.raises(OutputBusyError, match="another run writes here"):
+    with lease.held(path), pytest.raises(OutputBusyError, match=str(os.getpid())):
         recordgen.convert(source, planned, resume=True, **SMALL)
     recordgen.convert(source, planned, resume=True, **SMALL)
 
@@ -403,7 +404,7 @@ def test_nobody_takes_over_from_a_process_that_is_alive(name, planned, source):
 def test_two_commits_at_once(written, whole):
     with (
         lease.held(find_planned(str(written)).lease),
-        pytest.raises(OutputBusyError, match="committed already"),
+        pytest.raises(OutputBusyError, match=str(os.getpid())),
     ):
         parts.commit(written)
     parts.commit(written)
@@ -468,7 +469,7 @@ def test_appending_to_a_dataset_that_changes(source, tmp_path):
     work_on_all(output)
     values = json.loads((output / "dataset.json").read_text())
     (output / "dataset.json").write_text(json.dumps({**values, "digest": "0" * 64}))
-    with pytest.raises(RunnerError, match="plan again"):
+    with pytest.raises(RunnerError, match=f"^{output}: .*append=True resume=True"):
         parts.commit(output)
 
 

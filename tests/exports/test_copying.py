@@ -90,7 +90,7 @@ def test_one_split(detection, tmp_path):
     )
     names = {path.split("/")[0] for path in files_of(tmp_path / "to")}
     assert names == {MARK, "annotations", "val"}
-    with pytest.raises(UsageError, match="no split 'dev'"):
+    with pytest.raises(UsageError, match="'dev'"):
         export("coco", detection, tmp_path / "other", split="dev")
 
 
@@ -103,21 +103,24 @@ def test_another_copy_is_kept(detection, classes, tmp_path):
         ("automl", classes, {"split": "train"}),
         ("coco", detection, {"split": "train"}),
     ):
-        with pytest.raises(OutputExistsError, match="another export"):
+        with pytest.raises(OutputExistsError, match=str(tmp_path / "to")):
             export(name, out, tmp_path / "to", **options)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine")
-    with pytest.raises(OutputExistsError, match="other files"):
+    with pytest.raises(OutputExistsError, match=str(tmp_path / "mine")):
         export("coco", detection, tmp_path / "mine")
     assert files_of(tmp_path / "to") == before
 
 
-@pytest.mark.parametrize("to", [None, ".", "copy", "http://host/copy"])
-def test_where_copies_cannot_be(detection, to):
+@pytest.mark.parametrize(
+    ("to", "fact"),
+    [(None, "--to"), (".", "{out}"), ("copy", "{out}"), ("http://host/copy", "http://host/copy")],
+)
+def test_where_copies_cannot_be(detection, to, fact):
     """A copy needs a folder, which is not in the dataset."""
     if to is not None and "://" not in to:
         to = str(detection / to)
-    with pytest.raises(UsageError, match=r"to FOLDER|outside|web servers|empty text"):
+    with pytest.raises(UsageError, match=fact.format(out=detection)):
         EXPORTS["coco"]().export(str(detection), exporting.ExportOptions(to=to))
     assert not (detection / MARK).exists()
 
@@ -181,10 +184,10 @@ REFUSED = {
     "tfds gzip": (_compressed, "compressed"),
     "automl": (_webp, "WEBP"),
     "yolo": (_gif, "GIF"),
-    "folder": (_unlabelled, "have none"),
+    "folder": (_unlabelled, "--to|folder"),
     "folder slash": (_with_slash, "'a/b'"),
-    "folder several": (_several, "one label each"),
-    "folder boxes": (_gif, "one label each"),
+    "folder several": (_several, "one"),
+    "folder boxes": (_gif, "one"),
     "coco": (_unlabelled, "images with boxes"),
     "yolo labels": (_unlabelled, "images with boxes"),
     "coco texts": (_texts, "images with boxes"),

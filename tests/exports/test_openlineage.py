@@ -92,7 +92,7 @@ def test_a_failure_is_told(events, tmp_path):
         convert(str(tmp_path / "a.csv"), tmp_path / "out", max_reject_fraction=1.0)
     start, fail = events()
     assert (start["eventType"], fail["eventType"]) == ("START", "FAIL")
-    assert "nothing to convert" in fail["run"]["facets"]["errorMessage"]["message"]
+    assert "1 rows" in fail["run"]["facets"]["errorMessage"]["message"]
 
 
 @pytest.mark.slow
@@ -137,14 +137,14 @@ def test_events_go_to_a_service(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "warning"),
     [
-        ({"OPENLINEAGE__TRANSPORT__TYPE": "no.such.Transport"}, "settings cannot be used"),
+        ({"OPENLINEAGE__TRANSPORT__TYPE": "no.such.Transport"}, "no.such.Transport"),
         (
             {
                 "OPENLINEAGE__TRANSPORT__TYPE": "file",
                 "OPENLINEAGE__TRANSPORT__LOG_FILE_PATH": "/proc/none/events",
                 "OPENLINEAGE__TRANSPORT__APPEND": "true",
             },
-            "the event START was not sent",
+            "event START ",
         ),
     ],
     ids=["unknown", "unwritable"],

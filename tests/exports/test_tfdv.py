@@ -179,5 +179,5 @@ def test_a_schema_gives_the_types_of_the_next_table(outputs, tmp_path):
     schema = str(tmp_path / "a/schema.pbtxt")
     convert(str(tmp_path / "b.csv"), tmp_path / "b", schema=schema)
     assert read_dataset(str(tmp_path / "b")).features["size"].dtype == "float32"
-    with pytest.raises(SourceError, match="cannot read"):
+    with pytest.raises(SourceError, match=r"none\.pbtxt"):
         convert(str(tmp_path / "b.csv"), tmp_path / "c", schema="none.pbtxt")

@@ -242,7 +242,7 @@ def test_a_document_that_grows(tmp_path):
     """A document that inflates to 300 times its size and more is refused before it is read."""
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("instances_train.json", '{"images": [' + " " * (100 << 20))
-    with pytest.raises(SourceError, match="would grow"):
+    with pytest.raises(SourceError, match=r"a\.zip.*instances_train\.json"):
         recordgen.plan(str(tmp_path / "a.zip"))
 
 
@@ -253,13 +253,13 @@ def test_damaged_documents(tmp_path):
     data = bytearray((tmp_path / "a.zip").read_bytes())
     data[part.offset : part.offset + 8] = b"\xff" * 8
     (tmp_path / "a.zip").write_bytes(data)
-    with pytest.raises(SourceError, match="damaged in the archive"):
+    with pytest.raises(SourceError, match=r"a\.zip.*_annotations\.coco\.json"):
         recordgen.plan(str(tmp_path / "a.zip"))
     stream = zlib.compressobj(9, zlib.DEFLATED, -15)
     short = stream.compress(b"{}") + stream.flush()
     data[part.offset : part.offset + len(short)] = short
     (tmp_path / "a.zip").write_bytes(data)
-    with pytest.raises(SourceError, match="fewer bytes"):
+    with pytest.raises(SourceError, match=r"a\.zip.*_annotations\.coco\.json"):
         recordgen.plan(str(tmp_path / "a.zip"))
 
 
@@ -269,7 +269,7 @@ def test_files_of_programs_and_import_files(tmp_path):
     path = zip_of(tmp_path / "a.zip", *GOOD, *extra)
     assert recordgen.check(str(path)).dataset.examples == len(GOOD)
     zip_of(tmp_path / "b.zip", ("labels.csv", "1.jpg,cat\n"), ("1.jpg", image()))
-    with pytest.raises(SourceError, match="unpack the archive"):
+    with pytest.raises(SourceError, match=r"b\.zip.*labels\.csv"):
         recordgen.plan(str(tmp_path / "b.zip"))
 
 
@@ -277,5 +277,5 @@ def test_a_folder_of_that_name_is_a_folder(tmp_path):
     write_all(tmp_path / "photos.zip", by_label())
     assert recordgen.check(str(tmp_path / "photos.zip")).dataset.examples == 12
     shutil.make_archive(str(tmp_path / "b"), "gztar", tmp_path / "photos.zip")
-    with pytest.raises(SourceError, match="unpack it"):
+    with pytest.raises(SourceError, match=r"b\.tar\.gz"):
         recordgen.plan(str(tmp_path / "b.tar.gz"))

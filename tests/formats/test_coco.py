@@ -167,15 +167,15 @@ def test_sizes_that_are_missing_come_from_the_image(tmp_path, make_pictures):
     assert boxes_of(tmp_path / "out")["a.png"][1] == [("cat", 0, [0.1, 0.1, 0.2, 0.2])]
 
 
-# the document, part of the message
+# the document, what the message names
 UNUSABLE = [
     ({"images": [image(1, "a.jpg")], "annotations": [{"image_id": 1, "caption": "A"}]}, "captions"),
     (
         {"images": [image(1, "a.jpg")], "annotations": [{"image_id": 1, "segments_info": []}]},
         "panoptic",
     ),
-    ({"images": [image(1, "a.jpg")], "categories": CATEGORIES}, "no annotations"),
-    ({"images": [image(1, "a.jpg")], "annotations": []}, "needs images and categories"),
+    ({"images": [image(1, "a.jpg")], "categories": CATEGORIES}, "annotations"),
+    ({"images": [image(1, "a.jpg")], "annotations": []}, "images .*categories"),
 ]
 
 
@@ -199,7 +199,7 @@ def test_damaged_documents(text, tmp_path):
     """A cut, malformed or deeply nested document is an error with its path."""
     path = tmp_path / "a.json"
     path.write_text(text)
-    with pytest.raises(SourceError, match=r"a\.json: .*no whole COCO"):
+    with pytest.raises(SourceError, match=r"a\.json: .*COCO"):
         recordgen.convert(str(path), tmp_path / "out")
 
 
@@ -225,7 +225,7 @@ def test_the_folder_of_coco_2017(tmp_path, make_pictures):
         "train2017/a.jpg": ("train", [("cat", 0, [0, 0, 1, 1])]),
         "train2017/b.jpg": ("train", []),
     }
-    with pytest.raises(SourceError, match="pass the folder"):
+    with pytest.raises(SourceError, match=str(folder)):
         recordgen.plan(str(folder / "instances_train2017.json"))
 
 

@@ -65,15 +65,15 @@ def test_blanks_of_any_number_separate(tmp_path):
     ]
 
 
-# lines that blanks do not separate for sure, words of the message
+# lines that blanks do not separate for sure, what the message names
 UNSURE = {
-    "a path with a blank": ("my cat.jpg 0\ndog.jpg 1\n", "blank separates the path"),
-    "numbered paths": ("1 a/1.jpg\n2 a/2.jpg\n", "blank separates the path"),
+    "a path with a blank": ("my cat.jpg 0\ndog.jpg 1\n", r":1: .*\(my cat.jpg 0\)"),
+    "numbered paths": ("1 a/1.jpg\n2 a/2.jpg\n", r":1: .*\(1 a/1.jpg\)"),
     "a name in quotes": (
         '18.0 8 307.0 "ford"\n17.0 8 302.0 "amc"\n15.0 8 350.0 "ford"\n',
         "blanks",
     ),
-    "numbers": ("1 2.0 3\n2 3.0 4\n3 4.0 5\n", "table without a header"),
+    "numbers": ("1 2.0 3\n2 3.0 4\n3 4.0 5\n", "header"),
 }
 
 
@@ -149,7 +149,7 @@ def test_decimal_commas_are_read(text, numbers, row, tmp_path):
     detection, types, rows, rejects = table_of(tmp_path, text)
     assert [name for name, dtype in types.items() if dtype == "float32"] == numbers
     assert (rows[0], rejects) == (row, [])
-    assert "decimal commas" in str(detection.dialect)
+    assert len(detection.dialect.decimals) == len(numbers)
 
 
 def test_a_file_has_several_dialects(tmp_path):

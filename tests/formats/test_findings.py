@@ -78,7 +78,7 @@ def test_convert_says_which_boxes(lines, make_csv, tmp_path, capsys):
     dataset = recordgen.read_dataset(str(output))
     assert dataset.rows.adjusted == {"boxes_clipped": 1, "boxes_dropped": 2}
     assert dataset.rows.rejected == {"bad_annotation": 1}
-    assert f"Adjustments are in {output}/findings.jsonl" in capsys.readouterr().out
+    assert f"{output}/findings.jsonl" in capsys.readouterr().out
     # An output without findings has no such file, even if it replaces one with findings.
     clean = make_csv(lines[2:3], "clean.csv")
     assert main(["convert", clean, str(output), "-q", "--overwrite"]) == 0
@@ -105,10 +105,9 @@ def test_messages_name_what_is_there(make_csv, tmp_path, capsys):
     source = make_csv(f"TRAIN,{n}.mp4,class{n:02d},0,1" for n in range(25))
     output = tmp_path / "out"
     assert main(["check", source, "-q"]) == 0
-    assert "… and 5 more classes (--json lists all)" in capsys.readouterr().out
+    assert " 5 more classes (--json " in capsys.readouterr().out
     assert main(["convert", source, str(output), "-q"]) == 0
-    [line] = [text for text in capsys.readouterr().out.splitlines() if "more classes" in text]
-    assert line == f"… and 5 more classes (see {output}/dataset.json)"
+    assert f" 5 more classes (see {output}/dataset.json)" in capsys.readouterr().out
     assert (output / "dataset.json").exists()
 
 

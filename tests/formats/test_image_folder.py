@@ -1,5 +1,7 @@
 """Folders of images: which folders are splits or classes, and which files are no images."""
 
+import re
+
 import pytest
 from PIL import Image
 
@@ -137,7 +139,7 @@ WITH_IMPORT_FILES = [
     (["train/1.jpg", "train/_annotations.csv"], "train/_annotations.csv"),
     (
         ["train/1.jpg", "test/1.jpg", "train/_a.csv", "test/_a.csv"],
-        "test/_a.csv; .*/\\*/_a.csv for",
+        "test/_a.csv; .*/\\*/_a.csv",
     ),
     (["images/1.jpg", "images/a.jsonl"], "images/a.jsonl"),
 ]
@@ -146,7 +148,7 @@ WITH_IMPORT_FILES = [
 @pytest.mark.parametrize(("names", "named"), WITH_IMPORT_FILES)
 def test_an_import_file_beside_images_stops(names, named, tmp_path):
     """A file that may hold the labels is never skipped, except in the folder of a class."""
-    with pytest.raises(SourceError, match=f"contains the import file {named}"):
+    with pytest.raises(SourceError, match=named):
         read(folder(tmp_path / "one", *names))
     assert read(folder(tmp_path / "two", "cat/1.jpg", "cat/notes.csv")) == [
         ("cat/1.jpg", None, "cat")
@@ -174,7 +176,7 @@ def test_a_csv_beside_classes_stops_only_if_it_names_their_images(
     root = folder(tmp_path, "train/cat/1.jpg", "test/cat/2.jpg", name)
     (tmp_path / name).write_text(text)
     if is_import_file:
-        with pytest.raises(SourceError, match=f"contains the import file {name};"):
+        with pytest.raises(SourceError, match=name):
             read(root)
     else:
         adjusted = Adjustments()
@@ -186,7 +188,7 @@ def test_a_csv_beside_classes_stops_only_if_it_names_their_images(
 @pytest.mark.parametrize("mask", ["a (1)_mask.png", "a (1)_mask_1.png", "a (1)-segmentation.png"])
 def test_masks_beside_their_images_stop(mask, tmp_path):
     """A mask in the folder of its image is no image of that class."""
-    with pytest.raises(SourceError, match="has the name of a mask"):
+    with pytest.raises(SourceError, match=re.escape(mask)):
         read(folder(tmp_path, "b/a (1).png", f"b/{mask}"))
     assert len(read(folder(tmp_path / "alone", f"b/{mask}"))) == 1
 
@@ -218,7 +220,7 @@ def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path):
 @pytest.mark.parametrize("name", ["pos/1.txt", "old/dataset.json"])
 def test_a_folder_without_images_says_what_is_there(name, tmp_path):
     """A folder of texts, or one that holds only an output, is an error that names a file."""
-    with pytest.raises(SourceError, match=f"no image in this folder, only .*{name[:3]}"):
+    with pytest.raises(SourceError, match=name[:3]):
         read(folder(tmp_path, name))
 
 
@@ -244,7 +246,7 @@ def test_an_output_is_never_among_its_sources(tmp_path):
         (root, tmp_path),
         (tmp_path / "all" / "labels.csv", tmp_path / "all"),
     ]:
-        with pytest.raises(UsageError, match=r"is inside the (source|output)"):
+        with pytest.raises(UsageError, match=str(tmp_path)):
             recordgen.convert(source, output)
     assert sorted(tmp_path.rglob("*")) == before
     recordgen.convert(tmp_path / "all" / "labels.csv", tmp_path / "all" / "out")
@@ -273,13 +275,13 @@ def test_findings_of_a_folder_name_files(tmp_path):
     found = recordgen.check(root, split="100", lint="CONFLICT")
     [conflict] = found.lint.findings()
     assert str(conflict).startswith(f"{root}/dog/copy.jpg: CONFLICT ")
-    assert f"{root}/cat/1.jpg (split train)" in conflict.message
-    with pytest.raises(DataError, match=f"{root}/dog/copy.jpg is a copy of {root}/cat/1.jpg"):
+    assert f"{root}/cat/1.jpg " in conflict.message
+    with pytest.raises(DataError, match=f"{root}/dog/copy.jpg .* {root}/cat/1.jpg"):
         recordgen.plan(root, duplicates="fail", max_reject_fraction=1)
     [reject] = found.rejects
     assert (reject.source, reject.line, reject.uri) == (f"{root}/", 4, "dog/empty.jpg")
     assert f"\n{root}/dog/empty.jpg: " in check_summary(found, limit=9)
-    with pytest.raises(DataError, match=f"such as {root}/dog/empty.jpg: "):
+    with pytest.raises(DataError, match=f"{root}/dog/empty.jpg: "):
         recordgen.convert(root, tmp_path / "out")
     whole = LintFinding("SKIPPED", "warning", "photos/", 0, "", "", "text")
     assert str(whole) == "photos/: SKIPPED text"
@@ -288,5 +290,5 @@ def test_findings_of_a_folder_name_files(tmp_path):
 def test_images_without_folders_of_classes_name_the_remedy(tmp_path):
     """The labels of a folder are its folders, so the message speaks of these."""
     source = photos(tmp_path, "train/cat.0.jpg", "train/dog.0.jpg")
-    with pytest.raises(DataError, match="folder of its name"):
+    with pytest.raises(DataError, match="labels=none"):
         recordgen.check(source)

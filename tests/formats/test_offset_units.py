@@ -107,8 +107,8 @@ def test_offsets_are_for_entities(tmp_path):
     (tmp_path / "sentences.txt").write_text("Anna flew\n")
     (tmp_path / "labels.txt").write_text("B-x O\n")
     for name in ("a.csv", "sentences.txt"):
-        with pytest.raises(UsageError, match="offsets=utf16 is for JSONL"):
+        with pytest.raises(UsageError, match="offsets=utf16"):
             recordgen.plan(tmp_path / name, columns="offsets=utf16")
     frame = pd.DataFrame({"text": ["Anna flew"], "label": ["a"]})
-    with pytest.raises(UsageError, match="offsets=utf16 is for JSONL"):
+    with pytest.raises(UsageError, match="offsets=utf16"):
         recordgen.plan(frame, columns="offsets=utf16")

@@ -16,54 +16,59 @@ pytestmark = pytest.mark.once
 ROWS = 12
 
 # The message about :: names it as a separator.
-SIGN = "as many ::|:: separates"
+SIGN = "::"
 
 # name of the file, header, a line of which {i} is the number, words of the message
 REFUSED = {
     "fastText": ("a.txt", "", "__label__praise Good and cheap, in fact {i}.", "fastText"),
-    "boxes after blanks": ("a.txt", "", "{i}.jpg 10,20,30,40,0 50,60,70,80,1", "blank separates"),
-    "pipes": ("a.csv", "", "Good, and cheap {i}.|praise", r"as many \|"),
-    "blanks": ("a.data", "", " 0.0063{i}  18.00   2.31  0  0.538", "table without a header"),
-    "blanks and quotes": ("a.data", "", '18.{i}   8   307.0  130.0\t"ford f{i}"', "by blanks"),
-    "iris": ("a.csv", "", "5.{i},3.5,1.4,0.2,Iris-setosa", "table without a header"),
-    "adult": ("a.csv", "", "3{i}, State-gov, 7{i}, Male, <=50K", "table without a header"),
-    "zoo": ("a.csv", "", "animal{i}x,1,0,0,1,4", "table without a header"),
-    "words": ("a.csv", "", "b,x,o,negative", "table without a header"),
-    "two numbers": ("a.csv", "", "{i}.5,{i}.25", "table without a header"),
-    "a split and a table": ("a.csv", "", "TRAIN,5.{i},3.5,1.4,setosa", "table without a header"),
+    "boxes after blanks": ("a.txt", "", "{i}.jpg 10,20,30,40,0 50,60,70,80,1", "PATH,LABEL"),
+    "pipes": ("a.csv", "", "Good, and cheap {i}.|praise", r"\|"),
+    "blanks": ("a.data", "", " 0.0063{i}  18.00   2.31  0  0.538", "header"),
+    "blanks and quotes": ("a.data", "", '18.{i}   8   307.0  130.0\t"ford f{i}"', "blanks"),
+    "iris": ("a.csv", "", "5.{i},3.5,1.4,0.2,Iris-setosa", "header"),
+    "adult": ("a.csv", "", "3{i}, State-gov, 7{i}, Male, <=50K", "header"),
+    "zoo": ("a.csv", "", "animal{i}x,1,0,0,1,4", "header"),
+    "words": ("a.csv", "", "b,x,o,negative", "header"),
+    "two numbers": ("a.csv", "", "{i}.5,{i}.25", "header"),
+    "a split and a table": ("a.csv", "", "TRAIN,5.{i},3.5,1.4,setosa", "header"),
     "one-hot, bare": ("a.csv", "", "{i}.jpg,1,0,0", "one-hot"),
-    "joined": ("a.csv", "", "{i}.jpg,cat|dog\nx{i}.jpg,dog|owl", r"joined by '\|'"),
-    "joined in quotes": ("a.csv", "", '{i}.jpg,"cat,dog"\nx{i}.jpg,"dog,owl"', "joined by ','"),
+    "joined": ("a.csv", "", "{i}.jpg,cat|dog\nx{i}.jpg,dog|owl", r"'\|'"),
+    "joined in quotes": ("a.csv", "", '{i}.jpg,"cat,dog"\nx{i}.jpg,"dog,owl"', "','"),
     "doccano": (
         "a.jsonl",
         "",
         '{{"text": "Anna flew {i}", "label": [[0, 4, "PER"]]}}',
-        "label holds spans",
+        "label .*spans",
     ),
     "spaCy": (
         "a.jsonl",
         "",
         '{{"text": "Anna", "ents": [{{"start": 0, "end": 4, "label": "PER"}}]}}',
-        "ents holds spans",
+        "ents .*spans",
     ),
     "fractions": ("a.csv", "", "{i}.jpg,0.{i}1,0.25", "fractions"),
     "fractions below a header": ("a.csv", "image,label", "{i}.jpg,3.{i}1", "fractions"),
-    "one joined label": ("a.csv", "", "{i}.jpg,cat\nx{i}.jpg,cat|dog", "joined by"),
-    "joined by blanks": ("a.csv", "", "{i}.jpg,a\ny{i}.jpg,b\nx{i}.jpg,a b", "joined by ' '"),
+    "one joined label": ("a.csv", "", "{i}.jpg,cat\nx{i}.jpg,cat|dog", r"'\|'"),
+    "joined by blanks": ("a.csv", "", "{i}.jpg,a\ny{i}.jpg,b\nx{i}.jpg,a b", "' '"),
     "no label": (
         "a.csv",
         "image,breed,split",
         "{i}.jpg,cat,train",
         "--columns path=image,label=breed",
     ),
-    "texts below words": ("a.csv", "question,intent", "How do I do {i} now?,c{i}", "hold texts"),
+    "texts below words": (
+        "a.csv",
+        "question,intent",
+        "How do I do {i} now?,c{i}",
+        "text=question,label=intent",
+    ),
     "labels before texts": (
         "a.csv",
         "v1,v2,,,",
         "ham,Go until jurong {i} now,,,",
         "text=v2,label=v1",
     ),
-    "ids below words": ("a.csv", "datei,typ", "im_{i},c{i}", "have the form"),
+    "ids below words": ("a.csv", "datei,typ", "im_{i},c{i}", "path=datei,label=typ"),
     "boxes below words": (
         "a.csv",
         "fname,bbox_x1,bbox_y1,class",
@@ -76,9 +81,9 @@ REFUSED = {
         "{i},Bears are back here,The sellers see green {i}.",
         "text=3,label=1",
     ),
-    "LIBSVM": ("a.txt", "", "+1 3:1 11:0.{i}", "by blanks"),
-    "CUB's paths": ("images.txt", "", "{i} 001.Albatross/{i}.jpg", "blank separates the path"),
-    "UCF's videos": ("a.txt", "", "Archery/v_{i}.avi 1", "blank separates the path"),
+    "LIBSVM": ("a.txt", "", "+1 3:1 11:0.{i}", "blanks"),
+    "CUB's paths": ("images.txt", "", "{i} 001.Albatross/{i}.jpg", "PATH,LABEL"),
+    "UCF's videos": ("a.txt", "", "Archery/v_{i}.avi 1", "PATH,LABEL"),
     "tokens in a table": ("a.csv", "Sentence #,Word,POS,Tag", "S: {i},York,NNP,B-geo", "'Tag'"),
     "pairs of GLUE": (
         "a.tsv",
@@ -96,10 +101,10 @@ REFUSED = {
         "a.csv",
         "text,label",
         "Good and cheap,a\nBad,b\nFine {i},a#b",
-        "joined by '#'",
+        "'#'",
     ),
-    "spans in a table": ("a.csv", "text,start,end,type", "Anna flew {i},0,4,PER", "start and end"),
-    "a numbered test set": ("a.csv", "image,label,test", "{i}.jpg,cat,0", "'test' names splits"),
+    "spans in a table": ("a.csv", "text,start,end,type", "Anna flew {i},0,4,PER", "start.*end"),
+    "a numbered test set": ("a.csv", "image,label,test", "{i}.jpg,cat,0", "'test'"),
     "MovieLens": ("ratings.dat", "", "{i}::1193::5::978300760", SIGN),
     "MovieLens' titles": ("movies.dat", "", "{i}::Toy Story, The (1995)::Animation|Comedy", SIGN),
     "paths and ::": ("a.csv", "", "{i}.jpg::cat", SIGN),
@@ -154,7 +159,7 @@ def test_numbers_of_splits_are_neither_labels_nor_features(name, header, line, c
     if not column:
         detect(files, ConvertOptions())
         return
-    with pytest.raises(RecordgenError, match=f"column '{column}' names splits"):
+    with pytest.raises(RecordgenError, match=f"column '{column}'"):
         detect(files, ConvertOptions())
 
 
@@ -170,11 +175,11 @@ def test_a_column_of_folds_may_be_ignored_or_group(tmp_path):
 def test_numbered_splits_of_a_frame_and_of_objects(tmp_path):
     """DataFrames and JSON Lines are checked as CSV files are."""
     frame = pd.DataFrame({"text": ["Good, and cheap."] * 3, "label": [*"abb"], "fold": [0, 1, 2]})
-    with pytest.raises(RecordgenError, match="column 'fold' names splits"):
+    with pytest.raises(RecordgenError, match="column 'fold'"):
         detect_frame(frame, ConvertOptions())
     line = '{{"f": "{i}.jpg", "y": "cat", "s": 1}}'
     message = refusal(tmp_path, "a.jsonl", "", line, columns="path=f,label=y,split=s")
-    assert "column 's' names splits" in message
+    assert "column 's'" in message
 
 
 @pytest.mark.parametrize(
@@ -189,7 +194,7 @@ def test_numbered_splits_of_a_frame_and_of_objects(tmp_path):
         ),
         ("a.jsonl", "", '{{"f": "{i}.jpg", "y": [1, 0]}}', "path=f,label=y", "label=y[cat|dog"),
         ("a.jsonl", "", '{{"t": "Anna", "label": [[0, 4, "A"]]}}', "text=t,label=label", "spans"),
-        ("a.csv", "f,l", "{i}.jpg,cat|dog\nx{i}.jpg,dog|owl", "path=f,label=l", "joined by"),
+        ("a.csv", "f,l", "{i}.jpg,cat|dog\nx{i}.jpg,dog|owl", "path=f,label=l", "'|'"),
     ],
 )
 def test_named_columns_are_checked_too(name, header, line, columns, words, tmp_path):

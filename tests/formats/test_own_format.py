@@ -165,17 +165,17 @@ def test_two_formats_in_one_folder_stop(tmp_path, monkeypatch):
 def test_no_evidence_of_the_given_format(tmp_path):
     """The message says what the format expects."""
     (tmp_path / "a.csv").write_text("1.jpg,cat\n")
-    with pytest.raises(SourceError, match="format album"):
+    with pytest.raises(SourceError, match=r"a\.csv.*album"):
         recordgen.plan(str(tmp_path / "a.csv"), format="album")
 
 
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        # the object of an entry point, part of the message
-        (3, "a format is a subclass"),
-        (type("Wrong", (Format,), {"name": "other"}), "the entry point is named 'mine'"),
-        (type("Part", (Format,), {"name": "mine"}), "does not define accepts, detect, rows"),
+        # the object of an entry point, what the message names
+        (3, r"\.Format .*3"),
+        (type("Wrong", (Format,), {"name": "other"}), "'other'.*'mine'|'mine'.*'other'"),
+        (type("Part", (Format,), {"name": "mine"}), "accepts, detect, rows"),
     ],
 )
 def test_incomplete_declarations(found, words):

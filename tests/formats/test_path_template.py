@@ -79,7 +79,7 @@ def test_objects(tmp_path):
     (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, objects)))
     found = read(tmp_path / "labels.jsonl", "path=x/{id}.jpg,label=breed")
     assert [found[1], found[2], found[3][:7]] == ["x/7.jpg", "x/8.jpg", "no_path"]
-    with pytest.raises(UsageError, match="no column 'idd', only id, breed"):
+    with pytest.raises(UsageError, match=r"'idd', .* id, breed"):
         read(tmp_path / "labels.jsonl", "path=x/{idd}.jpg,label=breed")
 
 
@@ -93,7 +93,7 @@ def test_frames():
     ]
     assert list(batch.uris) == ["x/7.jpg", "x/8.jpg"]
     assert lost.code == "no_path"
-    with pytest.raises(UsageError, match="no column 'idd', only id, label"):
+    with pytest.raises(UsageError, match=r"'idd', .* id, label"):
         open_source(frame, ConvertOptions(columns={"path": "{idd}.jpg", "label": "label"}))
     assert list(frame.columns) == ["id", "label"]
 
@@ -102,7 +102,7 @@ def test_frames():
 def test_a_missing_column(columns, tmp_path):
     """The error lists the columns that exist."""
     (tmp_path / "labels.csv").write_text("id,label\n7,a\n")
-    with pytest.raises(UsageError, match="no column 'idd', only id, label; did you mean 'id'"):
+    with pytest.raises(UsageError, match=r"'idd', .* id, label; .*'id'"):
         read(tmp_path / "labels.csv", columns)
 
 

@@ -61,7 +61,7 @@ def test_a_missing_label_is_no_class(task, line):
     row = read(line, task)
     assert isinstance(row, Reject)
     assert row.code == "bad_annotation"
-    assert "is what pandas writes for a missing value; leave the field empty" in row.message
+    assert "pandas" in row.message
 
 
 # labels that only look like missing values
@@ -114,7 +114,7 @@ def test_nobody_would_miss_a_video(path):
     for line in (f"TRAIN,{path},car,0,1", json.dumps({"videoGcsUri": path})):
         row = read(line, task)
         assert isinstance(row, Reject)
-        assert "only Windows separates folders with a backslash: write / instead" in row.message
+        assert " / " in row.message
     url = "gs://bucket/a\\b.mp4"  # a valid name in an object store
     assert isinstance(read(f"{url},car,0,1", task), Row)
 
@@ -129,8 +129,7 @@ def test_slips_are_said_of_a_conversion(make_images, make_csv, tmp_path):
     source = make_csv([*rows, f"TRAIN,{odd},dog", f"TRAIN,{windows},dog"])
     result = recordgen.convert(source, tmp_path / "out", max_reject_fraction=0.5)
     assert result.dataset.labels == ("Cat", "cat", "dog")
-    [warning] = [text for text in result.dataset.warnings if "differ only" in text]
-    assert "the labels 'Cat' (2) and 'cat' (3) are different classes" in warning
+    assert any("'Cat' (2) and 'cat' (3)" in text for text in result.dataset.warnings)
     [reject] = result.rejects
     assert reject.code == "missing_file"
     assert reject.message.endswith(

@@ -91,7 +91,7 @@ def test_csv_headers():
 
 def test_a_header_without_known_columns_is_no_row():
     """A first line of column names without a known column of labels or boxes is an error."""
-    with pytest.raises(UsageError, match=r"f\.csv:1: .* \(filename,cat,dog\); name the columns"):
+    with pytest.raises(UsageError, match=r"f\.csv:1: .* \(filename,cat,dog\); "):
         read_csv(["filename,cat,dog", "a.jpg,0,1"], ImageMultiLabel())
 
 
@@ -135,28 +135,28 @@ def test_jsonl_rows(said, split):
     assert read_jsonl([b"\xef\xbb\xbf\r\n", line + b"\r"], ImageClassification()) == [expected]
 
 
-# line, code, message
+# line, code, what the message names
 JSONL_REJECTS = [
-    (b"{", "bad_line", "each line must be one JSON object"),
-    (b"[1]", "bad_line", "each line must be one JSON object"),
+    (b"{", "bad_line", "JSON"),
+    (b"[1]", "bad_line", "JSON"),
     (b"TRAIN,a.jpg,cat", "bad_line", "'TRAIN,a.jpg,cat'"),
-    (b'{"imageGcsUri": "a\xff"}', "bad_encoding", "byte 19 of the line is not UTF-8"),
-    (b"[" * 100_000, "bad_line", "each line must be one JSON object"),
-    (b" " * MAX_RECORD_BYTES + b"{}", "bad_line", "is this a JSONL file?"),
-    (b"{}", "no_path", "imageGcsUri, the image's path or URL (got the keys none)"),
-    (b'{"imageGcsUri": 3, "x": 1}', "no_path", "got the keys imageGcsUri, x"),
-    (b'{"\\ud800": 1}', "no_path", r"got the keys '\ud800'"),
+    (b'{"imageGcsUri": "a\xff"}', "bad_encoding", "byte 19 "),
+    (b"[" * 100_000, "bad_line", "JSON"),
+    (b" " * MAX_RECORD_BYTES + b"{}", "bad_line", "JSONL"),
+    (b"{}", "no_path", "imageGcsUri, "),
+    (b'{"imageGcsUri": 3, "x": 1}', "no_path", "imageGcsUri, x"),
+    (b'{"\\ud800": 1}', "no_path", r"'\ud800'"),
     (
         b'{"imageGcsUri": "a", "\\ud800Annotation": 1}',
         "bad_annotation",
-        r"'\ud800Annotation' is no annotation",
+        r"'\ud800Annotation'",
     ),
-    (b'{"imageGcsUri": "a\\nb"}', "bad_line", "must not hold a line break"),
-    (b'{"imageGcsUri": "\\ud800"}', "bad_encoding", "not Unicode text"),
+    (b'{"imageGcsUri": "a\\nb"}', "bad_line", ""),
+    (b'{"imageGcsUri": "\\ud800"}', "bad_encoding", "Unicode"),
     (json.dumps(ml_use("trian")).encode(), "unknown_ml_use", "got 'trian'"),
-    (json.dumps(ml_use(3)).encode(), "unknown_ml_use", "must hold texts by name"),
-    (json.dumps(record(mlUse="test")).encode(), "unknown_ml_use", "(got the key mlUse; if"),
-    (json.dumps(record(split="test")).encode(), "unknown_ml_use", "(got the key split; if"),
+    (json.dumps(ml_use(3)).encode(), "unknown_ml_use", "dataItemResourceLabels"),
+    (json.dumps(record(mlUse="test")).encode(), "unknown_ml_use", " mlUse;"),
+    (json.dumps(record(split="test")).encode(), "unknown_ml_use", " split;"),
     (
         json.dumps(record(dataItemResourceLabels={"ml_use": "test"})).encode(),
         "unknown_ml_use",
@@ -165,22 +165,22 @@ JSONL_REJECTS = [
     (
         json.dumps(record(classification_annotation={"displayName": "a"})).encode(),
         "bad_annotation",
-        "classification_annotation is no annotation of image_classification",
+        "classification_annotation",
     ),
     (
         json.dumps(record(annotations=[{"bbox": [1, 2, 3, 4]}])).encode(),
         "bad_annotation",
-        "annotations is no annotation of image_classification",
+        "annotations",
     ),
     (
         json.dumps(record(boundingBoxAnnotations=[{}])).encode(),
         "bad_annotation",
-        "boundingBoxAnnotations is no annotation of image_classification",
+        "boundingBoxAnnotations",
     ),
     (
         json.dumps(record(sentimentAnnotation={"sentiment": 1})).encode(),
         "bad_annotation",
-        "sentimentAnnotation is no annotation of image_classification",
+        "sentimentAnnotation",
     ),
 ]
 
@@ -217,10 +217,10 @@ def test_any_bytes_give_one_item_per_json_line(lines):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[\n{}\n]", "write one object per line"),
-        ('[{"imageGcsUri": "a.jpg"}]', "write one object per line"),
-        (b"\x1f\x8b\x08\x00", "packed with gzip; unpack it"),
-        ('{"a": 1}'.encode("utf-16-le"), "as in utf-16-le"),
+        ("[\n{}\n]", r"a\.jsonl"),
+        ('[{"imageGcsUri": "a.jpg"}]', r"a\.jsonl"),
+        (b"\x1f\x8b\x08\x00", "gzip"),
+        ('{"a": 1}'.encode("utf-16-le"), "utf-16-le"),
     ],
 )
 def test_files_that_are_no_jsonl(text, words, tmp_path):
@@ -278,30 +278,28 @@ def test_folders(names, rows, slash, tmp_path):
 
 def test_folders_that_cannot_be_meant(tmp_path):
     """Splits among labels, an empty folder and a dataset are errors; a deeper file is a reject."""
-    with pytest.raises(SourceError, match="'train' is the name of a split and 'cat' is not"):
+    with pytest.raises(SourceError, match=r"'train' .* 'cat'"):
         read_folder(folder(tmp_path / "mixed", "train/cat/1.jpg", "cat/1.jpg"))
-    with pytest.raises(SourceError, match=r"'valdation' is not \(did you mean validation\?\)"):
+    with pytest.raises(SourceError, match=r"'valdation' .*validation"):
         read_folder(folder(tmp_path / "near", "train/cat/1.jpg", "valdation/cat/1.jpg"))
-    with pytest.raises(SourceError, match="no file in this folder"):
+    with pytest.raises(SourceError, match=str(tmp_path / "hidden")):
         read_folder(folder(tmp_path / "hidden", ".x"))
-    with pytest.raises(
-        SourceError, match=r"contains the import file l\.csv; pass that file, or .*/\*\.csv"
-    ):
+    with pytest.raises(SourceError, match=r" l\.csv; .*/\*\.csv"):
         read_folder(folder(tmp_path / "table", "l.csv", "images/1.jpg"))
     assert read_folder(folder(tmp_path / "odd [1]*?", "cat/1.jpg"))
-    with pytest.raises(SourceError, match="contains a converted dataset"):
+    with pytest.raises(SourceError, match=str(tmp_path / "done")):
         read_folder(folder(tmp_path / "done", "dataset.json"))
     looped = folder(tmp_path / "looped", "cat/1.jpg")
     (tmp_path / "looped" / "cat" / "all").symlink_to("..")
-    with pytest.raises(SourceError, match=r"cat/all: this link leads back to .*looped, a folder"):
+    with pytest.raises(SourceError, match=r"cat/all: .*looped"):
         read_folder(looped)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceError, match="no such import file"):
+    with pytest.raises(SourceError, match=str(tmp_path / "empty")):
         find_import_files(str(tmp_path / "empty"))
     row, reject = read_folder(folder(tmp_path / "deep", "cat/1.jpg", "cat/more/2.jpg"))
     assert isinstance(row, Row)
     assert isinstance(reject, Reject)
-    assert "cat/more/2.jpg, which is too deep)" in reject.message
+    assert "cat/more/2.jpg" in reject.message
 
 
 def test_a_folder_moves_with_its_splits(tmp_path):
@@ -330,7 +328,7 @@ def test_ambiguous_files_show_both_readings(tmp_path):
     path.write_text("a.jpg,x,y\nb.jpg,x,.1,.2,,,.3,.4,,\n")
     with pytest.raises(UsageError) as caught:
         recordgen.check(str(path))
-    for words in (f"image_multi_label: {path}:1 has 2 labels", f"{path}:2 has a box", "set task"):
+    for words in (f"image_multi_label: {path}:1 ", f"{path}:2 ", "task"):
         assert words in str(caught.value)
     found = recordgen.check(str(path), task="object_detection")
     assert [(item.line, item.code) for item in found.rejects] == [
@@ -338,7 +336,7 @@ def test_ambiguous_files_show_both_readings(tmp_path):
         (2, "missing_file"),
     ]
     (tmp_path / "b.jsonl").write_text(json.dumps(record()))
-    with pytest.raises(UsageError, match=r"a\.csv as csv and .*b\.jsonl as jsonl"):
+    with pytest.raises(UsageError, match=r"a\.csv .* csv .*b\.jsonl .* jsonl"):
         recordgen.check([str(path), str(tmp_path / "b.jsonl")])
     with pytest.raises(UsageError, match="image_classification"):
         recordgen.check(folder(tmp_path / "f", "cat/1.jpg"), task="object_detection")
@@ -394,7 +392,7 @@ CONTENTS = [
 def test_contents_of_files_in_a_frame_name_the_way(cell, way, task):
     """Images in cells are neither paths nor texts: the run stops and says how to convert them."""
     frame = pd.DataFrame({"image": [cell] * 3, "label": ["x", "y", "z"]})
-    with pytest.raises(UsageError, match=f"column 'image' holds .*{way}"):
+    with pytest.raises(UsageError, match=f"column 'image' .*{way}"):
         recordgen.check(frame, task=task)
 
 
@@ -402,7 +400,7 @@ def test_contents_of_files_in_a_frame_name_the_way(cell, way, task):
 def test_cells_that_are_no_text(value):
     """A cell with several values is an error that names its column and row, not a label."""
     frame = pd.DataFrame({"image_uri": ["a"], "label": [value]})
-    with pytest.raises(UsageError, match="row 1 of the DataFrame: column 'label' must hold single"):
+    with pytest.raises(UsageError, match="row 1 of the DataFrame: column 'label'"):
         list(dataframe_rows(frame, ImageClassification(), Adjustments()))
 
 
@@ -412,4 +410,4 @@ def test_blank_lines_are_not_kept(tmp_path):
     path.write_text("\n" * 9_000 + "a.jpg,x,y\n")
     assert detect([ImportFile(str(path))], ConvertOptions()).reason == f"{path}:9001 has 2 labels"
     path.write_text("\n" * 20_000 + "a.jpg,x,y\n")
-    assert "no line has" in detect([ImportFile(str(path))], ConvertOptions()).reason
+    assert "9001" not in detect([ImportFile(str(path))], ConvertOptions()).reason

@@ -127,7 +127,7 @@ def test_a_name_must_not_empty_train(name, tmp_path):
     """A single file of test rows stops the run, unless it is meant or its rows name splits."""
     path = tmp_path / name
     path.write_text(BARE)
-    with pytest.raises(UsageError, match="no row would be in train"):
+    with pytest.raises(UsageError, match=name):
         open_source(path, ConvertOptions())
     for option, is_named in (("yes", True), ("no", False)):
         source, _ = open_source(path, ConvertOptions(split=f"names={option}"))

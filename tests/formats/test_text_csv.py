@@ -128,7 +128,7 @@ def test_names_of_images_are_no_texts():
 )
 def test_headers_without_a_known_column(header):
     """A header is no example: it must name a known column besides the column of texts."""
-    with pytest.raises(UsageError, match=rf"a.csv:1: .* no known .* \({header}\); name the"):
+    with pytest.raises(UsageError, match=rf"a.csv:1: .* \({header}\); .*--columns text="):
         rows(f"{header}\nGood,1\n")
 
 
@@ -165,11 +165,11 @@ def test_dataframes():
     assert isinstance(item, Row)
     assert TextContent.decode(item.annotation) == ("readme.txt", ["a"])
     for columns, task in (("text", TextSentiment()), ("image_uri", ImageClassification())):
-        with pytest.raises(UsageError, match=rf"and split or label \(got {columns}, target\)"):
+        with pytest.raises(UsageError, match=rf"\(got {columns}, target\)"):
             list(
                 dataframe_rows(pd.DataFrame({columns: ["a"], "target": ["b"]}), task, Adjustments())
             )
-    with pytest.raises(UsageError, match="needs the column text"):
+    with pytest.raises(UsageError, match=r"column text, .*words"):
         list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Adjustments()))
 
 

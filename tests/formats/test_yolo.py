@@ -100,14 +100,14 @@ def test_folders_without_yaml(names, image, labels, tmp_path, make_pictures):
     assert boxes == [("dog", 1, [0, 0, 1, 1])]
 
 
-# a line of labels, part of the message
+# a line of labels, what the message names
 BAD_LINES = [
-    ("2 0.5 0.5 1 1", "the class is 2, but there are 2 names"),
-    ("-1 0.5 0.5 1 1", "the class is -1"),
-    ("0.5 0.5 0.5 1 1", "the class is 0.5"),
+    ("2 0.5 0.5 1 1", " 2, but there are 2 "),
+    ("-1 0.5 0.5 1 1", " -1"),
+    ("0.5 0.5 0.5 1 1", " 0.5"),
     ("1 0.5 0.5 1 1 0.9", "confidence"),
     ("1 0.5 0.5 1", "3 numbers"),
-    ("1 0,5 0,5 1 1", "separated by blanks"),
+    ("1 0,5 0,5 1 1", "0,5"),
     ("1 0.5 nan 1 1", "coordinate"),
     ("1 320 240 100 100", "pixels"),
 ]
@@ -146,20 +146,20 @@ def test_keypoints_follow_the_box(tmp_path, make_pictures):
     assert boxes_of(tmp_path / "out")["images/a.jpg"][1] == [("dog", 1, [0.4, 0.3, 0.6, 0.7])]
 
 
-# data.yaml, part of the message
+# data.yaml, what the message names
 STOPS = [
     (
         "train: images\nval: nowhere/images\n" + NAMES,
-        "val is 'nowhere/images'.*folders with images",
+        "val .*'nowhere/images'",
     ),
-    ("train: images\nval: images\n" + NAMES, "name the same images"),
-    ("train: images\nnc: 3\nnames: [cat, dog]\n", "nc is 3"),
-    ("train: images\nnames: 7\n", "names must be"),
-    ("nc: 2\nnames: [cat, dog]\n", "no split is named"),
+    ("train: images\nval: images\n" + NAMES, "train.*val|val.*train"),
+    ("train: images\nnc: 3\nnames: [cat, dog]\n", "nc .*3"),
+    ("train: images\nnames: 7\n", "names"),
+    ("nc: 2\nnames: [cat, dog]\n", "train"),
     ("train: images\nkpt_shape: 3\n" + NAMES, "kpt_shape"),
     ("train: images\nkpt_shape: [a, 3]\n" + NAMES, "kpt_shape"),
     ("train: images\nkpt_shape: [-3, 1]\n" + NAMES, "kpt_shape"),
-    ("train: 3\n" + NAMES, "train must be a path"),
+    ("train: 3\n" + NAMES, "train .*3"),
 ]
 
 
@@ -186,7 +186,7 @@ def test_labels_without_names_of_classes(tmp_path, make_pictures):
     """The folder is no folder of classes, and the message says what is missing."""
     make_pictures("images/a.jpg")
     root = write(tmp_path, {"labels/a.txt": "0 0.5 0.5 1 1\n"})
-    with pytest.raises(SourceError, match="no file names the classes"):
+    with pytest.raises(SourceError, match=r"data\.yaml|classes\.txt"):
         recordgen.plan(str(root))
 
 
@@ -253,7 +253,7 @@ UNREADABLE = [
     ("x: " + "[" * 60_000, "nested"),
     ("x: &a [1]\ny: *a\n" + NAMES, "aliases"),
     ("x: !!python/object/apply:os.getcwd []\n" + NAMES, "python"),
-    (f"train: images\n{NAMES}---\nx: 1\n", "single document"),
+    (f"train: images\n{NAMES}---\nx: 1\n", "document"),
     (f"train: images\n{NAMES}#" + "x" * 70_000, "KiB"),
 ]
 

@@ -109,7 +109,9 @@ def read_config(listing: Listing, name: str) -> YoloConfig:
         value = next((found[key] for key in keys if found.get(key)), ())
         values = value if isinstance(value, list | tuple) else [value]
         if not all(isinstance(item, str) for item in values):
-            raise SourceError(f"{where}: {split} must be a path or a list of them")
+            raise SourceError(
+                f"{where}: {split} must be a path or a list of them (got {value!r:.40})"
+            )
         if values:
             splits[split] = values
     if not splits:

@@ -87,7 +87,7 @@ def test_forced_numbers_refuse_other_and_huge_labels():
 
 def test_rows_without_labels_refuse_a_label():
     assert build_vocabulary([], "none") == Vocabulary("text", ())
-    with pytest.raises(DataError, match="such as 'a', 'b'"):
+    with pytest.raises(DataError, match=r"labels=none.*'a', 'b'"):
         build_vocabulary(["b", "a"], "none")
 
 
@@ -216,12 +216,12 @@ def test_numbers_stay_from_one_output_to_the_next(tmp_path):
     # A dataset that continues another vocabulary can be appended to.
     grown = converted("two-one", "elk", append=True)
     assert grown.labels == ("bee", "cat", "ape", "dog", "elk")
-    with pytest.raises(UsageError, match=r"vocabulary is '.*one.*' there and '.*two' here"):
+    with pytest.raises(UsageError, match=r"vocabulary .*'.*one.*'.*'.*two'"):
         converted("two-one", "elk", append=True, vocabulary="two")
-    with pytest.raises(UsageError, match=r"labels=text\); give only one of them"):
+    with pytest.raises(UsageError, match=r"vocabulary.*labels=text"):
         converted("no", "a", vocabulary="x", labels="text")
-    with pytest.raises(SourceError, match=r"none: no labels.txt and no output is here"):
+    with pytest.raises(SourceError, match=r"none: .*labels\.txt"):
         converted("no", "a", vocabulary=str(tmp_path / "none"))
     (tmp_path / "t.csv").write_text("a,b\n1.5,2\n2.5,3\n")
-    with pytest.raises(UsageError, match="numbers labels, but these rows have none"):
+    with pytest.raises(UsageError, match="vocabulary=x"):
         convert(str(tmp_path / "t.csv"), str(tmp_path / "t"), task="tabular", vocabulary="x")

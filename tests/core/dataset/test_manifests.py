@@ -93,34 +93,41 @@ def test_any_change_of_a_field_is_an_error_or_harmless(output, tmp_path, capsys)
     capsys.readouterr()
 
 
-# A change, the words of the error.
+# path, another value, the field in the error
 ERRORS = [
-    (("splits",), ..., "'splits' is missing"),
-    (("seed",), 2**70, "seed must be a number of 64 bits"),
-    (("label_kind",), "x", "label_kind must be one of text, integer, none"),
-    (("compression",), None, "compression must be a text"),
-    (("digest",), 1, "digest must be a text"),
-    (("source",), [1], "source must be a text"),
-    (("warnings",), [{}], "warnings must be a text"),
-    (("reencoded",), {"x": "y"}, "reencoded must be a whole number"),
-    (("rows", "read"), -1, "counts of rows must be at least 0"),
-    (("options", "seed"), {}, "option 'seed' must be"),
+    (("splits",), ..., "'splits'"),
+    (("seed",), 2**70, "seed"),
+    (("label_kind",), "x", "label_kind .*text, integer, none"),
+    (("compression",), None, "compression"),
+    (("digest",), 1, "digest"),
+    (("source",), [1], "source"),
+    (("warnings",), [{}], "warnings"),
+    (("reencoded",), {"x": "y"}, "reencoded"),
+    (("rows", "read"), -1, "rows .*at least 0"),
+    (("options", "seed"), {}, "option 'seed'"),
     (
         ("splits", "../../x"),
         {"examples": 0, "bytes": 0, "labels": {}, "shards": []},
-        "a split must",
+        r"\.\./\.\./x",
     ),
-    (("splits", "train", "images"), {"formats": {}, "height": [1], "width": [1, 1]}, "height must"),
-    (("splits", "train", "shards", 0, "file"), "x\0", "must be in the output"),
-    (("splits", "train", "shards", 0, "digest"), None, "digest must be a text"),
+    (("splits", "train", "images"), {"formats": {}, "height": [1], "width": [1, 1]}, "height"),
+    (("splits",), [], ""),
+    (("splits", "train", "examples"), "many", ""),
+    (("splits", "train", "shards", 0, "examples"), -1, "Split-train/.*at least 0"),
+    *(
+        (("splits", "train", "shards", 0, "file"), file, re.escape(repr(file)))
+        for file in ("x\0", "/etc/passwd", "a/../../b")
+    ),
+    (("labels",), [1], "labels"),
+    (("task",), ["image_classification"], "task"),
+    (("surplus",), 1, "surplus"),
+    (("splits", "train", "shards", 0, "digest"), None, "digest"),
 ]
 
 
 @pytest.mark.parametrize(("path", "wrong", "words"), ERRORS, ids=range(len(ERRORS)))
-def test_an_error_names_the_field_and_what_it_must_be(output, tmp_path, path, wrong, words):
+def test_an_error_names_the_file_and_the_field(output, tmp_path, path, wrong, words):
     values = json.loads((output / "dataset.json").read_text())
     (tmp_path / "dataset.json").write_text(json.dumps(changed(values, path, wrong)))
-    with pytest.raises(
-        SourceError, match=rf"dataset\.json: not a recordgen/1 .*{re.escape(words)}"
-    ):
+    with pytest.raises(SourceError, match=rf"dataset\.json: .*recordgen/1 .*{words}"):
         read_dataset(tmp_path)

@@ -310,7 +310,7 @@ def test_copies_count_as_duplicates(photos, tmp_path):
         "test": 8,
     }
     assert recordgen.convert(source, tmp_path / "out", resume=True, **given).unchanged
-    with pytest.raises(DataError, match=r"(?s)10 rows name .*labels.csv:41 is a copy of .*csv:1\n"):
+    with pytest.raises(DataError, match=r"(?s)10 rows .*labels.csv:41 .*csv:1\n"):
         recordgen.check(source, duplicates="fail")
 
 
@@ -354,32 +354,27 @@ def test_values_of_the_target_are_classes(make_csv):
         "eval": 20,
         "test": 20,
     }
-    with pytest.raises(UsageError, match="needs a target of classes"):
+    with pytest.raises(UsageError, match="stratify=label"):
         recordgen.plan(source, **{**given, "columns": "target:number=n"})
-    with pytest.raises(UsageError, match=r"duplicates=drop compares files.* task tabular"):
+    with pytest.raises(UsageError, match=r"duplicates=drop .* tabular"):
         recordgen.plan(source, **{**given, "duplicates": "drop"})
 
 
-# task, options, words of the message
-REFUSED = [
-    ("image_multi_label", {}, "needs one label per example"),
-    ("object_detection", {}, "needs one label per example"),
-    ("text_entities", {}, "needs one label per example"),
-    ("video_classification", {}, "segments of one video"),
-    ("declared", {"schema": '{"n": "int"}'}, "needs one label per example"),
-]
+SEVERAL = ["image_multi_label", "object_detection", "text_entities", "video_classification"]
 
 
-@pytest.mark.parametrize(("task", "more", "words"), REFUSED)
-def test_stratify_needs_one_label_per_example(task, more, words):
-    with pytest.raises(UsageError, match=words):
+@pytest.mark.parametrize(
+    ("task", "more"), [*((task, {}) for task in SEVERAL), ("declared", {"schema": '{"n": "int"}'})]
+)
+def test_stratify_needs_one_label_per_example(task, more):
+    with pytest.raises(UsageError, match="stratify=label"):
         task_for(ConvertOptions(task=task, stratify="label", **more))
 
 
 def test_groups_and_copies_exclude_shares_by_label():
-    with pytest.raises(UsageError, match="give only one of stratify and group_by"):
+    with pytest.raises(UsageError, match=r"stratify.*group_by"):
         ConvertOptions(stratify="label", group_by="patient")
-    with pytest.raises(UsageError, match="use duplicates=drop instead of group_by=content"):
+    with pytest.raises(UsageError, match=r"duplicates=drop.*group_by=content"):
         ConvertOptions(stratify="label", group_by="content")
 
 

@@ -95,7 +95,7 @@ def test_lines_and_frames_move_alike(tmp_path):
         recordgen.plan(str(tmp_path / "t.csv"), **options).splits["eval"]["rows"]
         == (Counter(found.values())["eval"])
     )
-    with pytest.raises(UsageError, match=r"\d+ other rows name it or were assigned to it"):
+    with pytest.raises(UsageError, match=r"split eval.* \d+ other rows"):
         recordgen.plan(str(tmp_path / "t.csv"), **{**options, "split": "80,20"})
 
 
@@ -110,7 +110,7 @@ def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path):
     (tmp_path / "later").mkdir()
     later = [line.replace(",", ",../", 1) for line in new]
     options = {"eval_from": "train:25", "split": "100"}
-    with pytest.raises(UsageError, match="split is"):
+    with pytest.raises(UsageError, match=r"split .*'train:100'"):
         recordgen.convert(make_csv(later, "later/b.csv"), output, append=True, **options)
     lines = [line for line in later if line.startswith("TRAIN")]
     result = recordgen.convert(
@@ -120,16 +120,16 @@ def test_a_moved_example_is_no_conflict_of_append_or_resume(make_csv, tmp_path):
     found = split_of_each(output, "video/source_id")
     assert {uri: found[uri] for uri in old} == old
     assert result.dataset.splits["eval"].examples > len([s for s in old.values() if s == "eval"])
-    with pytest.raises(UsageError, match="1 other rows name it"):
+    with pytest.raises(UsageError, match=r"split eval.* 1 other rows"):
         recordgen.convert(
             make_csv(["VALIDATION,200.mp4,x"], "c.csv"), output, append=True, eval_from="train:25"
         )
 
 
-# ML_USE of three rows, options, words of the error
+# ML_USE of three rows, options, what the error names
 CONFLICTS = [
-    ("TRAIN VALIDATION TEST", {}, "needs an empty split eval, but 1 other rows name it"),
-    ("TEST TEST TEST", {}, "no row is in split 'train'; the splits are test"),
+    ("TRAIN VALIDATION TEST", {}, "split eval.* 1 other rows"),
+    ("TEST TEST TEST", {}, "'train'.* test$"),
     ("UNASSIGNED UNASSIGNED UNASSIGNED", {"split": "0,1"}, "split=100"),
 ]
 
@@ -148,11 +148,7 @@ def test_an_eval_from_that_does_not_fit_writes_nothing(uses, options, message, m
 def test_train_and_test_without_eval_suggest_the_option(make_csv, tmp_path, capsys):
     named = make_csv([f"{'TEST' if n % 4 == 0 else 'TRAIN'},{n}.mp4,x" for n in range(80)], "a.csv")
     assert main(["check", named, "-q", "--task=video_classification"]) == 0
-    out = capsys.readouterr().out
-    assert (
-        "Warning    no example is in split eval, which TFX's Trainer and Evaluator need; "
-        "eval_from=train:10 moves 10 % of train there" in out
-    )
+    assert "eval_from=train:10" in capsys.readouterr().out
     # As CIFAR lost its splits: some rows name test, and others are assigned to test, too.
     open_ = make_csv([f"{'TEST' if n % 4 == 0 else ''},{n}.mp4,x" for n in range(80)], "b.csv")
     assert main(["convert", open_, str(tmp_path / "o"), "-q", "--task=video_classification"]) == 0

@@ -60,9 +60,9 @@ def test_the_group_is_the_first_parentheses_or_the_whole_match(pattern, uri, gro
 
 
 def test_bad_values():
-    with pytest.raises(UsageError, match=r"regular expression such as .*missing \).*got '\(p'"):
+    with pytest.raises(UsageError, match=r"'\(p'"):
         ConvertOptions(group_by="(p")
-    with pytest.raises(UsageError, match=r"'\(p\*\)', which matches the empty text"):
+    with pytest.raises(UsageError, match=r"'\(p\*\)'"):
         ConvertOptions(group_by="(p*)")
 
 
@@ -185,12 +185,12 @@ def test_a_key_of_json_has_the_group(tmp_path):
     given = {"group_by": "patient", "task": "image_classification"}
     assert groups_read(str(source), **given) == [None, "1", "2"]
     assert groups_read(str(source), columns="path=imageGcsUri", **given) == [None, "1", "2"]
-    with pytest.raises(UsageError, match=r"there is no column 'patients'.*did you mean 'patient'"):
+    with pytest.raises(UsageError, match=r"'patients'.*'patient'"):
         groups_read(str(source), group_by="patients")
     objects[1]["patient"] = [1, 2]
     source.write_text("".join(f"{json.dumps(each)}\n" for each in objects))
     result = recordgen.plan(str(source), max_reject_fraction=1, **given)
-    assert "patient must hold one value for group_by (got 2)" in [r.message for r in result.rejects]
+    assert "patient" in next(item.message for item in result.rejects if item.line == 2)
 
 
 def test_a_column_of_a_frame_has_the_group():
@@ -212,17 +212,17 @@ def test_the_summary_names_the_column_of_groups(make_csv, tmp_path):
 
 def test_a_missing_column_is_named_with_its_file(make_csv, tmp_path):
     source = make_csv(IMAGES)
-    with pytest.raises(UsageError, match=r"labels.csv:1: group_by=patent: there is no column"):
+    with pytest.raises(UsageError, match=r"labels.csv:1: group_by=patent: "):
         recordgen.plan(source, group_by="patent")
     bare = make_csv(["1.jpg,cat,p1", "2.jpg,dog,p2"], "bare.csv")
-    with pytest.raises(UsageError, match=r"without a header, group_by=3 also needs the numbers"):
+    with pytest.raises(UsageError, match=r"group_by=3 "):
         recordgen.plan(bare, group_by="3", task="image_multi_label")
     twice = make_csv(["image_uri,label,p,p", "1.jpg,cat,1,2"], "twice.csv")
-    with pytest.raises(UsageError, match=r"2 columns are named 'p'.*group_by='3'"):
+    with pytest.raises(UsageError, match=r"2 columns .*'p'.*group_by='3'"):
         recordgen.plan(twice, group_by="p")
     (tmp_path / "images" / "cat").mkdir(parents=True)
     (tmp_path / "images" / "cat" / "1.jpg").write_bytes(b"x")
-    with pytest.raises(UsageError, match=r"group_by=patient names a column, but the format folder"):
+    with pytest.raises(UsageError, match=r"group_by=patient .* folder"):
         recordgen.plan(f"{tmp_path}/images/", group_by="patient")
 
 

@@ -59,15 +59,15 @@ def test_records_of_others(record, boxes):
     assert stored_boxes(record) == boxes
 
 
-# record, part of the message
+# record, what the message shows
 WRONG = [
     (record_of(*CORNERS, label=[1, 2]), "1 image/object/bbox/ymax.*2 image/object/class/label"),
     (record_of(*CORNERS[:3]), "1 image/object/bbox/xmax, 0 image/object/bbox/ymax"),
     (record_of(text=[b"cat"]), "0 image/object/bbox/xmin.*1 image/object/class/text"),
-    (record_of([b"0.1"], *CORNERS[1:]), r"four finite numbers \(got .*b'0.1'"),
-    (record_of([float("nan")], *CORNERS[1:]), "four finite numbers"),
-    (record_of(*CORNERS, text=[3]), "a text, a whole number"),
-    (record_of(*CORNERS, label=[1.5]), "a text, a whole number"),
+    (record_of([b"0.1"], *CORNERS[1:]), "b'0.1'"),
+    (record_of([float("nan")], *CORNERS[1:]), "nan"),
+    (record_of(*CORNERS, text=[3]), r"\b3\b"),
+    (record_of(*CORNERS, label=[1.5]), r"1\.5"),
 ]
 
 

@@ -168,7 +168,7 @@ def test_kinds_that_cannot_be():
     """Floats too large for float32 and arrays of other types are errors; [] has no kind."""
     with pytest.raises(OverflowError):
         serialize_example({"x": 1e39})
-    with pytest.raises(TypeError, match="must be int64 or float32 \\(got uint8\\)"):
+    with pytest.raises(TypeError, match=r"int64.*float32.*uint8"):
         serialize_example({"x": np.zeros(1, np.uint8)})
     assert parse_example(b"".join(serialize_example({"x": [], "y": ()}))) == {}
 
@@ -181,7 +181,7 @@ def test_zero_and_empty_are_kept_and_none_is_skipped():
 
 def test_not_an_example():
     """Other bytes raise ValueError."""
-    with pytest.raises(ValueError, match=r"not a tf\.train\.Example"):
+    with pytest.raises(ValueError, match=r"tf\.train.Example"):
         parse_example(b"\xff\xff\xff")
 
 

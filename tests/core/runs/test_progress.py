@@ -197,14 +197,14 @@ def test_quiet_json_tells_of_no_progress(mixed_source, tmp_path):
         assert lines[-1]["exit_code"] == done.returncode == 1
 
 
-# arguments; exit code; error; words of its message
+# arguments; exit code; error; what its message names
 WRONG = [
-    (["--seed=x"], 2, "UsageError", "invalid int value: 'x'"),
-    (["--log-format=xml"], 2, "", "invalid choice: 'xml'"),
-    (["--debug=x"], 2, "", "ignored explicit argument 'x'"),
-    (["--shard-mb=0"], 2, "UsageError", "shard_mb must be a number above 0"),
+    (["--seed=x"], 2, "UsageError", "'x'"),
+    (["--log-format=xml"], 2, "", "'xml'"),
+    (["--debug=x"], 2, "", "'x'"),
+    (["--shard-mb=0"], 2, "UsageError", "shard_mb"),
     (["--", "--runner=Nope"], 2, "UsageError", "Nope"),
-    ([], 1, "TooManyRejectsError", "1 of 1 rows were rejected"),
+    ([], 1, "TooManyRejectsError", "1 of 1 rows"),
 ]
 
 
@@ -229,8 +229,8 @@ def test_a_stop_is_json(slow_source, tmp_path):
     assert code == 143
     *_, waiting, last = (json.loads(line) for line in errors.splitlines())
     assert (last["event"], last["exit_code"]) == ("interrupted", 143)
-    assert last["message"] == "stopped by SIGTERM; nothing was committed, run it again"
-    assert "--resume keeps" in waiting["message"]
+    assert "SIGTERM" in last["message"]
+    assert "--resume" in waiting["message"]
     assert not (output / "dataset.json").exists()
 
 
