@@ -127,7 +127,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow.update({item.path: 1 for item in items if item.path.stem in LONG})
     items.sort(key=lambda item: (slow[item.path], tests[item.path]), reverse=True)
     for item in items:
-        if not any(item.get_closest_marker(mark) for mark in LEGS):
+        if not any(map(item.get_closest_marker, LEGS)):
             place = item.path.relative_to(TESTS).with_suffix("").as_posix()
             for name in (place, *map(str, PurePosixPath(place).parents)):
                 if name in MARKS:

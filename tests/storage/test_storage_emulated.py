@@ -32,6 +32,9 @@ from tests.conftest import encoded, examples_of, noise, tree_bytes
 from tests.preloaded import WITH_BEAM
 from tests.servers import Proxy, emulated_gcs, emulated_s3, listed_bucket, proxying
 
+# Their requests are those of the other tests, which show what newer clients send.
+ONCE = pytest.mark.once
+
 _buckets = count()
 
 
@@ -150,6 +153,7 @@ def test_the_command_gives_what_a_local_run_gives(source, target, new_store, tmp
     assert storage.list_dir(f"{back.url}/sets") == [("out", True)]
 
 
+@ONCE
 def test_parts_meet_in_a_bucket(store, tmp_path):
     """Plan, workers and a commit that is interrupted once, with only the bucket in common."""
     local = fill(store, tmp_path / "data", 12)
@@ -180,6 +184,7 @@ def test_spoilt_answers_lose_nothing(store, tmp_path):
     assert comparable(tree_bytes(tmp_path / "spoilt")) == comparable(tree_bytes(tmp_path / "out"))
 
 
+@ONCE
 def test_a_folder_of_images_in_a_bucket(store, tmp_path):
     """`<split>/<label>/<file>` in a bucket is read as on disk, with the same assigned splits."""
     names = ["train/cat/1.jpg", "val/dog/a b.jpg", "unassigned/cat/3.jpg", "test/4.jpg"]
@@ -195,6 +200,7 @@ def test_a_folder_of_images_in_a_bucket(store, tmp_path):
     assert there.examples == 4
 
 
+@ONCE
 def test_images_in_a_tar_are_ranges(store, tmp_path):
     """Each image of a tar in a bucket is one request for its bytes, repeated after faults."""
     (tmp_path / "tar").mkdir()
@@ -213,6 +219,7 @@ def test_images_in_a_tar_are_ranges(store, tmp_path):
     assert shard_bytes(tmp_path / "there") == shard_bytes(tmp_path / "here")
 
 
+@ONCE
 def test_images_in_compressed_parquet_are_unpacked_once(store, tmp_path):
     """A row group in a bucket is read by requests that are repeated after faults."""
     path = tmp_path / "parquet/train-0.parquet"
@@ -311,6 +318,7 @@ def test_a_lasting_outage_fails_the_run(store, fault, tmp_path):
     assert not (tmp_path / "out" / "rejects.jsonl").exists()
 
 
+@ONCE
 def test_an_image_that_drips_fails_the_run(store, tmp_path, monkeypatch):
     """All attempts for an object share one limit: a connection that drips fails."""
     monkeypatch.setenv("RECORDGEN_STORAGE_TOTAL_SECONDS", "0.6")
@@ -386,6 +394,7 @@ def test_many_are_fetched_at_once(store, tmp_path):
     assert 20 <= store.proxy.busiest <= 64
 
 
+@ONCE
 def test_several_processes(new_store, tmp_path):
     """Each worker has its own connections, as connections do not survive a fork."""
     there, back = new_store("gs"), new_store("s3")
@@ -400,6 +409,7 @@ def test_several_processes(new_store, tmp_path):
     assert comparable(back.tree("out")) == comparable(tree_bytes(tmp_path / "local"))
 
 
+@ONCE
 def test_splits_by_content(store, tmp_path):
     """Contents are read before planning, many concurrently."""
     local = fill(store, tmp_path / "data", 16)
@@ -423,6 +433,7 @@ def test_a_replaced_object_is_rejected(store, difference):
         assert fetcher.start(row._replace(bytes=1000))() == b"x" * 1000
 
 
+@ONCE
 def test_overwriting_leaves_nothing_old(store, tmp_path):
     """A second run replaces the first, even if it has fewer shards."""
     local = fill(store, tmp_path / "data", 6)
@@ -465,6 +476,7 @@ def test_names_are_taken_as_they_are(store):
     assert storage.read_bytes(storage.resolve("../[1].jpg", f"{store.url}/csv/a.csv")) == b"[1].jpg"
 
 
+@ONCE
 def test_a_report_costs_a_few_requests(store, tmp_path):
     """The report of a remote dataset needs dataset.json, rejects and the start of a few shards."""
     source = fill(None, tmp_path / "data", 40)
