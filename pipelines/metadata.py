@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-from ml_metadata.metadata_store import metadata_store
-from ml_metadata.proto import metadata_store_pb2
+from typing import TYPE_CHECKING
 
 from recordgen.errors import SourceError
 
-_Event = metadata_store_pb2.Event
+if TYPE_CHECKING:
+    from ml_metadata.proto import metadata_store_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,10 @@ class Metadata:
             raise SourceError(
                 f"{path}: no metadata store here; run a pipeline in this folder first"
             )
+        from ml_metadata.metadata_store import metadata_store  # only legs with TFX have it
+        from ml_metadata.proto import metadata_store_pb2
+
+        self._protos = metadata_store_pb2
         config = metadata_store_pb2.ConnectionConfig()
         config.sqlite.filename_uri = path
         config.sqlite.connection_mode = metadata_store_pb2.SqliteMetadataSourceConfig.READONLY
@@ -56,17 +59,17 @@ class Metadata:
         """Return all complete artifacts of a type, oldest first."""
         found = self._store.get_artifacts_by_type(type_name)
         return sorted(
-            (_artifact(a) for a in found if a.state == metadata_store_pb2.Artifact.LIVE),
+            (_artifact(a) for a in found if a.state == self._protos.Artifact.LIVE),
             key=lambda artifact: artifact.id,
         )
 
     def inputs(self, execution: Execution) -> list[Artifact]:
         """Return the artifacts that ``execution`` read, in the order of their numbers."""
-        return self._artifacts_of(execution, _Event.INPUT)
+        return self._artifacts_of(execution, self._protos.Event.INPUT)
 
     def outputs(self, execution: Execution) -> list[Artifact]:
         """Return the artifacts that ``execution`` produced or took from the cache."""
-        return self._artifacts_of(execution, _Event.OUTPUT)
+        return self._artifacts_of(execution, self._protos.Event.OUTPUT)
 
     def latest_run(self) -> list[Execution]:
         """Return the executions of the latest run, in the order of their start."""
@@ -84,7 +87,7 @@ class Metadata:
         contexts = self._store.get_contexts_by_execution(proto.id)
         nodes = [context.name for context in contexts if context.type == "node"]
         component = nodes[0].rsplit(".", 1)[-1] if nodes else proto.type
-        state = metadata_store_pb2.Execution.State.Name(proto.last_known_state)
+        state = self._protos.Execution.State.Name(proto.last_known_state)
         return Execution(proto.id, component, state)
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from recordgen.errors import RecordgenError
+from recordgen.errors import MissingPackageError, RecordgenError
 
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
@@ -20,7 +20,10 @@ def run_main(main: Callable[[], None]) -> int:
     A user's error is one line on stderr; anything else is a bug and keeps its traceback.
     """
     try:
-        main()
+        try:
+            main()
+        except ImportError as exc:
+            raise MissingPackageError.of(exc, "this") or exc from exc
     except RecordgenError as exc:
         print(f"error: {exc}", file=sys.stderr)
         return exc.exit_code

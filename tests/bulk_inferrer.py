@@ -42,7 +42,12 @@ def bulk_scores(model: str, dataset: str, split: str, root: Path) -> list[tuple[
         {"inference_result": [result]},
         component.exec_properties,
     )
-    files = tf.io.gfile.glob(f"{result.uri}/*.gz")
+    return scores_in(result.uri)
+
+
+def scores_in(result: str) -> list[tuple[bytes, Any]]:
+    """Return each record in the folder of an InferenceResult, and its output of ``evaluate``."""
+    files = tf.io.gfile.glob(f"{result}/*.gz")
     logs = [
         prediction_log_pb2.PredictionLog.FromString(record).predict_log
         for record in tf.data.TFRecordDataset(files, "GZIP").as_numpy_iterator()

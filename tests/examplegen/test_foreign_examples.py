@@ -1,21 +1,29 @@
-"""Examples of TFX's ImportExampleGen and Transform, without a ``dataset.json``, in our Trainer."""
+"""Examples of TFX's ImportExampleGen and Transform, without a ``dataset.json``.
+
+Transform's go through Tuner and Trainer; the model, on raw examples, through Evaluator and
+BulkInferrer.
+"""
 
 import io
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_model_analysis as tfma
 from PIL import Image
 from tfx import v1 as tfx
 
+from pipelines.pipeline import eval_config
 from recordgen import load
 from recordgen.core.records.example import serialize_example
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.exports.lineage import find_lineage
 from recordgen.reading import describe
 from tests import serving
+from tests.bulk_inferrer import scores_in
 from tests.cpp_loader import CppModel
 from tests.trainer import records_of
 
@@ -23,6 +31,8 @@ pytestmark = pytest.mark.slow
 
 COUNT = 24
 SIDE = 32
+RATE, USELESS_RATE = 0.02, 1e-9
+SEARCH = {"search": {"learning_rate": [USELESS_RATE, RATE]}, "trials": 2}
 COLOURS = {"dark": 10, "light": 240}
 
 
@@ -93,22 +103,32 @@ def run(tmp_path_factory, run_tfx):
         preprocessing_fn="scaling_transform.preprocessing_fn",
     )
     of_images = {"task": "image_classification", "epochs": 3}
-    of_rows = {
-        "task": "tabular",
-        "columns": "target=kind",
-        "epochs": 15,
-        "learning_rate": 0.02,
-    }
+    of_rows = {"task": "tabular", "columns": "target=kind", "epochs": 15}
+    transformed = transform.outputs["transformed_examples"]
+    graph = {"transform_graph": transform.outputs["transform_graph"]}
+    tuner = tfx.components.Tuner(
+        tuner_fn="recordgen.training.tuner_fn",
+        examples=transformed,
+        custom_config={**of_rows, "batch_size": 4, **SEARCH},
+        **graph,
+    )
+    best = tuner.outputs["best_hyperparameters"]
+    trained = trainer("rows", transformed, of_rows, hyperparameters=best, **graph)
+    raw, model = rows.outputs["examples"], trained.outputs["model"]
+    evaluator = tfx.components.Evaluator(
+        examples=raw, model=model, eval_config=eval_config("tabular", min_score=0.9)
+    )
+    inferrer = tfx.components.BulkInferrer(
+        examples=raw,
+        model=model,
+        model_blessing=evaluator.outputs["blessing"],
+        data_spec=tfx.proto.DataSpec(example_splits=["eval"]),
+        model_spec=tfx.proto.ModelSpec(model_signature_name=["evaluate"]),
+    )
     metadata = run_tfx(
         root / "work",
-        *(images, rows, statistics, schema, transform),
+        *(images, rows, statistics, schema, transform, tuner, trained, evaluator, inferrer),
         trainer("images", images.outputs["examples"], of_images),
-        trainer(
-            "rows",
-            transform.outputs["transformed_examples"],
-            of_rows,
-            transform_graph=transform.outputs["transform_graph"],
-        ),
     )
     return {
         f"{execution.component}/{artifact.type}": artifact.uri
@@ -131,7 +151,7 @@ def test_images_of_import_example_gen(run):
 
 
 def test_rows_of_transform(run):
-    """The model learned transformed rows, and its signatures take raw ones."""
+    """The model learned transformed rows as the Tuner found best; its signatures take raw ones."""
     model, raw = f"{run['rows/Model']}/Format-Serving", run["AutoMLExampleGen/Examples"]
     served, records = CppModel(model), records_of(raw)
     truth = served.run("truth", examples=records)["label"]
@@ -143,3 +163,15 @@ def test_rows_of_transform(run):
     assert answer["labels"][0, 0] == b"big"
     assert "columns" not in served.signatures
     serving.check_warm_up(model)
+    found = json.loads(Path(run["Tuner/TunerResults"], "tuner_results.json").read_text())
+    assert [trial["learning_rate"] for trial in found] == [RATE, USELESS_RATE]
+    assert find_lineage(model).model.settings["learning_rate"] == RATE
+    # Evaluator and BulkInferrer read raw rows
+    held = records_of(raw, "eval")
+    scores = served.run("evaluate", examples=held)["scores"]
+    right = (scores.argmax(1) == served.run("truth", examples=held)["label"]).mean()
+    metrics = tfma.load_eval_result(run["Evaluator/ModelEvaluation"]).get_metrics_for_slice()
+    assert metrics["score"]["doubleValue"] == pytest.approx(right)
+    inferred = dict(scores_in(run["BulkInferrer/InferenceResult"]))
+    assert inferred.keys() == {*held}
+    np.testing.assert_allclose([inferred[record] for record in held], scores, rtol=1e-5)

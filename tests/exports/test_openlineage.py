@@ -19,6 +19,7 @@ from tests.servers import serving
 
 pytestmark = pytest.mark.once
 
+RUN = "01938c5a-0000-7000-8000-000000000000"
 SOURCE = str(ROOT / "examples" / SAMPLES["text_classification"])
 
 
@@ -69,14 +70,13 @@ def test_a_conversion_starts_and_completes(events, tmp_path, monkeypatch):
 
 
 def test_a_job_and_its_parent_are_named(events, tmp_path, monkeypatch):
-    run = "01938c5a-0000-7000-8000-000000000000"
     monkeypatch.setenv("OPENLINEAGE_JOB_NAME", "nightly")
-    monkeypatch.setenv("OPENLINEAGE_PARENT_ID", f"airflow/pets.convert/{run}")
+    monkeypatch.setenv("OPENLINEAGE_PARENT_ID", f"airflow/pets.convert/{RUN}")
     convert(SOURCE, tmp_path / "out")
     for event in events():
         assert event["job"]["name"] == "nightly"
         parent = event["run"]["facets"]["parent"]
-        assert parent["run"]["runId"] == run
+        assert parent["run"]["runId"] == RUN
         assert (parent["job"]["namespace"], parent["job"]["name"]) == ("airflow", "pets.convert")
 
 
@@ -96,9 +96,10 @@ def test_a_failure_is_told(events, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_training_reads_what_a_conversion_wrote(events, tmp_path):
+def test_a_training_reads_what_a_conversion_wrote(events, tmp_path, monkeypatch):
     out = str(tmp_path / "out")
     convert(SOURCE, out)
+    monkeypatch.setenv("OPENLINEAGE_PARENT_ID", f"airflow/pets.train/{RUN}")
     model = trainer.train(out, tmp_path / "good", epochs=1)
     with pytest.raises(UsageError):
         trainer.train(out, tmp_path / "bad", batch_size=1000)
@@ -110,6 +111,8 @@ def test_a_training_reads_what_a_conversion_wrote(events, tmp_path):
     place = {name: written["outputs"][0][name] for name in ("namespace", "name")}
     for event in trained:
         assert event["job"]["name"] == "recordgen.train.reviews"
+        parent = event["run"]["facets"]["parent"]
+        assert (parent["run"]["runId"], parent["job"]["name"]) == (RUN, "pets.train")
         assert [{name: it[name] for name in place} for it in event["inputs"]] == [place]
     assert [item["name"] for item in trained[1]["outputs"]] == [model]
     assert "batch_size" in trained[3]["run"]["facets"]["errorMessage"]["message"]

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import sys
 from collections import Counter, defaultdict
 from contextlib import closing
 
@@ -84,6 +85,16 @@ def test_ctrl_c_ends_with_130_and_one_line(capsys):
 
     assert run_main(interrupted) == 130
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_without_tfx_the_error_is_one_line(monkeypatch, data, capsys):
+    for name in ("ml_metadata", "tfx"):
+        for loaded in [it for it in sys.modules if it.partition(".")[0] == name]:
+            monkeypatch.delitem(sys.modules, loaded)
+        monkeypatch.setitem(sys.modules, name, None)
+    assert local.main(["--data", str(data), "--workdir", str(data / "work")]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "recordgen[tfx]" in line
 
 
 def test_bugs_keep_their_traceback():

@@ -517,9 +517,16 @@ def kubeflow(run, kubeflow_runs, vertex_service, tmp_path):
 
 
 def test_steps_compile_and_clients_submit_them(kubeflow, kubeflow_runs, vertex_service):
+    convert = "convert-images-to-tfrecords"
+    resources = {"daily.yaml": ("train", 8, 30), "flowers.yaml": (convert, 8, 4)}
     for name in ("daily.yaml", "flowers.yaml", "flowers-imported.yaml", "recordgen.yaml"):
         text = (kubeflow / name).read_text()
-        assert next(iter(yaml.safe_load_all(text)))["schemaVersion"] == "2.1.0"
+        specification = next(iter(yaml.safe_load_all(text)))
+        assert specification["schemaVersion"] == "2.1.0"
+        if name in resources:
+            executor = specification["deploymentSpec"]["executors"][f"exec-{resources[name][0]}"]
+            found = executor["container"]["resources"]
+            assert (found["cpuLimit"], found["memoryLimit"]) == resources[name][1:]
     [sent] = kubeflow_runs[1]
     given = sent["runtime_config"]["parameters"]
     assert given["source"] == "gs://bucket/flowers/labels.csv"

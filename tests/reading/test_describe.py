@@ -1,6 +1,7 @@
 """Examples without a ``dataset.json``: what a user says about them, and what the records say."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,6 +80,19 @@ def test_a_target_of_whole_numbers_needs_a_kind(bare):
     assert sorted(targets) == sorted(size for size, *_ in ROWS[1::2])
     classes = describe(bare, task="tabular", columns="target:class=size").dataset.labels
     assert classes == tuple(map(str, range(8)))
+
+
+def test_files_that_replace_others_are_read(table, bare):
+    """What a process found in the records is kept only as long as they are the same files."""
+    given = {"task": "tabular", "columns": "target=kind"}
+    before = describe(bare, **given).dataset.splits["eval"]
+    shards = sorted(Path(bare, "Split-eval").iterdir())
+    assert describe(bare, **given).dataset.splits["eval"] == before
+    shutil.copy(next(Path(table, "Split-train").iterdir()), shards[0])
+    assert describe(bare, **given).dataset.splits["eval"].shards != before.shards
+    (Path(bare) / "Split-eval/more").write_bytes(shards[0].read_bytes())
+    after = describe(bare, **given).dataset
+    assert len(after.splits["eval"].shards) == len(shards) + 1
 
 
 @pytest.mark.parametrize(

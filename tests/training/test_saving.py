@@ -14,6 +14,7 @@ from recordgen import train_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.exports.lineage import find_lineage
 from recordgen.training import SearchConfig, TrainingConfig, save
+from recordgen.training.model import build_model
 from recordgen.training.replicas import Replicas
 from recordgen.training.run import fit
 from tests import serving, trainer
@@ -27,10 +28,9 @@ VERTEX = {
 
 @pytest.fixture(scope="module")
 def own_model():
-    """A model of another program, for images of 8×6 pixels."""
+    """A model that another program trained, with the layers of ours, for 8×6 pixels."""
     keras.utils.set_random_seed(0)
-    layers = [keras.Input((8, 6, 3)), keras.layers.Flatten()]
-    return keras.Sequential([*layers, keras.layers.Dense(3, activation="softmax")])
+    return build_model(TrainingConfig(image_size=(8, 6)), classes=3, activation="softmax")
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +98,20 @@ def test_keras_file_and_litert_give_the_same_scores(own_model, saved):
     converter = tf.lite.TFLiteConverter.from_saved_model(saved, signature_keys=["pixels"])
     runner = tf.lite.Interpreter(model_content=converter.convert()).get_signature_runner("pixels")
     np.testing.assert_allclose(runner(pixels=pixels)["scores"], expected, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_onnx_gives_the_same_scores(own_model, saved, tmp_path):
+    """As docs/model.md exports it; the leg without TFX has the packages."""
+    pytest.importorskip("tf2onnx", reason="the extra onnx is not installed")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model = keras.models.load_model(Path(saved, "assets.extra/model.keras"))
+    model(np.zeros((1, *model.input_shape[1:]), "float32"))
+    model.export(tmp_path / "model.onnx", format="onnx", verbose=False)
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    pixels = np.random.default_rng(0).random((2, 8, 6, 3), np.float32)
+    [scores] = session.run(None, {session.get_inputs()[0].name: pixels})
+    np.testing.assert_allclose(scores, own_model(pixels), atol=1e-5)
 
 
 def test_save_refuses_what_is_no_dataset(own_model, tmp_path):

@@ -390,6 +390,6 @@ def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> boo
 def _check_batch_size(examples: int | None, options: RecordOptions) -> None:
     if examples is not None and options.tuning.drop_remainder and not batches_of(examples, options):
         raise UsageError(
-            f"batch_size must not be above the number of examples to read, {examples} (got "
-            f"{options.batch_size}); or read a short batch, without drop_remainder"
+            f"batch_size must be at most {examples}, the number of examples to read (got "
+            f"{options.batch_size})"
         )

@@ -3,7 +3,7 @@
     …/Transform/transformed_examples/5/Split-train/*  Split-eval/*
 
 One pass over the records finds what ``dataset.json`` would say: counts, labels, and the columns of
-a table. Nothing is written.
+a table. Nothing is written; a process keeps what it found until the files change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from recordgen import storage
 from recordgen.access.described import Described
@@ -50,6 +50,9 @@ _LABELS = "class/text"
 # Ends of the names of features that training does not read: it numbers labels by their texts.
 _UNREAD = ("source_id", "sha256", "format", "class/label")
 
+# The files of each folder, with the size and version that they had.
+_Files: TypeAlias = tuple[tuple[str, tuple[tuple[str, storage.FileInfo], ...]], ...]
+
 _DTYPES = {bytes: "bytes", int: "int64", float: "float32"}
 
 _log = logging.getLogger(__name__)
@@ -72,7 +75,6 @@ def describe(examples: str | Sequence[str], **given: str) -> Described:
     return described(roots, Description(**given))
 
 
-@lru_cache(maxsize=8)  # a training asks for the same examples several times
 def described(roots: tuple[str, ...], given: Description) -> Described:
     """Return the description of examples, as :func:`describe`."""
     for root in roots:
@@ -196,11 +198,24 @@ def _rows(root: str, task: str, given: Description, like: Dataset | None) -> Dat
 def _scan(root: str, label: str) -> tuple[dict[str, Split], dict[str, _Feature]]:
     """Read all records; return the splits, with the values of ``label``, and the features."""
     folders = storage.list_folders(root, SPLIT_PREFIX)
+    paths = {folder: storage.list_files(storage.join(root, folder, "*")) for folder in folders}
+    files = tuple(
+        (folder, tuple((path, storage.info(path)) for path in paths[folder])) for folder in folders
+    )
+    splits, seen = _scanned(files, label)
+    if not splits:
+        raise DataError(f"{root}: no record in {listed(folders, str)}")
+    return splits, seen
+
+
+@lru_cache(maxsize=8)  # a training asks for the same examples several times
+def _scanned(files: _Files, label: str) -> tuple[dict[str, Split], dict[str, _Feature]]:
+    """Read the files of each folder; return what :func:`_scan` does."""
     splits: dict[str, Split] = {}
     seen: defaultdict[str, _Feature] = defaultdict(_Feature)
-    for folder in folders:
+    for folder, found in files:
         shards, labels, unlabelled = [], Counter[str](), 0
-        for path in sorted(storage.list_files(storage.join(root, folder, "*"))):
+        for path, info in found:
             digest, count = hashlib.sha256(), 0
             for count, record in enumerate(RECORDS.read(path), 1):
                 digest.update(record)
@@ -212,14 +227,12 @@ def _scan(root: str, label: str) -> tuple[dict[str, Split], dict[str, _Feature]]
                 labels.update(texts)
                 unlabelled += not texts
             file = storage.join(folder, posixpath.basename(path))
-            shards.append(Shard(file, count, storage.size(path), digest.hexdigest()))
+            shards.append(Shard(file, count, info.size, digest.hexdigest()))
         examples, size = sum(it.examples for it in shards), sum(it.bytes for it in shards)
         if examples:
             splits[folder.removeprefix(SPLIT_PREFIX)] = Split(
                 examples, size, dict(sorted(labels.items())), tuple(shards), unlabelled=unlabelled
             )
-    if not splits:
-        raise DataError(f"{root}: no record in {listed(folders, str)}")
     return {name: splits[name] for name in sorted(splits, key=split_order)}, seen
 
 
