@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -51,6 +53,8 @@ def map_in_order(
     Raises:
         Exception: raised by the function or the items, at its place in the order.
     """
+    from concurrent.futures import ThreadPoolExecutor  # whoever needs no threads does not load it
+
     ahead = ahead or threads * _AHEAD_PER_THREAD
     waiting: deque[tuple[Future[_Result], int]] = deque()
     held = 0

@@ -16,10 +16,12 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from recordgen.errors import UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: The import paths of Recordgen's own tasks, in the order in which they are listed.
 OWN: Mapping[str, str] = {
@@ -256,6 +258,8 @@ class Registry(Mapping[str, _Plugin], Generic[_Plugin]):
 @lru_cache(maxsize=1)
 def _entry_points(_: tuple[str, ...]) -> Any:
     """Return the entry points of all groups; reading all packages' metadata takes milliseconds."""
+    from importlib.metadata import entry_points
+
     return entry_points()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from importlib import import_module
 from typing import Any
 
@@ -18,4 +17,6 @@ class Shown:
         return str(results.text_of(self))
 
     def _repr_html_(self) -> str:
+        import html
+
         return f"<pre>{html.escape(repr(self))}</pre>"

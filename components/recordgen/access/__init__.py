@@ -24,6 +24,6 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in ("Pairs", "Source"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from recordgen.access import source  # finding shards needs no decoder of images
+    from recordgen.access import pairs, source  # finding shards needs neither
 
-    return getattr(source, name)
+    return getattr(pairs if name == "Pairs" else source, name)

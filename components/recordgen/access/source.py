@@ -8,16 +8,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from recordgen import storage
 from recordgen.access.batches import BatchedSequence, together
-from recordgen.access.decode import Decoder
 from recordgen.access.files import Range, open_file, read_ranges
 from recordgen.access.index import lengths_of, remedy
-from recordgen.access.pairs import Pairs
 from recordgen.access.parse import Values, parse
 from recordgen.access.shards import find_shards
 from recordgen.access.values import Reader, as_array, as_text, by_kind, reader_of
@@ -29,6 +27,9 @@ from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.features import VIDEO_URI, FeatureSpec
 from recordgen.storage.copies import CACHE_BYTES
+
+if TYPE_CHECKING:
+    from recordgen.access.pairs import Pairs
 
 Place: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
@@ -219,6 +220,9 @@ class Source(BatchedSequence):
         Raises:
             UsageError: an argument is wrong, or the records have no images.
         """
+        from recordgen.access.decode import Decoder  # loads decoders of images
+        from recordgen.access.pairs import Pairs
+
         square = (size, size) if isinstance(size, int) else size
         found = Pairs(self, Decoder(square, resize, method, dtype, tuple(fields)), task)
         if not any(map(is_image, found.names)):
@@ -238,6 +242,9 @@ class Source(BatchedSequence):
 
         Args and Raises: as :meth:`images`.
         """
+        from recordgen.access.decode import Decoder
+        from recordgen.access.pairs import Pairs
+
         return Pairs(self, Decoder(None), task)
 
     def _place(self, index: int) -> tuple[int, int]:

@@ -8,7 +8,6 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing.util import Finalize
 
 from recordgen.errors import StorageError
 
@@ -74,6 +73,8 @@ def remove_at_end(path: str) -> None:
     """Remove the copy at ``path`` when this process ends."""
     if os.getpid() not in _own:
         _own[os.getpid()] = set()
+        from multiprocessing.util import Finalize
+
         Finalize(None, remove_own, exitpriority=0)  # worker processes run no atexit
     _own[os.getpid()].add(path)
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import re
-import socket
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -97,6 +95,9 @@ _BY_CLASS: dict[type, Meaning] = {
 
 # aiohttp's parser raises this for an invalid header or status, with the status 400.
 _BAD_MESSAGE = "aiohttp.BadHttpMessage"
+
+# Python's own; by name, since readers of local files need not load ssl.
+_UNTRUSTED = "ssl.SSLCertVerificationError"
 
 _IMPOSSIBLE_TEXTS = ("Bad Request: ", "embedded null byte")  # gcsfs's 400; Python's
 # botocore's bucket name for s3://KEY:SECRET@bucket: a secret without a scheme in front.
@@ -224,7 +225,7 @@ def meaning(exc: BaseException, path: str) -> Meaning:
         return _of_status(status, exc, path) if is_parsed else Meaning.MALFORMED
     if by_type is Meaning.FORBIDDEN or str(exc).startswith(_FORBIDDEN_TEXT):
         return Meaning.FORBIDDEN
-    if any(isinstance(item, ssl.SSLCertVerificationError) for item in causes):
+    if any(_UNTRUSTED in map(_name, type(item).__mro__) for item in causes):
         return Meaning.UNTRUSTED
     if is_http(path) and any(map(_is_unknown_host, causes)):
         return Meaning.MISSING
@@ -306,6 +307,8 @@ def _name(kind: type) -> str:
 
 
 def _is_unknown_host(exc: BaseException) -> bool:
+    import socket  # whoever reads local files does not need it
+
     return isinstance(exc, socket.gaierror) and exc.errno in (
         socket.EAI_NONAME,
         getattr(socket, "EAI_NODATA", socket.EAI_NONAME),

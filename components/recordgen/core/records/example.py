@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Union
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -62,7 +60,8 @@ FeatureValue = Union[
 
 @cache
 def _example_class() -> type[Any]:
-    from google.protobuf import text_format  # not needed to write examples
+    # Not needed to write examples, nor to read those of usual writers.
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
     pool = descriptor_pool.DescriptorPool()
     pool.Add(text_format.Parse(_DEFINITION, descriptor_pb2.FileDescriptorProto()))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.features import IMAGE_CHANNELS, IMAGE_ENCODED, OBJECTS, FeatureSpec
 from recordgen.registry import TASKS
-from recordgen.tables.columns import Table
-from recordgen.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from recordgen.tables.columns import Table
 
 # Suffix of image features, after ``image`` or the name of a column.
 _IMAGE_BYTES = "/encoded"
@@ -28,6 +30,9 @@ def stored_features(dataset: Dataset) -> Mapping[str, FeatureSpec]:
 
 def table_of(dataset: Dataset) -> Table | None:
     """Return the columns of a table, inferred or declared; None for other datasets."""
+    from recordgen.tables.columns import Table  # readers of records of other tasks need neither
+    from recordgen.tables.schema import Schema
+
     options = dataset.options
     if options.get("table"):
         return Table.from_json(options["table"])
