@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from recordgen import reading as reading
     from recordgen import training as training
     from recordgen import types as types
-    from recordgen.access.source import source as source
+    from recordgen.access.api import source as source
     from recordgen.comparing.api import diff as diff
     from recordgen.console import logs as logs
     from recordgen.console import quiet as quiet
@@ -50,7 +50,7 @@ _EXPORTS = {
     "plan": "conversion.doors",
     "read": "reading",
     "read_dataset": "core.dataset.manifest",
-    "source": "access.source",
+    "source": "access.api",
     "steps_per_epoch": "reading",
     "train_dataset": "reading",
     "write": "writing.api",

@@ -9,7 +9,7 @@ import tensorflow as tf
 from PIL import Image
 
 import recordgen
-from recordgen.access import Pairs
+from recordgen.access.pairs import Pairs
 from recordgen.errors import RecordError, UsageError
 from tests.conftest import noise
 from tests.golden import ROOT, SAMPLES

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen.access import Pairs
+from recordgen.access.pairs import Pairs
 from recordgen.errors import RecordError, UsageError
 from recordgen.registry import OWN
 from tests.conftest import encoded, noise, run_python

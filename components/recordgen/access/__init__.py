@@ -10,20 +10,5 @@ decode.py    an encoded image → pixels
 batches.py   items → batches, in an order that a seed decides
 pairs.py     inputs and labels as a sequence; each task says what they are
 source.py    the records of a split as a sequence
+api.py       ``recordgen.source``
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from recordgen.access.pairs import Pairs as Pairs
-    from recordgen.access.source import Source as Source
-
-
-def __getattr__(name: str) -> Any:
-    if name not in ("Pairs", "Source"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from recordgen.access import pairs, source  # finding shards needs neither
-
-    return getattr(pairs if name == "Pairs" else source, name)

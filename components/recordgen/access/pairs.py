@@ -85,7 +85,7 @@ def labelled(
 class Pairs(BatchedSequence):
     """The inputs and labels of a source: ``(uint8 [224, 224, 3], 3)``, ``("Good.", 1)``.
 
-    :meth:`recordgen.access.Source.images` says what they are for each task.
+    :meth:`recordgen.access.source.Source.images` says what they are for each task.
 
     Attributes:
         source: the records.

@@ -1,4 +1,4 @@
-"""``source``: the records of a split as a sequence, for any trainer."""
+"""The records of a split as a sequence, for any trainer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from recordgen import storage
+from recordgen.access.api import Place, source
 from recordgen.access.batches import BatchedSequence, together
 from recordgen.access.files import Range, open_file, read_ranges
 from recordgen.access.index import lengths_of, remedy
@@ -31,31 +32,8 @@ from recordgen.storage.copies import CACHE_BYTES
 if TYPE_CHECKING:
     from recordgen.access.pairs import Pairs
 
-Place: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
-
 #: Values by feature name.
 Example: TypeAlias = dict[str, Any]
-
-
-def source(place: Place, split: str = TRAIN, *, cache_bytes: int = CACHE_BYTES) -> Source:
-    """Return the records of a split as a sequence of dicts, for PyTorch, JAX and Grain.
-
-    ``source("out", "train")[7]`` → ``{"image/encoded": uint8 [n], "image/class/label": 3, …}``
-
-    Args:
-        place: an output folder, an Examples uri or a ``dataset.json``, or several; or patterns of
-            TFRecord files, whose lengths are read once and remembered in the user's cache folder.
-        split: the split's name; patterns name it themselves.
-        cache_bytes: limit for the copies of gzip shards, and of files on web servers, in the user's
-            cache folder.
-
-    Raises:
-        SourceError: there is no dataset, or no file matches, or ``records.npy`` is stale.
-        DataError: several datasets number their labels differently.
-        RecordError: a file is truncated or damaged.
-        StorageError: storage failed.
-    """
-    return Source(place, split, cache_bytes=cache_bytes)
 
 
 class Source(BatchedSequence):
@@ -76,7 +54,7 @@ class Source(BatchedSequence):
         class_names: the labels, in the order of their numbers.
     """
 
-    def __init__(self, place: Place, split: str = TRAIN, *, cache_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, place: Place, split: str = TRAIN, *, cache_bytes: int | None = None) -> None:
         self._made_of = (_absolute(place), split, cache_bytes)
         shards = find_shards(self._made_of[0], split)
         if damage := next((file.damage for file in shards.files if file.damage), ""):
@@ -94,8 +72,9 @@ class Source(BatchedSequence):
         # Where each file's records begin among all, and where each record ends in its file.
         self._firsts = [0, *accumulate(map(len, lengths))]
         self._ends = [np.cumsum(RECORDS.frame_bytes(each.astype(np.int64))) for each in lengths]
+        limit = CACHE_BYTES if cache_bytes is None else cache_bytes
         self._files = [
-            open_file(file, int(ends[-1]) if len(ends) else 0, cache_bytes)
+            open_file(file, int(ends[-1]) if len(ends) else 0, limit)
             for file, ends in zip(shards.files, self._ends, strict=True)
         ]
         has_index = shards.parts and shards.parts[0][1].index
@@ -104,9 +83,8 @@ class Source(BatchedSequence):
 
     def __reduce__(self) -> Any:
         place, split, cache_bytes = self._made_of
-        if cache_bytes == CACHE_BYTES:
-            return source, (place, split)
-        return partial(source, cache_bytes=cache_bytes), (place, split)
+        limited = source if cache_bytes is None else partial(source, cache_bytes=cache_bytes)
+        return limited, (place, split)
 
     def __repr__(self) -> str:
         # The same records have the same text at any place: Grain compares it in checkpoints.

@@ -20,7 +20,7 @@ _KINDS: Mapping[str, np.dtype[Any]] = {"int64": np.dtype(np.int64), "float32": n
 
 
 def reader_of(
-    spec: FeatureSpec, *, as_bytes: Callable[[memoryview], Any], is_inexact: bool = False
+    spec: FeatureSpec, *, as_bytes: Callable[[Any], Any], is_inexact: bool = False
 ) -> Reader:
     """Return the reader of a feature.
 
@@ -34,9 +34,23 @@ def reader_of(
     """
     if spec.dtype in RAW_DTYPES:
         return _raw(spec)
-    if spec.dtype == "bytes":
-        return _bytes(spec, as_bytes)
-    return _numbers(spec, np.dtype(np.float64 if is_inexact else np.float32))
+    is_bytes = spec.dtype == "bytes"
+    stored: Any = bytes if is_bytes else _KINDS[spec.dtype]
+    dtype = np.dtype(np.float64 if is_inexact else np.float32) if spec.has_gaps else stored
+    one = as_bytes if is_bytes else dtype.type
+    has_default = isinstance(spec.default, bytes) if is_bytes else spec.default is not None
+
+    def scalar(values: Values) -> Any:
+        if not len(values) and has_default:
+            return one(spec.default)
+        return one(_one(_of_kind(values, stored)))
+
+    def array(values: Values) -> Any:
+        found = _of_kind(values, stored)
+        several = _objects(list(map(one, found))) if is_bytes else np.array(found, dtype)
+        return several if spec.shape is None else several.reshape(spec.shape)
+
+    return scalar if spec.shape == () else array
 
 
 def as_array(view: memoryview) -> npt.NDArray[np.uint8]:
@@ -65,38 +79,6 @@ def _raw(spec: FeatureSpec) -> Reader:
         return found.astype(spec.dtype).reshape(spec.shape or ())
 
     return read
-
-
-def _bytes(spec: FeatureSpec, as_bytes: Callable[[memoryview], Any]) -> Reader:
-    def scalar(values: Values) -> Any:
-        if isinstance(values, list) and len(values) == 1:
-            return as_bytes(values[0])
-        if not len(values) and isinstance(spec.default, bytes):
-            return as_bytes(memoryview(spec.default))
-        return as_bytes(_one(_of_kind(values, bytes)))
-
-    def array(values: Values) -> Any:
-        found = _objects([as_bytes(value) for value in _of_kind(values, bytes)])
-        return found if spec.shape is None else found.reshape(spec.shape)
-
-    return scalar if spec.shape == () else array
-
-
-def _numbers(spec: FeatureSpec, gap_dtype: np.dtype[Any]) -> Reader:
-    stored = _KINDS[spec.dtype]
-    dtype = gap_dtype if spec.has_gaps else stored
-
-    def scalar(values: Values) -> Any:
-        if not len(values) and spec.default is not None:
-            return dtype.type(spec.default)
-        found = _one(_of_kind(values, stored))
-        return found if dtype is stored else dtype.type(found)
-
-    def array(values: Values) -> Any:
-        found = np.array(_of_kind(values, stored), dtype)
-        return found if spec.shape is None else found.reshape(spec.shape)
-
-    return scalar if spec.shape == () else array
 
 
 def _one(values: Any) -> Any:

@@ -23,7 +23,7 @@ class Declaration(ABC):
             formats use it.
         noun: the word for an example in messages.
         reading: how records are read, a :class:`recordgen.reading.kinds.Kind`.
-        pairing: what :meth:`recordgen.access.Source.pairs` returns, a function that
+        pairing: what :meth:`recordgen.access.source.Source.pairs` returns, a function that
             :class:`recordgen.access.pairs.Pairing` describes, or None.
         trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`, or None.
         measure: the metrics, a :class:`recordgen.training.measures.EvalAccumulator`, or None.
