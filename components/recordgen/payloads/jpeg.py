@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -38,12 +38,16 @@ _MAX_TABLES_BYTES = 10_000
 # Markers, table B.1
 _START, _END, _START_OF_SCAN = 0xD8, 0xD9, 0xDA
 _TABLES, _APP0, _APP1, _APP2, _APP14, _COMMENT = 0xDB, 0xE0, 0xE1, 0xE2, 0xEE, 0xFE
+_WHOLE = frozenset((_START, _END))
 _BARE = frozenset((0x00, 0x01, *range(0xD0, 0xD8)))  # without a length: stuffed, TEM, restarts
 _DCT_FRAMES, _PROGRESSIVE = (0xC0, 0xC1, 0xC2), 0xC2
 
 # Lossless, hierarchical and arithmetic coding; C8 is reserved for extensions, DE is their common
 # header.
 _OTHER_FRAMES = frozenset(range(0xC3, 0xD0)) - {0xC4, 0xCC} | {0xDE}
+
+# The segments that :func:`read_frame` looks into: most others are tables of Huffman codes.
+_READ = frozenset((_APP1, _APP2, *_OTHER_FRAMES, *_DCT_FRAMES, _TABLES, _START_OF_SCAN))
 
 # Pillow reads these segments in front of the scan; no decoder needs them.
 _METADATA = frozenset((*range(_APP0 + 1, 0xF0), _COMMENT)) - {_APP2, _APP14}
@@ -127,6 +131,8 @@ def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> JpegHea
     frame: tuple[int, int, int, bytes] | None = None
     tables_bytes, has_profile = 0, False
     for kind, at, size in _segments(data, start, most):
+        if kind not in _READ:
+            continue
         if kind == _APP1:
             # The first Exif segment counts, as in browsers.
             if orientation is None and data.startswith(b"Exif\0\0", at):
@@ -158,6 +164,7 @@ def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> JpegHea
     raise _corrupt("has no frame header before its first scan")
 
 
+@lru_cache(1024)  # images of one size share their frame headers, and most share their scan headers
 def _parsed_frame(body: bytes) -> tuple[int, int, bytes]:
     """Return height, width and the identifiers of the components of a frame header."""
     if len(body) < 6 or len(body) != 6 + 3 * body[5]:
@@ -180,6 +187,7 @@ def _parsed_frame(body: bytes) -> tuple[int, int, bytes]:
     return height, width, body[6::3]
 
 
+@lru_cache(1024)
 def _parsed_scan(body: bytes, ids: bytes) -> int:
     """Return the number of components in a scan header, given the identifiers in the frame."""
     scanned = body[1:-3:2]
@@ -222,7 +230,7 @@ def _segments(
             at += 2
         else:
             size = data[at + 2] << 8 | data[at + 3]
-            if kind in (_START, _END) or size < 2:
+            if kind in _WHOLE or size < 2:
                 raise _corrupt("has an invalid segment before its first scan")
             if at + 2 + size > end:
                 raise _truncated()

@@ -30,8 +30,6 @@ SAMPLE_ROWS = 10_000
 # Notes measured at once: 256 texts at once take a quarter of the time of 64 at once.
 _AT_ONCE = 256
 
-_MEASURES = pa.schema([field for field in NOTED if field.name != "content"])
-
 
 class ImageNote(NamedTuple):
     """The image of an example; its fields are the values of the columns of images.
@@ -77,14 +75,14 @@ class _Chunk(NamedTuple):
         is_refused: which rows became no example.
         annotations: the annotations, if they differ from the planned rows'.
         odd: indexes of the rows that checks of columns need.
-        measures: columns of images and texts; None if there are neither.
+        measures: the columns of images and texts, as far as there are any.
     """
 
     contents: npt.NDArray[np.uint64]
     is_refused: npt.NDArray[np.bool_]
     annotations: Columns | None = None
     odd: RowIndices = np.zeros(0, np.intp)
-    measures: Columns | None = None
+    measures: Mapping[str, Any] = {}
 
 
 class FactsBuilder:
@@ -124,19 +122,19 @@ class FactsBuilder:
     def add(self, note: ExampleNote | None) -> None:
         """Add the next row; None if it became no example."""
         self._notes.append(note)
-        if len(self._notes) >= _AT_ONCE:
-            self._measure()
+        self._measure(_AT_ONCE)
 
     def extend(self, more: FactsBuilder) -> None:
         """Append the facts about the rows of another batch."""
         if more._chunks:
             self._measure()
             self._chunks += more._chunks
-        for note in more._notes:
-            self.add(note)
+        self._notes += more._notes
+        self._measure(_AT_ONCE)
 
-    def _measure(self) -> None:
-        if self._notes:
+    def _measure(self, least: int = 1) -> None:
+        """Make a chunk of the notes that wait, if there are this many."""
+        if len(self._notes) >= least:
             self._chunks.append(_chunk_of(self._notes))
             self._notes = []
 
@@ -175,21 +173,20 @@ class FactsBuilder:
     def columns(self) -> Columns:
         """Return the facts as columns."""
         contents, is_refused = self._contents()
-        measures = _nulls(0)
-        if any(chunk.measures is not None for chunk in self._chunks):
-            parts = [
-                _nulls(len(chunk.contents)) if chunk.measures is None else chunk.measures
-                for chunk in self._chunks
-            ]
-            measures = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
-        elif len(contents):
-            measures = _nulls(len(contents))
-        return measures.add_column(0, "content", pa.array(contents, mask=is_refused))
+        found = {"content": pa.array(contents, mask=is_refused)}
+        for field in NOTED:
+            if field.name not in found:
+                found[field.name] = self._measures(field.name, field.type)
+        return pa.table(found)
 
-
-def _nulls(count: int) -> Columns:
-    nulls = [pa.nulls(count, field.type) for field in _MEASURES]
-    return pa.Table.from_arrays(nulls, schema=_MEASURES)
+    def _measures(self, name: str, kind: Any) -> Any:
+        """Return one column of all rows; null where it was not measured."""
+        if not any(name in chunk.measures for chunk in self._chunks):
+            return pa.nulls(len(self), kind)
+        parts = [
+            chunk.measures.get(name, pa.nulls(len(chunk.contents), kind)) for chunk in self._chunks
+        ]
+        return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
 
 
 def _chunk_of(notes: Sequence[ExampleNote | None]) -> _Chunk:
@@ -200,11 +197,7 @@ def _chunk_of(notes: Sequence[ExampleNote | None]) -> _Chunk:
     for name, column in (*_image_columns(notes), *_look_columns(notes), *_text_columns(notes)):
         # Pictures and texts share a column.
         found[name] = pc.coalesce(found[name], column) if name in found else column
-    if not found:
-        return _Chunk(contents, is_refused)
-    columns = [found.get(field.name, pa.nulls(len(notes), field.type)) for field in _MEASURES]
-    measures = pa.Table.from_arrays(columns, schema=_MEASURES)
-    return _Chunk(contents, is_refused, measures=measures)
+    return _Chunk(contents, is_refused, measures=found)
 
 
 def _image_columns(notes: Sequence[ExampleNote | None]) -> Iterator[tuple[str, Any]]:

@@ -143,7 +143,8 @@ def batched(
         yield RowBatch.of(rows)
 
 
-_CONTENT = "sha256://"
+#: The beginning of all uris of :func:`content_uri`.
+CONTENT = "sha256://"
 
 
 def content_uri(text: str) -> str:
@@ -151,14 +152,14 @@ def content_uri(text: str) -> str:
 
     Equal texts have equal uris.
     """
-    return _CONTENT + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    return CONTENT + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def is_content_uri(uri: str) -> bool:
     """Return whether a uri comes from :func:`content_uri`."""
-    return uri.startswith(_CONTENT)
+    return uri.startswith(CONTENT)
 
 
 def content_digest(uri: str) -> bytes:
     """Return the sha256 of the payload in UTF-8 from a uri of :func:`content_uri`."""
-    return bytes.fromhex(uri.removeprefix(_CONTENT))
+    return bytes.fromhex(uri.removeprefix(CONTENT))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
-from recordgen.core.rows.row import is_content_uri
+from recordgen.core.rows.row import CONTENT
 from recordgen.core.task.annotation import check_uri
 from recordgen.core.task.declaration import Declaration
 
@@ -43,7 +43,7 @@ class Payloads(Declaration):
         self, uris: Sequence[str], annotations: Sequence[str | None]
     ) -> Sequence[Sequence[str]]:
         """Return the addresses of the payloads in storage that each row needs."""
-        return [(uri,) if uri and not is_content_uri(uri) else () for uri in uris]
+        return [() if not uri or uri.startswith(CONTENT) else (uri,) for uri in uris]
 
     def with_uris(self, annotation: str | None, uris: Mapping[str, str]) -> str | None:
         """Return an annotation with its addresses replaced; ``uris`` maps old ones to new ones."""

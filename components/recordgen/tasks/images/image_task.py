@@ -60,6 +60,9 @@ class Described(NamedTuple):
     digested: bytes = b""
 
 
+_NOT_DESCRIBED = Described()
+
+
 class ImageTask(Task):
     """A task whose payloads are images."""
 
@@ -111,12 +114,13 @@ class ImageTask(Task):
         data, *others = payloads
         image = check_image(data, settings, row.uri)
         changes = defaultdict(int, psnr_changes(image.psnr))
-        said = Described()
+        said = _NOT_DESCRIBED
         if row.annotation is not None:
             stored = StoredImage(image, others, vocabulary, settings, changes)
             said = self.described(row.annotation, stored)
-        for name in said.features.keys() & features.OBJECTS.keys():
-            changes[f"{HAS}{name}"] += 1
+        for name in said.features:
+            if name in features.OBJECTS:
+                changes[f"{HAS}{name}"] += 1
         sha256 = hashlib.sha256(image.data)
         hexdigest = sha256.hexdigest()
         is_raw = image.format == features.RAW
