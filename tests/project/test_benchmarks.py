@@ -12,6 +12,7 @@ from benchmarks import bombs, lint_precision, mutants, results
 from benchmarks.convert import CONTENDERS
 from benchmarks.memory import PeakMemory, pss_bytes, tree
 from tests.conftest import COMPONENTS, encoded, noise
+from tests.preloaded import WITH_TENSORFLOW
 
 pytestmark = pytest.mark.once
 
@@ -98,7 +99,10 @@ def test_learning_compares_contenders_on_the_same_images(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(encoded(noise(40, 40, number), "JPEG"))
     few = ["--train", 36, "--test", 8, "--epochs", 1, "--seeds", 5, "--json"]
-    found = json.loads(benchmark("learning", "--only", "--data", tmp_path / "data", *few).stdout)
+    given = ("--only", "--data", tmp_path / "data", *few)
+    done = WITH_TENSORFLOW.run("-m", "benchmarks.learning", *map(str, given))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
     assert [score["contender"] for score in found] == ["recordgen", "Keras", "Keras, changed"]
     assert all(score["size"] == [40, 40] and 0 <= score["accuracy"] <= 1 for score in found)
 
