@@ -73,12 +73,14 @@ LEGS = {
         reading/test_naming reading/test_objects reading/test_options reading/test_plan
         reading/test_scales reading/test_shares reading/test_targets
         training/test_auc training/test_average_precision training/test_box_grid
-        training/test_command training/test_entity_counts
+        training/test_command training/test_declared_training training/test_entity_counts
         training/test_image_defaults training/test_labels_by_name training/test_mean_iou
-        training/test_search training/test_table_accumulator training/test_tensorboard
-        training/test_training_config training/test_warm_start training/test_warm_up
+        training/test_multi_label_training training/test_search training/test_table_accumulator
+        training/test_tensorboard training/test_text_training training/test_training_config
+        training/test_warm_start training/test_warm_up
         examplegen/test_foreign_examples examplegen/test_formats examplegen/test_parameters
-        pipelines/test_commands pipelines/test_submit pipelines/test_vertex_run
+        examplegen/test_without_eval pipelines/test_commands pipelines/test_submit
+        pipelines/test_vertex_run
     """,
     "outside": """
         access/test_index access/test_source checks/test_boxes_and_videos checks/test_pictures

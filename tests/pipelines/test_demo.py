@@ -35,15 +35,14 @@ STEPS = (
 # task: number of examples of the demo here; training, eval and test examples, and labels; name of
 # the score; the score; whether the model is pushed (None: depends on the score); number of epochs,
 # if not the sample's. tests/training trains the model of declared columns until it has learnt, and
-# the models of the other two text tasks on their samples: they share the pipeline of
-# text_classification, and tests/pipelines/test_compile.py checks the measure of each task.
+# the models of texts on their samples, which tests/examplegen/test_models.py evaluates in TFX, and
+# tests/pipelines/test_compile.py checks the measure of each task.
 DEMOS = {
     "image_classification": (400, "train 266, eval 69, test 65), 10", "accuracy", 0.95, True, None),
     "image_multi_label": (900, "train 720, eval 90, test 90), 10", "auc", 0.95, True, None),
     # With all 1,200 images the score is above the threshold.
     "object_detection": (300, "train 240, eval 30, test 30), 10", "map", 0.2, False, None),
     "image_segmentation": (200, "train 160, eval 20, test 20), 3", "mean_iou", 0.4, None, 4),
-    "text_classification": (400, "train 280, eval 80, test 40), 4", "accuracy", 0.85, True, None),
     "text_entities": (300, "train 201, eval 47, test 52), 3", "f1", 0.9, True, None),
     "video_classification": (300, "train 210, eval 60, test 30), 4", "accuracy", 0.75, True, None),
     "tabular": (178, "train 108, eval 35, test 35), 3", "score", 0.9, True, None),
@@ -51,9 +50,9 @@ DEMOS = {
 }
 
 
-# Versions of TFX are tested with one model of each kind of input, and BulkInferrer with one of each
-# kind of score: of a class, of boxes, of pixels and of words.
-_TWICE = ("image_classification", "object_detection", "tabular")
+# Versions of TFX are tested with two measures, and BulkInferrer with one model of each kind of score:
+# of a class, of boxes, of pixels and of words.
+_TWICE = ("image_classification", "object_detection")
 TASKS = [pytest.param(task, marks=() if task in _TWICE else pytest.mark.once) for task in DEMOS]
 _SCORES = ("image_classification", "object_detection", "image_segmentation", "text_entities")
 SCORED = [task for task in TASKS if task.values[0] in _SCORES]
@@ -175,6 +174,7 @@ def test_lineage_leads_back_to_the_import_file(demo):
     assert "\n".join(f"  {line}" for line in lines) in done.stdout
 
 
+@pytest.mark.once
 def test_a_second_run_comes_from_the_cache(demo, fast_command):
     workdir, first = demo
     images = {p: p.stat().st_mtime_ns for p in (workdir / "data").rglob("*")}
@@ -190,6 +190,7 @@ def test_a_second_run_comes_from_the_cache(demo, fast_command):
     assert report(again.stdout) == report(first.stdout)
 
 
+@pytest.mark.once
 def test_a_model_below_the_threshold_is_not_pushed(demo, fast_command):
     workdir, _ = demo
     before = sorted((workdir / "serving").iterdir())
@@ -204,6 +205,7 @@ def test_a_model_below_the_threshold_is_not_pushed(demo, fast_command):
     assert sorted((workdir / "serving").iterdir()) == before
 
 
+@pytest.mark.once
 def test_bad_data_is_one_line(tmp_path, fast_command):
     (tmp_path / "a.csv").write_text("TRAIN,nowhere.png,a\n")
     done = fast_command("local", "--data", tmp_path, "--workdir", tmp_path / "work")

@@ -76,6 +76,7 @@ def saved_weights(root):
     return sorted((str(value.dtype), value.shape, value.tobytes()) for value in values)
 
 
+@pytest.mark.once  # test_replicas resumes with other versions
 @pytest.mark.slow
 def test_a_killed_training_ends_with_the_same_weights(examples, tmp_path):
     done = train_in_process(examples, tmp_path / "whole", RESUMED)
