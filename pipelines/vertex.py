@@ -208,6 +208,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     serving_dir = args.serving_dir or f"{args.pipeline_root.rstrip('/')}/serving"
 
     def run() -> None:
+        quiet_libraries()
         check_url("--data", args.data)
         check_url("--pipeline-root", args.pipeline_root)
         check_url("--serving-dir", serving_dir)
@@ -216,7 +217,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_accelerator_image(machines.get("Trainer"), args.trainer_image, "--trainer-image")
         check_accelerators(machines)
         images = {"default_image_path": args.image, "Trainer": args.trainer_image or args.image}
-        quiet_libraries()
         if args.beam_args:
             runners.check_flags(args.beam_args)
             runners.check_dataflow(args.beam_args)

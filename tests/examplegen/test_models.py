@@ -1,6 +1,5 @@
-"""Models of two spans with different labels, in TFX's Tuner, Trainer and Evaluator."""
+"""Models of two spans with different labels, in TFX's Trainer and Evaluator."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,15 +11,12 @@ from pipelines.pipeline import eval_config
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.examplegen import AutoMLExampleGen
-from recordgen.exports.lineage import find_lineage
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.training.tfma_metrics import LabelAccuracy
 from tests.trainer import write_texts
 
 COUNT = 16
 TASK = "text_classification"
-RATE, USELESS_RATE = 0.05, 1e-9
-SETTINGS = {"batch_size": 8, "epochs": 5}
 
 
 def example_gen(folder, name, *labels):
@@ -29,20 +25,11 @@ def example_gen(folder, name, *labels):
     return AutoMLExampleGen(str(data), task=TASK, lint="-ALL").with_id(f"{name}_examples")
 
 
-def tuner(examples, *rates):
-    return tfx.components.Tuner(
-        tuner_fn="recordgen.training.tuner_fn",
-        examples=examples.outputs["examples"],
-        custom_config={**SETTINGS, "search": {"learning_rate": rates}, "trials": 2},
-    )
-
-
-def trainer(examples, name, rate, **inputs):
+def trainer(examples, name):
     return tfx.components.Trainer(
         run_fn="recordgen.training.run_fn",
         examples=examples.outputs["examples"],
-        custom_config={**SETTINGS, "learning_rate": rate},
-        **inputs,
+        custom_config={"batch_size": 8, "epochs": 5, "learning_rate": 0.05},
         train_args=tfx.proto.TrainArgs(),
         eval_args=tfx.proto.EvalArgs(),
     ).with_id(f"{name}_trainer")
@@ -53,17 +40,13 @@ def run(tmp_path_factory, run_tfx):
     """The uris of the artifacts of a run, by component and output.
 
     A model of ape, bee and cat is the baseline; the candidate, and the data, have bee, cat and dog.
-    The candidate only learns with the Tuner's settings.
     """
     root = tmp_path_factory.mktemp("spans")
     old, new = (
         example_gen(root, "old", "ape", "bee", "cat"),
         example_gen(root, "new", "bee", "cat", "dog"),
     )
-    search = tuner(new, USELESS_RATE, RATE)
-    found = search.outputs["best_hyperparameters"]
-    baseline = trainer(old, "old", RATE)
-    candidate = trainer(new, "new", USELESS_RATE, hyperparameters=found)
+    baseline, candidate = trainer(old, "old"), trainer(new, "new")
     config = eval_config(TASK, 0.9)
     change = config.metrics_specs[0].metrics[0].threshold.change_threshold
     change.direction = tfma.MetricDirection.HIGHER_IS_BETTER
@@ -74,7 +57,7 @@ def run(tmp_path_factory, run_tfx):
         baseline_model=baseline.outputs["model"],
         eval_config=config,
     )
-    steps = (old, new, search, baseline, candidate, evaluator)
+    steps = (old, new, baseline, candidate, evaluator)
     metadata = run_tfx(root / "work", *steps)
     return {
         f"{execution.component}/{artifact.type}": artifact.uri
@@ -88,18 +71,6 @@ def metrics_of(run, *model):
     result = tfma.load_eval_result(run["Evaluator/ModelEvaluation"], model_name=" ".join(model))
     found = result.get_metrics_for_slice()
     return {name.rsplit("/", 1)[-1]: value["doubleValue"] for name, value in found.items()}
-
-
-@pytest.mark.slow
-def test_the_trainer_uses_the_best_value_of_the_tuner(run):
-    results = json.loads(Path(run["Tuner/TunerResults"], "tuner_results.json").read_text())
-    assert [(found["learning_rate"], found["score"] > 0.9) for found in results] == [
-        (RATE, True),
-        (USELESS_RATE, False),
-    ]
-    model = find_lineage(f"{run['new_trainer/Model']}/Format-Serving").model
-    assert model is not None
-    assert model.settings["learning_rate"] == RATE
 
 
 @pytest.mark.slow
