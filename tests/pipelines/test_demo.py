@@ -50,8 +50,8 @@ DEMOS = {
 }
 
 
-# Versions of TFX are tested with two measures, and BulkInferrer with one model of each kind of score:
-# of a class, of boxes, of pixels and of words.
+# Versions of TFX are tested with two measures, and BulkInferrer with one model of each kind of
+# score: of a class, of boxes, of pixels and of words.
 _TWICE = ("image_classification", "object_detection")
 TASKS = [pytest.param(task, marks=() if task in _TWICE else pytest.mark.once) for task in DEMOS]
 _SCORES = ("image_classification", "object_detection", "image_segmentation", "text_entities")
