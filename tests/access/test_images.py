@@ -61,8 +61,7 @@ def levels(found, expected):
     return most
 
 
-def test_stored_sizes(photos):
-    """Without resizing, the pixels are those of TensorFlow."""
+def test_without_resizing_pixels_are_those_of_tensorflow(photos):
     source = recordgen.source(photos)
     for example, (pixels, label) in zip(source, source.images(), strict=True):
         data = example["image/encoded"].tobytes()
@@ -99,8 +98,7 @@ def test_center_crops_by_area(photos):
         assert different[2:-2, 2:-2].max() <= 1
 
 
-def test_floats(photos):
-    """float32 is the range 0..1, as in ``load``."""
+def test_float32_is_the_range_0_to_1_as_in_load(photos):
     images = recordgen.source(photos).images(32, method="area", dtype="float32")
     for (pixels, _), (expected, _) in zip(images, loaded(photos, image_size=32), strict=True):
         assert pixels.dtype == np.float32
@@ -108,8 +106,7 @@ def test_floats(photos):
 
 
 @pytest.mark.parametrize("encode", ["raw", "webp", "jpeg"])
-def test_stored_encodings(photos, tmp_path, encode):
-    """Raw pixels and other encodings are decoded, too."""
+def test_raw_pixels_and_other_encodings_are_decoded(photos, tmp_path, encode):
     csv = str(photos.parent / "labels.csv")
     recordgen.convert(csv, tmp_path / "out", encode=encode, image_size="64x64")
     source = recordgen.source(tmp_path / "out")
@@ -128,8 +125,7 @@ def test_stored_encodings(photos, tmp_path, encode):
     assert levels(resized, loaded(tmp_path / "out", image_size=24, scale="0..255:uint8")) <= 1
 
 
-def test_several_labels(tmp_path):
-    """Examples with any number of labels have one number for each class."""
+def test_several_labels_have_one_number_for_each_class(tmp_path):
     recordgen.convert(str(ROOT / "examples" / SAMPLES["image_multi_label"]), tmp_path / "out")
     found = recordgen.source(tmp_path / "out").images(8)
     expected_labels = [label for _, label in loaded(tmp_path / "out", image_size=8)]
@@ -140,7 +136,7 @@ def test_several_labels(tmp_path):
 
 @pytest.mark.parametrize("method", ["area", "bilinear"])
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
-def test_boxes(tmp_path, resize, method):
+def test_boxes_move_with_the_pixels(tmp_path, resize, method):
     """Boxes move with the pixels, and boxes that are cut off go, as in ``load``."""
     lines = []
     rng = np.random.default_rng(1)
@@ -241,7 +237,7 @@ def test_an_image_that_cannot_be_decoded(tmp_path):
         recordgen.source(tmp_path / "out").images(8)[0]
 
 
-def test_wrong_arguments(photos, tmp_path):
+def test_a_wrong_argument_is_an_error(photos, tmp_path):
     source = recordgen.source(photos)
     for options in ({"resize": "random_crop"}, {"method": "cubic"}, {"dtype": "float64"}):
         with pytest.raises(UsageError):

@@ -75,7 +75,7 @@ TASKS = {
 
 
 @pytest.mark.parametrize(("name", "size"), TASKS.items())
-def test_as_loaded(tmp_path, name, size):
+def test_batches_are_those_of_load(tmp_path, name, size):
     """A batch of all examples that ``load`` reads has the same parts, shapes, types and values."""
     output = converted(name, tmp_path / "out")
     images = {"image_size": size, "scale": "0..255:uint8"} if size else {}
@@ -192,15 +192,14 @@ def compare_exactly(found, expected):
     assert repr(found) == repr(expected)
 
 
-def test_written_examples(tmp_path):
-    """Examples from Python are texts if ``task`` says so."""
+def test_examples_from_python_are_texts_if_task_says_so(tmp_path):
     data = [{"text": "Gut.", "class/label": 1}, {"text": "Schlecht.", "class/label": 0}]
     recordgen.write(data, tmp_path / "out")
     pairs = recordgen.source(tmp_path / "out").pairs(task="text_classification")
     assert sorted((text, int(label)) for text, label in pairs) == [("Gut.", 1), ("Schlecht.", 0)]
 
 
-def test_wrong_tasks(tmp_path):
+def test_another_task_than_the_dataset_has_is_an_error(tmp_path):
     output = converted("text_sentiment", tmp_path / "out")
     source = recordgen.source(output)
     assert isinstance(source.pairs(task="text_sentiment"), Pairs)

@@ -59,7 +59,7 @@ def test_examples_of_our_writer(values):
 
 
 @given(EXAMPLES, st.data())
-def test_damaged_examples(values, data):
+def test_damage_has_the_effect_that_it_has_on_protobuf(values, data):
     """A changed, missing or added byte has the effect that it has on protobuf."""
     record = bytearray(b"".join(serialize_example(values)))
     at = data.draw(st.integers(0, len(record)))

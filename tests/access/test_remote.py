@@ -76,7 +76,7 @@ def test_threads_share_a_remote_source(bucket, out):
     assert found == [n for batch in local for n in batch["number"]]
 
 
-def test_web_servers(out, tmp_path, monkeypatch):
+def test_files_of_a_web_server_are_copied_once(out, tmp_path, monkeypatch):
     """Files of a web server are copied once into the bounded cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     asked = []

@@ -13,6 +13,7 @@ import pytest
 
 import recordgen
 from recordgen.access import files
+from recordgen.access.batches import order
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
@@ -162,8 +163,7 @@ def test_pickles_are_small(out):
     assert pickle.dumps(pickle.loads(pickle.dumps(limited))) == pickle.dumps(limited) != data
 
 
-def test_relative_places(out, monkeypatch):
-    """A worker with another working directory finds the same files."""
+def test_a_worker_with_another_working_directory_finds_the_same_files(out, monkeypatch):
     monkeypatch.chdir(out.parent)
     source = recordgen.source("out")
     monkeypatch.chdir("/")
@@ -179,8 +179,7 @@ def test_the_text_of_a_source(out, tmp_path):
     assert repr(recordgen.source(tmp_path / "copy")) != first
 
 
-def test_several_datasets(out, tmp_path):
-    """Spans are read one after the other."""
+def test_spans_are_read_one_after_the_other(out, tmp_path):
     rows = [{"number": 7, "values": np.ones(n, np.float32)} for n in range(5)]
     recordgen.write(rows, tmp_path / "more", compression="gzip")
     source = recordgen.source([out, tmp_path / "more"])
@@ -235,7 +234,7 @@ def spoil(index):
 
 
 @pytest.mark.parametrize("damage", [remove, shorten, alter, spoil])
-def test_a_stale_index(out, damage):
+def test_a_stale_index_names_the_command_that_writes_it(out, damage):
     """The error names the file and the command that writes it again."""
     damage(out / "records.npy")
     with pytest.raises(SourceError, match=rf"records\.npy.*recordgen export index {out}"):
@@ -269,8 +268,7 @@ def test_more_shards_than_open_files(tmp_path):
     assert len(os.listdir("/proc/self/fd")) < files.MAPS + 200
 
 
-def test_a_damaged_record(out):
-    """Its error has the file and its number; the other records are read."""
+def test_a_damaged_record_is_named_and_the_others_are_read(out):
     shard = sorted(out.glob("Split-train/*"))[2]
     data = bytearray(shard.read_bytes())
     data[-6] ^= 1
@@ -288,7 +286,7 @@ def stored_around(output):
     return [parse_example(r)["number"][0] for r in found if isinstance(r, bytes)]
 
 
-def test_a_truncated_shard(out):
+def test_a_truncated_shard_is_named(out):
     shard = sorted(out.glob("Split-train/*"))[0]
     shard.write_bytes(shard.read_bytes()[:-1])
     with pytest.raises(RecordError, match=str(shard)):
@@ -316,7 +314,11 @@ def test_gzip_shards_are_inflated_once(packed, cache, monkeypatch):
     assert numbers(source) == stored(packed)
     assert len(list((cache / "copies").iterdir())) == 4
     monkeypatch.setattr(files.gzip, "GzipFile", None)
-    assert numbers(recordgen.source(packed)) == numbers(source)
+    assert numbers(recordgen.source(packed)) == stored_numbers(source)
+
+
+def stored_numbers(source):
+    return numbers(source[:])
 
 
 def test_the_cache_of_gzip_shards_is_bounded(packed, cache):
@@ -379,6 +381,12 @@ def test_workers_share_a_pass(out):
     equal = [epoch(source, seed=3, shard=(index, 3), drop_remainder=True) for index in range(3)]
     assert [len(share) for share in equal] == [32, 32, 32]
     assert [share[:32] for share in shares] == equal
+
+
+def test_order_of_a_large_pass():
+    found = [order(10**6, seed=1, shard=(index, 4)) for index in range(4)]
+    assert [len(part) for part in found] == [250_000] * 4
+    assert len(np.unique(np.concatenate(found))) == 10**6
 
 
 def test_wrong_arguments(out):

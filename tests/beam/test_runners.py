@@ -453,7 +453,7 @@ def test_a_wrong_address_fails_and_touches_no_output(source, tmp_path, monkeypat
 
 
 def test_without_dask_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setattr("recordgen.beam.runners.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"'recordgen\[dask\]'"):
         pipeline_factory(["--runner=DaskRunner"])()
 

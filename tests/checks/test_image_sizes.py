@@ -39,8 +39,7 @@ def test_sizes_of_one_class(cats, dogs, lines, tmp_path):
     assert codes(tmp_path, images) == list(lines)
 
 
-def test_threshold(tmp_path):
-    """The threshold is the share of the class, in percent."""
+def test_the_threshold_is_a_share_of_the_class_in_percent(tmp_path):
     images = [("cat", WIDE)] * 17 + [("cat", SQUARE)] * 3 + [("dog", SQUARE)] * 20
     assert codes(tmp_path, images, lint=("CLASS_SIZE=85",)) == [1]
 

@@ -92,8 +92,7 @@ def test_what_is_not_decoded_is_not_looked_at(source, options):
     assert bool(codes) == ("check" in options)
 
 
-def test_thresholds(source):
-    """A threshold changes the findings."""
+def test_a_threshold_changes_the_findings(source):
     codes = found(recordgen.check(source, lint="TINY=8,ODD_RATIO=9,GRAY=30,gray"))
     assert codes == {name: {"GRAY"} for name in ("four.jpg", "white.png", "black.png")}
 
@@ -108,7 +107,7 @@ CHANNELS = [
 
 
 @pytest.mark.parametrize("check", ["none", "header", "decode"])
-def test_channels(check):
+def test_the_header_shows_whether_an_image_has_one_channel(check):
     """The header shows whether an image has one channel, with every ``check``.
 
     A palette counts as colour, as in every GIF.

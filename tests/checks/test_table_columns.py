@@ -128,7 +128,7 @@ def test_rare_values_are_found_outside_the_sample(tmp_path):
         ("OUTLIER", 20_002),
     ]
     assert "'one'" in found[0].message
-    assert "though 99.9 % of its values are numbers;" in found[1].message
+    assert " 99.9 % " in found[1].message
 
 
 def test_few_rows_say_nothing(tmp_path):
@@ -151,7 +151,7 @@ def test_markers_are_said_once_per_column(tmp_path):
     source = column(tmp_path, [1, 2, "NA", 3, "?", "na", 4, "NA", 5, 6, 7, 8])
     [found] = findings(source, task="tabular")
     assert (found.code, found.line) == ("MARKERS", 0)
-    assert "4 of its fields" in found.message
+    assert " 4 of " in found.message
     assert "'NA' (2), '?' (1), 'na' (1)" in found.message
     # Among words, markers are words.
     source = column(tmp_path, ["x", "NA", "y", "?", "z", "v", "w", "u", "t", "s"])

@@ -62,7 +62,7 @@ def shared(one, other):
         ("…?! ", "", 0),
     ],
 )
-def test_words(text, other, words):
+def test_capitals_blanks_and_punctuation_do_not_matter(text, other, words):
     """Capitals, blanks and punctuation do not matter; a Chinese character is a word."""
     one, two = (words_of([each.encode()]) for each in (text, other))
     assert one.hashes.tolist() == two.hashes.tolist()

@@ -151,8 +151,7 @@ def test_vocabulary_and_options(found):
     assert "labels" not in options
 
 
-def test_label_drift(found):
-    """Each split has the distance of its label shares."""
+def test_each_split_has_the_distance_of_its_label_shares(found):
     labels = {item.split: item for item in found.labels}
     assert list(labels) == ["all", "train", "eval", "test"]
     assert labels["train"].counts == {"bee": (0, 1), "cat": (3, 2), "dog": (3, 3)}
@@ -448,7 +447,7 @@ def test_long_lists_are_cut(tmp_path, run):
     assert len(json.loads(run(tmp_path / "old", tmp_path / "new", "--json")[1])["added"]) == 12
 
 
-def test_json(images, found, run):
+def test_json_has_all_rows_and_empty_lists(images, found, run):
     """--json prints everything including all rows; empty lists are present."""
     code, out, err = run(*images, "--json")
     data = json.loads(out)
@@ -477,7 +476,7 @@ def test_json(images, found, run):
     assert (same["same"], same["added"], same["leaks"]) == (True, [], [])
 
 
-def test_exit_codes(images, tmp_path, run):
+def test_the_exit_code_says_whether_datasets_differ_or_leak(images, tmp_path, run):
     """0 if they are the same; 1 if they differ or leak, unless --fail-on allows it."""
     old, new = images
     row = Example("train", "a", "x", "the same")

@@ -31,7 +31,7 @@ def test_convert_inspect_and_check_work_on_each_others_output(source, tmp_path):
     assert done.returncode == 0
     for words in ("Converted 6 images", "train", "cat", "6 read", "Rejects    0", output):
         assert words in done.stdout
-    assert "reading and planning rows" in done.stderr
+    assert "planning" in done.stderr
 
     to = f"--to={tmp_path / 'seen'}"
     seen = run_python("-m", "recordgen.cli", "inspect", output, "--split=eval", "--num=2", to)
@@ -133,11 +133,11 @@ def test_too_many_rejects_end_with_code_1_and_debug_shows_the_traceback(make_csv
     done = recordgen("convert", bad, output, "-q")
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
-    assert "1 of 1 rows were rejected" in line
+    assert "1 of 1 rows" in line
     assert f"{output}/rejects.jsonl" in line
     checked = recordgen("check", bad, "-q")
     assert checked.returncode == 1
-    assert f"{bad}:1: missing_file: no such file: {tmp_path}/nowhere.jpg" in checked.stdout
+    assert re.search(f"{bad}:1: missing_file: .*{tmp_path}/nowhere.jpg", checked.stdout)
     assert recordgen("convert", bad, output, "--dry-run").returncode == 1
     traced = recordgen("convert", bad, output, "--debug")
     assert traced.returncode == 1
@@ -158,7 +158,7 @@ main(["convert", *sys.argv[1:], "-q"])
 
 def test_a_bug_shows_its_traceback_and_the_finished_shards(source, tmp_path):
     done = run_python("-W", "ignore", "-c", BUG, source, str(tmp_path / "out"))
-    assert "1 finished shard waits in" in done.stderr
+    assert "1 finished shard " in done.stderr
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
@@ -167,9 +167,8 @@ def test_ctrl_c_ends_with_130_and_commits_nothing(slow_source, tmp_path):
     output = tmp_path / "out"
     code, errors = interrupt_convert(slow_source, output, "-q")
     assert code == 130
-    waiting = rf"recordgen: \d+ finished shards? waits? in {output}: --resume keeps (it|them)"
-    end = "recordgen: interrupted; nothing was committed, run it again"
-    assert re.fullmatch(f"{waiting}\n{end}\n", errors), errors
+    waiting = rf"recordgen: \d+ finished .*{output}: --resume .*"
+    assert re.fullmatch(f"{waiting}\nrecordgen: interrupted.*\n", errors), errors
     assert not (output / "dataset.json").exists()
 
 
@@ -186,5 +185,5 @@ def test_help_names_every_option_with_its_default(command):
     marks = ["SOURCE", " splits: ", " --seed N", " labels: ", " the run: ", " --threads N"]
     assert [text.rindex(mark) for mark in marks] == sorted(map(text.rindex, marks))
     assert "(default: 80,10,10)" in text
-    assert "one of auto, image_classification, image_multi_label" in text
-    assert "Beam flags follow after --" in text
+    assert "auto, image_classification, image_multi_label" in text
+    assert "Beam flags" in text

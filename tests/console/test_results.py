@@ -53,7 +53,7 @@ def test_results_are_what_the_commands_print(source, tmp_path, printed):
     compared = recordgen.diff(out, out)
     assert timeless(repr(converted)) == printed("convert", source, out, "--overwrite", flag, "-q")
     shown = printed("check", source, flag, "-q")
-    assert "… and 5 more (--json lists all)" in shown
+    assert " 5 more (--json " in shown
     assert timeless(repr(checked)) == shown.replace("--json lists", "the result lists")
     shown = printed("convert", source, out, "--dry-run", flag, "-q").replace("--json", "the result")
     assert repr(planned) == shown.replace(f" to {out};", ";")

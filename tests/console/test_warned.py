@@ -63,15 +63,13 @@ def test_each_code_warns_at_the_line_of_the_user(source, tmp_path, caught):
     assert {(item.filename, item.lineno) for item in caught} == {(__file__, line)}
     texts = by_code(caught)
     assert {"missing_file", "unknown_ml_use", "LEAK", "FEW_EXAMPLES", "NO_EVAL"} <= set(texts)
-    assert texts["missing_file"].startswith(
-        f"missing_file: 2 rejected rows. First: {source}:6: no such file: {tmp_path}/no.jpg"
-    )
+    assert texts["missing_file"].startswith(f"missing_file: 2 rejected rows. First: {source}:6: ")
     assert f"1 rejected row. First: {source}:8: " in texts["unknown_ml_use"]
     assert texts["unknown_ml_use"].endswith(f". All: {out}/rejects.jsonl")
     assert f": 1 error. First: {source}:" in texts["LEAK"]
-    assert "Remedy: group_by='content' keeps copies" in texts["LEAK"]
+    assert "group_by='content'" in texts["LEAK"]
     assert texts["LEAK"].endswith(f"; lint='-LEAK' skips this check. All: {out}/lint.jsonl")
-    assert "First: 1 labels have fewer than 10 images: 'cat'" in texts["FEW_EXAMPLES"]
+    assert "'cat'" in texts["FEW_EXAMPLES"]
     for file in ("rejects.jsonl", "lint.jsonl"):
         assert (out / file).exists()
 
@@ -94,7 +92,7 @@ def test_data_frames_warn_at_the_line_of_the_user(rows, tmp_path, monkeypatch, c
     frame.tensorflow.to_tfrecord(output_dir="out", **SOME_REJECTS)
     line = inspect.stack()[0].lineno - 1
     assert {(item.filename, item.lineno) for item in caught} == {(__file__, line)}
-    assert "First: DataFrame:6: no such file" in by_code(caught)["missing_file"]
+    assert "First: DataFrame:6: " in by_code(caught)["missing_file"]
 
 
 def test_a_filter_hides_a_code_and_an_option_its_check(source, tmp_path, caught):

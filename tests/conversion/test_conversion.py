@@ -340,14 +340,12 @@ def test_too_many_rejects_fail_the_run(make_images, make_csv, tmp_path):
     assert recordgen.convert(source, str(output), max_reject_fraction=0.1).dataset.examples == 9
 
 
-def test_nothing_to_convert(make_csv, tmp_path):
-    """An empty import file is an error."""
+def test_an_empty_import_file_is_an_error(make_csv, tmp_path):
     with pytest.raises(NothingToConvertError, match=r"\b0 rows"):
         recordgen.convert(make_csv([""]), str(tmp_path / "out"))
 
 
-def test_missing_source(tmp_path):
-    """The error names the missing import file, and nothing is written."""
+def test_a_missing_import_file_is_named_and_nothing_is_written(tmp_path):
     with pytest.raises(SourceError, match=r"none\*\.csv: "):
         recordgen.convert(str(tmp_path / "none*.csv"), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
@@ -442,7 +440,7 @@ def test_several_files_by_glob(make_images, make_csv, tmp_path):
     assert f"{tmp_path}/part1.csv:2" in reject.message
 
 
-def test_unlabelled_images(make_images, make_csv, tmp_path):
+def test_an_unlabelled_image_has_no_label_features(make_images, make_csv, tmp_path):
     """An image without a label has no label features, and not the label 0."""
     images = make_images(2)
     source = make_csv([f"TRAIN,{images[0]},0", f"TRAIN,{images[1]}"])
@@ -587,7 +585,7 @@ def test_memory_urls_work_end_to_end(make_images, tmp_path):
         fs.rm("/bucket", recursive=True)
 
 
-def test_dataframes(make_images, tmp_path, make_csv):
+def test_a_dataframe_gives_the_shards_of_its_csv(make_images, tmp_path, make_csv):
     """A DataFrame gives the same shards as the CSV; both accessor methods work."""
     images = make_images(6)
     frame = pd.DataFrame(

@@ -131,7 +131,7 @@ def test_a_scheduler_that_kills_and_repeats_workers(source, whole, tmp_path):
     assert tree_bytes(Path(output)) == whole
 
 
-def test_the_command(source, whole, tmp_path, capsys, caplog):
+def test_the_command_does_what_the_functions_do(source, whole, tmp_path, capsys, caplog):
     output = str(tmp_path / "out")
     options = ("--shard-mb", "0.003", "--seed", "3", "--parts", str(PARTS), "--json", "-q")
     assert cli.main(["parts", "plan", source, output, *options]) == 0
@@ -230,7 +230,7 @@ def test_a_repeated_commit(written, source, whole, capsys):
     again = parts.commit(written)
     assert (again.dataset, again.counts, again.unchanged) == (first.dataset, first.counts, True)
     assert cli.main(["parts", "commit", str(written)]) == 0
-    assert "lready committed" in capsys.readouterr().out
+    assert "already" in capsys.readouterr().out
     assert conftest.tree_bytes(written) == before
     plan(source, written, overwrite=True)
     with pytest.raises(RunnerError, match=f"{PARTS} of {PARTS} parts"):
@@ -295,7 +295,7 @@ def test_a_number_of_parts_that_cannot_be(number, source, tmp_path):
         parts.plan(source, tmp_path / "out", number)
 
 
-def test_no_plan(tmp_path):
+def test_without_a_plan_the_command_that_plans_is_named(tmp_path):
     for function in (parts.commit, lambda output: parts.work(output, 0)):
         with pytest.raises(RunnerError, match="recordgen parts plan"):
             function(tmp_path / "out")

@@ -74,7 +74,7 @@ def test_the_card_tells_what_is_known_and_asks_the_rest(boxes):
 @pytest.mark.parametrize(
     ("examples", "category"), [(999, "n<1K"), (1000, "1K<n<10K"), (5 * 10**6, "1M<n<10M")]
 )
-def test_size_categories(boxes, examples, category):
+def test_the_size_category_is_that_of_all_examples(boxes, examples, category):
     dataset = read_dataset(str(boxes))
     splits = {"train": replace(dataset.splits["train"], examples=examples)}
     head, _ = parts(card_text(replace(dataset, splits=splits)))

@@ -79,7 +79,7 @@ def test_a_store_has_the_same_files(name, detection, classes, tmp_path):
             assert storage.read_bytes(f"{place}/{path}") == data
 
 
-def test_one_split(detection, tmp_path):
+def test_one_split_is_copied_alone(detection, tmp_path):
     assert (
         main(["export", "coco", str(detection), "--to", f"{tmp_path}/to", "--split", "eval"]) == 0
     )

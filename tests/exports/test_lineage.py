@@ -129,7 +129,7 @@ def test_an_output_leads_to_its_import_files(output, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"format": "recordgen-lineage/1"}', '{"format": 2}'])
-def test_damaged_lineage(model, text):
+def test_a_damaged_lineage_names_its_file(model, text):
     (model / LINEAGE_FILE).write_text(text)
     with pytest.raises(SourceError, match=r"lineage\.json: .*recordgen-lineage/1"):
         find_lineage(model)

@@ -124,7 +124,7 @@ def test_rows_are_the_records(tmp_path):
             )
 
 
-def test_row_groups(tmp_path):
+def test_a_hundred_images_are_a_row_group(tmp_path):
     """A hundred images are a group, stored as they are; other values are compressed."""
     rows = ({"image/encoded": b"\x89PNG" + bytes([n % 256]), "n": n} for n in range(250))
     recordgen.write(rows, tmp_path / "out", shards=1)

@@ -238,7 +238,7 @@ def test_lists_of_files_that_lie(tmp_path):
     assert list(examples) == ["cat/4.jpg"]
 
 
-def test_a_document_that_grows(tmp_path):
+def test_a_document_that_grows_too_much_is_refused_unread(tmp_path):
     """A document that inflates to 300 times its size and more is refused before it is read."""
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("instances_train.json", '{"images": [' + " " * (100 << 20))
@@ -246,7 +246,7 @@ def test_a_document_that_grows(tmp_path):
         recordgen.plan(str(tmp_path / "a.zip"))
 
 
-def test_damaged_documents(tmp_path):
+def test_a_damaged_document_names_archive_and_member(tmp_path):
     write_all(tmp_path / "in", coco())
     deflated(tmp_path / "in", tmp_path / "a.zip")
     part = Archive(str(tmp_path / "a.zip")).range_of("train/_annotations.coco.json")

@@ -62,7 +62,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("line", "split", "uri", "label"), ROWS, ids=[r[0] for r in ROWS])
-def test_published_forms(line, split, uri, label):
+def test_each_published_form_of_a_line_gives_its_row(line, split, uri, label):
     """Each form of a line gives the row of the format's documentation."""
     assert parse(line) == [Row("f.csv", 1, split, uri, label)]
 
@@ -92,7 +92,7 @@ def test_wrong_lines_are_rejects(line, code, words):
     assert last == Row("f.csv", 3, "test", "b.jpg", "y")
 
 
-def test_lines_are_cut_wherever_chunks_end(monkeypatch):
+def test_lines_are_cut_wherever_chunks_end():
     """Lines do not depend on the chunks of a file, which needs only read(size)."""
     data = b"TRAIN,a.jpg,cat\r\n" * 50 + b"x" * MAX_RECORD_BYTES * 3 + b"\nlast.jpg"
 
@@ -105,8 +105,7 @@ def test_lines_are_cut_wherever_chunks_end(monkeypatch):
 
     whole = parse(data)
     for size in (1000, 65_537):
-        monkeypatch.setattr("recordgen.formats.encodings.CHUNK_BYTES", size)
-        assert parse_all(bounded_lines(OnlyRead(), "f.csv")) == whole
+        assert parse_all(bounded_lines(OnlyRead(), "f.csv", chunk_bytes=size)) == whole
     assert [item.line for item in whole[-2:]] == [51, 52]
 
 

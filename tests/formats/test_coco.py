@@ -195,7 +195,7 @@ def test_documents_of_other_tasks_stop(keys, words, tmp_path):
         '{"images": [{"file_name": "a.jpg"}], "x": ' + "[" * 100_000,
     ],
 )
-def test_damaged_documents(text, tmp_path):
+def test_a_damaged_document_is_named(text, tmp_path):
     """A cut, malformed or deeply nested document is an error with its path."""
     path = tmp_path / "a.json"
     path.write_text(text)

@@ -13,7 +13,7 @@ import recordgen
 from recordgen import Schema
 from recordgen.console.summaries import format_of
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
-from recordgen.formats import csv_records, declared_rows, encodings, video_lists
+from recordgen.formats import csv_records, declared_rows, video_lists
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.csv_records import Plain, Record, read_blocks, read_records
 from recordgen.formats.detect import detect
@@ -100,9 +100,8 @@ def test_what_is_written_is_read(
         line += 1 + sum(field.count("\n") for field in row)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_records, "BLOCK_LINES", block_lines)
-        patch.setattr(encodings, "CHUNK_BYTES", chunk_bytes)
         file = io.BytesIO(b"\xef\xbb\xbf" * has_mark + data)
-        found = list(read_records(bounded_lines(file, "a.csv"), "a.csv"))
+        found = list(read_records(bounded_lines(file, "a.csv", chunk_bytes=chunk_bytes), "a.csv"))
     assert shown(found) == expected
     for item in found:
         assert isinstance(item, Record)

@@ -49,8 +49,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("name", SEPARATED)
-def test_separators(name, tmp_path):
-    """Bars and blanks separate fields if all lines agree."""
+def test_bars_and_blanks_separate_fields_if_all_lines_agree(name, tmp_path):
     text, delimiter, count = SEPARATED[name]
     detection, rows, rejects = read(tmp_path, text, **OPTIONS.get(name, {}))
     assert (detection.delimiter, len(rows), rejects) == (delimiter, count, [])

@@ -1,14 +1,15 @@
 """Import files in other encodings than UTF-8."""
 
 import codecs
+import io
 
 import pandas as pd
 import pytest
 
 from recordgen.core.rows.row import RowBatch
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats import encodings
 from recordgen.formats.detect import detect_frame
+from recordgen.formats.encodings import text_chunks
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import make_options
@@ -27,6 +28,12 @@ def read(path, **options):
     return [row.annotation for item in items if isinstance(item, RowBatch) for row in item.rows]
 
 
+def decoded(data, encoding="", chunk_bytes=1 << 20):
+    """Return a file's contents in UTF-8, read some bytes at a time."""
+    name = make_options({"encoding": encoding}).encoding
+    return b"".join(text_chunks(io.BytesIO(data), "a.csv", name, chunk_bytes))
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -40,31 +47,29 @@ def read(path, **options):
         CSV.replace(",", "\t").encode("utf-16"),  # Excel's "Unicode text"
     ],
 )
-def test_a_byte_order_mark_shows_the_encoding(data, tmp_path, monkeypatch):
+def test_a_byte_order_mark_shows_the_encoding(data, tmp_path):
     """No option is needed if the file says its encoding, wherever it is cut into chunks."""
     (tmp_path / "a.csv").write_bytes(data)
-    for size in (1 << 20, 7):
-        monkeypatch.setattr(encodings, "CHUNK_BYTES", size)
-        assert read(tmp_path / "a.csv") == LABELS
+    assert read(tmp_path / "a.csv") == LABELS
+    assert decoded(data, chunk_bytes=7) == decoded(data)
 
 
 @pytest.mark.parametrize(
     "name", ["cp1252", "latin-1", "Windows-1252", "utf-16-le", "utf-16", "utf_8"]
 )
-def test_the_option_decodes_the_whole_file(name, tmp_path, monkeypatch):
+def test_the_option_decodes_the_whole_file(name, tmp_path):
     """Every name that Python knows is an encoding."""
     (tmp_path / "a.csv").write_bytes(CSV.encode(name))
-    monkeypatch.setattr(encodings, "CHUNK_BYTES", 5)
     assert read(tmp_path / "a.csv", encoding=name) == LABELS
+    assert decoded(CSV.encode(name), name, 5) == CSV.encode()
 
 
 @pytest.mark.parametrize("name", ["shift_jis", "gb18030", "euc_kr", "cp1251"])
-def test_characters_of_several_bytes(name, tmp_path, monkeypatch):
+def test_characters_of_several_bytes_may_be_cut_anywhere(name):
     """The second byte of a character is no separator and no line end."""
     label = {"euc_kr": "\uac1c", "cp1251": "\u043a\u043e\u0442"}.get(name, "\u8868\u4e00")
-    (tmp_path / "a.csv").write_bytes(f"1.jpg,{label}\n2.jpg,{label}x\n".encode(name))
-    monkeypatch.setattr(encodings, "CHUNK_BYTES", 3)
-    assert read(tmp_path / "a.csv", encoding=name) == [label, f"{label}x"]
+    text = f"1.jpg,{label}\n2.jpg,{label}x\n"
+    assert decoded(text.encode(name), name, 3) == text.encode()
 
 
 def test_every_format_of_lines_is_decoded(tmp_path):
@@ -96,17 +101,15 @@ def test_every_format_of_lines_is_decoded(tmp_path):
         (CSV.encode("utf-16-be"), "", ":1: .* --encoding utf-16-be"),
     ],
 )
-def test_bytes_of_another_encoding_stop_the_run(data, encoding, where, tmp_path, monkeypatch):
+def test_bytes_of_another_encoding_stop_the_run(data, encoding, where):
     """The message names the line and the encoding; no character is lost or replaced."""
-    (tmp_path / "a.csv").write_bytes(data)
     for size in (1 << 20, 6):
-        monkeypatch.setattr(encodings, "CHUNK_BYTES", size)
         with pytest.raises(SourceError, match=where):
-            read(tmp_path / "a.csv", encoding=encoding)
+            decoded(data, encoding, size)
 
 
 @pytest.mark.parametrize("name", ["cp1253x", "base64", "rot13", "\0"])
-def test_unknown_encodings(name):
+def test_an_unknown_encoding_is_an_error(name):
     """An encoding of bytes is none of texts."""
     with pytest.raises(UsageError, match="encoding"):
         make_options({"encoding": name})

@@ -11,7 +11,6 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.core.flow import steps
 from recordgen.core.flow.steps import ReadRows
 from recordgen.core.rows.row import Row
 from recordgen.core.runs.staging import StagedPlan, Staging
@@ -142,8 +141,8 @@ def test_appended_runs_and_data_frames(lines, make_csv, tmp_path):
     assert recordgen.convert(frame, tmp_path / "frame", resume=True, **options).unchanged
 
 
-def test_order_does_not_depend_on_how_rows_are_read(lines, make_csv, tmp_path, monkeypatch):
-    """Several files and workers, few findings at a time: the same lines, by file, line and box."""
+def test_order_does_not_depend_on_how_rows_are_read(lines, make_csv, tmp_path):
+    """Several files and workers: the same lines, by file, line and box."""
     image = lines[0].split(",")[1]
     names = []
     for name in ("a.csv", "b.csv", "c.csv"):
@@ -155,19 +154,17 @@ def test_order_does_not_depend_on_how_rows_are_read(lines, make_csv, tmp_path, m
     assert [(item["source"], item["line"]) for item in found] == [
         (name, line) for name in names for line in range(2, 32)
     ]
-    monkeypatch.setattr(steps, "FINDINGS_AT_ONCE", 7)
     recordgen.convert(names[::-1], tmp_path / "parts", beam_args=["--direct_num_workers=2"])
     assert (tmp_path / "parts/findings.jsonl").read_bytes() == whole
 
 
-def test_memory_does_not_grow_with_findings(tmp_path, monkeypatch):
+def test_memory_does_not_grow_with_findings(tmp_path):
     """Findings are kept in files while rows are read, and read back one file at a time."""
     run = conversion(task="object_detection")
-    monkeypatch.setattr(steps, "FINDINGS_AT_ONCE", 500)
     peaks = []
     for many in (1_000, 5_000):
         staging = Staging(str(tmp_path / str(many)))
-        step = ReadRows(run.task, run.splits, run.reader, run.store, 1, str(tmp_path), staging)
+        step = ReadRows(run.task, run.splits, run.reader, run.store, 1, str(tmp_path), staging, 500)
         step.begin(lambda amounts: None)
         rows = (Finding("a.csv", n, f"{n}.jpg", "boxes_dropped", POINT) for n in range(many))
         tracemalloc.start()
@@ -177,7 +174,8 @@ def test_memory_does_not_grow_with_findings(tmp_path, monkeypatch):
             adjusted.update(part.adjusted)
             files += [item.file for item in part.findings]
         plan = StagedPlan({}, None, 0, 0, 0, {}, 0, 0, (), tuple(files))
-        assert sum(item.line for item in staging.read_findings(plan)) == sum(range(many))
+        assert len(files) == many / 500
+        assert all(item.line == n for n, item in enumerate(staging.read_findings(plan)))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert adjusted == {"boxes_dropped": many}

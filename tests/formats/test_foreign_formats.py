@@ -169,7 +169,7 @@ def test_files_are_named(name, data, format_, remedy, tmp_path):
     path.write_bytes(data)
     message = refusal(path)
     assert message.startswith(str(path))
-    assert f"this looks like {format_}" in message or format_ in message.split(";")[0]
+    assert format_ in message.split(";")[0]
     assert remedy in message
 
 
@@ -260,7 +260,6 @@ def test_key_paths(text, keys):
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes(data):
-    """Arbitrary bytes cause no error."""
+def test_arbitrary_bytes_cause_no_error(data):
     for begin in (b"", b"{", b"[{", b"<?xml", b"\x1f\x8b\x08\x00"):
         of_file(begin + data)

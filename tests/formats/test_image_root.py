@@ -204,7 +204,7 @@ def test_the_numbers_of_paths_found_by_name(names, capsys, caplog):
     assert answer["detection"]["image_root"] == "in/images"
 
 
-def test_one_listing(names, monkeypatch):
+def test_the_root_is_listed_once(names, monkeypatch):
     """Detection, preview and conversion list the root once; without the option, nobody does."""
     listed = []
     real = listing.list_tree
@@ -255,8 +255,7 @@ def test_a_lost_box_rejects_its_image(names):
     assert result.dataset.examples == 1
 
 
-def test_declared_tables(names):
-    """All images of a row start at the root."""
+def test_all_images_of_a_declared_row_start_at_the_root(names):
     (names / "in/pairs.csv").write_text("left,right,same\n0,1,no\n2,2.png,yes\n3,9,no\n")
     schema = {"left": "image", "right": "image", "same": "label"}
     result = recordgen.check("in/pairs.csv", image_root="in/images", schema=schema, **QUIET)

@@ -44,8 +44,7 @@ def test_links_out_of_the_folder_in_a_step(link, files, source, tmp_path, make_p
 
 
 @pytest.mark.parametrize("name", ["a.json", "labels/a.txt"])
-def test_pipes(name, tmp_path, make_pictures):
-    """A run must not wait for a pipe."""
+def test_a_run_does_not_wait_for_a_pipe(name, tmp_path, make_pictures):
     root = _written(tmp_path, YOLO, make_pictures)
     os.mkfifo(root / name)
     with pytest.raises(SourceError, match=name):

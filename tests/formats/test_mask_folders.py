@@ -75,7 +75,7 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize(("files", "image", "mask", "split"), LAYOUTS)
-def test_layouts(tmp_path, files, image, mask, split):
+def test_images_and_masks_are_paired_by_folder_and_name(tmp_path, files, image, mask, split):
     """No option but the path: images and masks are paired by folder and name."""
     found, result = outcome(write(tmp_path, *files))
     assert result.dataset.task == "image_segmentation"
@@ -99,7 +99,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("file", "text", "labels"), NAMES)
-def test_names(tmp_path, file, text, labels):
+def test_names_beside_the_masks_keep_their_numbers(tmp_path, file, text, labels):
     """A file beside the masks names the classes, which keep their numbers."""
     root = write(tmp_path, "train/images/a.jpg", "train/masks/a.png")
     (root / file).write_text(text)
@@ -120,7 +120,7 @@ COLOURS = [
 
 
 @pytest.mark.parametrize(("file", "text"), COLOURS)
-def test_colours(tmp_path, file, text):
+def test_a_file_gives_the_colours_of_classes(tmp_path, file, text):
     """A file gives the colours of classes, in files of colours and of palettes."""
     root = write(tmp_path, "images/a.jpg", "masks/a.png", mask=palette().convert("RGB"))
     (root / file).write_text(text)

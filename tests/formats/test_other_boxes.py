@@ -131,8 +131,7 @@ def test_videos_of_cvat_stop(tmp_path):
         "<annotations><meta><label></meta><image name='a'/></annotations>",
     ],
 )
-def test_damaged_xml(text, tmp_path):
-    """A cut document, and one with a DOCTYPE, are errors with the path."""
+def test_a_cut_document_or_a_doctype_is_an_error_with_the_path(text, tmp_path):
     path = tmp_path / "annotations.xml"
     path.write_text(text)
     with pytest.raises(SourceError, match=r"annotations\.xml"):

@@ -178,7 +178,6 @@ def test_no_evidence_of_the_given_format(tmp_path):
         (type("Part", (Format,), {"name": "mine"}), "accepts, detect, rows"),
     ],
 )
-def test_incomplete_declarations(found, words):
-    """What is no complete format names what is wrong."""
+def test_an_incomplete_declaration_names_what_is_wrong(found, words):
     with pytest.raises(TypeError, match=words):
         check_declaration("mine", found)

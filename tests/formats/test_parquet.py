@@ -175,7 +175,7 @@ TRAPS = {
 
 
 @pytest.mark.parametrize(("value", "label", "code"), TRAPS.values(), ids=TRAPS)
-def test_traps(value, label, code, folder):
+def test_a_bad_row_is_a_reject_with_its_place(value, label, code, folder):
     """A bad row is a reject with its place; the good one before it stays."""
     columns = {
         "image": (IMAGE, [{"bytes": image(), "path": None}, value]),
@@ -210,14 +210,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("columns", "named"), REFUSED.values(), ids=REFUSED)
-def test_refused(columns, named, folder):
+def test_unclear_columns_are_named(columns, named, folder):
     write(folder, "a.parquet", columns)
     with pytest.raises(SourceError, match=named):
         converted(folder, source=folder / "in/a.parquet")
 
 
 @pytest.mark.parametrize("cut", [1, 8, 300])
-def test_cut_off(cut, folder):
+def test_a_cut_file_is_named(cut, folder):
     write(folder, "a.parquet", {"image": images(*range(9)), "label": (pa.int64(), [0] * 9)})
     path = folder / "in/a.parquet"
     path.write_bytes(path.read_bytes()[:-cut])
@@ -226,8 +226,7 @@ def test_cut_off(cut, folder):
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy"])
-def test_damaged_page(compression, folder):
-    """A damaged header of a page costs the rest of its row group."""
+def test_a_damaged_page_costs_the_rest_of_its_row_group(compression, folder):
     write(
         folder,
         "a.parquet",

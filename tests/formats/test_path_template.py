@@ -64,8 +64,7 @@ def test_commas(tmp_path):
     assert read(tmp_path / "labels.csv", columns) == {2: "a,7.jpg", 3: "a,8.jpg"}
 
 
-def test_many_lines(tmp_path):
-    """Lines of a large file are read like those of a small one."""
+def test_lines_of_a_large_file_are_read_like_those_of_a_small_one(tmp_path):
     rows = [f"{n},{n % 3}" for n in range(50_000)]
     rows[40_000] = "40000"
     (tmp_path / "labels.csv").write_text("\n".join(["id,label", *rows]))
@@ -99,8 +98,7 @@ def test_frames():
 
 
 @pytest.mark.parametrize("columns", ["path={idd}.jpg", "path=x/{label}/{idd}.jpg,label=label"])
-def test_a_missing_column(columns, tmp_path):
-    """The error lists the columns that exist."""
+def test_a_missing_column_lists_those_that_exist(columns, tmp_path):
     (tmp_path / "labels.csv").write_text("id,label\n7,a\n")
     with pytest.raises(UsageError, match=r"'idd', .* id, label; .*'id'"):
         read(tmp_path / "labels.csv", columns)

@@ -145,7 +145,7 @@ TRAPS = {
 
 
 @pytest.mark.parametrize(("more", "code"), TRAPS.values(), ids=TRAPS)
-def test_traps(more, code, folder):
+def test_a_bad_record_is_a_reject_with_its_place(more, code, folder):
     """A bad record is a reject that names its file; the good one before it stays."""
     (folder / "in/a.tfrecord").write_bytes(framed(GOOD) + more)
     (folder / "in/classes.txt").write_text("cat\ndog\n")

@@ -223,7 +223,7 @@ STOPS = [
 
 
 @pytest.mark.parametrize("files", [each[1] for each in STOPS], ids=[each[0] for each in STOPS])
-def test_it_stops(files, tmp_path, make_pictures):
+def test_an_unclear_form_stops_the_run(files, tmp_path, make_pictures):
     make_pictures("a.jpg")
     write(tmp_path / "in", files)
     with pytest.raises(SourceError):

@@ -188,7 +188,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("more", "uri", "code"), HOSTILE.values(), ids=HOSTILE)
-def test_traps(more, uri, code, folder):
+def test_a_bad_member_is_a_reject_with_its_name(more, uri, code, folder):
     """A bad member is a reject with its name; the good one before it stays."""
     (folder / "in/a.tar").write_bytes(GOOD + more)
     (folder / "in/classes.txt").write_text("cat\ndog\n")

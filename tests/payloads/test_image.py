@@ -153,7 +153,7 @@ def test_downscaling_takes_the_best_filter(mode, size):
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 @pytest.mark.parametrize("orientation", range(10))
-def test_each_orientation(kind, orientation):
+def test_each_orientation_is_undone(kind, orientation):
     """Orientations 2 to 8 are undone; 1 is upright, 0 and 9 are invalid (Exif 2.3, 4.6.4)."""
     gradient = Image.linear_gradient("L").resize((64, 32)).convert("RGB")
     data = encoded(gradient, kind, exif=exif_of(orientation), quality=95)

@@ -1,6 +1,5 @@
 """Limits of one image: parts, pixels of all frames, memory and processor time."""
 
-import io
 import struct
 import threading
 
@@ -9,10 +8,10 @@ from PIL import Image
 
 from benchmarks import bombs
 from recordgen.errors import PayloadError, RunnerError
-from recordgen.payloads import apart as apart_module
-from recordgen.payloads import eight_bit
 from recordgen.payloads import image as image_module
+from recordgen.payloads.apart import check_apart
 from recordgen.payloads.budget import MemoryBudget, default_budget
+from recordgen.payloads.eight_bit import flattened
 from recordgen.payloads.image import check_image, prepare
 from recordgen.payloads.jpeg import jpeg_header
 from recordgen.storage.memory import memory_limit
@@ -23,6 +22,7 @@ OPTIONS = payload_settings()
 SMALL = noise(20, 12)
 JPEG = encoded(SMALL, "JPEG")
 PROGRESSIVE = encoded(SMALL, "JPEG", progressive=True)
+SLOW = payload_settings(limit="seconds=0.05")
 
 
 def refusal(data, options=OPTIONS):
@@ -203,39 +203,22 @@ def test_default_budget():
     assert payload_settings(limit="memory=1.5").limit.memory_bytes == 1_500_000
 
 
-def test_apart_is_the_same(monkeypatch, caplog):
-    """An image that announces much work is checked in another process, with the same result.
-
-    The log names slow images.
-    """
+def test_the_result_of_another_process_is_the_same(caplog):
+    """The log names images that take long."""
     caplog.set_level("INFO", "recordgen")
-    monkeypatch.setattr(apart_module, "SILENT_SECONDS", 0.01)
     data = encoded(noise(40, 30), "WEBP")
-    apart = []
-
-    def check_apart(data, options, uri):
-        apart.append(len(data))
-        return original(data, options, uri)
-
-    here = check_image(data, OPTIONS)
-    original = image_module.check_apart
-    monkeypatch.setattr(image_module, "check_apart", check_apart)
-    monkeypatch.setattr(image_module, "APART_SHARE", 0)
-    there = check_image(data, OPTIONS, "slow.webp")
+    there = check_apart(data, OPTIONS, "slow.webp", silent_seconds=0.01)
     [logged] = caplog.messages
     assert "slow.webp" in logged
-    assert apart == [len(data)]
-    assert there._replace(small=None) == here._replace(small=None)
+    assert there._replace(small=None) == check_image(data, OPTIONS)._replace(small=None)
     damaged = encoded(noise(40, 30), "JPEG")[:500]
-    monkeypatch.setattr(image_module, "APART_SHARE", 1)
-    said = refusal(damaged)
-    monkeypatch.setattr(image_module, "APART_SHARE", 0)
-    assert refusal(damaged) == said
+    with pytest.raises(PayloadError) as caught:
+        check_apart(damaged, OPTIONS, "damaged.jpg")
+    assert (caught.value.code, caught.value.message) == refusal(damaged)
 
 
 def test_a_slow_decoder_is_killed():
-    data = bombs.of_one_colour("WEBP", "RGB", 2500)
-    code, message = refusal(data, payload_settings(limit="seconds=0.05"))
+    code, message = refusal(bombs.of_one_colour("WEBP", "RGB", 2500), SLOW)
     assert (code, "--limit seconds=" in message) == ("too_slow", True)
 
 
@@ -245,25 +228,27 @@ def killed_by(signal, tmp_path, monkeypatch):
     python.write_text(f"#!/bin/sh\ncat > /dev/null\nkill -{signal} $$\n")
     python.chmod(0o755)
     monkeypatch.setattr("sys.executable", str(python))
-    monkeypatch.setattr(image_module, "APART_SHARE", 0)
 
 
-# signal that ends the process of a decoder, code of the refusal
-DEATHS = [("SEGV", "corrupt"), ("ABRT", "corrupt"), ("TRAP", "corrupt"), ("KILL", "out_of_memory")]
-
-
-@pytest.mark.parametrize(("signal", "code"), DEATHS)
-def test_a_decoder_that_crashes(signal, code, tmp_path, monkeypatch):
-    """In its own process, it ends neither the run nor the worker."""
+@pytest.mark.parametrize("signal", ["SEGV", "ABRT", "TRAP"])
+def test_a_decoder_that_crashes_ends_neither_the_run_nor_the_worker(signal, tmp_path, monkeypatch):
     killed_by(signal, tmp_path, monkeypatch)
-    assert refusal(JPEG)[0] == code
+    with pytest.raises(PayloadError, match=f"SIG{signal}") as caught:
+        check_apart(JPEG, OPTIONS, "a.jpg")
+    assert caught.value.code == "corrupt"
+
+
+def test_a_decoder_that_the_system_kills_needed_too_much_memory(tmp_path, monkeypatch):
+    """Images that announce much work are checked in another process."""
+    killed_by("KILL", tmp_path, monkeypatch)
+    assert refusal(bombs.of_one_colour("WEBP", "RGB", 2500), SLOW)[0] == "out_of_memory"
 
 
 def test_a_process_that_is_stopped(tmp_path, monkeypatch):
     """A signal that stops the run is no fault of the image."""
     killed_by("TERM", tmp_path, monkeypatch)
     with pytest.raises(RunnerError):
-        check_image(JPEG, OPTIONS)
+        check_apart(JPEG, OPTIONS, "a.jpg")
 
 
 @pytest.mark.parametrize("name", ["decoded_jpeg", "file_header", "open_image", "encoded"])
@@ -277,12 +262,10 @@ def test_only_the_image_is_refused_when_memory_ends(name, monkeypatch):
     assert (code, "--limit memory=" in message) == ("out_of_memory", True)
 
 
-def test_each_row_is_flattened_once(monkeypatch):
+def test_each_row_is_flattened_once():
     glass = noise(9, 10)
     glass.putalpha(noise(9, 10, seed=1).convert("L"))
     white = Image.new("RGBA", glass.size, "white")
     expected = Image.alpha_composite(white, glass).convert("RGB")
     for rows in (1, 3, 5, 10, 11):
-        monkeypatch.setattr(eight_bit, "FLATTENED_ROWS", rows)
-        stored = Image.open(io.BytesIO(check_image(encoded(glass, "PNG"), OPTIONS).data))
-        assert stored.tobytes() == expected.tobytes()
+        assert flattened(glass, rows).tobytes() == expected.tobytes()

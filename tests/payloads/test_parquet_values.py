@@ -110,7 +110,7 @@ def test_a_damaged_row_group_is_named(file, parts):
     data[start : start + 200] = b"\xff" * 200
     file.write_bytes(data)
     assert read_value(parts[19], "1", ANY_REQUEST) == VALUES[19]
-    with pytest.raises(PayloadError, match=r"a\.parquet: row group 2 is damaged") as refused:
+    with pytest.raises(PayloadError, match=r"a\.parquet: row group 2") as refused:
         read_value(parts[29], "1", ANY_REQUEST)
     assert refused.value.code == "corrupt"
 
@@ -121,7 +121,7 @@ def test_a_bomb_stops_the_run(file, monkeypatch):
     pq.write_table(table, file, compression="zstd")
     assert file.stat().st_size < 10_000
     monkeypatch.setattr("recordgen.formats.parquet.CACHE_BYTES", 1_000_000)
-    with pytest.raises(SourceError, match=r"a\.parquet: the images of row group 0"):
+    with pytest.raises(SourceError, match=r"a\.parquet: .*row group 0"):
         list(Parquet().read(Listing.of(str(file)), file.name))
 
 

@@ -206,7 +206,7 @@ def test_a_picture_too_large_for_its_format_is_refused(kind, encode, most):
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
-def test_psnr(kind, mode):
+def test_one_image_in_sixteen_is_measured(kind, mode):
     """The PSNR of one in sixteen JPEGs or WEBPs, measured in its centre; PNGs lose nothing."""
     measured = 0
     for seed in range(200):

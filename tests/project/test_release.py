@@ -34,10 +34,10 @@ def test_the_version_is_read_from_its_file(script):
     ("text", "message"),
     [
         # changelog, error
-        ("## [Unreleased]\n\n- A\n", r"has no section '## \[1.2.0\] - YYYY-MM-DD'; give the entr"),
-        ("## [1.2.0]\n\n- A\n", "has no section"),
-        ("## [1.2.00] - 2026-11-23\n\n- A\n", "has no section"),
-        ("## [1.2.0] - 2026-11-23\n\n## [1.1.0] - 2026-11-01\n\n- A\n", "of 1.2.0 in .* is empty"),
+        ("## [Unreleased]\n\n- A\n", r"## \[1\.2\.0\] - YYYY-MM-DD"),
+        ("## [1.2.0]\n\n- A\n", r"1\.2\.0"),
+        ("## [1.2.00] - 2026-11-23\n\n- A\n", r"1\.2\.0"),
+        ("## [1.2.0] - 2026-11-23\n\n## [1.1.0] - 2026-11-01\n\n- A\n", r"1\.2\.0 in "),
     ],
 )
 def test_a_changelog_without_the_version(script, text, message):
@@ -77,7 +77,7 @@ def test_a_wheel_is_the_package(script, tmp_path):
         return tmp_path / "a.whl"
 
     script.check_wheel(wheel_of(*names))
-    with pytest.raises(SystemExit, match=f"the wheel lacks {left_out}; see package-data"):
+    with pytest.raises(SystemExit, match=left_out):
         script.check_wheel(wheel_of(*(name for name in names if name != left_out)))
-    with pytest.raises(SystemExit, match=r"has files from outside the package: tests/a\.py"):
+    with pytest.raises(SystemExit, match=r"tests/a\.py"):
         script.check_wheel(wheel_of(*names, "tests/a.py"))

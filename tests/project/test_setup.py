@@ -295,7 +295,7 @@ def test_without_a_fitting_python_one_message_tells_what_helps(machine, glibc, w
     result = machine.set_up()
     assert result.returncode == 1
     assert machine.called("python install")
-    assert f"needs Python {wanted}. One of these helps:" in result.stderr
+    assert f"Python {wanted}." in result.stderr
     for remedy in ("apt install", "pyenv install", "uv python install", "LEG=no-tfx make setup"):
         assert result.stderr.count(remedy) == 1
     assert not (machine.repository / ".venv").exists()

@@ -155,15 +155,9 @@ def test_without_labels_batches_have_only_columns(tmp_path):
         (2, b"b"),
         (3, b"c"),
     ]
-    for options, message in (
-        (
-            {"label_mode": "int"},
-            "label_mode is for a target of classes, and this table has none",
-        ),
-        ({"only": ["a"]}, "only is for a target of classes"),
-        ({"weights": "balanced"}, "weights is for a target of classes"),
-    ):
-        with pytest.raises(UsageError, match=message):
+    for options in ({"label_mode": "int"}, {"only": ["a"]}, {"weights": "balanced"}):
+        [name] = options
+        with pytest.raises(UsageError, match=f"^{name} "):
             recordgen.input_fn(tmp_path / "out", **options)
 
 

@@ -229,7 +229,7 @@ def test_a_missing_split_is_a_key_error_that_lists_the_others(pets, name):
     found = load(pets, image_size=SIZE)
     assert name not in found
     assert found.get(name) is None
-    message = rf"{pets}: no split '{name}' here, only train, eval; a split without"
+    message = rf"{pets}: .* '{name}' .*train, eval"
     for call in (found.__getitem__, lambda split: eval_dataset(pets, split=split)):
         with pytest.raises(DataError, match=message) as error:
             call(name)
@@ -306,7 +306,7 @@ def test_load_of_declared_columns_takes_the_same_options(tmp_path):
     ("call", "message"),
     [
         # call, message
-        (lambda out: load(out, split="train"), "load reads all splits"),
+        (lambda out: load(out, split="train"), "split"),
         (lambda out: load([out]), r"source.*dataset\.json"),
         (lambda out: input_fn(None), "source"),
         (lambda out: input_fn(out, split=["train"]), "split"),
@@ -319,7 +319,7 @@ def test_load_of_declared_columns_takes_the_same_options(tmp_path):
         ),
         (lambda out: decode_images(PIXEL, SIZE, resize="centre_crop"), "resize"),
         (lambda out: decode_images(PIXEL, SIZE, decoder="Fast"), "decoder"),
-        (lambda out: decode_images(PIXEL, SIZE, resize="random_crop"), "is for training"),
+        (lambda out: decode_images(PIXEL, SIZE, resize="random_crop"), "resize"),
         (lambda out: decode_images(PIXEL, (0, 8)), "image_size"),
     ],
 )
@@ -352,7 +352,7 @@ def test_load_weighs_and_augments_only_training(pets):
 
 def test_load_skips_a_split_without_labels_and_warns(partly_labelled, caplog):
     assert list(load(partly_labelled, batch_size=4, image_size=SIZE)) == ["train"]
-    assert "split 'eval' has no labelled example" in caplog.text
+    assert "split 'eval'" in caplog.text
     found = load(partly_labelled, batch_size=4, image_size=SIZE, label_mode=None)
     assert [len(images) for images in found["eval"]] == [4]
 
@@ -499,11 +499,11 @@ def test_a_truncated_shard_is_named_before_training(pets, tmp_path):
     shard = next((copy / "Split-train").iterdir())
     size = shard.stat().st_size
     shard.write_bytes(shard.read_bytes()[:-1])
-    message = rf"{shard.name}: {size - 1:,} bytes, but dataset.json says {size:,}: it was cut or"
+    message = rf"{shard.name}: {size - 1:,} .*dataset\.json .*{size:,}"
     with pytest.raises(RecordError, match=message):
         train_dataset(copy, image_size=SIZE)
     shard.unlink()
-    with pytest.raises(SourceError, match=f"{shard.name}: no such file, though dataset.json lists"):
+    with pytest.raises(SourceError, match=rf"{shard.name}: .*dataset\.json"):
         train_dataset(copy, image_size=SIZE)
 
 

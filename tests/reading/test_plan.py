@@ -134,7 +134,7 @@ def test_blocks_of_large_records_are_short(examples, size, expected):
         ("a", None, 262_144),
     ],
 )
-def test_read_buffer(file, size, expected):
+def test_large_local_records_are_read_without_a_buffer(file, size, expected):
     """Large records of local files are read without a buffer, which would be one more copy."""
     plan = plan_records(ShardSet((ShardFile(file, 1000, size),)), RecordOptions())
     assert plan.read_buffer == expected

@@ -159,12 +159,8 @@ DOORS = [
 @pytest.mark.parametrize("name", ["webp", "boxes webp", "webp mixed"])
 @pytest.mark.parametrize("read", DOORS, ids=range(len(DOORS)))
 def test_a_tensorflow_without_webps(outputs, without_webp, name, read):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=rf"TensorFlow {tf.__version__} .*--encode jpeg"):
         read(outputs[name])
-    assert str(caught.value) == (
-        f"the images are WEBPs, which TensorFlow {tf.__version__} cannot decode; use a newer "
-        f"TensorFlow (2.21 decodes them), or convert the images with --encode jpeg"
-    )
 
 
 def test_readings_without_webps_do_not_need_them(outputs, without_webp):

@@ -92,7 +92,7 @@ def test_serving_scales_as_training_does(images):
         ({"scale": "-1..1:uint8"}, r"scale.*'-1\.\.1'"),
     ],
 )
-def test_wrong_scales(output, options, message):
+def test_a_wrong_scale_is_an_error_before_reading(output, options, message):
     with pytest.raises(UsageError, match=message):
         eval_dataset(output, **options)
 

@@ -199,7 +199,7 @@ def test_foreign_texts_are_read_with_task(tmp_path):
         ({"only": ["god"]}, "'good'"),
     ],
 )
-def test_wrong_options(topics, options, message):
+def test_an_option_that_texts_lack_is_an_error(topics, options, message):
     with pytest.raises(UsageError, match=message):
         input_fn(topics, **options)
 

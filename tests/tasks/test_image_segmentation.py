@@ -120,7 +120,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("given", "code"), BAD_ROWS)
-def test_bad_rows(given, code):
+def test_rows_without_a_usable_mask_are_rejects(given, code):
     """Rows without a usable mask have the code of their reject."""
     task, adjusted = ImageSegmentation(), Adjustments()
     is_line = isinstance(given, list)
@@ -221,7 +221,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_masks(case):
+def test_an_unusable_mask_is_refused(case):
     """Masks that are lossy, damaged, of unknown classes or of another shape are refused."""
     data, colours, code = BAD[case]
     with pytest.raises(PayloadError) as caught:

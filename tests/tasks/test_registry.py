@@ -73,10 +73,10 @@ def test_what_a_task_has_not():
         trainer = "nowhere.model:Trainer"
         measure = "recordgen.training.measures:NoAccumulator"
 
-    with pytest.raises(UsageError, match="the task plain has no sample"):
+    with pytest.raises(UsageError, match=r"plain .*sample"):
         NoSample.declared("sample")
     for what in ("trainer", "measure"):
-        with pytest.raises(UsageError, match=rf"the {what} of the task plain cannot be imported"):
+        with pytest.raises(UsageError, match=f"{what} .*plain "):
             NoSample.declared(what)
 
 
@@ -142,15 +142,15 @@ def test_tasks_that_are_installed_later(install):
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        # target of the entry point, part of the message
-        ("import nothing_like_that", "ModuleNotFoundError: No module named 'nothing_like_that'"),
-        ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("x = 1", "has no attribute 'Mine'"),
-        ("Mine = 3", r"a task is a subclass of recordgen.tasks.Task \(got 3\)"),
-        (WHOLE.replace('"mine"', '"yours"'), "the entry point is named 'mine', and the task 'you"),
+        # target of the entry point, what the message names
+        ("import nothing_like_that", "ModuleNotFoundError: .*'nothing_like_that'"),
+        ("1 / 0", "ZeroDivisionError: "),
+        ("x = 1", "'Mine'"),
+        ("Mine = 3", r"recordgen.tasks.Task \(got 3\)"),
+        (WHOLE.replace('"mine"', '"yours"'), "'mine', .*'yours'"),
         (
             "from recordgen.tasks import Task\nclass Mine(Task):\n    name = 'mine'\n",
-            "the class Mine does not define kind, noun, expected, columns, uri_key, json_keys, "
+            "Mine .* kind, noun, expected, columns, uri_key, json_keys, "
             "features, batch_rows, reading, make, csv_parser",
         ),
     ],
@@ -159,9 +159,7 @@ def test_a_broken_task_names_its_package(install, code, message):
     """Other tasks stay usable."""
     install("bad-task", "mine = bad_task_module:Mine", "bad_task_module", code)
     found = tasks_found()
-    expected = (
-        rf"the task 'mine' of the package bad-task 2.1 cannot be used \(.*:Mine\): .*{message}"
-    )
+    expected = rf"'mine' .* bad-task 2.1 .*\(.*:Mine\): .*{message}"
     with pytest.raises(UsageError, match=expected):
         _ = found["mine"]
     assert found["tabular"] is TASKS["tabular"]
@@ -179,21 +177,21 @@ def test_two_packages_with_one_name(install, name, packages):
     install("one-task", f"{name} = one_task_module:Mine", "one_task_module", WHOLE)
     install("two-task", f"{name} = two_task_module:Mine", "two_task_module", WHOLE)
     found = tasks_found()
-    with pytest.raises(UsageError, match=f"'{name}' is declared more than once.* {packages}; un"):
+    with pytest.raises(UsageError, match=f"'{name}' .* {packages};"):
         _ = found[name]
     assert list(found).count(name) == 1
 
 
 def test_no_such_task(tmp_path):
     """The message lists all names; a dataset of an unknown task is not read as images."""
-    with pytest.raises(UsageError, match=r"task must be one of image_class.* \(got 'mine'\)"):
+    with pytest.raises(UsageError, match=r"^task .*image_class.* \(got 'mine'\)"):
         _ = TASKS["mine"]
     assert TASKS.get("mine") is None
     recordgen.write(iter([{"x": 1}]), str(tmp_path))
     path = tmp_path / "dataset.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "task": "mine"}))
     for read in (recordgen.load, recordgen.train_dataset):
-        with pytest.raises(UsageError, match="install the package"):
+        with pytest.raises(UsageError, match="'mine'"):
             read(str(tmp_path))
 
 

@@ -309,10 +309,10 @@ def test_capitals_in_names(name, tags, tmp_path):
         assert recordgen.check(str(source), **TASK).dataset.labels == ("person",)
 
 
-# file, its text, error, part of the message
+# file, its text, error, what the message names
 BROKEN = [
-    ("train/labels.txt", "O O\n", SourceError, "sentences.txt has 3 lines and .*labels.txt 1;"),
-    ("train/sentences.txt", "a\n", SourceError, "sentences.txt has 1 lines and .*labels.txt 3;"),
+    ("train/labels.txt", "O O\n", SourceError, "sentences.txt .* 3 .*labels.txt 1;"),
+    ("train/sentences.txt", "a\n", SourceError, "sentences.txt .* 1 .*labels.txt 3;"),
     ("labels.txt", "O O\n", DataError, "bad_annotation 1"),
     ("labels.txt", "X-x\n", DataError, "bad_annotation 1"),
 ]
@@ -328,18 +328,18 @@ def test_files_that_do_not_go_together(iob, tmp_path, name, text, error, message
 
 def test_what_is_no_source_of_entities(iob, tmp_path):
     """A file of tags, a list of files, a file without tags, columns, and shards by label fail."""
-    with pytest.raises(SourceError, match="format iob"):
+    with pytest.raises(SourceError, match=r"labels\.txt: .*iob"):
         recordgen.convert(str(iob / "labels.txt"), tmp_path / "out", **TASK, format="iob")
     (tmp_path / "a.csv").write_text("TRAIN,gs://bucket/a.jsonl\n")
-    with pytest.raises(UsageError, match=r"iob or jsonl .*csv.*; if it lists other files, pass"):
+    with pytest.raises(UsageError, match=r"iob or jsonl .*csv"):
         recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **TASK)
     frame = pd.DataFrame({"text": ["Anna"], "label": ["person"]})
-    with pytest.raises(UsageError, match=r"cannot be a DataFrame: write .* of a JSONL file"):
+    with pytest.raises(UsageError, match=r"DataFrame.* JSONL"):
         recordgen.convert(frame, tmp_path / "out", **TASK)
     (iob / "labels.txt").unlink()
-    with pytest.raises(SourceError, match=r"labels\.txt: cannot be read"):
+    with pytest.raises(SourceError, match=r"labels\.txt: "):
         recordgen.convert(str(iob), tmp_path / "out", **TASK)
-    with pytest.raises(UsageError, match="one label per example"):
+    with pytest.raises(UsageError, match="shard_by=label"):
         recordgen.convert(str(iob), tmp_path / "out", **TASK, shard_by="label")
 
 
@@ -363,7 +363,7 @@ def test_append_and_resume(iob, tmp_path):
     assert dataset.labels == ("city", "person", "area")
     assert (out / "tags.txt").read_text().split()[-2:] == ["B-area", "I-area"]
     [reject] = map(json.loads, (out / "rejects.jsonl").read_text().splitlines())
-    assert re.search(r"with label 0 to 3 \(person\), and append never changes", reject["message"])
+    assert re.search(r" 0 to 3 \(person\)", reject["message"])
     assert read_dataset(str(out)).examples == 5
 
 
@@ -371,7 +371,7 @@ def test_an_annotation_is_refused_where_rows_meet():
     """The message shows overlapping spans of two rows."""
     one = _of_json("New York", [Span(0, 8, "city")])
     other = _of_json("New York", [Span(4, 8, "person")])
-    with pytest.raises(AnnotationError, match=r"0 to 8 \(city\) and 4 to 8 \(person\) overlap"):
+    with pytest.raises(AnnotationError, match=r"0 to 8 \(city\) .*4 to 8 \(person\)"):
         TextEntities().merge([one.annotation, other.annotation])
 
 
@@ -379,5 +379,5 @@ def test_rows_whose_spans_share_a_word_are_all_refused():
     """Two rows of one text, each with a part of one word, contradict each other."""
     one = _of_json("Newark", [Span(0, 3, "city")])
     other = _of_json("Newark", [Span(3, 6, "boat")])
-    with pytest.raises(AnnotationError, match=r"3 to 6 \(boat\) begins in a word in which another"):
+    with pytest.raises(AnnotationError, match=r"3 to 6 \(boat\)"):
         TextEntities().merge([one.annotation, other.annotation])

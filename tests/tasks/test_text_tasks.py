@@ -60,14 +60,18 @@ def test_lines(task, line, labels):
     assert (row.uri, TextContent.decode(row.annotation)) == (content_uri("x"), ("x", labels))
 
 
-# task, line of JSONL, part of the message
+# task, line of JSONL, what the message names
 WRONG = [
-    (ONE, older({"display_name": "a"}, {"display_name": "b"}), "one label per text"),
-    (ONE, older({"classification": {}}), "object with a display_name"),
-    (ONE, {**SNIPPET, "annotations": "a"}, "must be a list of objects"),
-    (ONE, {"text_snippet": "x"}, "text_snippet must be an object"),
-    (ONE, {"textContent": 3}, "textContent must be a text"),
-    (MANY, {"textContent": "x", "classificationAnnotations": {"a": 1}}, "must be a list"),
+    (ONE, older({"display_name": "a"}, {"display_name": "b"}), "label"),
+    (ONE, older({"classification": {}}), "display_name"),
+    (ONE, {**SNIPPET, "annotations": "a"}, "annotations"),
+    (ONE, {"text_snippet": "x"}, "text_snippet"),
+    (ONE, {"textContent": 3}, "textContent"),
+    (
+        MANY,
+        {"textContent": "x", "classificationAnnotations": {"a": 1}},
+        "classificationAnnotations",
+    ),
     (SENTIMENT, {"textContent": "x", "sentimentAnnotation": True}, "from 0 to 10 (got True)"),
     (SENTIMENT, {"textContent": "x", "sentimentAnnotation": float("inf")}, "(got inf)"),
     (SENTIMENT, {"textContent": "x", "sentimentAnnotation": {}}, "(got None)"),
@@ -76,7 +80,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("task", "line", "message"), WRONG)
-def test_wrong_lines(task, line, message):
+def test_an_ambiguous_line_is_rejected(task, line, message):
     """An ambiguous line is rejected, and the message says what was found."""
     [item] = parse_line(json.dumps(line).encode(), "a.jsonl", 1, task, Counter())
     assert isinstance(item, Reject)
@@ -95,7 +99,7 @@ def test_rows_of_one_text():
         assert task.contradicts(first, second)
         assert not task.contradicts(bare, second)
     assert not MANY.contradicts(first, MANY.merge([first, second]).annotation)
-    with pytest.raises(AnnotationError, match="one text, several labels: 'a', 'b'"):
+    with pytest.raises(AnnotationError, match="'a', 'b'"):
         ONE.merge([first, second])
 
 
@@ -129,9 +133,9 @@ def test_sentiments_are_their_own_numbers():
     assert vocabulary == Vocabulary("integer", ("0", "1", "2", "3"))
     record, _ = record_of(SENTIMENT, row, [], vocabulary, payload_settings())
     assert parse_example(record)["class/label"] == [3]
-    with pytest.raises(UsageError, match="labels=text does not apply to text_sentiment"):
+    with pytest.raises(UsageError, match=r"labels=text .*text_sentiment"):
         task_for(ConvertOptions(task="text_sentiment", labels="text"))
-    with pytest.raises(UsageError, match="needs one label per example"):
+    with pytest.raises(UsageError, match="shard_by=label"):
         task_for(ConvertOptions(task="text_multi_label", shard_by="label"))
 
 
@@ -150,7 +154,7 @@ def test_rows_cannot_name_a_text_of_others(task, name, line, tmp_path):
     (tmp_path / name).write_text(line.replace("URI", content_uri("x")) + "\n")
     [reject] = recordgen.check(str(tmp_path / name), task=task).rejects
     assert (reject.line, reject.code) == (1, "unknown_scheme")
-    assert "no storage is known for sha256://" in reject.message
+    assert "sha256://" in reject.message
 
 
 @pytest.mark.parametrize(
@@ -166,7 +170,7 @@ def test_files_that_are_no_text(payload, code, tmp_path):
         (1, code),
         (2, "too_many_bytes"),
     ]
-    assert "a file must be at most 1 MB (got 2.0 MB)" in " ".join(i.message for i in found.rejects)
+    assert " 1 MB (got 2.0 MB)" in " ".join(i.message for i in found.rejects)
 
 
 @pytest.fixture
@@ -241,7 +245,7 @@ def test_equal_texts_share_a_split(tmp_path):
     }
     assert [(item.line, item.code) for item in found.rejects] == [(3, "conflicting_splits")]
     path.write_text("hello,a\nhello,a\n")
-    with pytest.raises(DataError, match=r"a\.csv:2 is a copy of .*a\.csv:1"):
+    with pytest.raises(DataError, match=r"a\.csv:2 .*a\.csv:1"):
         recordgen.plan(path, task="text_classification", duplicates="fail")
 
 
@@ -259,7 +263,7 @@ def test_runs_that_go_on(source, tmp_path):
     assert (result.dataset.examples, rows.existing) == (44, 2)
     messages = {item.line: item.message for item in result.rejects}
     assert sorted(messages) == [1, 2, 3]
-    assert "with label 'bad', and append never changes" in messages[3]
+    assert "'bad'" in messages[3]
 
 
 def test_shards_of_one_label_and_draws_by_content(source, tmp_path):

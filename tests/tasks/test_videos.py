@@ -145,9 +145,7 @@ def test_a_list_that_is_missing(make_csv):
     """The error has the line that names the list, and the list's path."""
     source = make_csv(["1.mp4,x", "TRAIN,gone.csv"])
     folder = source.rpartition("/")[0]
-    with pytest.raises(
-        SourceError, match=re.escape(f"{source}:2: there is no list of videos {folder}/gone.csv")
-    ):
+    with pytest.raises(SourceError, match=f"{source}:2: .* {folder}/gone.csv"):
         recordgen.plan(source, task=TASK)
 
 
@@ -166,12 +164,12 @@ def test_lists_are_gated_as_rows_are(tmp_path):
         return web.Response(text=lines[request.path])
 
     with serving(answer) as url:
-        with pytest.raises(SourceError, match=r"top.csv:1: .*reach no local files"):
+        with pytest.raises(SourceError, match=r"top.csv:1: .*secret\.csv"):
             recordgen.plan(f"{url}/top.csv", task=TASK)
         rows = read(f"{url}/far.csv")
         assert [(row.source, row.uri) for row in rows] == [(f"{url}/lists/a.csv", "1.mp4")]
         options = ConvertOptions(task=TASK, format="csv", allow=(f"{url}/other",))
-        with pytest.raises(SourceError, match=r"far.csv:1: .*another --allow"):
+        with pytest.raises(SourceError, match=r"far.csv:1: .*--allow"):
             read(f"{url}/far.csv", options)
         asked.clear()
         local = tmp_path / "local.csv"
@@ -364,7 +362,7 @@ def test_one_wrong_segment_does_not_spoil_its_line(make_csv):
 
 def test_split_by_content_is_refused(make_csv):
     """Videos are not read, so their content cannot decide splits."""
-    with pytest.raises(UsageError, match=r"group_by=content compares files"):
+    with pytest.raises(UsageError, match="group_by=content"):
         recordgen.plan(make_csv(["1.mp4,x"]), task=TASK, group_by="content")
 
 
@@ -437,11 +435,9 @@ def test_batches(output):
     files = str(output / "Split-train/*")
     data = recordgen.eval_dataset([files], only=lambda record: record["video/segment/start"] > 0)
     assert sum(len(numbers) for _, numbers in data) == 10
-    with pytest.raises(DataError, match="no labelled segment"):
+    with pytest.raises(DataError, match="test"):
         recordgen.input_fn(output, split="test")
-    with pytest.raises(
-        UsageError, match="label_mode must be one of auto, int, categorical, binary, None"
-    ):
+    with pytest.raises(UsageError, match=r"^label_mode .*'multi_hot'"):
         recordgen.input_fn(output, label_mode="multi_hot")
 
 
@@ -451,7 +447,7 @@ def test_records_without_a_dataset(output, tmp_path):
     (tmp_path / "a.tfrecord").write_bytes(shard.read_bytes())
     data = recordgen.eval_dataset(str(tmp_path / "a.tfrecord"), task=TASK)
     assert sum(len(labels) for _, labels in data) == 20
-    with pytest.raises(UsageError, match="label_mode='categorical' needs the number of classes"):
+    with pytest.raises(UsageError, match="label_mode='categorical'"):
         recordgen.eval_dataset(str(tmp_path / "a.tfrecord"), task=TASK, label_mode="categorical")
 
 

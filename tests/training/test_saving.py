@@ -146,6 +146,5 @@ def test_a_gpu_without_cuda_is_a_warning(monkeypatch, caplog, tmp_path):
     replicas = Replicas(strategy=tf.distribute.get_strategy(), worker=0, workers=1)
     for driver, expected in ((tmp_path, 1), (tmp_path / "missing", 0)):
         caplog.clear()
-        monkeypatch.setattr("recordgen.training.replicas._DRIVER", str(driver))
-        replicas.log_devices()
+        replicas.log_devices(str(driver))
         assert len([item for item in caplog.records if item.levelname == "WARNING"]) == expected

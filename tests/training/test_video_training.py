@@ -227,7 +227,7 @@ def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
     path.write_bytes(b"a secret")
     values = {"video/uri": str(path).encode(), "video/segment/start": 0.0, "video/segment/end": 1.0}
     record = b"".join(serialize_example(values))
-    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"not one\] \[{path}\]") as caught:
+    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"\[{path}\]") as caught:
         signatures["evaluate"](examples=tf.constant([record]))
     assert "secret" not in str(caught.value)
 

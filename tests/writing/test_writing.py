@@ -222,40 +222,40 @@ class Series:
 
 # examples, part of the message
 ERRORS = [
-    ([{"x": {"a": 1}}], "record 0: feature 'x': cannot store a value of type dict; make each"),
-    ([{"x": 1j}], "record 0: feature 'x': cannot store a value of type complex; give whole"),
+    ([{"x": {"a": 1}}], "value of type dict"),
+    ([{"x": 1j}], "record 0: feature 'x': cannot store a value of type complex"),
     ([{"x": 1}, {"x": object()}], "record 1: feature 'x': cannot store a value of type object"),
-    ([{"x": {1}}], "cannot store a value of type set"),
-    ([{"x": Tensor()}], "of type Tensor; give the result of its numpy()"),
-    ([{"x": Series()}], "of type Series; give np.asarray(value)"),
+    ([{"x": {1}}], "type set"),
+    ([{"x": Tensor()}], "of type Tensor"),
+    ([{"x": Series()}], "of type Series"),
     ([{"x": datetime.date(2026, 1, 1)}], "of type date"),
-    ([{"x": np.timedelta64(1, "s")}], "of type timedelta64; give whole numbers"),
+    ([{"x": np.timedelta64(1, "s")}], "of type timedelta64"),
     ([{"x": np.datetime64("2026-01-01")}], "of type datetime64"),
-    ([{"x": np.array([1, "a"], object)}], "cannot store an array of object; convert it with"),
-    ([{"x": np.array(["2026"], "M8[D]")}], "cannot store an array of datetime64[D]; convert it"),
-    ([{"x": np.zeros(1, "c8")}], "cannot store an array of complex64"),
-    ([{"x": np.ma.masked_array([1])}], "a masked array would lose its mask"),
-    ([{"x": [1, "a"]}], "cannot store a list of int, str; give a list of one type"),
-    ([{"x": [1, None]}], "cannot store a list of NoneType, int"),
-    ([{"x": [{"a": 1}]}], "cannot store a list of dict"),
+    ([{"x": np.array([1, "a"], object)}], "array of object"),
+    ([{"x": np.array(["2026"], "M8[D]")}], "array of datetime64[D]"),
+    ([{"x": np.zeros(1, "c8")}], "array of complex64"),
+    ([{"x": np.ma.masked_array([1])}], "masked array"),
+    ([{"x": [1, "a"]}], "list of int, str"),
+    ([{"x": [1, None]}], "list of NoneType, int"),
+    ([{"x": [{"a": 1}]}], "list of dict"),
     ([{"x": [np.zeros(1, "u1"), np.zeros(1, "i1")]}], "of ndarray of int8, ndarray of uint8;"),
-    ([{"x": [[1], [2, 3]]}], "rows of one length, above 0 (got rows of the shapes (1,), (2,))"),
-    ([{"x": [[], []]}], "rows of one length, above 0"),
-    ([{"x": [[1], ["a"]]}], "a list must be of one type (got bytes, int64)"),
+    ([{"x": [[1], [2, 3]]}], "(got rows of the shapes (1,), (2,))"),
+    ([{"x": [[], []]}], "of one length"),
+    ([{"x": [[1], ["a"]]}], "(got bytes, int64)"),
     ([{"x": 2**63}], "9223372036854775808 does not fit in int64"),
     ([{"x": np.uint64(2**63)}], "does not fit in int64"),
     ([{"x": [-(2**63) - 1]}], "-9223372036854775809 in a list does not fit in int64"),
-    ([{"x": 1e39}], "1e+39 does not fit in float32; give np.array([value]), of float64"),
-    ([{"x": [0.5, 1e39]}], "a number in a list does not fit in float32"),
-    ([{"x": [0.5, 10**400]}], "a number in a list does not fit in float32"),
-    ([{"x": "\ud800"}], "cannot be encoded as UTF-8"),
-    ([{"\ud800": 1}], "record 0: the feature name '\\ud800' cannot be encoded"),
+    ([{"x": 1e39}], "1e+39 does not fit in float32; give np.array([value])"),
+    ([{"x": [0.5, 1e39]}], "float32"),
+    ([{"x": [0.5, 10**400]}], "float32"),
+    ([{"x": "\ud800"}], "UTF-8"),
+    ([{"\ud800": 1}], "record 0: the feature name '\\ud800'"),
     ([{"x": 1, 7: 1}], "record 0: a feature's name must be text (got 7)"),
     ([{"": 1}], "record 0: a feature's name must be text (got '')"),
     ([{"x": 1}, [1]], "record 1: an example must be a dict of values by feature name (got a list)"),
-    ([{"x": None}], "record 0: feature 'x' is None, as in every record, so that its"),
-    ([{"y": 1, "x": []}, {"y": 1, "x": None}], "record 0: feature 'x' is [], as in every record"),
-    ([{}, {}], "the examples have no features"),
+    ([{"x": None}], "record 0: feature 'x' is None"),
+    ([{"y": 1, "x": []}, {"y": 1, "x": None}], "record 0: feature 'x' is []"),
+    ([{}, {}], "features"),
 ]  # fmt: skip
 
 
@@ -264,37 +264,36 @@ F4_2x2, F4_2x3 = np.zeros((2, 2), "f4"), np.zeros((2, 3), "f4")
 F8_2, F8_3 = np.zeros(2), np.zeros(3)
 NO_KEY = object()
 
-# values of the feature x, the record, expected, got, the beginning of the remedy
+# values of the feature x, the record, expected, got
 MISFITS = [
-    ([1, 0.5], 1, "int64 scalar as in record 0", "float32 scalar", "give float(value) from"),
-    ([None, 0.5, 1], 2, "float32 scalar as in record 1", "int64 scalar", "give float(value) in"),
-    (["a", 1], 1, "bytes scalar as in record 0", "int64 scalar", "give every record values of one"),
-    (["a", float("nan")], 1, "bytes scalar as in record 0", "float32 scalar", "give every record"),
-    ([[0.5], F8_2], 1, "float32 list of 1 as in record 0", "float64 array of shape (2,)",
-     "give np.asarray(value, 'float32') in every record"),
+    ([1, 0.5], 1, "int64 scalar as in record 0", "float32 scalar"),
+    ([None, 0.5, 1], 2, "float32 scalar as in record 1", "int64 scalar"),
+    (["a", 1], 1, "bytes scalar as in record 0", "int64 scalar"),
+    (["a", float("nan")], 1, "bytes scalar as in record 0", "float32 scalar"),
+    ([[0.5], F8_2], 1, "float32 list of 1 as in record 0", "float64 array of shape (2,)"),
     ([U1_2x2, U1_2x3], 1, "uint8 array of shape (2, 2) as in record 0",
-     "uint8 array of shape (2, 3)", "resize or pad it to one shape"),
+     "uint8 array of shape (2, 3)"),
     ([F4_2x2, F4_2x3], 1, "float32 array of shape (2, 2) as in record 0",
-     "float32 array of shape (2, 3)", "resize or pad it to one shape"),
+     "float32 array of shape (2, 3)"),
     ([F8_2, F8_3], 1, "float64 array of shape (2,) as in record 0",
-     "float64 array of shape (3,)", "resize or pad it to one shape"),
-    ([1, [1, 2]], 1, "int64 scalar as in record 0", "int64 list of 2", "give a list in every"),
-    ([[1, 2], 1], 1, "int64 list of 2 as in record 0", "int64 scalar", "give a list in every"),
-    ([1, []], 1, "int64 scalar as in record 0", "[]", "give None where there is no value"),
-    ([1, NO_KEY], 1, "int64 scalar as in record 0", "no such key", "give None where there is no"),
-    ([NO_KEY, 1], 0, "int64 scalar as in record 1", "no such key", "give None where there is no"),
-    ([F8_2, None], 1, "float64 array of shape (2,) as in record 0", "None", "give an array of"),
-    ([F8_2, NO_KEY], 1, "float64 array of shape (2,) as in record 0", "no such key", "give an"),
-    ([None, F4_2x2], 0, "float32 array of shape (2, 2) as in record 1", "None", "give an array of"),
+     "float64 array of shape (3,)"),
+    ([1, [1, 2]], 1, "int64 scalar as in record 0", "int64 list of 2"),
+    ([[1, 2], 1], 1, "int64 list of 2 as in record 0", "int64 scalar"),
+    ([1, []], 1, "int64 scalar as in record 0", "[]"),
+    ([1, NO_KEY], 1, "int64 scalar as in record 0", "no such key"),
+    ([NO_KEY, 1], 0, "int64 scalar as in record 1", "no such key"),
+    ([F8_2, None], 1, "float64 array of shape (2,) as in record 0", "None"),
+    ([F8_2, NO_KEY], 1, "float64 array of shape (2,) as in record 0", "no such key"),
+    ([None, F4_2x2], 0, "float32 array of shape (2, 2) as in record 1", "None"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("values", "record", "expected", "got", "remedy"), MISFITS)
-def test_a_record_that_differs_is_an_error(tmp_path, values, record, expected, got, remedy):
+@pytest.mark.parametrize(("values", "record", "expected", "got"), MISFITS)
+def test_a_record_that_differs_is_an_error(tmp_path, values, record, expected, got):
     given_ = [{"y": 0} | ({} if value is NO_KEY else {"x": value}) for value in values]
     with pytest.raises(DataError) as caught:
         recordgen.write(given_, tmp_path / "out")
-    start = f"record {record}: feature 'x' must be {expected} (got {got}); {remedy}"
+    start = f"record {record}: feature 'x' must be {expected} (got {got}); "
     assert str(caught.value).startswith(start)
     assert tree_bytes(tmp_path) == {}
 
@@ -308,23 +307,23 @@ def test_a_value_that_cannot_be_stored_is_named(tmp_path, examples, words):
 
 
 def test_no_examples_are_an_error(tmp_path):
-    with pytest.raises(NothingToConvertError, match="there are no examples"):
+    with pytest.raises(NothingToConvertError, match="examples"):
         recordgen.write(iter(()), tmp_path / "out")
     assert tree_bytes(tmp_path) == {}
 
 
-# arguments, part of the message
+# arguments, what the message names
 WRONG = [
-    ({"examples": {"x": [1]}}, "an iterable of dicts, one per example (got a dict)"),
+    ({"examples": {"x": [1]}}, "(got a dict)"),
     ({"examples": 7}, "(got a int)"),
     ({"examples": "text"}, "(got a str)"),
     ({"shards": 0}, "shards must be a whole number above 0 (got 0)"),
     ({"shards": 1.5}, "(got 1.5)"),
     ({"workers": -1}, "workers must be a whole number above 0 (got -1)"),
     ({"workers": True}, "(got True)"),
-    ({"split": "a/b"}, "split must be a name of letters"),
+    ({"split": "a/b"}, "split"),
     ({"split": ""}, "(got '')"),
-    ({"compression": "zip"}, "compression must be one of none, gzip (got 'zip')"),
+    ({"compression": "zip"}, "(got 'zip')"),
 ]
 
 
@@ -448,7 +447,7 @@ def test_splits_are_added_and_replaced(tmp_path):
     assert parse_example(records_of(out, "eval")[3])["label"] == [103]
 
     before = tree_bytes(out)
-    with pytest.raises(OutputExistsError, match=r"the split 'eval' exists already.*overwrite=True"):
+    with pytest.raises(OutputExistsError, match=r"'eval' .*overwrite=True"):
         recordgen.write(examples(3), out, split="eval")
     assert tree_bytes(out) == before
 
@@ -476,16 +475,16 @@ def test_other_files_stay(splits, tmp_path):
     assert len(list((out / "Split-train").glob("data_tfrecord-*"))) == 1
 
 
-# examples of the first and the second split, part of the message
+# examples of the first and the second split, what the message names
 UNLIKE = [
-    ([{"x": 1}], [{"x": 1, "y": 2}], "record 0: there is no feature 'y' in"),
-    ([{"x": 1, "y": 2}], [{"x": 1}], "record 0: feature 'y' must be int64 scalar as in"),
-    ([{"x": 1}], [{"x": 0.5}], "must be int64 scalar as in"),
-    ([{"x": 1}], [{"x": 1}, {"x": None}], "record 1: feature 'x' must be int64 scalar as in"),
+    ([{"x": 1}], [{"x": 1, "y": 2}], "record 0: there is no feature 'y'"),
+    ([{"x": 1, "y": 2}], [{"x": 1}], "record 0: feature 'y' must be int64 scalar"),
+    ([{"x": 1}], [{"x": 0.5}], "int64 scalar"),
+    ([{"x": 1}], [{"x": 1}, {"x": None}], "record 1: feature 'x' must be int64 scalar"),
     ([{"x": [1, 2]}], [{"x": [1, 2]}, {"x": [1]}], "record 1: feature 'x' must be int64 list of 2"),
-    ([{"x": [1]}, {"x": []}], [{"x": ["a"]}], "must be int64 list of any length as in"),
-    ([{"x": [1]}, {"x": []}], [{"x": [[1]]}], "(got int64 array of shape (1, 1)); all splits of"),
-    ([{"x": np.zeros(2)}], [{"x": np.zeros(3)}], "must be float64 array of shape (2,) as in"),
+    ([{"x": [1]}, {"x": []}], [{"x": ["a"]}], "int64 list of any length"),
+    ([{"x": [1]}, {"x": []}], [{"x": [[1]]}], "(got int64 array of shape (1, 1))"),
+    ([{"x": np.zeros(2)}], [{"x": np.zeros(3)}], "float64 array of shape (2,)"),
 ]
 
 
@@ -516,19 +515,19 @@ def test_a_split_may_be_less_varied(tmp_path):
 def test_other_outputs_are_not_touched(tmp_path):
     out = tmp_path / "out"
     recordgen.write([{"x": 1}], out)
-    with pytest.raises(UsageError, match="compression must be none as in the other splits"):
+    with pytest.raises(UsageError, match=r"compression .*none"):
         recordgen.write([{"x": 1}], out, split="eval", compression="gzip")
     (out / "Split-eval").mkdir()
-    with pytest.raises(OutputExistsError, match="the folder Split-eval exists already"):
+    with pytest.raises(OutputExistsError, match="Split-eval"):
         recordgen.write([{"x": 1}], out, split="eval")
     text = (out / "dataset.json").read_text().replace('"examples",', '"image_classification",', 1)
     (out / "dataset.json").write_text(text)
     before = tree_bytes(out)
     for overwrite in (False, True):
-        with pytest.raises(OutputExistsError, match="task image_classification exists already"):
+        with pytest.raises(OutputExistsError, match="image_classification"):
             recordgen.write([{"x": 1}], out, overwrite=overwrite)
     (tmp_path / "foreign" / "Split-train").mkdir(parents=True)
-    with pytest.raises(OutputExistsError, match=r"Split-train.* already"):
+    with pytest.raises(OutputExistsError, match="Split-train"):
         recordgen.write([{"x": 1}], tmp_path / "foreign")
     assert tree_bytes(out) == before
 
@@ -647,7 +646,7 @@ def test_every_file_system_gets_the_same_bytes(tmp_path):
 def test_an_output_that_cannot_be_written_fails_before_the_first_example(tmp_path):
     (tmp_path / "file").write_text("")
     taken = examples(1)
-    with pytest.raises(StorageError, match="cannot write"):
+    with pytest.raises(StorageError, match=str(tmp_path / "file")):
         recordgen.write(taken, tmp_path / "file" / "out")
     assert next(taken)["label"] == 0
 

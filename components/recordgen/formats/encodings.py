@@ -83,24 +83,27 @@ def mark_of(head: bytes) -> tuple[str, int]:
     return "", 0
 
 
-def text_chunks(file: IO[bytes], source: str, encoding: str) -> Iterator[bytes]:
+def text_chunks(
+    file: IO[bytes], source: str, encoding: str, chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[bytes]:
     """Yield the contents of an import file in UTF-8.
 
     Args:
         file: the file.
         source: its name, for messages.
         encoding: the given encoding; empty if the byte order mark decides.
+        chunk_bytes: how many bytes of the file are read at a time.
 
     Raises:
         SourceError: the file does not have the given encoding, or is UTF-16 without a mark.
     """
-    chunk = file.read(CHUNK_BYTES)
+    chunk = file.read(chunk_bytes)
     marked, length = mark_of(chunk)
     if not encoding and not marked:
         _check_nuls(chunk, source)
         while chunk:
             yield chunk
-            chunk = file.read(CHUNK_BYTES)
+            chunk = file.read(chunk_bytes)
         return
     name = encoding or marked
     if name not in (marked, marked[:6]) and (marked or chunk.startswith(codecs.BOM_UTF8)):
@@ -122,7 +125,7 @@ def text_chunks(file: IO[bytes], source: str, encoding: str) -> Iterator[bytes]:
         line += text.count("\n")
         if text:
             yield text.encode("utf-8")
-        data = file.read(CHUNK_BYTES)
+        data = file.read(chunk_bytes)
 
 
 def _not_decoded(exc: UnicodeDecodeError, where: str, name: str, *, is_given: bool) -> SourceError:

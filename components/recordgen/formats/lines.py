@@ -10,7 +10,7 @@ from recordgen import storage
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
-from recordgen.formats.encodings import not_utf8, text_chunks
+from recordgen.formats.encodings import CHUNK_BYTES, not_utf8, text_chunks
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 
@@ -63,7 +63,9 @@ def open_lines(path: str, encoding: str) -> Iterator[Iterator[bytes]]:
         yield bounded_lines(file, path, encoding)
 
 
-def bounded_lines(file: IO[bytes], source: str, encoding: str = "") -> Iterator[bytes]:
+def bounded_lines(
+    file: IO[bytes], source: str, encoding: str = "", chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[bytes]:
     r"""Yield each line without its ``\n``; an overlong line is cut off.
 
     A line that is cut off is still longer than ``MAX_RECORD_BYTES``, so the parser recognises it.
@@ -73,7 +75,7 @@ def bounded_lines(file: IO[bytes], source: str, encoding: str = "") -> Iterator[
         SourceError: the file has a known format of another tool, or another encoding.
     """
     rest = b""
-    for number, chunk in enumerate(text_chunks(file, source, encoding)):
+    for number, chunk in enumerate(text_chunks(file, source, encoding, chunk_bytes)):
         if number == 0:
             _check_format(chunk, source)
         *lines, rest = (rest + chunk).split(b"\n")

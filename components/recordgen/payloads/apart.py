@@ -31,11 +31,13 @@ SILENT_SECONDS = 2.0
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-def check_apart(data: bytes, settings: PayloadSettings, uri: str) -> CheckedImage:
+def check_apart(
+    data: bytes, settings: PayloadSettings, uri: str, silent_seconds: float = SILENT_SECONDS
+) -> CheckedImage:
     """Check an image in another process, for at most ``image_seconds`` of processor time.
 
-    If the check takes longer than two seconds, the log names the image. Arguments: as for
-    :func:`recordgen.payloads.image.check_image`.
+    If the check takes longer than ``silent_seconds``, the log names the image. Other arguments: as
+    for :func:`recordgen.payloads.image.check_image`.
 
     Raises:
         PayloadError: the image is refused.
@@ -49,7 +51,7 @@ def check_apart(data: bytes, settings: PayloadSettings, uri: str) -> CheckedImag
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         try:
-            answer, _ = process.communicate(pickle.dumps((data, settings)), SILENT_SECONDS)
+            answer, _ = process.communicate(pickle.dumps((data, settings)), silent_seconds)
         except subprocess.TimeoutExpired:
             _log.info(
                 "%s is slow to check: it may take %g s of processor time",

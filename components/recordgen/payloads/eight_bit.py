@@ -33,7 +33,7 @@ def to_8_bit(image: Image.Image) -> Image.Image:
             f"range is undefined); scale them to 8 bits first",
         )
     if "transparency" in image.info or "A" in image.getbands():
-        return _flattened(image)
+        return flattened(image)
     return (
         image if image.mode in ("L", "RGB") else image.convert("L" if image.mode == "1" else "RGB")
     )
@@ -52,11 +52,11 @@ def _high_bits(image: Image.Image) -> Image.Image:
     return Image.fromarray(levels)
 
 
-def _flattened(image: Image.Image) -> Image.Image:
+def flattened(image: Image.Image, rows_at_once: int = FLATTENED_ROWS) -> Image.Image:
     """Flatten an image on white, some rows at a time: whole copies would double the memory."""
     flat = Image.new("RGB", image.size)
-    for top in range(0, image.height, FLATTENED_ROWS):
-        rows = (0, top, image.width, min(top + FLATTENED_ROWS, image.height))
+    for top in range(0, image.height, rows_at_once):
+        rows = (0, top, image.width, min(top + rows_at_once, image.height))
         part = image.crop(rows).convert("RGBA")
         white = Image.new("RGBA", part.size, "white")
         flat.paste(Image.alpha_composite(white, part).convert("RGB"), rows)

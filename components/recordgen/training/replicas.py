@@ -88,11 +88,15 @@ class Replicas:
             for variable, value in zip(own, values, strict=True):
                 variable.assign(value)
 
-    def log_devices(self) -> None:
-        """Log the devices of this process; warn if it has a GPU that TensorFlow does not see."""
+    def log_devices(self, driver: str = _DRIVER) -> None:
+        """Log the devices of this process; warn if it has a GPU that TensorFlow does not see.
+
+        Args:
+            driver: the file by which NVIDIA's driver, or its runtime for containers, shows a GPU.
+        """
         gpus = tf.config.list_logical_devices("GPU")
         log_info("training on %s", ", ".join(gpu.name for gpu in gpus) or "the CPU")
-        if not gpus and _has_gpu():
+        if not gpus and os.path.exists(driver):
             logging.getLogger("recordgen.training").warning(
                 "no GPU is visible to TensorFlow, which trains on the CPU, although this machine "
                 "has one: use an image with CUDA (--build-arg ACCELERATOR=gpu)"
@@ -132,11 +136,6 @@ def _summed(strategy: tf.distribute.Strategy, values: Sequence[tf.Tensor]) -> An
         return tf.distribute.get_replica_context().all_reduce("SUM", placed)
 
     return strategy.run(summed, args=(values,))
-
-
-def _has_gpu() -> bool:
-    """Return whether NVIDIA's driver, or its runtime for containers, gives this process a GPU."""
-    return os.path.exists(_DRIVER)
 
 
 def find_replicas() -> Replicas:

@@ -1,5 +1,7 @@
 """Vocabularies: the number of each label, in a new dataset and in one that grows."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,39 +52,25 @@ def test_text_is_sorted_and_whole_numbers_keep_their_value(labels, mode, expecte
     assert [found.names[found.index(label)] for label in labels] == labels
 
 
-# labels, how the warning begins
-SPARSE = [
-    (["80331", "10115"], "the 2 whole-number labels reach up to 80331"),
-    (["1000"], "the 1 whole-number labels reach up to 1000"),
-    ([*map(str, range(100)), "1010"], "the 101 whole-number labels reach up to 1010"),
-]
+SPARSE = [["80331", "10115"], ["1000"], [*map(str, range(100)), "1010"]]
 
 
-@pytest.mark.parametrize(("labels", "start"), SPARSE)
-def test_sparse_numbers_become_text_with_a_warning(labels, start):
-    end = "too sparse to keep; they are numbered as text (labels=integer keeps them)"
-    expected = Vocabulary("text", tuple(sorted(labels)), (f"{start}, {end}",))
-    assert build_vocabulary(labels) == expected
-    largest = max(labels, key=int)
+@pytest.mark.parametrize("labels", SPARSE, ids=range(len(SPARSE)))
+def test_sparse_numbers_become_text_with_a_warning(labels):
+    found, largest = build_vocabulary(labels), max(labels, key=int)
+    assert (found.kind, found.names) == ("text", tuple(sorted(labels)))
+    [warning] = found.warnings
+    assert re.search(rf" {len(labels)} .* {largest}\b.*labels=integer", warning)
     assert build_vocabulary(labels, "integer").index(largest) == int(largest)
 
 
 def test_forced_numbers_refuse_other_and_huge_labels():
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=r"labels=integer .*'cat'.*labels=text"):
         build_vocabulary(["1", "cat"], "integer")
-    assert str(caught.value) == (
-        "labels=integer needs every label to be a whole number ≥ 0 without leading zeros (got "
-        "'cat'); use labels=text or labels=auto"
-    )
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=r"10000000: labels=integer .*10000001 .*labels=text"):
         build_vocabulary(["10000000"], "integer")
-    assert str(caught.value) == (
-        "the 1 whole-number labels reach up to 10000000: labels=integer would write 10000001 lines "
-        "of labels.txt; use labels=text"
-    )
-    with pytest.raises(UsageError) as usage:
+    with pytest.raises(UsageError, match=r"labels .*auto, text, integer, none .*'number'"):
         build_vocabulary(["1"], "number")
-    assert str(usage.value) == ("labels must be one of auto, text, integer, none (got 'number')")
 
 
 def test_rows_without_labels_refuse_a_label():
@@ -140,24 +128,20 @@ def test_whole_numbers_stay_themselves(known, new, size):
     assert extend_vocabulary(numbers(known), new) == numbers(size)
 
 
-REMEDY = "convert all rows again, without --append and --vocabulary"
-
-# known whole numbers, new labels, the message
+# known whole numbers, new labels, what the message names
 REFUSED = [
-    (10, ["1000"], "up to 9, but 1000 is far larger"),
-    (200, ["2010"], "up to 199, but 2010 is far larger"),
-    (5000, ["50011"], "up to 4999, but 50011 is far larger"),
-    (10, ["cat"], ", but 'cat' is not"),
-    (10, ["11", "07"], ", but '07' is not"),
+    (10, ["1000"], " 9, .* 1000 "),
+    (200, ["2010"], " 199, .* 2010 "),
+    (5000, ["50011"], " 4999, .* 50011 "),
+    (10, ["cat"], "'cat'"),
+    (10, ["11", "07"], "'07'"),
 ]
 
 
 @pytest.mark.parametrize(("known", "new", "words"), REFUSED)
 def test_a_label_that_does_not_go_with_numbers_is_refused(known, new, words):
-    start = "the existing labels are whole numbers" + (" " if words[0] == "u" else "")
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=f"{words}.*--append and --vocabulary"):
         extend_vocabulary(numbers(known), new)
-    assert str(caught.value) == f"{start}{words}; {REMEDY}"
 
 
 # the text of labels.txt, its vocabulary
@@ -175,21 +159,17 @@ def test_each_line_of_a_file_is_a_label_with_its_index(text, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "where"),
     [
-        ("", "labels.txt: this file is empty; a vocabulary needs a label in each line"),
-        ("a\n\nb\n", "labels.txt:2: a vocabulary needs a label in each line (got none)"),
-        (
-            "a\nb\na\n",
-            "labels.txt:3: the label 'a' has a number already, from line 1; name each label once",
-        ),
+        ("", "labels.txt: "),
+        ("a\n\nb\n", "labels.txt:2: "),
+        ("a\nb\na\n", "labels.txt:3: .*'a'.* 1;"),
     ],
     ids=["empty", "gap", "twice"],
 )
-def test_a_file_that_is_no_vocabulary_is_an_error_with_its_line(text, message):
-    with pytest.raises(DataError) as caught:
+def test_a_file_that_is_no_vocabulary_is_an_error_with_its_line(text, where):
+    with pytest.raises(DataError, match=where):
         parse_labels(text, "labels.txt")
-    assert str(caught.value) == message
 
 
 def test_numbers_stay_from_one_output_to_the_next(tmp_path):

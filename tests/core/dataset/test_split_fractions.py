@@ -1,5 +1,7 @@
 """Split fractions: the hashes of each split; names of splits; eval_from."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -55,40 +57,22 @@ def test_splits_of_any_name_have_their_weights():
     assert chosen(fractions, 3 << 62) == "night"
 
 
-_AS_TEXT = (
-    "split fractions must be up to three whole numbers for train,eval,test, such as 80,10,10 "
-    "(got {!r})"
-)
-
-# the call, the whole message
+# the call, the value in the error
 WRONG = [
-    (lambda: SplitFractions.of(""), _AS_TEXT.format("")),
-    (lambda: SplitFractions.of("80;10;10"), _AS_TEXT.format("80;10;10")),
-    (lambda: SplitFractions.of("1,2,3,4"), _AS_TEXT.format("1,2,3,4")),
-    (
-        lambda: SplitFractions.of("-1,2"),
-        "split fractions must be ≥ 0 with a sum above 0 (got (-1, 2))",
-    ),
-    (
-        lambda: SplitFractions.of("0,0,0"),
-        "split fractions must be ≥ 0 with a sum above 0 (got (0, 0, 0))",
-    ),
-    (
-        lambda: SplitFractions(("train",), (1, 2)),
-        "split fractions need one weight per split (got 1 names and 2 weights)",
-    ),
-    (
-        lambda: SplitFractions((), ()),
-        "split fractions need one weight per split (got 0 names and 0 weights)",
-    ),
+    (lambda: SplitFractions.of(""), "(got '')"),
+    (lambda: SplitFractions.of("80;10;10"), "(got '80;10;10')"),
+    (lambda: SplitFractions.of("1,2,3,4"), "(got '1,2,3,4')"),
+    (lambda: SplitFractions.of("-1,2"), "(got (-1, 2))"),
+    (lambda: SplitFractions.of("0,0,0"), "(got (0, 0, 0))"),
+    (lambda: SplitFractions(("train",), (1, 2)), "(got 1 names and 2 weights)"),
+    (lambda: SplitFractions((), ()), "(got 0 names and 0 weights)"),
 ]
 
 
-@pytest.mark.parametrize(("make", "message"), WRONG, ids=range(len(WRONG)))
-def test_a_wrong_fraction_is_an_error_with_its_value(make, message):
-    with pytest.raises(UsageError) as caught:
+@pytest.mark.parametrize(("make", "got"), WRONG, ids=range(len(WRONG)))
+def test_a_wrong_fraction_is_an_error_with_its_value(make, got):
+    with pytest.raises(UsageError, match=re.escape(got)):
         make()
-    assert str(caught.value) == message
 
 
 def test_train_eval_and_test_come_first():
@@ -154,12 +138,8 @@ def test_every_spelling_of_eval_from_is_recorded_alike(text, option):
     ],
 )
 def test_a_wrong_eval_from_is_an_error_with_its_value(text):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=re.escape(f"train:10 (got {text!r})")):
         ConvertOptions(eval_from=text)
-    assert str(caught.value) == (
-        f"eval_from must be a split other than eval and a percentage between 0 and 100, such as "
-        f"train:10 (got {text!r})"
-    )
 
 
 def test_shares_grow_and_go_by_the_lower_bits():

@@ -1,5 +1,6 @@
 """Decisions that need all rows: the shares of each class, and copies of a payload."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 
@@ -248,14 +249,13 @@ def test_the_first_five_copies_are_named():
     options = split_settings(duplicates="fail")
     rows = [("a.csv", line, None, True, "x", line) for line in range(1, 8)]
     assert len(list(decide({0: facts_of_copies(rows[:1])}, options))) == 1
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=r"duplicates=fail: 6 .*duplicates=drop") as caught:
         list(decide({0: facts_of_copies(rows)}, options))
-    assert str(caught.value) == (
-        "duplicates=fail: 6 rows name a file with the same bytes as another row's; remove them, or "
-        "drop them with duplicates=drop:"
-        + "".join(f"\n  a.csv:{line} is a copy of a.csv:1" for line in range(2, 7))
-        + "\n  and 1 more"
-    )
+    _, *copies, more = str(caught.value).splitlines()
+    assert [re.findall(r"a\.csv:(\d)", line) for line in copies] == [
+        [f"{n}", "1"] for n in range(2, 7)
+    ]
+    assert " 1 " in more
 
 
 def test_copies_do_not_count_for_shares():

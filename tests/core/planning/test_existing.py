@@ -1,6 +1,7 @@
 """The existing dataset of an append, without any run."""
 
 import json
+import re
 from dataclasses import replace
 
 import pyarrow as pa
@@ -139,19 +140,13 @@ def test_options_of_the_second_run(tmp_path):
     assert {*MUST_AGREE, *MAY_DIFFER, *OF_WHOLE} | decided == recorded | {"table"}
     for name, value in MUST_AGREE.items():
         other = replace(OPTIONS, **{name: value})
-        message = (
-            f"{out}: appending needs the options of the existing dataset: {name} is "
-            f"{defaults[name]!r} there and {other.recorded()[name]!r} here"
-        )
-        with pytest.raises(UsageError) as caught:
+        values = [re.escape(repr(it)) for it in (defaults[name], other.recorded()[name])]
+        with pytest.raises(UsageError, match=f"^{out}: .*: {name} .*{'.*'.join(values)}"):
             find_existing(out, other)
-        assert str(caught.value) == message
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(
+        UsageError, match=rf"^{out}: .*seed .*0.*1.*, shard_mb .*{OPTIONS.shard_mb}.*2"
+    ):
         find_existing(out, replace(OPTIONS, seed=1, shard_mb=2))
-    assert str(caught.value) == (
-        f"{out}: appending needs the options of the existing dataset: seed is 0 there and 1 here, "
-        f"shard_mb is {OPTIONS.shard_mb!r} there and 2 here"
-    )
     assert find_existing(out, replace(OPTIONS, **MAY_DIFFER)) == find_existing(out, OPTIONS)
 
 
@@ -205,19 +200,11 @@ def test_what_is_there(tmp_path):
 
 
 def test_rows_without_names_cannot_be_appended_to(tmp_path):
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=r"declared .*--overwrite"):
         find_existing(str(tmp_path), ConvertOptions(schema='{"n": "int"}'))
-    assert str(caught.value) == (
-        "a row of declared has no uri here, so new ones cannot be distinguished from existing "
-        "ones; convert all of them again, with --overwrite"
-    )
     out = written(tmp_path, replace(DATASET, task="examples"))
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=f"^{out}: "):
         find_existing(out, OPTIONS)
-    assert str(caught.value) == (
-        f"{out}: holds examples written from Python; only datasets that convert wrote can be "
-        f"appended to"
-    )
 
 
 def test_a_dataset_that_is_too_deep(tmp_path):

@@ -59,7 +59,7 @@ def test_the_group_is_the_first_parentheses_or_the_whole_match(pattern, uri, gro
     assert GroupBy.parse(pattern).find(uri) == group
 
 
-def test_bad_values():
+def test_a_pattern_that_cannot_group_is_shown():
     with pytest.raises(UsageError, match=r"'\(p'"):
         ConvertOptions(group_by="(p")
     with pytest.raises(UsageError, match=r"'\(p\*\)'"):

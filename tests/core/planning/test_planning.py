@@ -213,34 +213,21 @@ def test_too_many_labels_for_shards_of_their_own():
     plan = plan_of([summary], read=RowCounts(10_000), options=options)
     assert plan.splits["train"].shards == 10_000
     other = BucketSummary({Group("eval", "0"): 1}, {Group("eval", "0"): 1})
-    message = (
-        "shard_by=label writes separate files for each label of each split: 10,001 here, more than "
-        "the 10,000 allowed; use shard_by=hash"
-    )
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=r"10,001 .* 10,000 .*shard_by=hash"):
         plan_of([summary, other], read=RowCounts(10_001), options=options)
 
 
-_OTHERS = (
-    "eval_from=train:10 needs an empty split eval, but {} other rows name it or were assigned to "
-    "it; remove eval_from, or assign all rows without a split to train with split=100"
-)
 THERE = Base({"train": 1})
 
 # rows by split, rows of eval that were moved, the existing dataset, the error
 EVAL_FROM = [
     ({"train": 9, "eval": 2}, 2, Base(), None),
-    ({"train": 9, "eval": 3}, 2, Base(), _OTHERS.format(1)),
-    ({"train": 9, "eval": 3}, 2, THERE, _OTHERS.format(1)),
-    ({"eval": 2000}, 0, Base(), _OTHERS.format("2,000")),
+    ({"train": 9, "eval": 3}, 2, Base(), " eval, .* 1 .*split=100"),
+    ({"train": 9, "eval": 3}, 2, THERE, " eval, .* 1 .*split=100"),
+    ({"eval": 2000}, 0, Base(), " eval, .* 2,000 .*split=100"),
     ({"eval": 2}, 2, Base(), None),
     ({}, 0, Base(), None),
-    (
-        {"test": 1, "mine": 1},
-        0,
-        Base(),
-        "eval_from=train:10: no row is in split 'train'; the splits are test, mine",
-    ),
+    ({"test": 1, "mine": 1}, 0, Base(), "'train'.* test, mine"),
     ({"test": 1}, 0, THERE, None),
 ]
 
@@ -264,9 +251,8 @@ def test_rows_that_eval_from_needs(rows, moved, base, message):
     if message is None:
         assert {split: found.rows for split, found in plan().splits.items()} == rows
         return
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=f"^eval_from=train:10.*{message}"):
         plan()
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("uris", [("b", "a", "a", "z"), ("", "", "", "")])

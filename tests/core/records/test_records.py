@@ -63,7 +63,7 @@ def test_examples_are_tensorflows(values):
 
 
 @pytest.mark.parametrize("count", [63, 64, 100_000])
-def test_many_numbers(count):
+def test_many_numbers_have_the_bytes_of_single_ones(count):
     """Many numbers packed together give the same bytes as one by one."""
     bits = np.arange(count) % 64
     numbers = np.random.default_rng(0).integers(0, 2**63 - 1, count) >> bits

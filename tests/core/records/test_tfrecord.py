@@ -108,7 +108,7 @@ def test_records_of_many_pieces(tmp_path):
     assert list(RECORDS.read(str(path))) == [b"ab" * 3000, b"c"]
 
 
-def test_partial_writes():
+def test_a_pipe_that_takes_parts_of_writes_gets_all_bytes():
     """A pipe that accepts only a part of each write gets all bytes, in order."""
     record = [bytes([number]) * 5000 for number in range(60)]
     ours, theirs = os.pipe()
@@ -135,48 +135,39 @@ def test_gzip_header_has_no_name_and_no_time(tmp_path):
     assert path.read_bytes()[:8] == b"\x1f\x8b\x08" + bytes(5)
 
 
-_NO_LENGTH = "damaged record length at offset {}; not a TFRecord file?"
-
-# damage to three records of 8 bytes (24 bytes each in the file); message; number of records
-# yielded before the error; whether count detects it, which reads only lengths
+# damage to three records of 8 bytes (24 bytes each in the file); the offset in the error; whether
+# count detects it, which reads only lengths
 DAMAGE = [
-    (lambda data: data[:-1], "truncated in the record at offset 48", 2, True),
-    (lambda data: data[:30], "truncated in the record at offset 24", 1, True),
-    (lambda data: data[:36], "truncated in the record at offset 24", 1, True),
-    (lambda data: data[:24] + b"\xff" + data[25:], _NO_LENGTH.format(24), 1, True),
-    (
-        lambda data: data[:40] + b"\xff" + data[41:],
-        "damaged record at offset 24: its checksum is wrong",
-        1,
-        False,
-    ),
-    (lambda data: b"plain text, no TFRecord file", _NO_LENGTH.format(0), 0, True),
+    (lambda data: data[:-1], 48, True),
+    (lambda data: data[:30], 24, True),
+    (lambda data: data[:36], 24, True),
+    (lambda data: data[:24] + b"\xff" + data[25:], 24, True),
+    (lambda data: data[:40] + b"\xff" + data[41:], 24, False),
+    (lambda data: b"plain text, no TFRecord file", 0, True),
 ]
 
 
-@pytest.mark.parametrize(("damage", "message", "before", "counts"), DAMAGE, ids=range(len(DAMAGE)))
-def test_damaged_files_say_where(tmp_path, damage, message, before, counts):
+@pytest.mark.parametrize(("damage", "offset", "counts"), DAMAGE, ids=range(len(DAMAGE)))
+def test_damaged_files_say_where(tmp_path, damage, offset, counts):
     """A damaged file is an error with its name and offset, after the records before it."""
     path = tmp_path / "r"
     records = [b"aaaaaaaa", b"bbbbbbbb", b"cccccccc"]
     write(path, records)
     assert RECORDS.count(str(path)) == 3
     path.write_bytes(damage(path.read_bytes()))
-    found = []
-    with pytest.raises(RecordError) as caught:
-        found.extend(iter(RECORDS.read(str(path))))
-    assert str(caught.value) == f"{path}: {message}"
+    where, before = rf"^{path}: .* offset {offset}\b", offset // 24
+    with pytest.raises(RecordError, match=where):
+        list(RECORDS.read(str(path)))
     given = RECORDS.read(str(path))
     assert [next(given) for _ in range(before)] == records[:before]
     if counts:
-        with pytest.raises(RecordError) as caught:
+        with pytest.raises(RecordError, match=where):
             RECORDS.count(str(path))
-        assert str(caught.value) == f"{path}: {message}"
     else:
         assert RECORDS.count(str(path)) == 3
 
 
-def test_empty_files(tmp_path):
+def test_an_empty_file_has_no_records(tmp_path):
     """An empty file is a valid file without records."""
     path = tmp_path / "r"
     assert write(path, []) == 0
@@ -248,20 +239,15 @@ def test_frames_that_come_now_and_then(compression):
 
 
 @pytest.mark.parametrize(
-    ("size", "words"),
-    [
-        ((1 << 31) + 1, "record of 2147483649 bytes at offset 24 is too large to read"),
-        (1 << 31, "truncated in the record at offset 24"),
-    ],
+    ("size", "facts"), [((1 << 31) + 1, " 2147483649 .* offset 24 "), (1 << 31, " offset 24$")]
 )
-def test_records_that_are_too_large(tmp_path, size, words):
+def test_records_that_are_too_large(tmp_path, size, facts):
     """A length above 2^31 is refused before memory is allocated, even with a correct checksum."""
     path = tmp_path / "r"
     path.write_bytes(b"".join(RECORDS.frame([b"aaaaaaaa"])) + frame_head(size))
     for read in (lambda: list(RECORDS.read(str(path))), lambda: RECORDS.count(str(path))):
-        with pytest.raises(RecordError) as caught:
+        with pytest.raises(RecordError, match=f"^{path}: .*{facts}"):
             read()
-        assert str(caught.value) == f"{path}: {words}"
 
 
 DAMAGED_GZIP = [
@@ -273,7 +259,7 @@ DAMAGED_GZIP = [
 
 
 @pytest.mark.parametrize("damage", DAMAGED_GZIP, ids=range(len(DAMAGED_GZIP)))
-def test_damaged_gzip(tmp_path, damage):
+def test_damaged_gzip_is_named_with_its_offset(tmp_path, damage):
     """A damaged gzip stream is an error with the offset, not the end of the file."""
     path = tmp_path / "r.gz"
     path.write_bytes(damage(gzip.compress(b"".join(RECORDS.frame([b"a" * 1000])) * 2)))

@@ -117,13 +117,13 @@ MISFITS = [
 
 @pytest.mark.once
 @pytest.mark.parametrize("table", MISFITS, ids=range(len(MISFITS)))
-def test_tables_that_do_not_fit(table):
+def test_a_table_of_another_schema_is_a_value_error(table):
     with pytest.raises(ValueError, match="Parquet"):
         read_parquet(io.BytesIO(to_bytes(table)), SCHEMA)
 
 
 @pytest.mark.once
-def test_damaged_files():
+def test_a_damaged_file_is_a_value_error():
     whole = to_bytes(TABLE)
     cut = [whole[:end] for end in range(0, len(whole), 7)]
     changed = [whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :] for at in range(len(whole))]

@@ -9,7 +9,7 @@ import recordgen
 from recordgen.conversion.examining import JoinKeys
 from recordgen.core.flow import running
 from recordgen.core.progress import CHECKS, COMMIT, SHARDS, Phase
-from recordgen.core.runs import heartbeat, phases
+from recordgen.core.runs import heartbeat
 from recordgen.core.runs.phases import Phases
 
 pytestmark = pytest.mark.once
@@ -33,10 +33,9 @@ class Recorder:
         self.calls.append("finished")
 
 
-def test_a_long_phase_is_told_with_its_step(monkeypatch):
-    monkeypatch.setattr(phases, "_POLL_SECONDS", 0.001)
+def test_a_long_phase_is_told_with_its_step():
     recorder = Recorder()
-    with Phases(recorder) as measured, measured.during(CHECKS):
+    with Phases(recorder, poll_seconds=0.001) as measured, measured.during(CHECKS):
         measured.step("NEAR_LEAK", 2, 7)
         recorder.is_told.clear()  # one that began before the step
         assert recorder.is_told.wait(10)
@@ -47,10 +46,9 @@ def test_a_long_phase_is_told_with_its_step(monkeypatch):
     assert list(measured.seconds) == [CHECKS]
 
 
-def test_the_shards_have_a_progress_of_their_own(monkeypatch):
-    monkeypatch.setattr(phases, "_POLL_SECONDS", 0.001)
+def test_the_shards_have_a_progress_of_their_own():
     recorder = Recorder()
-    with Phases(recorder) as measured, measured.during(SHARDS):
+    with Phases(recorder, poll_seconds=0.001) as measured, measured.during(SHARDS):
         assert not recorder.is_told.wait(0.05)
     assert recorder.calls == []
     assert list(measured.seconds) == [SHARDS]

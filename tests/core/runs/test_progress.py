@@ -287,9 +287,8 @@ def test_a_terminal_has_a_bar(mixed_source, tmp_path):
 # --- heartbeats and snapshots -----------------------------------------------------------------
 
 
-def test_planning_leaves_heartbeats(mixed_source, tmp_path, monkeypatch):
-    monkeypatch.setattr("recordgen.core.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
-    folder = Staging(str(tmp_path / "staging"))
+def test_planning_leaves_heartbeats(mixed_source, tmp_path):
+    folder = Staging(str(tmp_path / "staging"), heartbeat_seconds=0)
     source = Source.of_files([ImportFile(mixed_source)])
     runner = LocalRunner()
     graph.plan_rows(runner, source, conversion_of(DECIDED), folder)
@@ -308,10 +307,9 @@ def test_heartbeats_are_rare(tmp_path):
     assert (Heartbeat("/x").seconds, Heartbeat("gs://x/y").seconds) == (0.5, 10.0)
 
 
-def test_heartbeats_never_end_a_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("recordgen.core.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
+def test_heartbeats_never_end_a_run(tmp_path):
     (tmp_path / "planning").write_text("a file where a folder should be")
-    Staging(str(tmp_path)).planning_heartbeat().add(10_000, 0, 0)
+    Staging(str(tmp_path), heartbeat_seconds=0).planning_heartbeat().add(10_000, 0, 0)
 
 
 class Recorder:
@@ -335,9 +333,8 @@ class Recorder:
         self.is_writing.set()
 
 
-def test_rows_are_told_while_planning_and_images_after(tmp_path, monkeypatch):
-    monkeypatch.setattr("recordgen.core.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
-    folder = Staging(str(tmp_path / "staging"))
+def test_rows_are_told_while_planning_and_images_after(tmp_path):
+    folder = Staging(str(tmp_path / "staging"), heartbeat_seconds=0)
     folder.planning_heartbeat().add(0, 7_000, 1)
     recorder = Recorder(rows_read=20_000)
     with watching(folder, recorder, "image"):

@@ -132,7 +132,9 @@ def changeable(tmp_path):
 
 
 @pytest.mark.parametrize(("death", "finished"), DEATHS.values(), ids=DEATHS)
-def test_killed_anywhere(death, finished, source, left_by, whole, tmp_path):
+def test_a_run_killed_anywhere_is_finished_with_the_same_bytes(
+    death, finished, source, left_by, whole, tmp_path
+):
     for again in (resume, convert):
         output = tmp_path / again.__name__
         left_by(death, output)
@@ -688,7 +690,9 @@ def bucket():
 
 
 @pytest.mark.parametrize("failing", [1, 4])
-def test_object_stores(failing, source, bucket, tmp_path, monkeypatch):
+def test_a_run_is_resumed_after_storage_failed_while_moving(
+    failing, source, bucket, tmp_path, monkeypatch
+):
     """A run can be resumed after storage failed while it moved its shards."""
     convert(source, tmp_path / "expected")
     move = storage.move

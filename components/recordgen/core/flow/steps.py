@@ -85,6 +85,7 @@ class ReadRows(PlanningStep):
     buckets: int
     folder: str
     staging: Staging
+    findings_at_once: int = FINDINGS_AT_ONCE
 
     def process(self, source: Any) -> Iterator[Any]:
         block_rows = _block_rows(self.buckets)
@@ -111,7 +112,7 @@ class ReadRows(PlanningStep):
             if rows + len(rejects) >= block_rows or size >= _BLOCK_CHARACTERS:
                 yield from self._flushed(batches, rejects)
                 batches, rejects, rows, size = [], [], 0, 0
-            if len(findings) == FINDINGS_AT_ONCE:
+            if len(findings) == self.findings_at_once:
                 yield self._left(findings, next(numbers))
                 findings = []
         # A source without rows needs a summary, too: the plan must know that nothing was read.

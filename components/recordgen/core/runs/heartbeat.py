@@ -22,10 +22,12 @@ class Heartbeat:
         seconds: the shortest time between two reports.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, seconds: float | None = None) -> None:
         self._path = path
-        local = storage.is_local(path)
-        self.seconds = LOCAL_HEARTBEAT_SECONDS if local else _REMOTE_HEARTBEAT_SECONDS
+        if seconds is None:
+            local = storage.is_local(path)
+            seconds = LOCAL_HEARTBEAT_SECONDS if local else _REMOTE_HEARTBEAT_SECONDS
+        self.seconds = seconds
         self._next = time.monotonic() + self.seconds
         self._total = (0, 0, 0)
 

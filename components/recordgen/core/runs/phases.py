@@ -30,9 +30,12 @@ class Phases:
         seconds: how long each finished phase took, in their order.
     """
 
-    def __init__(self, progress: Progress | None = None) -> None:
+    def __init__(
+        self, progress: Progress | None = None, poll_seconds: float = _POLL_SECONDS
+    ) -> None:
         self.seconds: dict[str, float] = {}
         self.progress = progress
+        self._poll_seconds = poll_seconds
         self._now: tuple[str, float] | None = None
         self._step = "", 0, 0
         self._done = threading.Event()
@@ -78,7 +81,7 @@ class Phases:
 
     def _report(self, progress: PhaseProgress) -> None:
         is_shown = False
-        while not self._done.wait(_POLL_SECONDS):
+        while not self._done.wait(self._poll_seconds):
             if (now := self._now) is not None:
                 is_shown = True
                 progress.phase(Phase(now[0], *self._step, time.monotonic() - now[1]))

@@ -116,9 +116,16 @@ class StagedPlan:
 
 @dataclass(frozen=True)
 class Staging:
-    """The staging folder of one run, shared by workers and launcher."""
+    """The staging folder of one run, shared by workers and launcher.
+
+    Attributes:
+        root: its path.
+        heartbeat_seconds: the shortest time between two reports of a worker; by default, as long as
+            suits the storage.
+    """
 
     root: str
+    heartbeat_seconds: float | None = None
 
     def path(self, *parts: str) -> str:
         """Return a path inside the folder."""
@@ -356,15 +363,15 @@ class Staging:
 
     def heartbeat(self, split: str, index: int) -> Heartbeat:
         """Return the heartbeat of a worker on a shard."""
-        return Heartbeat(self.path("progress", f"{split}-{index:05d}.json"))
+        return Heartbeat(self.path("progress", f"{split}-{index:05d}.json"), self.heartbeat_seconds)
 
     def planning_heartbeat(self) -> Heartbeat:
         """Return the heartbeat of another worker that reads or plans rows."""
-        return Heartbeat(self.path("planning", f"{uuid.uuid4().hex}.json"))
+        return Heartbeat(self.path("planning", f"{uuid.uuid4().hex}.json"), self.heartbeat_seconds)
 
     def checking_heartbeat(self) -> Heartbeat:
         """Return the heartbeat of a worker that counts the work of the checks."""
-        return Heartbeat(self.path("checking", f"{uuid.uuid4().hex}.json"))
+        return Heartbeat(self.path("checking", f"{uuid.uuid4().hex}.json"), self.heartbeat_seconds)
 
     def read_heartbeats(
         self, finished: dict[str, tuple[int, int, int]], folder: str = "progress"
