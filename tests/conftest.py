@@ -13,6 +13,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_loader
 from pathlib import Path, PurePosixPath
@@ -264,71 +266,59 @@ def run_python(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="session")
-def text_pairs_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the installed package of examples/own_task."""
-    return _installed(tmp_path_factory, "own_task")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return a function that installs an example's package once; it returns the folder."""
+
+    @cache
+    def install(example: str) -> Path:
+        folder = tmp_path_factory.mktemp(example)
+        source = shutil.copytree(ROOT / "examples" / example, folder / "source")
+        options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
+        done = run_python("-m", "pip", "install", *options, str(folder / "site"), str(source))
+        assert done.returncode == 0, done.stderr
+        return folder / "site"
+
+    return install
 
 
-@pytest.fixture(scope="session")
-def albums_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the installed package of examples/own_format."""
-    return _installed(tmp_path_factory, "own_format")
-
-
-def _installed(tmp_path_factory: pytest.TempPathFactory, example: str) -> Path:
-    """Install the package of an example with pip, and return the folder that holds it."""
-    folder = tmp_path_factory.mktemp(example)
-    shutil.copytree(ROOT / "examples" / example, folder / "source")
-    options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
-    done = run_python("-m", "pip", "install", *options, str(folder / "site"), f"{folder}/source")
-    assert done.returncode == 0, done.stderr
-    return folder / "site"
-
-
-@pytest.fixture
-def text_pairs(text_pairs_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Register the task ``text_similarity`` of that package until the test ends."""
-    monkeypatch.syspath_prepend(text_pairs_site)
-    registry.TASKS.refresh()
-    yield
-    monkeypatch.undo()
-    registry.TASKS.refresh()
-
-
-@pytest.fixture
-def albums(albums_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Register the format ``album`` of that package until the test ends."""
-    monkeypatch.syspath_prepend(albums_site)
-    registry.FORMATS.refresh()
-    yield
-    monkeypatch.undo()
-    registry.FORMATS.refresh()
-
-
-@pytest.fixture
-def label_counts(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
-    """Install the export ``label_counts`` of examples/own_export until the test ends."""
-    monkeypatch.syspath_prepend(_installed(tmp_path_factory, "own_export"))
-    registry.EXPORTS.refresh()
-    yield
-    monkeypatch.undo()
-    registry.EXPORTS.refresh()
-
-
-@pytest.fixture
-def shared_patients(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
-    """Install the check ``SHARED_PATIENT`` of examples/own_check until the test ends."""
-    monkeypatch.syspath_prepend(_installed(tmp_path_factory, "own_check"))
-    registry.CHECKS.refresh()
+@contextmanager
+def _found(site: Path, plug_ins: registry.Registry[Any]) -> Iterator[None]:
+    """Register the plug-ins of an installed package."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(site)
+        plug_ins.refresh()
+        Selection.of.cache_clear()
+        yield
+    plug_ins.refresh()
     Selection.of.cache_clear()
-    yield
-    monkeypatch.undo()
-    registry.CHECKS.refresh()
-    Selection.of.cache_clear()
+
+
+@pytest.fixture
+def text_pairs(installed: Callable[[str], Path]) -> Iterator[None]:
+    """Register the task ``text_similarity`` of examples/own_task until the test ends."""
+    with _found(installed("own_task"), registry.TASKS):
+        yield
+
+
+@pytest.fixture
+def albums(installed: Callable[[str], Path]) -> Iterator[None]:
+    """Register the format ``album`` of examples/own_format until the test ends."""
+    with _found(installed("own_format"), registry.FORMATS):
+        yield
+
+
+@pytest.fixture
+def label_counts(installed: Callable[[str], Path]) -> Iterator[None]:
+    """Register the export ``label_counts`` of examples/own_export until the test ends."""
+    with _found(installed("own_export"), registry.EXPORTS):
+        yield
+
+
+@pytest.fixture
+def shared_patients(installed: Callable[[str], Path]) -> Iterator[None]:
+    """Register the check ``SHARED_PATIENT`` of examples/own_check until the test ends."""
+    with _found(installed("own_check"), registry.CHECKS):
+        yield
 
 
 def stored_examples(output: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
