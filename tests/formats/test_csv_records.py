@@ -98,10 +98,9 @@ def test_what_is_written_is_read(
         if is_quoted or "".join(row).strip(BLANKS):
             expected.append((line, row))
         line += 1 + sum(field.count("\n") for field in row)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_records, "BLOCK_LINES", block_lines)
-        file = io.BytesIO(b"\xef\xbb\xbf" * has_mark + data)
-        found = list(read_records(bounded_lines(file, "a.csv", chunk_bytes=chunk_bytes), "a.csv"))
+    file = io.BytesIO(b"\xef\xbb\xbf" * has_mark + data)
+    lines = bounded_lines(file, "a.csv", chunk_bytes=chunk_bytes)
+    found = list(read_records(lines, "a.csv", block_lines=block_lines))
     assert shown(found) == expected
     for item in found:
         assert isinstance(item, Record)
@@ -126,10 +125,10 @@ def test_all_readers_agree(parts, block_lines):
             line = reader.line_num + 1
     except csv.Error:
         is_broken = True
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_records, "BLOCK_LINES", block_lines)
-        found = list(read_records(data.encode().split(b"\n"), "a.csv"))
-        blocks = list(read_blocks(data.encode().split(b"\n"), "a.csv"))
+    found, blocks = (
+        list(read(data.encode().split(b"\n"), "a.csv", block_lines=block_lines))
+        for read in (read_records, read_blocks)
+    )
     assert shown(found)[: len(expected)] == expected
     assert is_broken == (len(found) > len(expected))
     texts = [
@@ -155,10 +154,7 @@ def test_all_readers_agree(parts, block_lines):
 )
 def test_every_line_is_accounted_for(lines, block_lines):
     """With any quotes, no line is read twice, and none is lost."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_records, "BLOCK_LINES", block_lines)
-        found = list(read_records(lines, "a.csv"))
-        assert list(read_records(lines, "a.csv")) == found
+    found = list(read_records(lines, "a.csv", block_lines=block_lines))
     spans = []
     for item in found:
         inside = sum(field.count("\n") for field in item.fields) if isinstance(item, Record) else 0

@@ -114,13 +114,14 @@ def read_records(
     *,
     strip: bool = False,
     adjusted: Adjustments | None = None,
+    block_lines: int = BLOCK_LINES,
 ) -> Iterator[Record | Reject]:
     """Yield the records of physical lines, and a Reject for each unreadable record.
 
     Args and Raises: as :func:`read_blocks`; ``strip`` removes blanks around fields, also inside
     quotes.
     """
-    for item in read_blocks(lines, source, adjusted):
+    for item in read_blocks(lines, source, adjusted, block_lines=block_lines):
         yield from records_of(item, strip=strip)
 
 
@@ -149,6 +150,8 @@ def read_blocks(
     source: str,
     adjusted: Adjustments | None = None,
     uri_in: Callable[[Sequence[str]], str] | None = None,
+    *,
+    block_lines: int = BLOCK_LINES,
 ) -> Iterator[Item]:
     r"""Yield the records of physical lines; lines without quotes come many at a time.
 
@@ -158,12 +161,13 @@ def read_blocks(
         adjusted: collects the later lines that contain a byte order mark; None if not needed.
         uri_in: returns the uri for the reject of an unreadable line; it takes the line's fields, in
             which U+FFFD stands for what is unreadable.
+        block_lines: most lines that are read together.
 
     Raises:
         SourceError: the file as a whole is not a CSV, see :mod:`recordgen.formats.layout`.
     """
     dialect, checked = read_layout(lines, source)
-    return _Reader(checked, source, dialect, adjusted or Adjustments(), uri_in).read()
+    return _Reader(checked, source, dialect, adjusted or Adjustments(), uri_in).read(block_lines)
 
 
 class _Reader:
@@ -196,12 +200,12 @@ class _Reader:
         )
         self._begins_row = re.compile(begin.encode(), re.IGNORECASE)
 
-    def read(self) -> Iterator[Item]:
-        """Yield all records and rejects."""
-        count = BLOCK_LINES
+    def read(self, most: int) -> Iterator[Item]:
+        """Yield all records and rejects; read at most so many lines together."""
+        count = most
         while block := self._next_lines(count):
             last = self._number + len(block) - 1
-            count = min(BLOCK_LINES, _BLOCK_BYTES * len(block) // (sum(map(len, block)) + 1) + 1)
+            count = min(most, _BLOCK_BYTES * len(block) // (sum(map(len, block)) + 1) + 1)
             items, taken = self._whole_records(block)
             self._number += taken
             self._pushed_back.extendleft(reversed(block[taken:]))
