@@ -395,7 +395,7 @@ class ConvertOptions:
     )
     threads: int | None = option(
         None,
-        "threads per worker that fetch and check files",
+        "threads per worker that fetch and check files; on this machine, of all processes together",
         metavar="N",
         unset="one per core, at least two",
         above_zero=True,

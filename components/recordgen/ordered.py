@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -26,6 +26,20 @@ def default_threads() -> int:
     return max(2, cores or 2)
 
 
+def threads_here(given: int | None) -> int:
+    """Return the threads of this process, one of those that share ``given`` or the default."""
+    return max(1, (given or default_threads()) // _processes)
+
+
+def share_threads(processes: int) -> None:
+    """Note that this process is one of several that share the threads of a run."""
+    global _processes
+    _processes = processes
+
+
+_processes = 1
+
+
 def map_in_order(
     function: Callable[[_Item], _Result],
     items: Iterable[_Item],
@@ -35,7 +49,7 @@ def map_in_order(
     bytes_of: Callable[[_Item], int] | None = None,
     max_bytes: int = 0,
     on_leave: Callable[[], object] | None = None,
-) -> Iterator[_Result]:
+) -> Generator[_Result, None, None]:
     """Yield ``function(item)`` for each item, in the items' order, computed by threads.
 
     The calling thread takes an item whenever there is room. If it stops early, or if the function

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordgen.errors import UsageError
-from recordgen.ordered import default_threads, map_in_order
+from recordgen.ordered import map_in_order
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,7 +26,13 @@ def order(count: int, *, seed: int | None, shard: tuple[int, int]) -> npt.NDArra
 
 
 class BatchedSequence(Sequence[Any]):
-    """A sequence whose items are also read in batches."""
+    """A sequence whose items are also read in batches.
+
+    Attributes:
+        threads: threads that pay off for batches.
+    """
+
+    threads: int
 
     @abstractmethod
     def __getitem__(self, index: Any) -> Any:
@@ -65,7 +71,7 @@ class BatchedSequence(Sequence[Any]):
             start: the number of batches to skip, without reading them: an epoch that stopped after
                 ``k`` batches goes on with ``start=k``.
             drop_remainder: skip a short last batch, so that all workers have equally many.
-            threads: threads that read and decode; None: one per core.
+            threads: threads that read and decode; None: :attr:`threads`.
 
         Raises:
             UsageError: an argument is wrong.
@@ -83,7 +89,7 @@ class BatchedSequence(Sequence[Any]):
             mine[at : min(at + batch_size, stop)]
             for at in range(start * batch_size, stop, batch_size)
         )
-        return map_in_order(self.batch, parts, threads=threads or default_threads())
+        return map_in_order(self.batch, parts, threads=threads or self.threads)
 
 
 def together(

@@ -119,6 +119,7 @@ class Pairs(BatchedSequence):
         for each, value in self._pairing.defaults.items():
             specs[each] = replace(specs[each], default=value)
         self._readers = source.readers(specs, is_text=True)
+        self.threads = source.threads
 
     def __reduce__(self) -> Any:
         return Pairs, self._made_of

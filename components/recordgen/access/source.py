@@ -27,10 +27,14 @@ from recordgen.core.records.format import LengthError
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.features import VIDEO_URI, FeatureSpec
+from recordgen.ordered import default_threads
 from recordgen.storage.copies import CACHE_BYTES
 
 if TYPE_CHECKING:
     from recordgen.access.pairs import Pairs
+
+# Records below this size are mostly work in Python.
+_SMALL_RECORD_BYTES = 16_000
 
 #: Values by feature name.
 Example: TypeAlias = dict[str, Any]
@@ -52,6 +56,8 @@ class Source(BatchedSequence):
         split: the split's name; None for other tools' files.
         features: the specs of the features by name; empty for other tools' files.
         class_names: the labels, in the order of their numbers.
+        threads: threads that pay off for batches: one per core, but one for small records on this
+            machine, whose threads only wait for the interpreter's lock.
     """
 
     def __init__(self, place: Place, split: str = TRAIN, *, cache_bytes: int | None = None) -> None:
@@ -72,6 +78,9 @@ class Source(BatchedSequence):
         # Where each file's records begin among all, and where each record ends in its file.
         self._firsts = [0, *accumulate(map(len, lengths))]
         self._ends = [np.cumsum(RECORDS.frame_bytes(each.astype(np.int64))) for each in lengths]
+        size = sum(int(ends[-1]) for ends in self._ends if len(ends))
+        is_small = size < _SMALL_RECORD_BYTES * len(self) and all(map(storage.is_local, self._paths))
+        self.threads = 1 if is_small else default_threads()
         limit = CACHE_BYTES if cache_bytes is None else cache_bytes
         self._files = [
             open_file(file, int(ends[-1]) if len(ends) else 0, limit)

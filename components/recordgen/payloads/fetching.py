@@ -31,7 +31,7 @@ from recordgen.errors import (
     UnreachableError,
 )
 from recordgen.image_settings import Limits
-from recordgen.ordered import default_threads, map_in_order
+from recordgen.ordered import map_in_order, threads_here
 from recordgen.payloads.containers import checked_info_in, info_in, read_part
 from recordgen.payloads.image import check_size, picture_in_small, too_many_bytes
 from recordgen.payloads.sizes import listed_infos
@@ -199,7 +199,7 @@ class PayloadStore:
         ask = partial(_content, limit=self.limit, access=self.access, looking=self.looking)
         is_far = _any_far(map(_path, rows))
         # Decoding keeps threads busy; reading local files does not.
-        threads = 1 if self.looking is None else self.threads or default_threads()
+        threads = 1 if self.looking is None else threads_here(self.threads)
         return _ask_all(ask, sized, is_far=is_far, threads=threads, bytes_of=_size)
 
     def open(self, path: str, source: str) -> IO[bytes]:

@@ -13,6 +13,7 @@ have their own errors, so an outage never looks like either.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import IO, Protocol, cast
@@ -57,6 +58,19 @@ class _Storage(Protocol):
     def exists(self, path: str) -> bool: ...
     def list_files(self, pattern: str) -> list[str]: ...
     def list_dir(self, folder: str) -> list[tuple[str, bool]]: ...
+
+
+def has_private_files() -> bool:
+    """Return whether this process has files that its child processes cannot read.
+
+    They are in memory, or in a file system that the process itself registered.
+    """
+    if "fsspec" not in sys.modules:
+        return False
+    from fsspec.implementations.memory import MemoryFileSystem
+    from fsspec.registry import known_implementations, registry
+
+    return bool(MemoryFileSystem.store) or any(name not in known_implementations for name in registry)
 
 
 def _storage(path: str, *, writable: bool = False) -> _Storage:

@@ -53,12 +53,16 @@ from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.core.shards.write import check_shard, write_shard
 from recordgen.errors import UsageError
+from recordgen.ordered import default_threads
 
 # A bucket's rows are in memory together. Buckets are smaller for small sources; otherwise, each
 # holds this many bytes of import file.
 _SMALL_BUCKET_BYTES, _SMALL_BUCKETS = 100_000, 16
 _BUCKET_BYTES = 2_000_000
 _MAX_BUCKETS = 4096
+
+# More threads of a process mostly wait for the interpreter's lock.
+_THREADS_PER_PROCESS = 4
 
 
 def plan_rows(
@@ -152,19 +156,27 @@ def write_shards(shards: Flow, conversion: Conversion, run: Run) -> Flow:
             leftovers=run.leftovers,
             conversion=conversion,
         )
-    return shards.through("WriteShards", WorkOnShards(work, run.staging))
+    processes = 1 if run.in_parts else _processes(conversion)
+    return shards.through("WriteShards", WorkOnShards(work, run.staging, processes))
 
 
 def check_shards(shards: Flow, conversion: Conversion, staging: Staging) -> Flow:
     """Check every shard and write only its result; returns file names."""
     work = partial(check_shard, conversion=conversion)
-    return shards.through("CheckShards", WorkOnShards(work, staging))
+    return shards.through("CheckShards", WorkOnShards(work, staging, _processes(conversion)))
 
 
 def compare_shards(shards: Flow, conversion: Conversion, output: str, staging: Staging) -> Flow:
     """Check every shard, and compare it with its file in ``output``; returns file names."""
     work = partial(compare_shard, output=output, conversion=conversion)
-    return shards.through("CompareShards", WorkOnShards(work, staging))
+    return shards.through("CompareShards", WorkOnShards(work, staging, _processes(conversion)))
+
+
+def _processes(conversion: Conversion) -> int:
+    """Return the processes among which a machine divides its threads: they share no lock."""
+    if storage.has_private_files():
+        return 1
+    return (conversion.threads or default_threads()) // _THREADS_PER_PROCESS
 
 
 def _summaries(element: Any) -> Iterator[tuple[int, ReadSummary]]:

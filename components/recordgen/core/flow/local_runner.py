@@ -1,15 +1,19 @@
-"""Runs a graph in this process and thread; steps may use threads themselves."""
+"""Runs a graph on this machine; steps may use threads, and some are worth several processes."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, tee
+from itertools import chain, islice, tee
 from typing import Any
 
+from recordgen.core.flow.processes import in_processes
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError
+
+# A process takes some tenths of a second to start, so fewer elements are not worth another one.
+_ELEMENTS_PER_PROCESS = 3
 
 
 class LocalRunner:
@@ -54,6 +58,12 @@ class _Elements:
 
 
 def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
+    if step.processes > 1:
+        first = list(islice(elements, step.processes * _ELEMENTS_PER_PROCESS))
+        elements = chain(first, elements)
+        if (processes := len(first) // _ELEMENTS_PER_PROCESS) > 1:
+            yield from in_processes(step, elements, processes)
+            return
     step.begin(lambda amounts: None)  # do not count here: the results hold all counts
     for element in elements:
         yield from step.process(element)

@@ -26,10 +26,12 @@ class Step:
 
     Attributes:
         staging: staging folder, where a remote worker writes its error.
+        processes: processes that run the step on one machine, at most.
         count: adds to counters; set by :meth:`begin`.
     """
 
     staging: Staging
+    processes: int = 1
     count: Count
 
     def begin(self, count: Count) -> None:

@@ -379,6 +379,7 @@ class WorkOnShards(Step):
 
     work: Callable[..., ShardResult]
     staging: Staging
+    processes: int = 1
     _vocabulary: Vocabulary | None = field(default=None, init=False)
 
     def process(self, element: tuple[ShardKey, Iterable[ShardOutline]]) -> Iterator[str]:

@@ -15,7 +15,9 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.format import Record
 from recordgen.core.shards.task import OnProgress, ShardResult, ShardStats, ShardTask
 from recordgen.core.task.built import BuiltBatch
-from recordgen.ordered import default_threads
+from recordgen.ordered import threads_here
+
+_SMALL_PAYLOAD_BYTES = 16_000
 
 
 def write_shard(
@@ -36,8 +38,7 @@ def write_shard(
     """
     stats = ShardStats(on_progress, conversion)
     file = task.file(conversion.shards.compression)
-    threads = conversion.threads or default_threads()
-    made = task.rows.build(vocabulary, conversion, threads, _framed)
+    made = task.rows.build(vocabulary, conversion, _threads(task, conversion), _framed)
 
     def frames() -> Iterator[Record]:
         for built, framed in made:
@@ -61,11 +62,23 @@ def check_shard(
 ) -> ShardResult:
     """Check one shard as :func:`write_shard` does, but write nothing."""
     stats = ShardStats(on_progress, conversion)
-    threads = conversion.threads or default_threads()
+    threads = _threads(task, conversion)
     for built in task.rows.build(vocabulary, conversion, threads, lambda made: made):
         stats.add(built)
     file = task.file(conversion.shards.compression)
     return stats.result(task, file, 0, task.fingerprint(vocabulary, conversion))
+
+
+def _threads(task: ShardTask, conversion: Conversion) -> int:
+    """Return one thread for small payloads, unless options say otherwise, else all of the share.
+
+    Small payloads keep threads in Python, where they only wait for each other.
+    """
+    rows = task.rows
+    is_small = rows.payload_bytes < _SMALL_PAYLOAD_BYTES * len(rows.columns)
+    if conversion.threads is None and conversion.task.names_payloads and is_small:
+        return 1
+    return threads_here(conversion.threads)
 
 
 def _framed(built: BuiltBatch) -> tuple[BuiltBatch, Sequence[Record]]:

@@ -1,0 +1,198 @@
+"""Run a step in several processes of this machine.
+
+The threads of one process take turns in Python, so beyond a few of them only more processes help.
+Each process is a new interpreter that knows nothing of this one's modules: a script that converts
+needs no ``if __name__ == "__main__"``. It receives the step, then element after element:
+
+    launcher ── Task(step, share, level), element, element, … ──▶ process
+             ◀── LogRecord, LogRecord, [output, …] | None ────────┘
+
+None is the answer to an element whose error lies in the staging folder. When the launcher ends in
+any way, the pipe closes, and so does the process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
+from queue import SimpleQueue
+from typing import IO, Any, NamedTuple
+
+from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
+from recordgen.errors import RecordgenError, RunnerError
+from recordgen.ordered import map_in_order, share_threads
+
+
+class Task(NamedTuple):
+    """What a process learns first.
+
+    Attributes:
+        step: runs on all elements.
+        processes: number of processes that share the threads of the run.
+        level: level of the launcher's logs.
+    """
+
+    step: Step
+    processes: int
+    level: int
+
+
+def in_processes(step: Step, elements: Iterable[Any], processes: int) -> Iterator[Any]:
+    """Yield the step's outputs for all elements, in order, from several processes.
+
+    Raises:
+        RecordgenError: the step raised it.
+        MemoryError: a process ran out of memory.
+        RunnerError: a process ended early.
+    """
+    level = min(logging.getLogger(name).getEffectiveLevel() for name in ("", "recordgen"))
+    task = pickle.dumps(Task(step, processes, level))
+    started = [_Process(task) for _ in range(processes)]
+    free: SimpleQueue[_Process] = SimpleQueue()
+    for each in started:
+        free.put(each)
+
+    def outputs(element: Any) -> Sequence[Any]:
+        process = free.get()
+        try:
+            return process.answer(element, step)
+        finally:
+            free.put(process)
+
+    def end() -> None:
+        for process in started:
+            process.end()
+
+    found = map_in_order(outputs, elements, threads=processes, on_leave=end)
+    try:
+        yield from chain.from_iterable(found)
+    finally:
+        found.close()
+        for process in started:
+            process.close()
+
+
+class _Process:
+    """A process that runs a step."""
+
+    def __init__(self, task: bytes) -> None:
+        # It must import the package from the same place.
+        code = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"from recordgen.core.flow.processes import main; main()"
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self._send(task)
+
+    def answer(self, element: Any, step: Step) -> Sequence[Any]:
+        """Return the step's outputs for an element. Raises: as :func:`in_processes`."""
+        self._send(pickle.dumps(element))
+        assert self._process.stdout is not None
+        try:
+            while isinstance(message := pickle.load(self._process.stdout), logging.LogRecord):
+                _log_here(message)
+        except (EOFError, pickle.UnpicklingError):
+            raise self._death() from None
+        if message is None:
+            raise step.staging.read_error() or RunnerError("a process failed without an error")
+        found: Sequence[Any] = message
+        return found
+
+    def end(self) -> None:
+        """Close the pipe, so that the process ends, whatever it is doing."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Release what is left, when no thread waits for an answer."""
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def _send(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # the missing answer says that the process is dead
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+
+    def _death(self) -> Exception:
+        status = self._process.wait()
+        if status == -signal.SIGKILL:
+            return MemoryError("the system killed a process, to free memory")
+        return RunnerError(f"a process of the run exited with {status}; --resume keeps the shards")
+
+
+def _log_here(record: logging.LogRecord) -> None:
+    logger = logging.getLogger(record.name)
+    if logger.isEnabledFor(record.levelno):
+        logger.handle(record)
+
+
+def main() -> None:
+    """Run the step on stdin for the elements on stdin; write the answers to stdout."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal interrupts all processes
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # libraries print, too
+    serve(sys.stdin.buffer, answers)
+
+
+def serve(asked: IO[bytes], answers: IO[bytes]) -> None:
+    """Run a step for the elements that can be read, and write the answers."""
+    lock = threading.Lock()
+
+    def answer(message: Any) -> None:
+        with lock, suppress(BrokenPipeError):  # the launcher has ended
+            pickle.dump(message, answers)
+            answers.flush()
+
+    step, processes, level = pickle.load(asked)
+    share_threads(processes)
+    logging.captureWarnings(True)
+    logging.basicConfig(level=level, handlers=[_Forwarded(answer)])
+    elements: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_read, args=(asked, elements), daemon=True).start()
+    step.begin(lambda amounts: None)  # the results hold all counts
+    while True:
+        answer(_outputs(step, elements.get()))
+
+
+def _read(asked: IO[bytes], elements: SimpleQueue[Any]) -> None:
+    """Read elements until the launcher ends, and end this process with it."""
+    try:
+        while True:
+            elements.put(pickle.load(asked))
+    except (EOFError, pickle.UnpicklingError):
+        os._exit(0)
+
+
+def _outputs(step: Step, element: Any) -> Sequence[Any] | None:
+    try:
+        return list(step.process(element))
+    except RecordgenError as exc:
+        step.staging.write_error(exc)
+    except MemoryError:
+        step.staging.write_error(RunnerError(OUT_OF_MEMORY))
+    return None
+
+
+class _Forwarded(logging.Handler):
+    """Hands log records to the launcher, whose logs may be JSON."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def emit(self, record: logging.LogRecord) -> None:
+        record.msg, record.args, record.exc_info = record.getMessage(), None, None
+        self._answer(record)

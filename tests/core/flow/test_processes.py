@@ -1,0 +1,207 @@
+"""Steps that run in several processes of one machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.flow.processes import in_processes
+from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
+from recordgen.core.runs.staging import Staging
+from recordgen.errors import RunnerError, StorageError
+from recordgen.ordered import threads_here
+from tests.conftest import encoded, noise
+
+
+class Told(Step):
+    """Does what its elements say, in a process that says its number and its share of threads."""
+
+    processes = 2
+
+    def __init__(self, folder: Path) -> None:
+        self.staging = Staging(str(folder))
+
+    def process(self, element: str) -> Iterator[Any]:
+        if element == "fail":
+            raise StorageError("gs://b/1.jpg: forbidden")
+        if element == "fill the memory":
+            raise MemoryError
+        if element == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if element == "exit":
+            os._exit(7)
+        if element == "log":
+            logging.getLogger("recordgen.told").info("%s said it", "a step")
+            print("a library prints")
+        yield element, os.getpid(), threads_here(6)
+
+
+def _told(folder: Path, *elements: str) -> list[Any]:
+    return list(in_processes(Told(folder), elements, 2))
+
+
+def test_outputs_keep_their_order_and_processes_share_the_threads(tmp_path: Path) -> None:
+    elements = [str(number) for number in range(40)]
+    said, processes, threads = zip(*_told(tmp_path, *elements), strict=True)
+    assert list(said) == elements
+    assert len(set(processes) - {os.getpid()}) == 2
+    assert set(threads) == {3}
+    assert threads_here(6) == 6
+
+
+@pytest.mark.parametrize(
+    ("element", "error", "fact"),
+    [
+        ("fail", StorageError, "gs://b/1.jpg: forbidden"),
+        ("fill the memory", RunnerError, OUT_OF_MEMORY),
+        ("die", MemoryError, "killed"),
+        ("exit", RunnerError, "7"),
+    ],
+)
+def test_an_error_keeps_its_type(
+    tmp_path: Path, element: str, error: type[Exception], fact: str
+) -> None:
+    with pytest.raises(error) as caught:
+        _told(tmp_path, "1", element, *"234567")
+    assert fact in str(caught.value)
+
+
+def test_logs_reach_the_launcher_and_prints_harm_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "recordgen"):
+        assert len(_told(tmp_path, "log", "1")) == 2
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [
+        ("recordgen.told", "a step said it")
+    ]
+
+
+def test_few_elements_stay_in_this_process(tmp_path: Path) -> None:
+    def processes(count: int) -> set[int]:
+        seen: set[int] = set()
+
+        class Last(Step):
+            def process(self, element: Any) -> Iterator[Any]:
+                seen.add(element[1])
+                yield from ()
+
+        runner = LocalRunner()
+        elements = [str(number) for number in range(count)]
+        runner.start("Start", elements).through("Told", Told(tmp_path)).through("Last", Last())
+        runner.run(Staging(str(tmp_path)))
+        return seen
+
+    assert processes(5) == {os.getpid()}
+    assert os.getpid() not in processes(6)
+
+
+# --- conversions ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An import file of 24 images, 270 kB."""
+    folder = tmp_path_factory.mktemp("images")
+    for number in range(24):
+        (folder / f"{number}.png").write_bytes(encoded(noise(60, 60, number), "PNG"))
+    rows = [f"TRAIN,{number}.png,{'ab'[number % 2]}" for number in range(24)]
+    (folder / "labels.csv").write_text("\n".join([*rows, "TRAIN,none.png,a", ""]))
+    return folder / "labels.csv"
+
+
+_SCRIPT = """
+import sys
+import recordgen
+
+labels, out, threads = sys.argv[1:]
+result = recordgen.convert(labels, out, threads=int(threads), shard_mb=0.03, max_reject_fraction=1)
+print(len(result.dataset.splits["train"].shards), len(result.rejects), result.dataset.digest)
+"""
+
+
+def test_a_script_without_a_guard_converts_in_processes(labels: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(_SCRIPT)
+    said = []
+    for threads in ("1", "8"):
+        command = [sys.executable, str(script), str(labels), str(tmp_path / threads), threads]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        said.append(done.stdout.split())
+    assert said[0] == said[1]
+    assert int(said[0][0]) >= 6
+    assert said[0][1] == "1"
+
+
+def test_processes_end_with_a_launcher_that_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from recordgen.core.flow.processes import in_processes\n"
+        "from tests.core.flow.test_processes import Told\n"
+        "for each in in_processes(Told(Path(sys.argv[1])), iter(lambda: 'x', None), 2):\n"
+        "    print(each[1], flush=True)\n"
+        "    time.sleep(0.01)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    ) as launcher:
+        assert launcher.stdout is not None
+        processes = {int(launcher.stdout.readline()) for _ in range(10)}
+        launcher.kill()
+    until = time.monotonic() + 30
+    while any(map(_is_running, processes)):
+        assert time.monotonic() < until, processes
+        time.sleep(0.05)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split(")")[-1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+_PRIVATE = """
+import sys
+import fsspec
+import recordgen
+from recordgen import storage
+
+labels, out = sys.argv[1:]
+
+def convert():
+    options = dict(threads=8, shard_mb=0.03, max_reject_fraction=1, overwrite=True)
+    return recordgen.convert(labels, out, **options).dataset.digest
+
+there = convert()
+memory = fsspec.filesystem("memory")
+memory.pipe("/private/1.txt", b"1")
+assert storage.has_private_files()
+sys.executable = "/no/such/python"
+assert convert() == there
+memory.rm("/private", recursive=True)
+assert not storage.has_private_files()
+try:
+    convert()
+except recordgen.errors.RunnerError as error:
+    print(error)
+"""
+
+
+def test_files_that_only_one_process_has_are_read_there(labels: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _PRIVATE, str(labels), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "/no/such/python" in done.stdout
