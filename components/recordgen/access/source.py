@@ -79,7 +79,9 @@ class Source(BatchedSequence):
         self._firsts = [0, *accumulate(map(len, lengths))]
         self._ends = [np.cumsum(RECORDS.frame_bytes(each.astype(np.int64))) for each in lengths]
         size = sum(int(ends[-1]) for ends in self._ends if len(ends))
-        is_small = size < _SMALL_RECORD_BYTES * len(self) and all(map(storage.is_local, self._paths))
+        is_small = size < _SMALL_RECORD_BYTES * len(self) and all(
+            map(storage.is_local, self._paths)
+        )
         self.threads = 1 if is_small else default_threads()
         limit = CACHE_BYTES if cache_bytes is None else cache_bytes
         self._files = [

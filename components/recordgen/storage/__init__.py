@@ -70,7 +70,9 @@ def has_private_files() -> bool:
     from fsspec.implementations.memory import MemoryFileSystem
     from fsspec.registry import known_implementations, registry
 
-    return bool(MemoryFileSystem.store) or any(name not in known_implementations for name in registry)
+    return bool(MemoryFileSystem.store) or any(
+        name not in known_implementations for name in registry
+    )
 
 
 def _storage(path: str, *, writable: bool = False) -> _Storage:

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from queue import SimpleQueue
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.errors import RecordgenError, RunnerError
@@ -92,14 +92,15 @@ class _Process:
         self._process = subprocess.Popen(
             [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
+        self._elements = cast("IO[bytes]", self._process.stdin)
+        self._answers = cast("IO[bytes]", self._process.stdout)
         self._send(task)
 
     def answer(self, element: Any, step: Step) -> Sequence[Any]:
         """Return the step's outputs for an element. Raises: as :func:`in_processes`."""
         self._send(pickle.dumps(element))
-        assert self._process.stdout is not None
         try:
-            while isinstance(message := pickle.load(self._process.stdout), logging.LogRecord):
+            while isinstance(message := pickle.load(self._answers), logging.LogRecord):
                 _log_here(message)
         except (EOFError, pickle.UnpicklingError):
             raise self._death() from None
@@ -110,21 +111,18 @@ class _Process:
 
     def end(self) -> None:
         """Close the pipe, so that the process ends, whatever it is doing."""
-        assert self._process.stdin is not None
         with suppress(OSError):
-            self._process.stdin.close()
+            self._elements.close()
         self._process.wait()
 
     def close(self) -> None:
         """Release what is left, when no thread waits for an answer."""
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._answers.close()
 
     def _send(self, data: bytes) -> None:
-        assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # the missing answer says that the process is dead
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
+            self._elements.write(data)
+            self._elements.flush()
 
     def _death(self) -> Exception:
         status = self._process.wait()
