@@ -22,6 +22,7 @@ def test_a_custom_job_says_where_files_go(tmp_path, monkeypatch):
     assert "epoch 2/2" in done.stderr
     model = tmp_path / "model_dir"
     assert (model / "saved_model.pb").exists()
+    assert done.stderr.splitlines()[-1].endswith(str(model))
     assert '"learning_rate": 0.01' in (model / LINEAGE_FILE).read_text()
     assert list((tmp_path / "tensorboard_log_dir").rglob("events.out.tfevents*"))
     assert (tmp_path / "checkpoint_dir").is_dir()
@@ -43,3 +44,4 @@ def test_every_setting_is_a_flag_in_both_spellings(name):
     for flag in (f"--{name}", f"--{name.replace('_', '-')}"):
         found = vars(build_parser().parse_args(["dataset", flag, *words]))[name]
         assert found == (choice if len(words) == 1 else [choice] * len(words))
+    assert (f", --{name}" in build_parser().format_help()) == ("_" in name)

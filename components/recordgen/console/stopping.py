@@ -10,12 +10,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
 from recordgen.console import logs
+from recordgen.errors import RecordgenError
 
 # After Ctrl-C a user is waiting; `docker stop` kills after ten seconds.
 STOP_SECONDS = {signal.SIGINT: 1.5, signal.SIGTERM: 8.0}
@@ -82,6 +83,20 @@ def stopped_by() -> signal.Signals:
 
 def _end() -> None:
     os._exit(logs.interrupted(KeyboardInterrupt(), stopped_by(), traceback=False))
+
+
+def exit_code_of(run: Callable[[], object]) -> int:
+    """Run a command until it ends or is stopped; log why it failed, and return its exit code."""
+    try:
+        with stopping():
+            run()
+            check_stopped()
+    except RecordgenError as exc:
+        logs.failed(exc, exc.exit_code, traceback=False)
+        return exc.exit_code
+    except KeyboardInterrupt as exc:
+        return logs.interrupted(exc, stopped_by(), traceback=False)
+    return 0
 
 
 def exit_now(code: int) -> NoReturn:

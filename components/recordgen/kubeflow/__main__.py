@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 from recordgen.console import logs
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
-from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
-from recordgen.errors import RecordgenError
+from recordgen.console.stopping import exit_code_of, exit_now
 from recordgen.kubeflow.execution import StepInput
 
 #: Each is a module of this package with a function ``run(step: StepInput) -> StepOutput``.
@@ -46,18 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     logs.set_up("json", level=logging.ERROR)
     quiet_libraries()
     quiet_after_interrupt()
-    try:
-        with stopping():
-            step = StepInput.parse(args.executor_input)
-            module = importlib.import_module(f"recordgen.kubeflow.{args.step}")
-            module.run(step).write(step)
-            check_stopped()
-    except RecordgenError as exc:
-        logs.failed(exc, exc.exit_code, traceback=False)
-        return exc.exit_code
-    except KeyboardInterrupt as exc:
-        return logs.interrupted(exc, stopped_by(), traceback=False)
-    return 0
+
+    def run() -> None:
+        step = StepInput.parse(args.executor_input)
+        module = importlib.import_module(f"recordgen.kubeflow.{args.step}")
+        module.run(step).write(step)
+
+    return exit_code_of(run)
 
 
 if __name__ == "__main__":

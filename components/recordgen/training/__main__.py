@@ -11,10 +11,12 @@ import argparse
 import logging
 import os
 import posixpath
-import sys
 from collections.abc import Sequence
 
-from recordgen.errors import RecordgenError, UsageError
+from recordgen.console import logs
+from recordgen.console.quiet import load_tensorflow, quiet_after_interrupt, quiet_libraries
+from recordgen.console.stopping import exit_code_of, exit_now
+from recordgen.errors import UsageError
 from recordgen.training import run_fn
 from recordgen.training.arguments import training_arguments
 from recordgen.training.config import MODEL_DIR, TRAINING_OPTIONS
@@ -33,9 +35,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--base-model", help="model whose weights the training begins with")
     for option in TRAINING_OPTIONS.values():
         count = len(option.metavar.split())
+        # Vertex AI's hyperparameter tuning spells names with underscores.
         parser.add_argument(
-            f"--{option.name.replace('_', '-')}",
-            f"--{option.name}",  # as Vertex AI's hyperparameter tuning spells it
+            *{f"--{option.name.replace('_', '-')}": 1, f"--{option.name}": 1},
             dest=option.name,
             type=option.kind,
             nargs=count if count > 1 else None,
@@ -52,19 +54,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     values = vars(build_parser().parse_args(argv))
     roots, base_model = values.pop("datasets"), values.pop("base_model")
     model = values.pop("model_dir") or os.environ.get(MODEL_DIR)
-    logging.basicConfig(stream=sys.stderr, format="%(message)s")
-    logging.getLogger("recordgen").setLevel(logging.INFO)
-    try:
+    logs.set_up("text", level=logging.ERROR)
+    quiet_libraries()
+    quiet_after_interrupt()
+
+    def run() -> None:
         if not model:
             raise UsageError(f"--model-dir is missing, and {MODEL_DIR} is not set")
         beside = posixpath.join(posixpath.dirname(model.rstrip("/")), "logs")
         folders = {"serving_model_dir": model, "model_run_dir": beside, "base_model": base_model}
-        run_fn(training_arguments(roots, values, **folders))
-    except RecordgenError as exc:
-        logging.getLogger("recordgen").error("error: %s", exc)
-        return exc.exit_code
-    return 0
+        given = training_arguments(roots, values, **folders)
+        load_tensorflow()  # takes seconds, so the datasets are looked for first
+        run_fn(given)
+        logs.said(f"the model is in {model}")
+
+    return exit_code_of(run)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_now(main())
