@@ -156,45 +156,27 @@ def check_finding(folder, name, lines, task, reason):
 
 # lines of a file, its task, and the end of the reason
 JSONL = [
-    (
-        'no JSON\n{"imageGcsUri": "a", "classificationAnnotations": [{"displayName": "x"}]}',
-        "image_multi_label",
-        ":2 has classificationAnnotations",
-    ),
-    (
-        '\ufeff{"imageGcsUri": "a", "boundingBoxAnnotations": [{}]}',
-        "object_detection",
-        ":1 has boundingBoxAnnotations",
-    ),
+    ('no JSON\n{"imageGcsUri": "a", "classificationAnnotations": [{"displayName": "x"}]}',
+     "image_multi_label", ":2 has classificationAnnotations"),
+    ('\ufeff{"imageGcsUri": "a", "boundingBoxAnnotations": [{}]}', "object_detection",
+     ":1 has boundingBoxAnnotations"),
     ('{"imageGcsUri": "a", "boundingBoxAnnotations": [{}]}', "object_detection", "Annotations"),
     ('{"imageGcsUri": "a"}', "image_classification", "no line has an annotation"),
     ('{"imageGcsUri": "a", "boundingBoxAnnotations": []}', "object_detection", "Annotations"),
-    (
-        '{"imageGcsUri": "a", "classificationAnnotations": [], "boundingBoxAnnotations": [{}]}',
-        "object_detection",
-        "boundingBoxAnnotations",
-    ),
+    ('{"imageGcsUri": "a", "classificationAnnotations": [], "boundingBoxAnnotations": [{}]}',
+     "object_detection", "boundingBoxAnnotations"),
     ('{"textGcsUri": "a", "classificationAnnotation": {}}', "text_classification", "tation"),
-    (
-        '{"textContent": "a", "classificationAnnotations": [{}]}',
-        "text_multi_label",
-        "classificationAnnotations",
-    ),
+    ('{"textContent": "a", "classificationAnnotations": [{}]}', "text_multi_label",
+     "classificationAnnotations"),
     ('{"textContent": "a", "sentimentAnnotation": 0}', "text_sentiment", "ation"),
     ('{"textContent": "a", "textSegmentAnnotations": []}', "text_entities", "Annotations"),
-    (
-        '{"imageGcsUri": "a", "textContent": "b", "classificationAnnotation": {"a": "c"}}',
-        "image_classification",
-        "classificationAnnotation",
-    ),
+    ('{"imageGcsUri": "a", "textContent": "b", "classificationAnnotation": {"a": "c"}}',
+     "image_classification", "classificationAnnotation"),
     ('{"textContent": "a", "textSegmentAnnotations": [{}]}', "text_entities", "Annotations"),
-    (
-        '{"text_snippet": {"content": "a"}, "annotations": [{"text_extraction": {}}]}',
-        "text_entities",
-        "annotations of parts of a text",
-    ),
+    ('{"text_snippet": {"content": "a"}, "annotations": [{"text_extraction": {}}]}',
+     "text_entities", "annotations of parts of a text"),
     ('{"videoGcsUri": "a", "classificationAnnotation": {}}', "video_classification", "videoGcsUri"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("line", "task", "reason"), JSONL)
@@ -548,95 +530,37 @@ AUTOML = (
 
 # file name, lines, options, task, columns as shown, first row
 COLUMNS = [
-    (
-        "a.csv",
-        IMAGES,
-        {"columns": "label=what, path=pic ,split=fold"},
-        "image_classification",
-        {"fold": "split", "pic": "path", "what": "label"},
-        ("train", "x/1.jpg", "'cat'"),
-    ),
-    (
-        "a.csv",
-        IMAGES.partition("\n")[2],
-        {"columns": "path=1,label=2,label=3,header=no"},
-        "image_multi_label",
-        {"1": "path", "2": "label", "3": "label"},
-        ("(assigned)", "x/1.jpg", '["cat", "train"]'),
-    ),
-    (
-        "a.csv",
-        "a,b,a\n1.jpg,x,2.jpg\n",
-        {"columns": "path=3,label=b,header=yes"},
-        "image_classification",
-        {"a": "path", "b": "label"},
-        ("(assigned)", "2.jpg", "'x'"),
-    ),
-    (
-        "a.csv",
-        BOXES,
-        {"columns": "path=f,label=what,xmin=l,ymin=t,xmax=r,ymax=b"},
-        "object_detection",
-        {"f": "path", "what": "label", "l": "xmin", "t": "ymin", "r": "xmax", "b": "ymax"},
-        ("(assigned)", "1.jpg", '[["cat",0.1,0.2,0.5,0.6]]'),
-    ),
-    (
-        "a.csv",
-        "clip,what,from,to\n1.mp4,run,1,2.5\n",
-        {"columns": "path=clip,label=what,start=from,end=to"},
-        "video_classification",
-        {"clip": "path", "what": "label", "from": "start", "to": "end"},
-        ("(assigned)", "1.mp4", '["run", 1.0, 2.5]'),
-    ),
-    (
-        "a.csv",
-        'note,"a, b"\n"So good, so cheap",praise\n',
-        {"columns": 'text=note,"label=a, b"'},
-        "text_classification",
-        {"note": "text", "a, b": "label"},
-        ("(assigned)", "So good, so cheap", "'praise'"),
-    ),
-    (
-        "a.csv",
-        "label,path\n1.jpg,cat\n",
-        {"columns": "path=label,label=path"},
-        "image_classification",
-        {"label": "path", "path": "label"},
-        ("(assigned)", "1.jpg", "'cat'"),
-    ),
-    (
-        "a.jsonl",
-        OBJECTS,
-        {"columns": "path=f,label=what,split=set"},
-        "image_multi_label",
-        {"f": "path", "set": "split", "what": "label"},
-        ("test", "1.jpg", '["cat", "dog"]'),
-    ),
-    (
-        "a.jsonl",
-        SCORED,
-        {"columns": "text=body,label=stars", "task": "text_sentiment"},
-        "text_sentiment",
-        {"body": "text", "stars": "label"},
-        ("(assigned)", "So good", "'4'"),
-    ),
-    (
-        "a.jsonl",
-        AUTOML.replace("dev", "test"),
-        {"columns": "split=fold", "task": "image_classification"},
-        "image_classification",
-        {"fold": "split"},
-        ("test", "1.jpg", ""),
-    ),
-    (
-        "a.csv",
-        "age,fold,y\n31,TRAIN,1\n40,TEST,0\n",
-        {"columns": "target=y,split=fold"},
-        "tabular",
-        {"age": "int", "fold": "split", "y": "int (target, classification)"},
-        ("train", "31,TRAIN,1", None),
-    ),
-]
+    ("a.csv", IMAGES, {"columns": "label=what, path=pic ,split=fold"}, "image_classification",
+     {"fold": "split", "pic": "path", "what": "label"}, ("train", "x/1.jpg", "'cat'")),
+    ("a.csv", IMAGES.partition("\n")[2], {"columns": "path=1,label=2,label=3,header=no"},
+     "image_multi_label", {"1": "path", "2": "label", "3": "label"},
+     ("(assigned)", "x/1.jpg", '["cat", "train"]')),
+    ("a.csv", "a,b,a\n1.jpg,x,2.jpg\n", {"columns": "path=3,label=b,header=yes"},
+     "image_classification", {"a": "path", "b": "label"}, ("(assigned)", "2.jpg", "'x'")),
+    ("a.csv", BOXES, {"columns": "path=f,label=what,xmin=l,ymin=t,xmax=r,ymax=b"},
+     "object_detection",
+     {"f": "path", "what": "label", "l": "xmin", "t": "ymin", "r": "xmax", "b": "ymax"},
+     ("(assigned)", "1.jpg", '[["cat",0.1,0.2,0.5,0.6]]')),
+    ("a.csv", "clip,what,from,to\n1.mp4,run,1,2.5\n",
+     {"columns": "path=clip,label=what,start=from,end=to"}, "video_classification",
+     {"clip": "path", "what": "label", "from": "start", "to": "end"},
+     ("(assigned)", "1.mp4", '["run", 1.0, 2.5]')),
+    ("a.csv", 'note,"a, b"\n"So good, so cheap",praise\n', {"columns": 'text=note,"label=a, b"'},
+     "text_classification", {"note": "text", "a, b": "label"},
+     ("(assigned)", "So good, so cheap", "'praise'")),
+    ("a.csv", "label,path\n1.jpg,cat\n", {"columns": "path=label,label=path"},
+     "image_classification", {"label": "path", "path": "label"}, ("(assigned)", "1.jpg", "'cat'")),
+    ("a.jsonl", OBJECTS, {"columns": "path=f,label=what,split=set"}, "image_multi_label",
+     {"f": "path", "set": "split", "what": "label"}, ("test", "1.jpg", '["cat", "dog"]')),
+    ("a.jsonl", SCORED, {"columns": "text=body,label=stars", "task": "text_sentiment"},
+     "text_sentiment", {"body": "text", "stars": "label"}, ("(assigned)", "So good", "'4'")),
+    ("a.jsonl", AUTOML.replace("dev", "test"),
+     {"columns": "split=fold", "task": "image_classification"}, "image_classification",
+     {"fold": "split"}, ("test", "1.jpg", "")),
+    ("a.csv", "age,fold,y\n31,TRAIN,1\n40,TEST,0\n", {"columns": "target=y,split=fold"}, "tabular",
+     {"age": "int", "fold": "split", "y": "int (target, classification)"},
+     ("train", "31,TRAIN,1", None)),
+]  # fmt: skip
 
 
 def test_numbers_of_columns_that_the_first_line_lacks(tmp_path):
@@ -819,25 +743,14 @@ def test_frames_tell_their_task(cells, task):
 
 # columns of a frame, options, task, annotation of the first row
 FRAMES = [
-    (
-        {"pic": ["1.jpg", "2.jpg"], "kind": ["cat", "dog"], "label": [1, 2]},
-        {"columns": {"path": "pic", "label": "kind"}},
-        "image_classification",
-        "'cat'",
-    ),
-    (
-        {"pic": ["1.jpg"], "a": ["cat"], "b": [["dog", "cow"]]},
-        {"columns": {"path": "pic", "label": ["a", "b"]}},
-        "image_multi_label",
-        '["cat", "cow", "dog"]',
-    ),
-    (
-        {"words": ["So good"], "stars": [3.0]},
-        {"columns": "text=words,label=stars", "task": "text_sentiment"},
-        "text_sentiment",
-        "'3'",
-    ),
-]
+    ({"pic": ["1.jpg", "2.jpg"], "kind": ["cat", "dog"], "label": [1, 2]},
+     {"columns": {"path": "pic", "label": "kind"}}, "image_classification", "'cat'"),
+    ({"pic": ["1.jpg"], "a": ["cat"], "b": [["dog", "cow"]]},
+     {"columns": {"path": "pic", "label": ["a", "b"]}}, "image_multi_label",
+     '["cat", "cow", "dog"]'),
+    ({"words": ["So good"], "stars": [3.0]},
+     {"columns": "text=words,label=stars", "task": "text_sentiment"}, "text_sentiment", "'3'"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("cells", "options", "task", "annotation"), FRAMES)

@@ -49,29 +49,17 @@ def outcome(root, **options):
 # files → image, mask, split
 LAYOUTS = [
     (["images/a.jpg", "masks/a.png"], "images/a.jpg", "masks/a.png", None),
-    (
-        ["train/images/a.jpg", "train/masks/a.png"],
-        "train/images/a.jpg",
-        "train/masks/a.png",
-        "train",
-    ),
+    (["train/images/a.jpg", "train/masks/a.png"], "train/images/a.jpg", "train/masks/a.png",
+     "train"),
     (["images/val/a.jpg", "labels/val/a.png"], "images/val/a.jpg", "labels/val/a.png", "eval"),
-    (
-        ["images/training/1.jpg", "annotations/training/1.png"],
-        "images/training/1.jpg",
-        "annotations/training/1.png",
-        "train",
-    ),
+    (["images/training/1.jpg", "annotations/training/1.png"], "images/training/1.jpg",
+     "annotations/training/1.png", "train"),
     (["images/a.jpg", "masks/a_mask.png"], "images/a.jpg", "masks/a_mask.png", None),
     (["test/a.jpg", "test/a_mask.png"], "test/a.jpg", "test/a_mask.png", "test"),
     (["a.jpg", "masks/a.png"], "a.jpg", "masks/a.png", None),
-    (
-        ["JPEGImages/A.JPG", "SegmentationClass/A.png"],
-        "JPEGImages/A.JPG",
-        "SegmentationClass/A.png",
-        None,
-    ),
-]
+    (["JPEGImages/A.JPG", "SegmentationClass/A.png"], "JPEGImages/A.JPG", "SegmentationClass/A.png",
+     None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("files", "image", "mask", "split"), LAYOUTS)

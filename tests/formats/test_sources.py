@@ -146,43 +146,24 @@ JSONL_REJECTS = [
     (b"{}", "no_path", "imageGcsUri, "),
     (b'{"imageGcsUri": 3, "x": 1}', "no_path", "imageGcsUri, x"),
     (b'{"\\ud800": 1}', "no_path", r"'\ud800'"),
-    (
-        b'{"imageGcsUri": "a", "\\ud800Annotation": 1}',
-        "bad_annotation",
-        r"'\ud800Annotation'",
-    ),
+    (b'{"imageGcsUri": "a", "\\ud800Annotation": 1}', "bad_annotation", r"'\ud800Annotation'"),
     (b'{"imageGcsUri": "a\\nb"}', "bad_line", ""),
     (b'{"imageGcsUri": "\\ud800"}', "bad_encoding", "Unicode"),
     (json.dumps(ml_use("trian")).encode(), "unknown_ml_use", "got 'trian'"),
     (json.dumps(ml_use(3)).encode(), "unknown_ml_use", "dataItemResourceLabels"),
     (json.dumps(record(mlUse="test")).encode(), "unknown_ml_use", " mlUse;"),
     (json.dumps(record(split="test")).encode(), "unknown_ml_use", " split;"),
-    (
-        json.dumps(record(dataItemResourceLabels={"ml_use": "test"})).encode(),
-        "unknown_ml_use",
-        '"dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "training"} (got',
-    ),
-    (
-        json.dumps(record(classification_annotation={"displayName": "a"})).encode(),
-        "bad_annotation",
-        "classification_annotation",
-    ),
-    (
-        json.dumps(record(annotations=[{"bbox": [1, 2, 3, 4]}])).encode(),
-        "bad_annotation",
-        "annotations",
-    ),
-    (
-        json.dumps(record(boundingBoxAnnotations=[{}])).encode(),
-        "bad_annotation",
-        "boundingBoxAnnotations",
-    ),
-    (
-        json.dumps(record(sentimentAnnotation={"sentiment": 1})).encode(),
-        "bad_annotation",
-        "sentimentAnnotation",
-    ),
-]
+    (json.dumps(record(dataItemResourceLabels={"ml_use": "test"})).encode(), "unknown_ml_use",
+     '"dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "training"} (got'),
+    (json.dumps(record(classification_annotation={"displayName": "a"})).encode(), "bad_annotation",
+     "classification_annotation"),
+    (json.dumps(record(annotations=[{"bbox": [1, 2, 3, 4]}])).encode(), "bad_annotation",
+     "annotations"),
+    (json.dumps(record(boundingBoxAnnotations=[{}])).encode(), "bad_annotation",
+     "boundingBoxAnnotations"),
+    (json.dumps(record(sentimentAnnotation={"sentiment": 1})).encode(), "bad_annotation",
+     "sentimentAnnotation"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("line", "code", "words"), JSONL_REJECTS)

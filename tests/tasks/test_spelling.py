@@ -52,51 +52,30 @@ RECORDS = [
     ("text_entities", older(startoffset=5, end_offset=9), "start_offset"),
     ("text_entities", older(startOffset=5, end_offset=9), None),
     ("text_entities", {**TEXT, "textSegmentAnotations": [SHOWN]}, "textSegmentAnnotations"),
-    (
-        "object_detection",
-        {**IMAGE, "boundingBoxAnnotations": [{**BOX, "xMin": None, "xmin": 0.1}]},
-        "xMin",
-    ),
+    ("object_detection", {**IMAGE, "boundingBoxAnnotations": [{**BOX, "xMin": None, "xmin": 0.1}]},
+     "xMin"),
     ("object_detection", {**IMAGE, "boundingBoxAnnotations": [{**BOX, "area": 3}]}, None),
     ("object_detection", {**IMAGE, "BoundingBoxAnotations": [BOX]}, "boundingBoxAnnotations"),
-    (
-        "image_classification",
-        {**IMAGE, "classificationAnotation": SHOWN},
-        "classificationAnnotation",
-    ),
-    (
-        "image_classification",
-        {**IMAGE, "classificationannotation": SHOWN},
-        "classificationAnnotation",
-    ),
-    (
-        "image_classification",
-        {**IMAGE, "dataItemResourceLabel": {ML_USE: "test"}},
-        "dataItemResourceLabels",
-    ),
-    (
-        "image_classification",
-        {**IMAGE, "dataItemResourceLabels": {"x.com/mlUse": "test"}},
-        "ml_use",
-    ),
+    ("image_classification", {**IMAGE, "classificationAnotation": SHOWN},
+     "classificationAnnotation"),
+    ("image_classification", {**IMAGE, "classificationannotation": SHOWN},
+     "classificationAnnotation"),
+    ("image_classification", {**IMAGE, "dataItemResourceLabel": {ML_USE: "test"}},
+     "dataItemResourceLabels"),
+    ("image_classification", {**IMAGE, "dataItemResourceLabels": {"x.com/mlUse": "test"}},
+     "ml_use"),
     ("image_classification", {**IMAGE, "classificationAnnotations": [], "class": "x"}, None),
     ("image_classification", {**IMAGE, "dataItemResourceLabels": {"x.com/model": "a"}}, None),
-    (
-        "text_classification",
-        {**TEXT, "classification_annotatio": SHOWN},
-        "classificationAnnotation",
-    ),
-    (
-        "text_sentiment",
-        {**TEXT, "sentimentAnnotation": {"sentimentMax": 4, "Sentiment": 2}},
-        "sentiment",
-    ),
+    ("text_classification", {**TEXT, "classification_annotatio": SHOWN},
+     "classificationAnnotation"),
+    ("text_sentiment", {**TEXT, "sentimentAnnotation": {"sentimentMax": 4, "Sentiment": 2}},
+     "sentiment"),
     ("text_sentiment", {**TEXT, "sentimentAnnotation": {"sentimentMax": 4}}, None),
     ("video_classification", segment(start_time="1s", endTime="2s"), "startTime"),
     ("video_classification", segment(startTime="1s", endtime="2s"), "endTime"),
     ("video_classification", segment(startTime="1s", stop=2), "endTime"),
     ("video_classification", segment(startTime="1s"), None),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("task", "record", "meant"), RECORDS)
