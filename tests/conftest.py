@@ -80,9 +80,8 @@ LEGS = {
         training/test_multi_label_training training/test_search training/test_table_accumulator
         training/test_tensorboard training/test_text_training training/test_training_config
         training/test_warm_start training/test_warm_up
-        examplegen/test_foreign_examples examplegen/test_formats examplegen/test_parameters
-        examplegen/test_without_eval pipelines/test_commands pipelines/test_submit
-        pipelines/test_vertex_run
+        examplegen/test_formats examplegen/test_parameters examplegen/test_without_eval
+        pipelines/test_commands pipelines/test_submit pipelines/test_vertex_run
     """,
     "outside": """
         access/test_index access/test_source checks/test_boxes_and_videos checks/test_pictures
