@@ -313,6 +313,12 @@ STOPS = [
         "image_classification: (assigned) | 000c14 | '2'",
     ),
     (
+        "image_name,label_name,x1,y1,x2,y2\na.jpg,dog,0,.1,.1,.2\n",
+        ":1: no column is known to hold the labels of the boxes .* --columns path=image_name,",
+        {"columns": "path=image_name,label=label_name,xmin=x1,ymin=y1,xmax=x2,ymax=y2"},
+        'object_detection: (assigned) | a.jpg | [["dog",0.0,0.1,0.1,0.2]]',
+    ),
+    (
         "text,target\nGood and cheap,1\n",
         ":1: .*text,target",
         {"columns": "text=text,label=target"},

@@ -189,6 +189,12 @@ FOLDERS = [
         "data/train-00000-of-00001.parquet",
     ),
     ({"Split-train/data_tfrecord-00000-of-00001.gz": b""}, "a TFRecord file", "Split-train/data_"),
+    ({"a-train.array_record-00000-of-00001": b""}, "an ArrayRecord file", "a-train.array"),
+    (
+        {"train/data-00000-of-00001.arrow": b""},
+        "an Arrow stream of Hugging Face's datasets",
+        "train/data-00000",
+    ),
     ({"photos.tar.gz": b"", "LICENSE": b""}, "a tar archive", "photos.tar.gz"),
 ]
 

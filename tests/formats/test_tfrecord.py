@@ -103,26 +103,32 @@ def test_tfds_boxes(folder):
         objects=[{"bbox": "BBoxFeature", "label": "ClassLabel", "is_difficult": "Scalar"}],
     )
     (folder / "in/objects-label.labels.txt").write_text("cat\ndog\n")
-    said = {"objects/bbox": [0.25, 0.1, 0.5, 0.2], "objects/label": [1]}
+    said = {
+        "objects/bbox": [0.25, 0.1, 0.5, 0.2],
+        "objects/label": [1],
+        "objects/is_difficult": [1],
+    }
     for split in ("train", "test"):
         record = {"image": image(), "image/filename": b"a.jpg", **said}
         write(folder, f"voc-{split}.tfrecord-00000-of-00001", record)
-    dataset, rejects, _ = converted(folder)
+    dataset, rejects, examples = converted(folder)
     assert (rejects, list(dataset.labels)) == ({}, ["cat", "dog"])
+    assert {tuple(each["image/object/difficult"]) for _, each in examples.values()} == {(1,)}
     found = boxes_of(folder / "out")
     assert found["voc-train.tfrecord-00000-of-00001/0/a.jpg"] == ("train", [("dog", 1, CORNERS)])
     assert found["voc-test.tfrecord-00000-of-00001/0/a.jpg"][0] == "test"
 
 
 def test_tfds_labels(folder):
-    tfds(folder, image="Image", label="ClassLabel", id="Text")
+    tfds(folder, image="Image", mask="Image", label="ClassLabel", id="Text")
     (folder / "in/label.labels.txt").write_text("cat\ndog\n")
-    records = [{"image": image(at), "label": at % 2} for at in range(4)]
+    records = [{"image": image(at), "mask": image(at), "label": at % 2} for at in range(4)]
     write(folder, "pets-train.tfrecord-00000-of-00001", *records)
-    dataset, _, examples = converted(folder)
+    dataset, _, examples = converted(folder, lint="SKIPPED")
     assert (dataset.task, list(dataset.labels)) == ("image_classification", ["cat", "dog"])
     texts = {uri: values["image/class/text"] for uri, (_, values) in examples.items()}
     assert texts["pets-train.tfrecord-00000-of-00001/3"] == [b"dog"]
+    assert "skipped: mask" in (folder / "out/lint.jsonl").read_text()
 
 
 GOOD = {"image/encoded": image(), "image/class/label": 0}

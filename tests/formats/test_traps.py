@@ -1,12 +1,18 @@
 # ruff: noqa: E501 - tables with a case on each line
 """What real data sets have beside the rules of their formats: input → fact, or code of a reject."""
 
+import base64
+import io
 import json
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import recordgen
+from recordgen.core.records.run_lengths import pixels_of
 from recordgen.errors import SourceError
+from tests.conftest import stored_examples
 from tests.formats.boxes import Outcome
 from tests.formats.test_coco import CATEGORIES, box, image
 from tests.formats.test_pascal_voc import document as voc
@@ -44,6 +50,12 @@ def cvat(*shapes, name="a.jpg", **more):
 
 
 RECTANGLE = {"label": "cat", "shape_type": "rectangle", "points": [[8, 10], [4, 5]]}
+PART = {"label": "cat", "group_id": 0}
+PARTS = [
+    {**PART, "points": [[4, 5], [8, 5], [8, 7]]},
+    {**PART, "points": [[4, 8], [8, 8], [6, 10]]},
+]
+TILTED = {**PART, "shape_type": "oriented_rectangle", "points": [[6, 5], [8, 7], [6, 10], [4, 8]]}
 CVAT_BOX = "<box label='cat' xtl='4' ytl='5' xbr='8' ybr='10'/>"
 TURNED = "<box label='cat' xtl='4' ytl='5' xbr='8' ybr='10' rotation='90'/>"
 OBJECTS = {"bbox": [list(SIDES)], "category": ["cat"]}
@@ -106,6 +118,8 @@ READ = [
     ("labelme: __ignore__", {"a.json": labelme(RECTANGLE, {**RECTANGLE, "label": "__ignore__"})}, "a.jpg", CAT),
     ("labelme: flags", {"a.json": labelme(flags={"__ignore__": False, "cat": True, "dog": False})}, "a.jpg", ["cat"]),
     ("labelme: several flags", {"a.json": labelme(flags={"cat": True, "dog": True})}, "a.jpg", ["cat", "dog"]),
+    ("labelme: group_id", {"a.json": labelme(*PARTS)}, "a.jpg", CAT),
+    ("labelme: oriented", {"a.json": labelme(TILTED)}, "a.jpg", CAT),
     ("hf: README.md", {"README.md": README, "metadata.jsonl": lines({"file_name": "a.jpg", "label": 1})}, "a.jpg", ["no"]),
     ("hf: README.md, objects", {"README.md": README, "train/metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [0]}})}, "train/a.jpg", CAT),
     ("labelme: line", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "line", "points": [[1, 2], [3, 4]]})}, "a.jpg", CAT),
@@ -173,6 +187,81 @@ def test_images_that_no_document_names_are_counted(files, tmp_path, make_picture
     assert [text for text in found.skipped if "b.jpg" in text]
 
 
+def test_cvat_projects_have_a_folder_for_each_subset(tmp_path, make_pictures):
+    """Images in them may have the same names."""
+    make_pictures("images/Train/a.jpg", "images/Test/a.jpg")
+    shapes = [
+        cvat(box, subset=subset)[13:-14] for box, subset in ((CVAT_BOX, "Train"), (TURNED, "Test"))
+    ]
+    write(tmp_path / "in", {"annotations.xml": f"<annotations>{''.join(shapes)}</annotations>"})
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.splits == {"images/Train/a.jpg": "train", "images/Test/a.jpg": "test"}
+    assert found.images["images/Train/a.jpg"] == CAT
+
+
+def png(pixels):
+    """Return the pixels of a mask as LabelMe writes them."""
+    file = io.BytesIO()
+    Image.fromarray(pixels.astype(np.uint8)).save(file, "PNG")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+PIXELS = np.arange(20).reshape(5, 4) % 3 == 1
+RUNS = [1, 1, *[2, 1] * 6]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "a.json",
+            labelme(
+                {**PART, "shape_type": "mask", "points": [[4, 5], [7, 9]], "mask": png(PIXELS)},
+                {
+                    **PART,
+                    "shape_type": "mask",
+                    "points": [[38, 19], [40, 21]],
+                    "mask": png(np.eye(3)),
+                },
+            ),
+        ),
+        (
+            "annotations.xml",
+            cvat(
+                f"<mask label='cat' left='4' top='5' width='4' height='5' rle='{str(RUNS)[1:-1]}'/>"
+            ),
+        ),
+    ],
+)
+def test_masks_of_objects(name, text, tmp_path, make_pictures):
+    """LabelMe's points are the first and the last pixel; pixels outside of the image go."""
+    make_pictures("a.jpg")
+    write(tmp_path / "in", {name: text})
+    recordgen.convert(str(tmp_path / "in"), tmp_path / "out")
+    [(_, example)] = stored_examples(tmp_path / "out")
+    expected = np.zeros((20, 40), np.uint8)
+    expected[5:10, 4:8] = PIXELS
+    is_last = name == "a.json"
+    expected[19, 38] = is_last
+    found = pixels_of(example["image/object/mask/runs"], 20, 40)
+    np.testing.assert_array_equal(found, expected)
+    assert example["image/object/bbox/xmin"] == pytest.approx([0.1])
+    assert example["image/object/bbox/xmax"] == pytest.approx([1.0 if is_last else 0.2])
+
+
+def test_an_image_of_another_split_is_not_taken(tmp_path, make_pictures):
+    """Splits often number their images alike, and one of them may lack some."""
+    make_pictures("train/a.jpg", "valid/a.jpg", "valid/b.jpg")
+    documents = {
+        "train/x.json": coco(image(1, "a.jpg"), image(2, "b.jpg")),
+        "valid/x.json": coco(image(1, "a.jpg"), image(2, "b.jpg")),
+    }
+    write(tmp_path / "in", documents)
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.rejects == {"b.jpg": "missing_file"}
+    assert found.splits == {"train/a.jpg": "train", "valid/a.jpg": "eval", "valid/b.jpg": "eval"}
+
+
 POINT = {"label": "eye", "shape_type": "point", "points": [[1, 2]]}
 VIA_POINT = {
     "shape_attributes": {"name": "point", "cx": 1, "cy": 2},
@@ -196,6 +285,9 @@ REJECTED = [
     ("labelme: only points", {"a.json": labelme(POINT), "b.json": labelme(RECTANGLE, imagePath="b.jpg")}, "bad_annotation"),
     ("via: only points", {"a.json": json.dumps({**via("a.jpg", VIA_POINT), **via("b.jpg", VIA_BOX)})}, "bad_annotation"),
     ("cvat: only points", {"x.xml": "<annotations>" + "".join(cvat(shape, name=name)[13:-14] for name, shape in (("a.jpg", "<points label='cat' points='1,2'/>"), ("b.jpg", CVAT_BOX))) + "</annotations>"}, "bad_annotation"),
+    ("labelme: mask of another size", {"a.json": labelme({**PART, "shape_type": "mask", "points": [[4, 5], [8, 9]], "mask": png(PIXELS)}), "b.json": labelme(RECTANGLE, imagePath="b.jpg")}, "bad_annotation"),
+    ("labelme: kinds in a group", {"a.json": labelme(PARTS[0], {**RECTANGLE, "group_id": 0}), "b.json": labelme(RECTANGLE, imagePath="b.jpg")}, "bad_annotation"),
+    ("cvat: cut mask", {"x.xml": "<annotations>" + "".join(cvat(shape, name=name)[13:-14] for name, shape in (("a.jpg", "<mask label='cat' left='4' top='5' width='4' height='5' rle='2, 3'/>"), ("b.jpg", CVAT_BOX))) + "</annotations>"}, "bad_annotation"),
     ("hf: no category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}, "bad_annotation"),
 ]  # fmt: skip
 

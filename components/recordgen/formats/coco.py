@@ -98,7 +98,7 @@ class Coco(PictureFormat):
                         f"{listing.root}{document}: there are no images below its folder; pass the "
                         f"folder that holds both the document and the images"
                     )
-                found = image_or_problem(listing, name, *folders, line=line)
+                found = image_or_problem(listing, name, *folders, line=line, split=split)
             if isinstance(found, Problem):
                 yield found
                 continue

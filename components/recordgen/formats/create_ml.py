@@ -60,7 +60,7 @@ def _picture(
     name = next((found[key] for key in _NAMES if isinstance(found.get(key), str)), "")
     if not name:
         return Problem(number, f"item {number} of the list names no image")
-    image = image_or_problem(listing, name, folder, line=number)
+    image = image_or_problem(listing, name, folder, line=number, split=split)
     if isinstance(image, Problem):
         return image
     try:

@@ -10,25 +10,34 @@ Rules: CVAT's "XML annotation format", version 1.1.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 from xml.etree import ElementTree
 
 from recordgen.core.dataset.splits import is_ml_use
-from recordgen.core.rows.details import NOTHING, OCCLUDED, flagged
-from recordgen.core.rows.picture import Marked, Picture
+from recordgen.core.rows.details import NOTHING, OCCLUDED, Details, flagged
+from recordgen.core.rows.picture import Corners, Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
-from recordgen.formats.shapes import Region, ellipse, outlined, rectangle, shape_notes
+from recordgen.formats.shapes import (
+    Region,
+    ellipse,
+    mask_of,
+    outlined,
+    placed,
+    rectangle,
+    shape_notes,
+)
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 _ROOT = b"<annotations"
 _AREAS = ("box", "polygon", "ellipse", "mask")
+_MAX_PIXELS = 1 << 28
 # Shapes without an area, which are dropped.
 _OTHERS = ("points", "polyline", "cuboid", "skeleton")
 
@@ -60,12 +69,15 @@ class Cvat(PictureFormat):
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         named = split_in_path(f"{listing.root}{document}")
         folder = posixpath.dirname(document)
-        places = (folder, posixpath.join(folder, "images"), posixpath.dirname(folder))
+        images = posixpath.join(folder, "images")
         for number, element in enumerate(_elements(listing, document, "image"), start=1):
             name = element.get("name", "").strip()
             subset = element.get("subset", "")
             split = subset if is_ml_use(subset) else named
-            image = image_or_problem(listing, name or "?", *places, line=number)
+            # Projects have a folder for each subset, with images of the same names.
+            own = (posixpath.join(images, subset), posixpath.join(folder, subset)) if subset else ()
+            places = (*own, folder, images, posixpath.dirname(folder))
+            image = image_or_problem(listing, name or "?", *places, line=number, split=split)
             yield (image if isinstance(image, Problem) else _picture(number, element, image, split))
             element.clear()  # an element keeps its children otherwise
 
@@ -107,30 +119,30 @@ def _labels(listing: Listing, name: str) -> Iterator[str]:
 def _picture(
     number: int, element: ElementTree.Element, image: str, split: str | None
 ) -> Picture | Problem:
+    size = size_of(element.get("width"), element.get("height"))
     try:
-        objects = [_marked(child) for child in element if child.tag in _AREAS]
+        objects = [_marked(child, size) for child in element if child.tag in _AREAS]
     except ValueError as exc:
         return Problem(number, str(exc), image)
     labels = [child.get("label", "").strip() for child in element if child.tag == "tag"]
     dropped = [child.tag for child in element if child.tag in _OTHERS]
     rotated = sum(bool(_rotation(child)) for child in element if child.tag in ("box", "ellipse"))
-    size = size_of(element.get("width"), element.get("height"))
     return Picture(number, image, split, size, objects, labels, shape_notes(dropped, rotated))
 
 
-def _marked(shape: ElementTree.Element) -> Marked:
+def _marked(shape: ElementTree.Element, size: tuple[int, int] | None) -> Marked:
     """Return a shape with its box. Raises: ValueError: it has no numbers."""
     label = shape.get("label", "").strip()
     try:
-        corners, details = _region(shape)
+        corners, details = _region(shape, size)
     except ValueError as exc:
         raise ValueError(f"the {shape.tag} of {label!r:.40} cannot be read: {exc}") from exc
     flags = flagged({OCCLUDED: shape.get("occluded", "0") != "0"})
     return Marked(label, corners, replace(details, flags=flags))
 
 
-def _region(shape: ElementTree.Element) -> Region:
-    """Return the box and the outline of a shape. Raises: ValueError: it has no numbers."""
+def _region(shape: ElementTree.Element, size: tuple[int, int] | None) -> Region:
+    """Return the box and the outline or mask of a shape. Raises: ValueError: it has no numbers."""
 
     def number(name: str) -> float:
         return float(shape.get(name, "?"))
@@ -146,8 +158,24 @@ def _region(shape: ElementTree.Element) -> Region:
     if shape.tag == "polygon":
         pairs = [point.split(",") for point in shape.get("points", "").split(";")]
         return outlined([(float(x), float(y)) for x, y in pairs])
-    left, top = number("left"), number("top")
-    return (left, top, left + number("width"), top + number("height")), NOTHING
+    left, top, width, height = map(number, ("left", "top", "width", "height"))
+    box = (left, top, left + width, top + height)
+    if size is None or "rle" not in shape.attrib:
+        return box, NOTHING
+    return box, _mask([int(run) for run in shape.attrib["rle"].split(",")], box, size)
+
+
+def _mask(runs: Sequence[int], box: Corners, size: tuple[int, int]) -> Details:
+    """Return the mask in a box, whose runs of 0 and 1 count along its rows. Raises: ValueError."""
+    import numpy as np
+
+    left, top, right, low = map(int, box)
+    area = (right - left) * (low - top)
+    if min(runs) < 0 or sum(runs) != area or area > _MAX_PIXELS:
+        raise ValueError(f"its runs have {sum(runs):,} pixels, but its box {area:,}")
+    are_set = np.repeat(np.arange(len(runs)) % 2, runs)
+    ys, xs = np.nonzero(are_set.reshape(low - top, right - left))
+    return Details(mask=mask_of([placed(xs + left, ys + top, *size)], *size))
 
 
 def _rotation(shape: ElementTree.Element) -> float:

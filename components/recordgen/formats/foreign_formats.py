@@ -118,13 +118,23 @@ _FORMATS: Sequence[ForeignFormat] = (
     ),
     ForeignFormat("a Parquet file", _FRAME, begins=[b"PAR1\x15"], files=r"\.parquet$"),
     ForeignFormat(
+        "an Arrow stream of Hugging Face's datasets",
+        "write Parquet files, and convert them: datasets.load_from_disk(FOLDER).to_parquet(FILE)",
+        begins=[b"\xff\xff\xff\xff"],
+        files=r"^(data|cache)-.*\.arrow$",
+    ),
+    ForeignFormat(
         "an Arrow or Feather file",
         _FRAME,
-        # The last one is an Arrow stream, as Hugging Face stores datasets.
-        begins=[b"ARROW1\0", b"FEA1\0", b"\xff\xff\xff\xff"],
+        begins=[b"ARROW1\0", b"FEA1\0"],
         files=r"\.(arrow|feather)$",
     ),
     TFRECORD,
+    ForeignFormat(
+        "an ArrayRecord file",
+        "prepare the dataset with file_format='tfrecord', and convert that one",
+        files=r"\.array_record",
+    ),
     EXCEL,
     ZIP,
     TAR,

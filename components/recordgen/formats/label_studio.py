@@ -134,7 +134,7 @@ def _picture(
     written = _written(item.get("data"))
     if isinstance(written, Problem):
         return written._replace(line=number)
-    image = _image(listing, written, folder, number)
+    image = _image(listing, written, folder, number, split)
     if isinstance(image, Problem):
         return image
     try:
@@ -168,15 +168,18 @@ def _path_of(written: str) -> str:
     return unquote(parts.path) if parts.scheme or written.startswith("/data/") else written
 
 
-def _image(listing: Listing, written: str, folder: str, number: int) -> str | Problem:
+def _image(
+    listing: Listing, written: str, folder: str, number: int, split: str | None
+) -> str | Problem:
     parts = urlsplit(written)
     if parts.netloc and not parts.path.startswith((_UPLOADS, _LOCAL)):
         return written  # gs://bucket/a.jpg
     path = _path_of(written).removeprefix("/data/")
-    found = image_or_problem(listing, path, folder, "images", line=number)
+    found = image_or_problem(listing, path, folder, "images", line=number, split=split)
     name = posixpath.basename(path)
     if isinstance(found, Problem) and _UPLOADED.match(name):
-        return image_or_problem(listing, _UPLOADED.sub("", name, count=1), folder, line=number)
+        name = _UPLOADED.sub("", name, count=1)
+        return image_or_problem(listing, name, folder, line=number, split=split)
     return found
 
 

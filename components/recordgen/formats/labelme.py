@@ -4,21 +4,26 @@
              "shapes": [{"label": "dog", "shape_type": "rectangle",
                          "points": [[10, 20], [40, 60]]}]}
 
-becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog, in pixels. A document without
-shapes, but with ``"flags": {"dog": true}``, is that of an image with the label dog.
+becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog, in pixels. Shapes with the
+same label and ``group_id`` are one object. A document without shapes, but with
+``"flags": {"dog": true}``, is that of an image with the label dog.
 """
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import math
 import posixpath
 import re
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from recordgen.core.rows.details import NOTHING
-from recordgen.core.rows.picture import Marked, Picture, is_number
+from recordgen.core.rows.details import NOTHING, Details
+from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
+from recordgen.core.rows.polygons import Polygons
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
 from recordgen.formats.listing import Listing
@@ -30,7 +35,7 @@ from recordgen.formats.pictures import (
     notes_about,
     size_of,
 )
-from recordgen.formats.shapes import ellipse, outlined, shape_notes
+from recordgen.formats.shapes import around, ellipse, mask_of, outlined, placed, shape_notes
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import (
     ImageClassification,
@@ -39,10 +44,13 @@ from recordgen.tasks import (
     ObjectDetection,
 )
 
+if TYPE_CHECKING:
+    from recordgen.formats.shapes import Pixels
+
 # The whole image may be inside, as base64.
 _MAX_DOCUMENT = 128 << 20
 _PROBED = 3
-_AREAS = ("rectangle", "polygon", "circle", "mask")
+_AREAS = ("rectangle", "polygon", "circle", "oriented_rectangle", "mask")
 # Shapes without an area, which are dropped, as those with the label that stands for no class.
 _IGNORE = "__ignore__"
 _OTHERS = ("point", "points", "line", "linestrip", _IGNORE)
@@ -110,22 +118,24 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
         if not isinstance(found, dict) or not isinstance(found.get("shapes"), list):
             raise ValueError("it has no list of shapes")
         kinds = [_kind_of(shape) for shape in found["shapes"]]
-        objects = [
-            _marked(shape, kind)
+        size = size_of(found.get("imageWidth"), found.get("imageHeight"))
+        parts = [
+            _part(shape, kind, size)
             for shape, kind in zip(found["shapes"], kinds, strict=True)
             if kind not in _OTHERS
         ]
+        objects = [_object(group, size) for group in _groups(parts)]
     except (ValueError, RecursionError) as exc:
         return Problem(line, f"{name}: {exc}", beside)
     image: str | Problem = beside
+    split = split_in_path(f"{listing.root}{name}")
     if not beside:
         said = str(found.get("imagePath") or "")
-        image = image_or_problem(listing, said or f"{stem}.jpg", posixpath.dirname(name), line=line)
+        said = said or f"{stem}.jpg"
+        image = image_or_problem(listing, said, posixpath.dirname(name), line=line, split=split)
     if isinstance(image, Problem):
         return image._replace(message=f"{name}: {image.message}")
-    size = size_of(found.get("imageWidth"), found.get("imageHeight"))
     notes = shape_notes([kind for kind in kinds if kind in _OTHERS])
-    split = split_in_path(f"{listing.root}{name}")
     flags = found.get("flags")
     chosen = flags.items() if isinstance(flags, dict) else ()
     labels = [key for key, is_chosen in chosen if is_chosen is True and key != _IGNORE]
@@ -138,8 +148,51 @@ def _kind_of(shape: Any) -> str:
     return _IGNORE if shape.get("label") == _IGNORE else str(shape.get("shape_type") or "polygon")
 
 
-def _marked(shape: Any, kind: str) -> Marked:
-    """Return the box of a shape. Raises: ValueError: it has no area, no label or no points."""
+class _Part(NamedTuple):
+    """A shape: an object, or one of several parts of it.
+
+    Attributes:
+        label: its class.
+        group: the id of its object; None if it is whole.
+        corners: the box around it.
+        polygons: its outline; none if it is a rectangle or a mask.
+        pixels: those of a mask, counted down each column; None if it is none.
+    """
+
+    label: str
+    group: Any
+    corners: Corners
+    polygons: Polygons
+    pixels: Pixels | None
+
+
+def _groups(parts: Sequence[_Part]) -> Iterator[Sequence[_Part]]:
+    """Yield the parts of each object, as labelme2coco has them."""
+    found: dict[Any, list[_Part]] = {}
+    for number, part in enumerate(parts):
+        is_whole = part.group is None
+        key = number if is_whole else (part.label, json.dumps(part.group))
+        found.setdefault(key, []).append(part)
+    yield from found.values()
+
+
+def _object(parts: Sequence[_Part], size: tuple[int, int] | None) -> Marked:
+    """Return the object of one or more parts. Raises: ValueError: its parts cannot be joined."""
+    label = parts[0].label
+    corners = around(chain.from_iterable((box[:2], box[2:]) for _, _, box, _, _ in parts))
+    pixels = [part.pixels for part in parts if part.pixels is not None]
+    outlines = [points for part in parts for points in part.polygons]
+    if (pixels and len(pixels) < len(parts)) or (outlines and not all(p.polygons for p in parts)):
+        raise ValueError(
+            f"the shapes of group {parts[0].group!r:.40} are of several kinds; draw polygons only"
+        )
+    if pixels and size is not None:
+        return Marked(label, corners, Details(mask=mask_of(pixels, *size)))
+    return Marked(label, corners, Details(polygons=Polygons.of(outlines)) if outlines else NOTHING)
+
+
+def _part(shape: Any, kind: str, size: tuple[int, int] | None) -> _Part:
+    """Return a shape with its box. Raises: ValueError: it has no area, no label or no points."""
     shape = shape if isinstance(shape, dict) else {}
     label, points = shape.get("label"), shape.get("points")
     if kind not in _AREAS:
@@ -152,12 +205,41 @@ def _marked(shape: Any, kind: str) -> Marked:
         raise ValueError(
             f"the points of {label!r:.40} must be pairs of numbers (got {points!r:.60})"
         )
+    pixels = None
+    corners, details = outlined(points)
     if kind == "circle":  # its center, and a point on it
         (x, y), edge = points[:2]
         radius = math.dist((x, y), edge)
-        return Marked(label.strip(), *ellipse(x, y, radius, radius))
-    corners, details = outlined(points)
-    return Marked(label.strip(), corners, details if kind == "polygon" else NOTHING)
+        corners, details = ellipse(x, y, radius, radius)
+    elif kind == "mask":  # its first and its last pixel
+        corners, pixels = _pixels(shape, corners, size)
+    outline = details.polygons if kind != "rectangle" else NOTHING.polygons
+    return _Part(label.strip(), shape.get("group_id"), corners, outline, pixels)
+
+
+def _pixels(
+    shape: Mapping[str, Any], corners: Corners, size: tuple[int, int] | None
+) -> tuple[Corners, Pixels | None]:
+    """Return the box of a mask, and its pixels in a picture of this size.
+
+    Raises:
+        ValueError: it is no image of the size that its corners say.
+    """
+    import numpy as np
+    from PIL import Image
+
+    left, top, right, low = map(round, corners)
+    box = (left, top, right + 1, low + 1)
+    if size is None or not shape.get("mask"):
+        return box, None
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(shape["mask"]))) as image:
+            if image.size != (right + 1 - left, low + 1 - top):
+                raise ValueError(f"it has {image.size[0]} × {image.size[1]} pixels")
+            xs, ys = np.nonzero(np.asarray(image.convert("L")).T)
+    except (OSError, SyntaxError, TypeError, ValueError) as exc:
+        raise ValueError(f"the mask of {shape['label']!r:.40} cannot be read: {exc}") from exc
+    return box, placed(xs + left, ys + top, *size)
 
 
 def _is_point(point: Any) -> bool:

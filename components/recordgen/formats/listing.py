@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import DATASET_FILE
+from recordgen.core.dataset.splits import split_named, word_in_folders
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import SourceError
 from recordgen.formats.archives import Archive, archive_at, names_in
@@ -231,15 +232,17 @@ class Listing:
             return None
         return self.archive.range_of(name)
 
-    def image_at(self, name: str, *folders: str) -> str | Sequence[str]:
+    def image_at(self, name: str, *folders: str, split: str | None = None) -> str | Sequence[str]:
         """Return the image that a document names, as its authors may have written the path.
 
         Tried in turn: below each folder as written; the same path with fewer leading folders, as
-        paths of another machine need; then the only image of this file name anywhere.
+        paths of another machine need; then the only image of this file name that is not in a folder
+        of another split.
 
         Args:
             name: the path as written: with any separators, absolute or relative.
             folders: folders in which relative paths may start, relative to the root.
+            split: the split of the document, or the word for it.
 
         Returns:
             The image's name in this listing; or, if there is not one, all images of this file
@@ -253,7 +256,15 @@ class Listing:
                 if tried in self.tree.there:
                     return tried
         same = self.tree.by_base.get(parts[-1] if parts else "", ())
+        if split:
+            same = [each for each in same if not _is_of_another(each, split)]
         return same[0] if len(same) == 1 else same
+
+
+def _is_of_another(image: str, split: str) -> bool:
+    """Return whether the folders of an image say another split."""
+    word = word_in_folders(image)
+    return word is not None and split_named(word) != split_named(split)
 
 
 def _grouped(names: Sequence[str], key: Callable[[str], str]) -> Mapping[str, Sequence[str]]:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import ClassVar, NamedTuple
 
-from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.dataset.splits import word_in_folders
 from recordgen.core.rows.picture import Picture
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Evidence
@@ -100,7 +100,7 @@ class MaskFolders(PictureFormat):
             yield Picture(
                 line,
                 image,
-                splits.get(stem) or _split(image),
+                splits.get(stem) or word_in_folders(image),
                 notes=notes,
                 mask=mask,
                 colours=classes.colours,
@@ -159,11 +159,6 @@ def _unpaired(line: int, mask: str, found: Sequence[str]) -> Problem:
         return Problem(line, message, mask, RejectCode.MISSING_FILE)
     message = f"the mask {mask} may be that of {' and '.join(found[:2])}; rename or remove one"
     return Problem(line, message, mask, RejectCode.AMBIGUOUS_PATH)
-
-
-def _split(image: str) -> str | None:
-    """Return the word for the split among the folders of an image."""
-    return next(filter(is_ml_use, posixpath.dirname(image).split("/")), None)
 
 
 def _have_two_levels(listing: Listing, masks: Sequence[str]) -> bool:

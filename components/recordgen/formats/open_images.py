@@ -67,7 +67,7 @@ class OpenImages(PictureFormat):
         unnamed: dict[str, None] = {}
         for image, group in groupby(_lines(listing, document), key=lambda line: line.image):
             lines = list(group)
-            found = _image(listing, image, folders)
+            found = _image(listing, image, folders, split)
             if found is None:
                 missing += 1
                 continue
@@ -179,10 +179,12 @@ def _folders(document: str) -> Sequence[str]:
     ]
 
 
-def _image(listing: Listing, image: str, folders: Sequence[str]) -> str | Problem | None:
+def _image(
+    listing: Listing, image: str, folders: Sequence[str], split: str | None
+) -> str | Problem | None:
     """Return the file of an image; None if there is none, or the problem of several."""
     name = image if image in listing.tree.by_base else f"{image}.jpg"
-    found = listing.image_at(name, *folders)
+    found = listing.image_at(name, *folders, split=split)
     if not found:
         return None
     if isinstance(found, str):

@@ -227,9 +227,16 @@ def of_boxes(
     used = {at for found in columns.values() for at in found}
     others = [at for at in range(len(head.names)) if at not in used]
     found = geometry_columns(head.names, [line.fields for line in head.lines], others)
+    roles = [f"{role}={head.names[at]}" for role, where in columns.items() for at in where]
+    if not (is_chosen or columns["label"] or not columns["xmin"]):
+        named = [head.names[at] for at in others if at not in found and head.names[at].strip()]
+        roles.append(f"label={named[0] if len(named) == 1 else '…'}")
+        return (
+            f"{head.where}: no column is known to hold the labels of the boxes "
+            f"({','.join(head.names):.200}); name it: --columns {shlex.quote(','.join(roles))}"
+        )
     if is_chosen or not found or task.kind != "image":
         return ""
-    roles = [f"{role}={head.names[at]}" for role, where in columns.items() for at in where]
     return (
         f"{head.where}: these columns look like boxes, masks or points in a form that {task.name} "
         f"does not read: {', '.join(head.names[at] for at in found):.200}; to ignore them, name "

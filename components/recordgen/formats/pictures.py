@@ -238,9 +238,11 @@ def size_in_file(listing: Listing, name: str) -> tuple[int, int] | None:
     return None
 
 
-def image_or_problem(listing: Listing, name: str, *folders: str, line: int) -> str | Problem:
+def image_or_problem(
+    listing: Listing, name: str, *folders: str, line: int, split: str | None = None
+) -> str | Problem:
     """Return the image that a document names, or the problem that there is not exactly one."""
-    found = listing.image_at(name, *folders)
+    found = listing.image_at(name, *folders, split=split)
     if isinstance(found, str):
         return found
     where = storage.join(listing.root, folders[0]) if folders and folders[0] else listing.root

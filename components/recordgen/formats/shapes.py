@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from recordgen.core.rows.details import NOTHING, Details
+from recordgen.core.records.run_lengths import text_of
+from recordgen.core.rows.details import NOTHING, Details, Mask
 from recordgen.core.rows.picture import Corners
 from recordgen.core.rows.polygons import Polygons
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    #: Numbers of pixels, counted down each column from left to right.
+    Pixels: TypeAlias = npt.NDArray[np.int64]
 
 Point: TypeAlias = tuple[float, float]
 
@@ -77,6 +85,23 @@ def turned(points: Iterable[Point], degrees: float, center: Point) -> Sequence[P
         )
         for x, y in points
     ]
+
+
+def placed(xs: Pixels, ys: Pixels, width: int, height: int) -> Pixels:
+    """Return the numbers of the pixels that lie in a picture of this size."""
+    is_inside = (xs >= 0) & (xs < width) & (ys >= 0) & (ys < height)
+    return (xs * height + ys)[is_inside]
+
+
+def mask_of(pixels: Sequence[Pixels], width: int, height: int) -> Mask:
+    """Return the mask of all these pixels of a picture."""
+    import numpy as np
+
+    found = np.unique(np.concatenate(pixels))
+    end = width * height
+    is_first, is_last = np.diff(found, prepend=-2) > 1, np.diff(found, append=end + 1) > 1
+    edges = np.stack([found[is_first], found[is_last] + 1], axis=1).ravel()
+    return Mask(text_of(np.diff(edges, prepend=0, append=end).tolist()), height, width)
 
 
 def shape_notes(dropped: Sequence[str], rotated: int = 0) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.core.records.example import parse_example
+from recordgen.core.rows.details import Details, flagged
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import RecordError, SourceError
@@ -114,6 +115,10 @@ class TfRecordFiles(PictureFormat):
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         source = _source(listing, document, _dataset_of(listing))
         path = f"{listing.root}{document}"
+        if others := source.names.others:
+            yield Note(
+                0, f"only the image in {source.names.image} is read; skipped: {listed(others, str)}"
+            )
         for number, found in enumerate(RECORDS.read_placed(path)):
             if isinstance(found, RecordError):
                 is_cut = _TRUNCATED in str(found)
@@ -219,7 +224,14 @@ def _objects(names: Names, values: Values) -> Sequence[Marked]:
             f"{len(corners)} and {len(labels)})"
         )
     each = [corners[at : at + 4] for at in range(0, len(corners), 4)]
+    flags = {word: values.get(name, ()) for name, word in names.flags.items()}
+    if any(len(found) not in (0, len(labels)) for found in flags.values()):
+        raise ValueError(f"expected a flag for each box in {listed(names.flags, str)}")
+    details = [
+        Details(flagged({word: found[at] for word, found in flags.items() if found}))
+        for at in range(len(labels))
+    ]
     return [
-        Marked(names.named(label), (xmin, ymin, xmax, ymax))
-        for label, (ymin, xmin, ymax, xmax) in zip(labels, each, strict=True)
+        Marked(names.named(label), (xmin, ymin, xmax, ymax), found)
+        for label, (ymin, xmin, ymax, xmax), found in zip(labels, each, details, strict=True)
     ]

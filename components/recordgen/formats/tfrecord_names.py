@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recordgen import features
+from recordgen.core.rows.details import FLAGS
 from recordgen.errors import SourceError
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.objects import names_beside
@@ -40,6 +41,8 @@ class Names:
         box_label: with ``boxes``, the number of each box's class.
         file: the name of the image.
         classes: the names of classes by number.
+        flags: the word of each list with a flag of each box: ``objects/is_crowd``, ``is_crowd``.
+        others: features with more images, which are not read.
     """
 
     image: str = features.IMAGE_ENCODED
@@ -48,6 +51,8 @@ class Names:
     box_label: str = ""
     file: str = ""
     classes: Mapping[int, str] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
+    others: Sequence[str] = ()
 
     def named(self, number: Any) -> str:
         """Return the label of a number or a text. Raises: ValueError: no class has the number."""
@@ -109,7 +114,11 @@ def _declared(listing: Listing, folder: str, path: str) -> Names:
         label = "" if label == box_label else label
     wanted = box_label or label
     file = next((name for name in kinds if name.rpartition("/")[2] in _FILE_NAMES), "")
-    return Names(image, label, boxes, box_label, file, _classes(listing, folder, wanted))
+    words = {f"{inside}/{prefix}{word}": word for word in FLAGS for prefix in ("", "is_")}
+    flags = {name: word for name, word in words.items() if boxes and name in kinds}
+    others = [name for name, kind in kinds.items() if kind == "Image" and name != image]
+    classes = _classes(listing, folder, wanted)
+    return Names(image, label, boxes, box_label, file, classes, flags, others)
 
 
 _FILE_NAMES = ("filename", "file_name", "source_id")

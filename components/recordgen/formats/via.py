@@ -136,7 +136,7 @@ def _attribute(where: str, images: Sequence[_Image]) -> str:
 def _picture(
     listing: Listing, folder: str, number: int, image: _Image, attribute: str, split: str | None
 ) -> Picture | Problem:
-    found = image_or_problem(listing, image.name, folder, "images", line=number)
+    found = image_or_problem(listing, image.name, folder, "images", line=number, split=split)
     if isinstance(found, Problem):
         return found
     kinds = [shape.get("name") if isinstance(shape, dict) else "" for shape, _ in image.regions]

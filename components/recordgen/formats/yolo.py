@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.dataset.splits import word_in_folders
 from recordgen.core.rows.details import Details, keypoints_of
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.polygons import Polygons
@@ -115,8 +115,7 @@ def _splits(listing: Listing, config: YoloConfig) -> Iterator[tuple[str | None, 
     if config.splits is None:
         by_split: dict[str | None, _Labelled] = {}
         for image in _below(listing, config.folder):
-            words = [part for part in posixpath.dirname(image).split("/") if is_ml_use(part)]
-            split = words[-1] if words else None
+            split = word_in_folders(image)
             labels = _existing_labels(listing, image)
             by_split.setdefault(split, _Labelled()).images[image] = labels
         yield from by_split.items()
@@ -153,7 +152,7 @@ def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Seq
         for number, raw in enumerate(file, start=1):
             if not (name := raw.decode("utf-8-sig", "replace").strip()):
                 continue
-            image = listing.image_at(name, posixpath.dirname(path), config.folder, "")
+            image = listing.image_at(name, posixpath.dirname(path), config.folder, "", split=split)
             if not isinstance(image, str):
                 raise SourceError(f"{listing.root}{path}:{number}: there is no image {name}")
             found.append(image)

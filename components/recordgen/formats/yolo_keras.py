@@ -86,7 +86,7 @@ def _picture(
     while start > 1 and "," in fields[start - 1]:  # the name may contain blanks
         start -= 1
     name = " ".join(fields[:start])
-    image = image_or_problem(listing, name, posixpath.dirname(document), line=line)
+    image = image_or_problem(listing, name, posixpath.dirname(document), line=line, split=split)
     if isinstance(image, Problem):
         return image
     try:

@@ -90,6 +90,15 @@ def is_ml_use(text: str) -> bool:
     return text.lower() in _ML_USE
 
 
+def word_in_folders(path: str) -> str | None:
+    """Return the word of ML_USE that the innermost folder of a path is named after, if any.
+
+    ``images/val2017/1.jpg`` → ``"val"``
+    """
+    words = (folder.rstrip("0123456789") for folder in reversed(path.split("/")[:-1]))
+    return next((word for word in words if word and is_ml_use(word)), None)
+
+
 def parse_ml_use(text: str) -> str | None:
     """Return the split that a word of ML_USE names, or None if one is to be assigned.
 
