@@ -17,13 +17,13 @@ import json
 import math
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from recordgen.core.rows.details import NOTHING, Details
+from recordgen.core.rows.details import Details
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
-from recordgen.core.rows.polygons import Polygons
+from recordgen.core.rows.polygons import NO_POLYGONS, Polygons
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
 from recordgen.formats.listing import Listing
@@ -124,7 +124,7 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
             for shape, kind in zip(found["shapes"], kinds, strict=True)
             if kind not in _OTHERS
         ]
-        objects = [_object(group, size) for group in _groups(parts)]
+        objects = list(_objects(parts, size))
     except (ValueError, RecursionError) as exc:
         return Problem(line, f"{name}: {exc}", beside)
     image: str | Problem = beside
@@ -149,46 +149,31 @@ def _kind_of(shape: Any) -> str:
 
 
 class _Part(NamedTuple):
-    """A shape: an object, or one of several parts of it.
-
-    Attributes:
-        label: its class.
-        group: the id of its object; None if it is whole.
-        corners: the box around it.
-        polygons: its outline; none if it is a rectangle or a mask.
-        pixels: those of a mask, counted down each column; None if it is none.
-    """
+    """A shape: a whole object, or one of those with its label and its group."""
 
     label: str
     group: Any
     corners: Corners
-    polygons: Polygons
-    pixels: Pixels | None
+    outline: Polygons = NO_POLYGONS
+    pixels: Pixels | None = None  # of a mask
 
 
-def _groups(parts: Sequence[_Part]) -> Iterator[Sequence[_Part]]:
-    """Yield the parts of each object, as labelme2coco has them."""
-    found: dict[Any, list[_Part]] = {}
+def _objects(parts: Sequence[_Part], size: tuple[int, int] | None) -> Iterator[Marked]:
+    """Yield the object of each group. Raises: ValueError: its shapes cannot be joined."""
+    groups: dict[Any, list[_Part]] = {}
     for number, part in enumerate(parts):
-        is_whole = part.group is None
-        key = number if is_whole else (part.label, json.dumps(part.group))
-        found.setdefault(key, []).append(part)
-    yield from found.values()
-
-
-def _object(parts: Sequence[_Part], size: tuple[int, int] | None) -> Marked:
-    """Return the object of one or more parts. Raises: ValueError: its parts cannot be joined."""
-    label = parts[0].label
-    corners = around(chain.from_iterable((box[:2], box[2:]) for _, _, box, _, _ in parts))
-    pixels = [part.pixels for part in parts if part.pixels is not None]
-    outlines = [points for part in parts for points in part.polygons]
-    if (pixels and len(pixels) < len(parts)) or (outlines and not all(p.polygons for p in parts)):
-        raise ValueError(
-            f"the shapes of group {parts[0].group!r:.40} are of several kinds; draw polygons only"
-        )
-    if pixels and size is not None:
-        return Marked(label, corners, Details(mask=mask_of(pixels, *size)))
-    return Marked(label, corners, Details(polygons=Polygons.of(outlines)) if outlines else NOTHING)
+        key = number if part.group is None else (part.label, json.dumps(part.group))
+        groups.setdefault(key, []).append(part)
+    for group in groups.values():
+        label = group[0].label
+        if len({(bool(part.outline), part.pixels is None) for part in group}) > 1:
+            raise ValueError(f"shapes of {label!r:.40} with one group_id must be all polygons")
+        corners = around(chain.from_iterable((box[:2], box[2:]) for _, _, box, *_ in group))
+        details = Details(polygons=Polygons.of(chain.from_iterable(it.outline for it in group)))
+        pixels = [part.pixels for part in group if part.pixels is not None]
+        if pixels and size is not None:
+            details = Details(mask=mask_of(pixels, *size))
+        yield Marked(label, corners, details)
 
 
 def _part(shape: Any, kind: str, size: tuple[int, int] | None) -> _Part:
@@ -205,22 +190,20 @@ def _part(shape: Any, kind: str, size: tuple[int, int] | None) -> _Part:
         raise ValueError(
             f"the points of {label!r:.40} must be pairs of numbers (got {points!r:.60})"
         )
-    pixels = None
+    part = _Part(label.strip(), shape.get("group_id"), around(points))
+    if kind == "rectangle":
+        return part
+    if kind == "mask":
+        return _masked(part, shape.get("mask"), size)
     corners, details = outlined(points)
     if kind == "circle":  # its center, and a point on it
         (x, y), edge = points[:2]
-        radius = math.dist((x, y), edge)
-        corners, details = ellipse(x, y, radius, radius)
-    elif kind == "mask":  # its first and its last pixel
-        corners, pixels = _pixels(shape, corners, size)
-    outline = details.polygons if kind != "rectangle" else NOTHING.polygons
-    return _Part(label.strip(), shape.get("group_id"), corners, outline, pixels)
+        corners, details = ellipse(x, y, *[math.dist((x, y), edge)] * 2)
+    return part._replace(corners=corners, outline=details.polygons)
 
 
-def _pixels(
-    shape: Mapping[str, Any], corners: Corners, size: tuple[int, int] | None
-) -> tuple[Corners, Pixels | None]:
-    """Return the box of a mask, and its pixels in a picture of this size.
+def _masked(part: _Part, mask: Any, size: tuple[int, int] | None) -> _Part:
+    """Return a mask, whose corners are its first and its last pixel, with its pixels.
 
     Raises:
         ValueError: it is no image of the size that its corners say.
@@ -228,18 +211,18 @@ def _pixels(
     import numpy as np
     from PIL import Image
 
-    left, top, right, low = map(round, corners)
-    box = (left, top, right + 1, low + 1)
-    if size is None or not shape.get("mask"):
-        return box, None
+    left, top, right, low = map(round, part.corners)
+    part = part._replace(corners=(left, top, right + 1, low + 1))
+    if size is None or not mask:
+        return part
     try:
-        with Image.open(io.BytesIO(base64.b64decode(shape["mask"]))) as image:
+        with Image.open(io.BytesIO(base64.b64decode(mask))) as image:
             if image.size != (right + 1 - left, low + 1 - top):
                 raise ValueError(f"it has {image.size[0]} × {image.size[1]} pixels")
             xs, ys = np.nonzero(np.asarray(image.convert("L")).T)
     except (OSError, SyntaxError, TypeError, ValueError) as exc:
-        raise ValueError(f"the mask of {shape['label']!r:.40} cannot be read: {exc}") from exc
-    return box, placed(xs + left, ys + top, *size)
+        raise ValueError(f"the mask of {part.label!r:.40} cannot be read: {exc}") from exc
+    return part._replace(pixels=placed(xs + left, ys + top, *size))
 
 
 def _is_point(point: Any) -> bool:
