@@ -249,6 +249,40 @@ def test_masks_of_objects(name, text, tmp_path, make_pictures):
     assert example["image/object/bbox/xmax"] == pytest.approx([1.0 if is_last else 0.2])
 
 
+TWO_LABELS = README.replace(
+    "    - name: category",
+    """    - name: bbox
+    - name: colour
+      dtype: {class_label: {names: {'0': red, '1': blue}}}
+    - name: category""",
+)
+
+
+def test_crowds_beside_other_class_labels(tmp_path, make_pictures):
+    """Only the names of the category are those of classes."""
+    make_pictures("a.jpg")
+    objects = {"bbox": [SIDES], "colour": [1], "category": [0], "iscrowd": [1]}
+    document = lines({"file_name": "a.jpg", "objects": objects})
+    write(tmp_path / "in", {"README.md": TWO_LABELS, "metadata.jsonl": document})
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert (found.images, found.classes) == ({"a.jpg": CAT}, ("cat", "dog"))
+    [(_, example)] = stored_examples(tmp_path / "out")
+    assert example["image/object/is_crowd"] == [1]
+
+
+def test_keypoints_without_names_have_numbers(tmp_path, make_pictures):
+    make_pictures("a.jpg", "b.jpg")
+    boxes = [box(at, 2, *SIDES, keypoints=[4, 5, 2, 8, 10, 1][: 6 // at]) for at in (1, 2)]
+    write(tmp_path / "in", {"a.json": coco(image(1, "a.jpg"), image(2, "b.jpg"), boxes=boxes)})
+    dataset = recordgen.convert(str(tmp_path / "in"), tmp_path / "out").dataset
+    assert dataset.keypoints["names"] == ["0", "1"]
+    found = {
+        example["image/source_id"][0]: example["image/object/keypoint/visibility"]
+        for _, example in stored_examples(tmp_path / "out")
+    }
+    assert found == {b"a.jpg": [2, 1], b"b.jpg": [2, 0]}
+
+
 def test_an_image_of_another_split_is_not_taken(tmp_path, make_pictures):
     """Splits often number their images alike, and one of them may lack some."""
     make_pictures("train/a.jpg", "valid/a.jpg", "valid/b.jpg")

@@ -44,7 +44,9 @@ class CocoDocument:
         images: the images.
         names: the name of each category, by its id.
         groups: the supercategory of each category, by its id.
-        keypoints: the names of the keypoints of the category that has most of them.
+        keypoints: the names of the keypoints of the category that has most of them; numbers if
+            no category names any.
+        shapes: the outlines, masks and keypoints of annotations.
     """
 
     images: list[Image] = field(default_factory=list)
@@ -59,7 +61,7 @@ class CocoDocument:
     _is_crowd: array[int] = field(default_factory=lambda: array("b"))
     _corners: array[float] = field(default_factory=lambda: array("d"))
     _area: array[float] = field(default_factory=lambda: array("d"))  # NaN if unknown
-    _shapes: Shapes = field(default_factory=Shapes)
+    shapes: Shapes = field(default_factory=Shapes)
     _categories: dict[str, int] = field(default_factory=dict)
 
     def add_annotation(self, item: Mapping[str, Any]) -> None:
@@ -80,7 +82,7 @@ class CocoDocument:
         self._corners.extend(corners)
         area = item.get("area")
         self._area.append(math.nan if area is None or not is_number(area) else area)
-        self._shapes.add(item)
+        self.shapes.add(item)
 
     @cached_property
     def _id_of(self) -> Sequence[str]:
@@ -168,9 +170,9 @@ class CocoDocument:
         return Details(
             flagged({IS_CROWD: self._is_crowd[at]}),
             None if math.isnan(area) else area,
-            self._shapes.polygons(at),
-            self._shapes.mask(at),
-            self._shapes.keypoints(at, KEYPOINT * len(self.keypoints)),
+            self.shapes.polygons(at),
+            self.shapes.mask(at),
+            self.shapes.keypoints(at, KEYPOINT * len(self.keypoints)),
         )
 
 
@@ -206,6 +208,7 @@ def parse_document(listing: Listing, name: str) -> CocoDocument:
         )
     if not found.has_annotations:
         raise SourceError(f"{where}: this COCO document has no annotations, only images")
+    found.keypoints = found.keypoints or list(map(str, range(found.shapes.most_keypoints)))
     if not found.has_boxes:
         raise SourceError(
             f"{where}: no annotation has the image_id of an image; expected a list of annotations, "

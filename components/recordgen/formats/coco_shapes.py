@@ -61,6 +61,11 @@ class Shapes:
         if keypoints and are_numbers(keypoints) and any(keypoints):
             self._keypoints[at] = array("f", keypoints)
 
+    @property
+    def most_keypoints(self) -> int:
+        """The largest number of keypoints of an annotation."""
+        return max(map(len, self._keypoints.values()), default=0) // KEYPOINT
+
     def _write(self) -> None:
         if self._file is None:
             self._file = TemporaryFile()  # noqa: SIM115 closed with the shapes

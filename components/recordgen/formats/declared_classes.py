@@ -23,6 +23,9 @@ from typing import Any
 
 from recordgen.formats.listing import Listing
 
+#: The keys of classes beside boxes.
+CLASSES = ("categories", "category", "labels", "label")
+
 _README = "README.md"
 _HEADER = re.compile(rb"\A(?:\xef\xbb\xbf)?---[ \t\r]*\n")
 _END = re.compile(rb"^---[ \t\r]*$", re.MULTILINE)
@@ -65,6 +68,8 @@ def class_names(feature: Any) -> Sequence[str]:
     ``{"class_label": {"names": {"0": ...}}}``.
     """
     if isinstance(feature, list):
+        if all(isinstance(it, dict) and "name" in it for it in feature):  # of a README.md
+            return class_names({it["name"]: it for it in feature})
         return next(filter(None, map(class_names, feature)), ())
     if not isinstance(feature, dict):
         return ()
@@ -74,4 +79,5 @@ def class_names(feature: Any) -> Sequence[str]:
         names = [names[str(at)] for at in range(len(names))]
     if isinstance(names, list) and names and all(isinstance(it, str) for it in names):
         return tuple(name.strip() for name in names)
-    return next(filter(None, map(class_names, feature.values())), ())
+    inner = [feature[key] for key in CLASSES if key in feature] if "bbox" in feature else ()
+    return next(filter(None, map(class_names, inner or feature.values())), ())

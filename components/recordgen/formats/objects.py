@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
+from recordgen.core.rows.details import IS_CROWD, Details, flagged
 from recordgen.core.rows.picture import Marked, is_number
-from recordgen.formats.declared_classes import declared_classes
+from recordgen.formats.declared_classes import CLASSES, declared_classes
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import HEAD_BYTES, Listing
 
@@ -25,8 +26,7 @@ _NAMES_FILES = ("classes.txt", "labels.txt")
 # A list of more values that are all 0 or 1 repeats one of them.
 _NUMBERS = 2
 
-#: The keys of classes beside boxes.
-CLASSES = ("categories", "category", "labels", "label")
+_CROWDS = ("iscrowd", "is_crowd")
 
 
 def names_beside(listing: Listing, document: str, column: str = "") -> Sequence[str]:
@@ -105,28 +105,33 @@ def objects_in(value: Any) -> Any:
 
 def read_objects(value: Any, names: Sequence[str]) -> Sequence[Marked]:
     """Return the objects of an image. Raises: ValueError: one has no box or no class."""
-    return [_marked(box, label, names) for box, label in _pairs(value)]
+    return [_marked(*each, names) for each in _parts(value)]
 
 
-def _pairs(value: Any) -> Iterator[tuple[Any, Any]]:
+def _parts(value: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the box, the class and whether it is a crowd, of each object."""
     if isinstance(value, Mapping):
-        boxes, labels = value.get("bbox"), _class_of(value) or []
+        boxes, labels = value.get("bbox"), _of(value, CLASSES) or []
         if not (isinstance(boxes, list) and isinstance(labels, list)) or len(boxes) != len(labels):
             raise ValueError(f"objects needs a bbox and a category for each (got {value!r:.80})")
-        yield from zip(boxes, labels, strict=True)
+        crowds = _of(value, _CROWDS) or [False] * len(boxes)
+        if not isinstance(crowds, list) or len(crowds) != len(boxes):
+            raise ValueError(f"iscrowd needs a value for each bbox (got {crowds!r:.80})")
+        yield from zip(boxes, labels, crowds, strict=True)
         return
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, Mapping):
             raise ValueError(f"an object needs a bbox and a category (got {item!r:.80})")
-        yield item.get("bbox"), _class_of(item)
+        yield item.get("bbox"), _of(item, CLASSES), _of(item, _CROWDS)
 
 
-def _class_of(item: Mapping[str, Any]) -> Any:
-    return next((item[key] for key in CLASSES if key in item), None)
+def _of(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return next((item[key] for key in keys if key in item), None)
 
 
-def _marked(box: Any, label: Any, names: Sequence[str]) -> Marked:
+def _marked(box: Any, label: Any, is_crowd: Any, names: Sequence[str]) -> Marked:
     if not (isinstance(box, list) and len(box) == 4 and all(map(is_number, box))):
         raise ValueError(f"a bbox must be x, y, width and height (got {box!r:.80})")
     x, y, width, height = box
-    return Marked(named(label, names), (x, y, x + width, y + height))
+    details = Details(flagged({IS_CROWD: is_crowd}))
+    return Marked(named(label, names), (x, y, x + width, y + height), details)
