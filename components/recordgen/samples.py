@@ -31,8 +31,7 @@ _NOISE = 10  # levels of 255
 def write_photos(folder: str | os.PathLike[str], count: int = COUNT) -> None:
     """Write the photos below a folder, one subfolder for each kind of flower.
 
-    Raises:
-        UsageError: the folder has other files.
+    Raises: UsageError: the folder has other files.
     """
     folder = Path(folder)
     names = {f"{KINDS[number % 2]}/{number:03d}.jpg": number for number in range(count)}

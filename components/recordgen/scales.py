@@ -100,8 +100,7 @@ BACKBONES: Mapping[str, PixelScale] = {
 def scale_of(name: str) -> PixelScale:
     """Return the scale of a range (``"-1..1"``) or of a model of ``keras.applications``.
 
-    Raises:
-        UsageError: the name is unknown.
+    Raises: UsageError: the name is unknown.
     """
     known = {**RANGES, AUTO: _UNIT, **BACKBONES}
     if isinstance(name, str) and name in known:
@@ -119,8 +118,7 @@ def scale_of(name: str) -> PixelScale:
 def scale_for(name: str, dtype: str) -> PixelScale:
     """Return the scale for pixels of a type; ``auto`` is 0..1 for floats, 0..255 for ``uint8``.
 
-    Raises:
-        UsageError: the name is unknown, or the scale needs floats and the type is ``uint8``.
+    Raises: UsageError: the name is unknown, or the scale needs floats and the type is ``uint8``.
     """
     if dtype == "uint8" and name != AUTO and scale_of(name) != _LEVELS:
         raise UsageError(

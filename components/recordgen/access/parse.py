@@ -44,8 +44,7 @@ class _OtherLayoutError(ValueError):
 def parse(record: memoryview, wanted: Collection[str] | None = None) -> dict[str, Values]:
     """Return the values of a record's features by name; only the ``wanted`` ones if given.
 
-    Raises:
-        ValueError: the bytes are not an Example.
+    Raises: ValueError: the bytes are not an Example.
     """
     try:
         return _parsed(record, wanted)

@@ -20,8 +20,7 @@ from recordgen.rejects import Finding, OddLine
 def need_packages(task: CheckedTask, selection: Selection) -> None:
     """Check that the packages for the selected checks of a task are installed.
 
-    Raises:
-        UsageError: a package is missing; the message names the extra that installs it.
+    Raises: UsageError: a package is missing; the message names the extra that installs it.
     """
     for check in checks_of(task, selection):
         if check.package and not find_spec(check.package):

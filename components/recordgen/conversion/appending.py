@@ -111,8 +111,7 @@ def check_can_append(task: Task) -> None:
 def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
     """Return the options with the task of the dataset in ``output`` if they do not name a task.
 
-    Raises:
-        SourceError: its ``dataset.json`` cannot be read.
+    Raises: SourceError: its ``dataset.json`` cannot be read.
     """
     if options.task != AUTO or not storage.exists(storage.join(output, DATASET_FILE)):
         return options
@@ -168,8 +167,7 @@ def _groups(path: str) -> tuple[ExistingGroup, ...]:
 def _sources(path: str, groups: Sequence[ExistingGroup], dataset: Dataset) -> frozenset[str]:
     """Return what the examples of a dataset name as their import file.
 
-    Raises:
-        SourceError: not all of them are listed.
+    Raises: SourceError: not all of them are listed.
     """
     sources: set[str] = set()
     listed: Counter[str] = Counter()

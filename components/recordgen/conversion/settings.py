@@ -19,8 +19,7 @@ from recordgen.tasks import task_for
 def conversion_of(options: ConvertOptions) -> Conversion:
     """Return what a run with the options does; its task and format are decided.
 
-    Raises:
-        UsageError: an option does not suit the task.
+    Raises: UsageError: an option does not suit the task.
     """
     task = task_for(options)
     return Conversion(

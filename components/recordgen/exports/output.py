@@ -65,8 +65,7 @@ class Output:
     def examples(self, columns: Collection[str]) -> Any:
         """Return columns of ``examples.parquet`` (pa.Table), or None if there is no such file.
 
-        Raises:
-            SourceError: the file is damaged.
+        Raises: SourceError: the file is damaged.
         """
         import pyarrow as pa
 
@@ -103,8 +102,7 @@ class Output:
 def read_lines(path: str, kind: Callable[..., _Line]) -> Iterator[_Line]:
     """Yield the lines of a file of rejects or findings; none if there is no such file.
 
-    Raises:
-        SourceError: the file is damaged.
+    Raises: SourceError: the file is damaged.
     """
     number = 0
     try:

@@ -127,8 +127,7 @@ def polygons_in(shape: Any) -> Sequence[array[float]]:
 def mask_in(shape: Any) -> Mask | None:
     """Return the mask of a segmentation; None if it has polygons or nothing.
 
-    Raises:
-        ValueError: the runs do not fill the picture.
+    Raises: ValueError: the runs do not fill the picture.
     """
     if not isinstance(shape, dict):
         return None

@@ -51,7 +51,8 @@ def check_columns(
                 raise UsageError(form)
         return
     given, made = Given.of(options), task_for(options)
-    labelled = next((head.path for head in heads if _label_columns(head, made)), "")
+    known = made.columns.get("label") or ()
+    labelled = next((it.path for it in heads if find_columns(it.header or (), known)), "")
     for head in heads:
         check_labels(head, given, made, is_given=is_given, labelled=labelled)
         if format_.has_headers:
@@ -64,11 +65,6 @@ def check_columns(
         raise SourceError(
             f"{head.where}: this file has a header ({','.join(head.rows[0]):.200}) and no rows"
         )
-
-
-def _label_columns(head: Head, task: Task) -> Sequence[int]:
-    """Return the columns of labels below a header of known names."""
-    return find_columns(head.header or (), task.columns.get("label") or ())
 
 
 def check_labels(

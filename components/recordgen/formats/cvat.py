@@ -19,19 +19,11 @@ from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.details import NOTHING, OCCLUDED, Details, flagged
 from recordgen.core.rows.picture import Corners, Marked, Picture
 from recordgen.errors import SourceError
+from recordgen.formats import shapes
 from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
-from recordgen.formats.shapes import (
-    Region,
-    ellipse,
-    mask_of,
-    outlined,
-    placed,
-    rectangle,
-    shape_notes,
-)
 from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageMultiLabel, ImageSegmentation, ObjectDetection
 
@@ -127,7 +119,9 @@ def _picture(
     labels = [child.get("label", "").strip() for child in element if child.tag == "tag"]
     dropped = [child.tag for child in element if child.tag in _OTHERS]
     rotated = sum(bool(_rotation(child)) for child in element if child.tag in ("box", "ellipse"))
-    return Picture(number, image, split, size, objects, labels, shape_notes(dropped, rotated))
+    return Picture(
+        number, image, split, size, objects, labels, shapes.shape_notes(dropped, rotated)
+    )
 
 
 def _marked(shape: ElementTree.Element, size: tuple[int, int] | None) -> Marked:
@@ -141,7 +135,7 @@ def _marked(shape: ElementTree.Element, size: tuple[int, int] | None) -> Marked:
     return Marked(label, corners, replace(details, flags=flags))
 
 
-def _region(shape: ElementTree.Element, size: tuple[int, int] | None) -> Region:
+def _region(shape: ElementTree.Element, size: tuple[int, int] | None) -> shapes.Region:
     """Return the box and the outline or mask of a shape. Raises: ValueError: it has no numbers."""
 
     def number(name: str) -> float:
@@ -151,13 +145,13 @@ def _region(shape: ElementTree.Element, size: tuple[int, int] | None) -> Region:
     if shape.tag == "box":
         xmin, ymin, xmax, ymax = map(number, ("xtl", "ytl", "xbr", "ybr"))
         center = ((xmin + xmax) / 2, (ymin + ymax) / 2)
-        return rectangle((xmin, ymin, xmax, ymax), degrees, center)
+        return shapes.rectangle((xmin, ymin, xmax, ymax), degrees, center)
     if shape.tag == "ellipse":
         x, y, rx, ry = map(number, ("cx", "cy", "rx", "ry"))
-        return ellipse(x, y, rx, ry, degrees)
+        return shapes.ellipse(x, y, rx, ry, degrees)
     if shape.tag == "polygon":
         pairs = [point.split(",") for point in shape.get("points", "").split(";")]
-        return outlined([(float(x), float(y)) for x, y in pairs])
+        return shapes.outlined([(float(x), float(y)) for x, y in pairs])
     left, top, width, height = map(number, ("left", "top", "width", "height"))
     box = (left, top, left + width, top + height)
     if size is None or "rle" not in shape.attrib:
@@ -175,7 +169,7 @@ def _mask(runs: Sequence[int], box: Corners, size: tuple[int, int]) -> Details:
         raise ValueError(f"its runs have {sum(runs):,} pixels, but its box {area:,}")
     are_set = np.repeat(np.arange(len(runs)) % 2, runs)
     ys, xs = np.nonzero(are_set.reshape(low - top, right - left))
-    return Details(mask=mask_of([placed(xs + left, ys + top, *size)], *size))
+    return Details(mask=shapes.mask_of([shapes.placed(xs + left, ys + top, *size)], *size))
 
 
 def _rotation(shape: ElementTree.Element) -> float:

@@ -12,8 +12,7 @@ _CHUNK = 1 << 16
 def check_no_doctype(file: IO[bytes]) -> None:
     """Check that the root element of an XML document comes first, in any encoding.
 
-    Raises:
-        ValueError: the document has a DOCTYPE.
+    Raises: ValueError: the document has a DOCTYPE.
     """
     parser, begun = expat.ParserCreate(), []
     parser.StartDoctypeDeclHandler = _refuse

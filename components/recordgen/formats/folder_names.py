@@ -37,7 +37,6 @@ _ANNOTATIONS = frozenset(
     | {"segmentation", "segmentations", "segmentationclass", "segmentationobject"}
     | {"trimaps", "depth", "depths", "truth"}
 )
-_WITH_ANNOTATIONS = _ANNOTATIONS | {"ground"}
 
 # Names of masks: "benign (1)_mask_1". The first group is the name of the image.
 _MASK_NAME = re.compile(
@@ -98,13 +97,11 @@ class _Meaning(NamedTuple):
         has_split: whether it names a split, or "unassigned".
         split: the split that it names.
         kind: the other words, without numbers, if all are ``images``-like words; else None.
-        is_annotation: whether it names masks or other annotations.
     """
 
     has_split: bool
     split: str | None
     kind: frozenset[str] | None
-    is_annotation: bool
 
 
 def _meaning(name: str) -> _Meaning:
@@ -115,16 +112,14 @@ def _meaning(name: str) -> _Meaning:
     """
     bare = name.removeprefix(SPLIT_PREFIX)
     if bare and is_ml_use(bare):
-        return _Meaning(True, parse_ml_use(bare), frozenset(), False)
+        return _Meaning(True, parse_ml_use(bare), frozenset())
     words = words_of(bare)
     splits = [word for word in words if is_ml_use(word)]
     others = frozenset(word for word in words if not is_ml_use(word) and not word.isdecimal())
-    if len(splits) > 1 or not others <= _CONTAINERS | _WITH_ANNOTATIONS or not (splits or others):
-        return _Meaning(False, None, None, False)
-    if others & _ANNOTATIONS:
-        return _Meaning(False, None, None, True)
+    if len(splits) > 1 or not others <= _CONTAINERS or not (splits or others):
+        return _Meaning(False, None, None)
     split = parse_ml_use(splits[0]) if splits else None
-    return _Meaning(bool(splits), split, others if others <= _CONTAINERS else None, False)
+    return _Meaning(bool(splits), split, others)
 
 
 def _split_and_rest(name: str) -> tuple[str | None, Sequence[str]] | None:
@@ -204,8 +199,7 @@ class Folders:
     def _by_one_word(self, tops: Mapping[str, _Meaning], above: str) -> Mapping[str, _Meaning]:
         """Return splits among names that differ only by it: ``seg_train`` and ``seg_test``.
 
-        Raises:
-            SourceError: other folders are beside them.
+        Raises: SourceError: other folders are beside them.
         """
         found = {top: _split_and_rest(top) for top in tops}
         splits: dict[Sequence[str], set[str | None]] = {}
@@ -222,18 +216,13 @@ class Folders:
                 f"{next(iter(others), names[-1])!r}; expected folders of splits "
                 f"(<split>/<label>/<file>) or of labels (<label>/<file>)"
             )
-        return {
-            top: _Meaning(True, said[0], frozenset(), False) for top, said in found.items() if said
-        }
+        return {top: _Meaning(True, said[0], frozenset()) for top, said in found.items() if said}
 
     def _check_all(self, named: Sequence[str], tops: Mapping[str, _Meaning], above: str) -> None:
         """Check that all folders beside a split are splits. Raises: SourceError."""
         others = [top for top in tops if top not in named]
         if not others:
             return
-        annotation = next((top for top in others if tops[top].is_annotation), None)
-        if annotation is not None:
-            raise self._no_masks(above, annotation, named[0])
         meant = near_ml_use(others[0])
         hint = f" (did you mean {meant.lower()}?)" if meant else ""
         raise SourceError(
@@ -256,10 +245,8 @@ class Folders:
         if is_again or is_alone or len(kinds) == len(tops) == 1 or _are_parts(tops):
             return True
         others = [top for top in tops if top not in kinds]
-        annotation = next((top for top in others if tops[top].is_annotation), None)
-        if kinds and annotation and all(tops[top].is_annotation for top in others):
-            raise self._no_masks(above, annotation, next(iter(kinds)))
-        surely = [top for top, kind in kinds.items() if kind & _SURELY_NO_CLASS]
+        are_masks = bool(others) and all(map(_ANNOTATIONS.intersection, map(words_of, others)))
+        surely = [top for top, kind in kinds.items() if are_masks or kind & _SURELY_NO_CLASS]
         if not surely:
             return False
         if not others and len(set(kinds.values())) == 1:
@@ -271,15 +258,6 @@ class Folders:
             f"{where}: the folders {first!r} and {beside!r} are side by side, and {first!r} does "
             f"not name a class; pass the folder with the images, such as {where}{first}, or rename "
             f"{first!r} if it is a class"
-        )
-
-    def _no_masks(self, above: str, annotation: str, images: str) -> SourceError:
-        where = f"{self._folder}{above}"
-        return SourceError(
-            f"{where}: the folder {annotation!r} beside {images!r} holds masks or other "
-            f"annotations, which are neither a class nor examples, and Recordgen reads no masks; "
-            f"move {annotation!r} out of this folder, or pass {where}{images}, to convert the "
-            f"images without them"
         )
 
 

@@ -123,8 +123,7 @@ class Given:
     def one_hot(self, header: Sequence[str], where: str) -> dict[int, Classes]:
         """Return the classes of each one-hot column that is given, by its index.
 
-        Raises:
-            UsageError: a given name has no column, or several.
+        Raises: UsageError: a given name has no column, or several.
         """
         names = [name.strip() for name in header]
         found = self._one_hot(names).items()

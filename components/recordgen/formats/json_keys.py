@@ -43,8 +43,7 @@ def check_names(records: Iterable[Mapping[str, Any]], given: Given, source: str)
 def cells(value: Any, name: str) -> list[str]:
     """Return a JSON value as fields of a CSV line; a list becomes a field for each item.
 
-    Raises:
-        AnnotationError: the value is or contains an object.
+    Raises: AnnotationError: the value is or contains an object.
     """
     if value is None:
         return []

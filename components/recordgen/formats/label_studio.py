@@ -49,6 +49,7 @@ _OTHERS = ("keypointlabels", "keypoint", "vectorlabels", "vector")
 _BRUSHES = ("brushlabels", "brush", "magicwand", "bitmask", "bitmasklabels")
 # A file that was uploaded begins with eight hexadecimal digits.
 _UPLOADED = re.compile(r"[0-9a-f]{6,8}-")
+_SEVERAL = re.compile(rb'"choices"\s*:\s*\[\s*"[^"]*"\s*,')
 _UPLOADS, _LOCAL = "/data/upload/", "/data/local-files/"
 
 
@@ -70,7 +71,7 @@ class LabelStudio(PictureFormat):
         if any(f'"{kind}"'.encode() in head for kind in (*_AREAS, *_BRUSHES)):
             task, what = boxes, "regions"
         elif b'"choices"' in head:
-            task, what = several if _has_several(head) else one, "choices"
+            task, what = several if _SEVERAL.search(head) else one, "choices"
         else:
             raise SourceError(
                 f"{listing.root}{found[0]}: this Label Studio export has no rectangles, polygons, "
@@ -106,11 +107,6 @@ def _is_mine(head: bytes) -> bool:
         return False
     keys = key_paths(head.decode("utf-8", "replace"))
     return "annotations.result" in keys or "completions.result" in keys
-
-
-def _has_several(head: bytes) -> bool:
-    """Return whether any choice in the head of a document is one of several for its image."""
-    return re.search(rb'"choices"\s*:\s*\[\s*"[^"]*"\s*,', head) is not None
 
 
 def _results(item: Any) -> Iterator[Sequence[Any]]:
@@ -243,8 +239,7 @@ def _labels(item: Mapping[str, Any]) -> Sequence[str]:
 def _region(kind: str, value: Mapping[str, Any], size: tuple[int, int] | None) -> Region:
     """Return a region: in pixels if the size is known, else in shares.
 
-    Raises:
-        ValueError: it has no numbers, or is rotated and the size is missing.
+    Raises: ValueError: it has no numbers, or is rotated and the size is missing.
     """
     across, down = (side / 100 for side in size or (1, 1))
     degrees = value.get("rotation") or 0

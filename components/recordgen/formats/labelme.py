@@ -205,8 +205,7 @@ def _part(shape: Any, kind: str, size: tuple[int, int] | None) -> _Part:
 def _masked(part: _Part, mask: Any, size: tuple[int, int] | None) -> _Part:
     """Return a mask, whose corners are its first and its last pixel, with its pixels.
 
-    Raises:
-        ValueError: it is no image of the size that its corners say.
+    Raises: ValueError: it is no image of the size that its corners say.
     """
     import numpy as np
     from PIL import Image

@@ -196,8 +196,7 @@ class MaskClasses(NamedTuple):
 def classes_in(listing: Listing) -> MaskClasses:
     """Return the classes that a file below a folder names; the outermost one counts.
 
-    Raises:
-        SourceError: a line of it cannot be used.
+    Raises: SourceError: a line of it cannot be used.
     """
     for name in sorted(listing.others, key=lambda name: (name.count("/"), name)):
         base = posixpath.basename(name)

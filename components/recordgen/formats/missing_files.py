@@ -44,6 +44,7 @@ def missing_hint(rejects: Sequence[Reject]) -> str:
         if item.code == RejectCode.MISSING_FILE.value
         and item.uri
         and not is_content_uri(item.uri)
+        and not item.source.endswith("/")  # a format with documents of its own
         and not storage.is_http(storage.normal(item.source))
     ][:_REJECTS]
     found: list[tuple[str, str]] = []

@@ -49,8 +49,7 @@ def names_beside(listing: Listing, document: str, column: str = "") -> Sequence[
 def named(value: Any, names: Sequence[str]) -> str:
     """Return the label of a value: a text, or the number of a class.
 
-    Raises:
-        ValueError: it is neither, or no class has this number.
+    Raises: ValueError: it is neither, or no class has this number.
     """
     if isinstance(value, str):
         text = value.strip()

@@ -75,7 +75,8 @@ class OpenImages(PictureFormat):
             if isinstance(found, Problem):
                 yield found._replace(line=lines[0].number)
                 continue
-            unnamed.update((line.label, None) for line in lines if _is_unnamed(line.label, names))
+            codes = (line.label for line in lines if line.label.startswith(_CODES))
+            unnamed.update((code, None) for code in codes if code not in names)
             yield _picture(found, split, lines, names)
         if not used:
             raise SourceError(
@@ -160,10 +161,6 @@ def _names(listing: Listing, document: str) -> Mapping[str, str]:
             if len(fields) >= 2:
                 found.setdefault(fields[0].strip(), fields[1].strip())
     return found
-
-
-def _is_unnamed(label: str, names: Mapping[str, str]) -> bool:
-    return label.startswith(_CODES) and label not in names
 
 
 def _folders(document: str) -> Sequence[str]:

@@ -47,8 +47,7 @@ class ParquetColumns:
 def columns_of(file: Any, listing: Listing, document: str) -> ParquetColumns | None:
     """Return the columns of images, labels and objects; None without images.
 
-    Raises:
-        SourceError: it is unclear which column has images or labels.
+    Raises: SourceError: it is unclear which column has images or labels.
     """
     import pyarrow as pa
 

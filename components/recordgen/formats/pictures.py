@@ -183,8 +183,7 @@ def items_of(listing: Listing, document: str) -> Iterator[tuple[int, Any]]:
 def check_shapes(picture: Picture) -> None:
     """Check that an image is not without objects only because none of its shapes has an area.
 
-    Raises:
-        AnnotationError: it would teach that there is nothing in it.
+    Raises: AnnotationError: it would teach that there is nothing in it.
     """
     dropped = [message for code, message in picture.notes if code == SHAPES_DROPPED]
     if dropped and not (picture.objects or picture.labels):

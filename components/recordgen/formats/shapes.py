@@ -47,8 +47,7 @@ def around(points: Iterable[Sequence[float]]) -> Corners:
 def outlined(points: Iterable[Sequence[float]]) -> Region:
     """Return the box around points, each an x and a y, and their outline if there are 3 or more.
 
-    Raises:
-        ValueError: there are none.
+    Raises: ValueError: there are none.
     """
     points = list(points)
     flat = tuple(value for point in points for value in point)

@@ -115,8 +115,7 @@ def tar_members(file: IO[bytes]) -> Iterator[Member | BadMember]:
 def _header(block: bytes) -> tuple[str, int | None, bytes]:
     """Return name, size and type of a header; a size that is no number is None.
 
-    Raises:
-        ValueError: it is no header.
+    Raises: ValueError: it is no header.
     """
     if len(block) < _BLOCK:
         raise ValueError("the tar ends")

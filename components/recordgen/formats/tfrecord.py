@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from recordgen import features, storage
 from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
@@ -46,18 +46,6 @@ _TRIED = 8
 Values = Mapping[str, Sequence[Any]]
 
 
-class _Source(NamedTuple):
-    """What is known about the records of a file.
-
-    Attributes:
-        names: the names of their features.
-        is_own: a dataset of Recordgen has them, so that the uri of an image identifies it.
-    """
-
-    names: Names
-    is_own: bool
-
-
 class TfRecordFiles(PictureFormat):
     """Records of images with labels or boxes."""
 
@@ -84,17 +72,18 @@ class TfRecordFiles(PictureFormat):
             return None  # packed files among others
         if first is None:
             return None
-        source = _source(listing, files[0], dataset)
-        if source.names.image not in first:
+        found = _names(listing, files[0], dataset)
+        if found.image not in first:
             if not listing.only:
                 return None
             raise SourceError(
                 f"{where}: no feature is known to hold an image (features: {listed(first, str)}); "
                 f"read such records with recordgen.read"
             )
-        task = self._task(where, source.names, first, dataset)
-        classes = dataset.labels if dataset is not None else _in_order(source.names.classes)
-        reason = f"{files[0]} holds examples with {source.names.image}"
+        task = self._task(where, found, first, dataset)
+        in_order = (found.classes[number] for number in sorted(found.classes))
+        classes = dataset.labels if dataset is not None else tuple(dict.fromkeys(in_order))
+        reason = f"{files[0]} holds examples with {found.image}"
         return Evidence(reason, task, files, classes)
 
     def _task(self, where: str, names: Names, first: Values, dataset: Dataset | None) -> str:
@@ -113,11 +102,11 @@ class TfRecordFiles(PictureFormat):
         return several if len(first.get(label, ())) > 1 else single
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        source = _source(listing, document, _dataset_of(listing))
+        names = _names(listing, document, _dataset_of(listing))
         path = f"{listing.root}{document}"
-        if others := source.names.others:
+        if others := names.others:
             yield Note(
-                0, f"only the image in {source.names.image} is read; skipped: {listed(others, str)}"
+                0, f"only the image in {names.image} is read; skipped: {listed(others, str)}"
             )
         for number, found in enumerate(RECORDS.read_placed(path)):
             if isinstance(found, RecordError):
@@ -125,7 +114,7 @@ class TfRecordFiles(PictureFormat):
                 code = RejectCode.TRUNCATED if is_cut else RejectCode.CORRUPT
                 yield Problem(number + 1, str(found), f"{document}/{number}", code)
             else:
-                yield _picture(source, document, number, *found)
+                yield _picture(names, document, number, *found)
 
 
 def _dataset_of(listing: Listing) -> Dataset | None:
@@ -143,8 +132,7 @@ def _dataset_of(listing: Listing) -> Dataset | None:
 def _first(path: str) -> Values | None:
     """Return the features of the first record that can be read; None if it is no TFRecord.
 
-    Raises:
-        SourceError: the file is packed.
+    Raises: SourceError: the file is packed.
     """
     try:
         if RECORDS.is_gzip(path):
@@ -162,23 +150,18 @@ def _first(path: str) -> Values | None:
     return None
 
 
-def _source(listing: Listing, document: str, dataset: Dataset | None) -> _Source:
-    names = Names() if dataset is not None else names_of(listing, document)
-    return _Source(names, dataset is not None)
-
-
-def _in_order(classes: Mapping[int, str]) -> Sequence[str]:
-    return tuple(dict.fromkeys(classes[number] for number in sorted(classes)))
+def _names(listing: Listing, document: str, dataset: Dataset | None) -> Names:
+    return names_of(listing, document) if dataset is None else Names(is_own=True)
 
 
 def _picture(
-    source: _Source, document: str, number: int, place: int, record: bytes
+    names: Names, document: str, number: int, place: int, record: bytes
 ) -> Picture | Problem:
     """Return the image of a record, or the problem with it."""
-    uri, names = f"{document}/{number}", source.names
+    uri = f"{document}/{number}"
     try:
         values: Values = parse_example(record)
-        uri = _uri(source, document, number, values)
+        uri = _uri(names, document, number, values)
         if values.get(_FORMAT) == [features.RAW.encode()]:
             raise ValueError("the record holds raw pixels, and no image file")
         image = values.get(names.image, ())
@@ -192,12 +175,12 @@ def _picture(
     return Picture(number + 1, uri, None, None, objects, labels, payload=payload)
 
 
-def _uri(source: _Source, document: str, number: int, values: Values) -> str:
+def _uri(names: Names, document: str, number: int, values: Values) -> str:
     """Return the path of an image: its own in a dataset, else below that of its file."""
-    candidates = (source.names.file, _FILE_NAME, features.IMAGE_SOURCE_ID)
+    candidates = (names.file, _FILE_NAME, features.IMAGE_SOURCE_ID)
     found = next((values[name] for name in candidates if values.get(name)), [b""])[0]
     text = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
-    if source.is_own and text:
+    if names.is_own and text:
         return text
     return f"{document}/{number}/{posixpath.basename(text)}" if text else f"{document}/{number}"
 

@@ -43,6 +43,7 @@ class Names:
         classes: the names of classes by number.
         flags: the word of each list with a flag of each box: ``objects/is_crowd``, ``is_crowd``.
         others: features with more images, which are not read.
+        is_own: a dataset of Recordgen has the records, so that its uri identifies an image.
     """
 
     image: str = features.IMAGE_ENCODED
@@ -53,6 +54,7 @@ class Names:
     classes: Mapping[int, str] = field(default_factory=dict)
     flags: Mapping[str, str] = field(default_factory=dict)
     others: Sequence[str] = ()
+    is_own: bool = False
 
     def named(self, number: Any) -> str:
         """Return the label of a number or a text. Raises: ValueError: no class has the number."""

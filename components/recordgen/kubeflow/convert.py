@@ -24,8 +24,7 @@ _LABELS_SHOWN = 1000
 def run(step: StepInput) -> StepOutput:
     """Convert, and describe the result.
 
-    Raises:
-        RecordgenError: as :func:`recordgen.conversion.api.convert_files`.
+    Raises: RecordgenError: as :func:`recordgen.conversion.api.convert_files`.
     """
     values = dict(step.parameters)
     transfer = values.pop("transfer", "auto")

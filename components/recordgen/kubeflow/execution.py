@@ -76,8 +76,7 @@ class StepInput:
     def parse(cls, text: str) -> StepInput:
         """Decode an ``ExecutorInput``. Its numbers are doubles; whole numbers become ints.
 
-        Raises:
-            UsageError: ``text`` is not an ``ExecutorInput``.
+        Raises: UsageError: ``text`` is not an ``ExecutorInput``.
         """
         try:
             data = json.loads(text)

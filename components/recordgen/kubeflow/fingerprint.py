@@ -12,8 +12,7 @@ from recordgen.kubeflow.execution import StepInput, StepOutput
 def run(step: StepInput) -> StepOutput:
     """Look up size and time of the import files ``source`` and of all files that they name.
 
-    Raises:
-        RecordgenError: as :func:`recordgen.conversion.fingerprint.image_fingerprint`.
+    Raises: RecordgenError: as :func:`recordgen.conversion.fingerprint.image_fingerprint`.
     """
     values = dict(step.parameters)
     files = find_import_files(values.pop("source"))

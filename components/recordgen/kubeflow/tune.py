@@ -17,8 +17,7 @@ from recordgen.training.search import SEARCH_OPTIONS, SearchConfig, tuned_settin
 def run(step: StepInput) -> StepOutput:
     """Train once for each trial; return the settings of the best one and its score.
 
-    Raises:
-        RecordgenError: as :func:`recordgen.training.tuner.make_tuner`.
+    Raises: RecordgenError: as :func:`recordgen.training.tuner.make_tuner`.
     """
     values = settings_of(step, {**TRAINING_OPTIONS, **SEARCH_OPTIONS})
     if not values.get("search"):  # KFP has no None

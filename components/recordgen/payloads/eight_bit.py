@@ -21,8 +21,7 @@ _BITS_PER_SAMPLE = 258
 def to_8_bit(image: Image.Image) -> Image.Image:
     """Return the image as ``L`` or ``RGB``; transparent pixels show white.
 
-    Raises:
-        PayloadError: the range of its values is undefined.
+    Raises: PayloadError: the range of its values is undefined.
     """
     if image.mode.startswith("I;16"):
         return _high_bits(image)

@@ -102,8 +102,7 @@ def png_header(data: bytes, start: int = 0) -> FileHeader:
 def check_png(data: bytes) -> None:
     """Check all checksums, the header and the order of chunks, and that pixel data are complete.
 
-    Raises:
-        PayloadError: a check fails.
+    Raises: PayloadError: a check fails.
     """
     parts = list(chunks(data))
     if not parts or parts[0][0] != b"IHDR" or len(parts[0][1]) != _IHDR.size:

@@ -19,11 +19,7 @@ def is_webp(data: bytes) -> bool:
 
 
 def webp_header(data: bytes) -> FileHeader:
-    """Follow the chunks to the end.
-
-    Raises:
-        PayloadError: there are too many chunks, or no size.
-    """
+    """Follow the chunks to the end. Raises: PayloadError: there are too many chunks, or no size."""
     at = _HEADER_BYTES
     kind, body = data[at : at + 4], data[at + 8 : at + 18]
     if len(body) < 10:

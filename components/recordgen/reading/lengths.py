@@ -26,8 +26,7 @@ _THREADS = 16
 def with_lengths_checked(plan: ReadPlan, shards: ShardSet, options: RecordOptions) -> ReadPlan:
     """Return a plan that names all files whose records have wrong lengths.
 
-    Raises:
-        RecordError: there is such a file, and damaged records are not skipped.
+    Raises: RecordError: there is such a file, and damaged records are not skipped.
     """
     if shards.dataset is None:
         return plan  # other tools' files were counted, or are not checked

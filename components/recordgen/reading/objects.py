@@ -61,8 +61,7 @@ class ObjectFields:
     ) -> ObjectFields:
         """Return the fields with these names of a dataset, given what it knows of objects.
 
-        Raises:
-            UsageError: it has no keypoints.
+        Raises: UsageError: it has no keypoints.
         """
         if KEYPOINTS in names and not keypoints:
             raise UsageError("boxes: the examples have no keypoints; remove them from fields")

@@ -44,8 +44,7 @@ def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:
 def display_names(record: Mapping[str, Any], several: str, single: str) -> list[str]:
     """Return the labels in a line of JSONL: a list under ``several``, an object under ``single``.
 
-    Raises:
-        AnnotationError: they cannot be used.
+    Raises: AnnotationError: they cannot be used.
     """
     found = record.get(several) or []
     if not isinstance(found, list):

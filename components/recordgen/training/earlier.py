@@ -42,8 +42,7 @@ class EarlierModel:
     def read(cls, path: str) -> EarlierModel:
         """Read the labels, ``inputs.json`` and ``lineage.json`` of a saved model.
 
-        Raises:
-            SourceError: the labels are missing, or a file is not JSON.
+        Raises: SourceError: the labels are missing, or a file is not JSON.
         """
         lineage = _read_json(storage.join(path, LINEAGE_FILE))
         return cls(

@@ -51,8 +51,7 @@ def shard_files(root: str | tuple[str, ...] | Described, split: str) -> list[str
 def record_batches(paths: Iterable[str], most: int | None = None) -> Iterator[list[bytes]]:
     """Yield the records of TFRecord files in batches: at most ``most`` of them, or all.
 
-    Raises:
-        RecordError: a record is damaged.
+    Raises: RecordError: a record is damaged.
     """
     records = islice(chain.from_iterable(map(RECORDS.read, paths)), most)
     while batch := list(islice(records, _BATCH)):

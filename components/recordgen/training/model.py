@@ -178,8 +178,7 @@ def _backbone(images: keras.KerasTensor, config: TrainingConfig) -> keras.KerasT
 def _weights_file(weights: str | None) -> Iterator[str | None]:
     """Yield the local path of a file of weights; copy a URL to a temporary file.
 
-    Raises:
-        SourceError, StorageError: the file cannot be read.
+    Raises: SourceError, StorageError: the file cannot be read.
     """
     if weights in (None, IMAGENET):
         yield weights

@@ -25,8 +25,7 @@ def write_model_labels(model: str, labels: Sequence[str]) -> None:
 def read_model_labels(model: str) -> tuple[str, ...]:
     """Return a saved model's labels, by number; () if it predicts numbers.
 
-    Raises:
-        SourceError: the model has no labels file.
+    Raises: SourceError: the model has no labels file.
     """
     path = storage.join(model, MODEL_LABELS_FILE)
     try:

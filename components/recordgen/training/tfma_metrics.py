@@ -115,8 +115,7 @@ class CountAnswers(beam.CombineFn):
     def add_input(self, accumulator: EvalAccumulator | None, element: Any) -> EvalAccumulator:
         """Count one of TFMA's inputs; an example with weight 0 has no label.
 
-        Raises:
-            DataError: a score is NaN.
+        Raises: DataError: a score is NaN.
         """
         [(truth, scores, weight)] = metrics.to_label_prediction_example_weight(
             element,
@@ -158,8 +157,7 @@ class CountAnswers(beam.CombineFn):
     def extract_output(self, accumulator: EvalAccumulator | None) -> dict[metrics.MetricKey, float]:
         """Return the scores by key; NaN without an example.
 
-        Raises:
-            DataError: the model knows none of the labels; not checked if there are slices.
+        Raises: DataError: the model knows none of the labels; not checked if there are slices.
         """
         if accumulator is None:
             return {self._key: float("nan")}

@@ -69,8 +69,7 @@ class ExampleSchema:
     def specs(self) -> dict[str, FeatureSpec]:
         """Return the specs of all features, by name.
 
-        Raises:
-            DataError: a feature was None or ``[]`` in every example.
+        Raises: DataError: a feature was None or ``[]`` in every example.
         """
         found = {}
         for name, column in self._columns.items():

@@ -244,8 +244,7 @@ def example_head(size: int) -> bytes:
 def parse_example(data: bytes) -> dict[str, list[bytes] | list[int] | list[float]]:
     """Parse a serialised ``tf.train.Example`` into plain lists by feature name, sorted.
 
-    Raises:
-        ValueError: the bytes are not an Example.
+    Raises: ValueError: the bytes are not an Example.
     """
     example = _example_class()()
     try:

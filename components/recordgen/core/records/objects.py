@@ -72,8 +72,7 @@ def _keypoint_features(keypoints: Sequence[Points]) -> Mapping[str, FeatureValue
 def details_in(values: Mapping[str, Sequence[Any]], count: int) -> Sequence[Details]:
     """Return the details of the boxes of a record, the inverse of :func:`features_of`.
 
-    Raises:
-        ValueError: a feature does not fit the number of boxes.
+    Raises: ValueError: a feature does not fit the number of boxes.
     """
     if not count or features.OBJECTS.keys().isdisjoint(values):
         return [Details()] * count

@@ -30,8 +30,7 @@ class ImageSize(NamedTuple):
     def parse(cls, width: str, height: str) -> ImageSize | None:
         """Parse width and height; None if both are empty.
 
-        Raises:
-            AnnotationError: they are not whole numbers of at least 1.
+        Raises: AnnotationError: they are not whole numbers of at least 1.
         """
         if not width and not height:
             return None

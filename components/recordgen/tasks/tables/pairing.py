@@ -24,8 +24,7 @@ DEFAULT_WEIGHT = 1.0
 def rows(source: Source, there: Collection[str], decoder: Decoder) -> Pairing:
     """Return the pairing of columns and the target, or of images and labels.
 
-    Raises:
-        UsageError: no ``dataset.json`` lists the columns, or a column of images has masks.
+    Raises: UsageError: no ``dataset.json`` lists the columns, or a column of images has masks.
     """
     table = None if source.dataset is None else table_of(source.dataset)
     if table is None:

@@ -76,8 +76,7 @@ class TextSentiment(OneLabel):
 def _sentiment(value: Any, most: int) -> str:
     """Return the label of a sentiment: ``2``, ``2.0`` and ``"02"`` → ``"2"``.
 
-    Raises:
-        AnnotationError: it is not a whole number from 0 to ``most``.
+    Raises: AnnotationError: it is not a whole number from 0 to ``most``.
     """
     whole = None if isinstance(value, bool) else _WHOLE.fullmatch(str(value))
     if whole is not None and int(whole[1]) <= most:

@@ -109,8 +109,7 @@ class TextTask(Task):
 def inline(text: str, said: Any) -> RowContent:
     """Return the row of a text that it contains.
 
-    Raises:
-        AnnotationError: the text is empty, or not Unicode.
+    Raises: AnnotationError: the text is empty, or not Unicode.
     """
     if not text.strip():
         raise AnnotationError(
