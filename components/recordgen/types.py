@@ -66,8 +66,7 @@ class ColumnType:
 
         ``"floats[3]"``, ``types.FloatVector``, ``"FloatInput"``, ``int`` → a type
 
-        Raises:
-            UsageError: there is no such type.
+        Raises: UsageError: there is no such type.
         """
         if isinstance(given, ColumnType):
             return given

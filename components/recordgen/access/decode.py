@@ -107,8 +107,7 @@ class Decoder:
             encoded: the bytes of an image file, or raw pixels (uint8 [n]).
             raw_size: height and width of raw pixels; None: it is an image file.
 
-        Raises:
-            ValueError: the bytes are not such an image.
+        Raises: ValueError: the bytes are not such an image.
         """
         if raw_size is not None:
             pixels = encoded.reshape(*raw_size, RAW_CHANNELS)

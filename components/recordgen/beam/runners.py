@@ -86,8 +86,7 @@ def runner_factory(beam_args: Sequence[str] = ()) -> NewRunner:
 
     Without flags, and with only ``--runner=DirectRunner``, the runner is this process.
 
-    Raises:
-        UsageError: Beam is not installed. The function raises as in :func:`pipeline_factory`.
+    Raises: UsageError: Beam is not installed. The function raises as in :func:`pipeline_factory`.
     """
     if " ".join(beam_args).replace(" ", "=").lower() in ("", "--runner=directrunner"):
         return LocalRunner

@@ -58,8 +58,7 @@ class Selection:
                 ``CODE=NUMBER`` has another threshold.
             fail_on: codes.
 
-        Raises:
-            UsageError: a code is unknown, or a threshold is not a number above 0.
+        Raises: UsageError: a code is unknown, or a threshold is not a number above 0.
         """
         ignored = [word[1:] for word in lint if word.startswith("-")]
         thresholds = dict(map(_threshold, (word for word in lint if "=" in word)))
@@ -86,8 +85,7 @@ def _codes(option: str, words: Iterable[str], grouped: Collection[str]) -> froze
         words: codes, levels and ``ALL``.
         grouped: the codes that levels and ``ALL`` include.
 
-    Raises:
-        UsageError: a word is none of these.
+    Raises: UsageError: a word is none of these.
     """
     groups = {
         ALL: frozenset(grouped),

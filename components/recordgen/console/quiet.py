@@ -161,8 +161,7 @@ def load_tensorflow() -> None:
     stderr. All other lines appear unchanged, even the last lines of an import that aborts the
     process. Afterwards, absl shows only errors.
 
-    Raises:
-        ImportError: TensorFlow is not installed (MissingPackageError), or broken.
+    Raises: ImportError: TensorFlow is not installed (MissingPackageError), or broken.
     """
     try:
         with without_lines(_CPP_LINES[: _unwanted_levels()]):

@@ -46,8 +46,7 @@ class TensorFlowAccessor:
             overwrite: replace an existing dataset.
             **options: the options of :func:`recordgen.convert`.
 
-        Raises:
-            UsageError: Dataflow without project or region; otherwise as ``convert``.
+        Raises: UsageError: Dataflow without project or region; otherwise as ``convert``.
         """
         from recordgen.conversion.doors import convert
 

@@ -40,8 +40,7 @@ def version_or_missing(path: str, context: RequestContext = storage.ANY_REQUEST)
 
     The conversion rejects such a file; once it exists, the fingerprint changes.
 
-    Raises:
-        StorageError: storage failed, so nothing is known about the file.
+    Raises: StorageError: storage failed, so nothing is known about the file.
     """
     try:
         return storage.version(path, context)

@@ -129,8 +129,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
                 exclude each other. ``fail_on`` is ``NO_EVAL`` by default: TFX's Trainer and
                 Evaluator fail without a split ``eval``, much later.
 
-        Raises:
-            UsageError: a value is not allowed (runtime parameters are checked in the run).
+        Raises: UsageError: a value is not allowed (runtime parameters are checked in the run).
         """
         refuse_old(options)
         options.setdefault("fail_on", NO_EVAL)

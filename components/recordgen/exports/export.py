@@ -71,8 +71,7 @@ class Export(ABC):
             place: path or URL, as it was given; see :meth:`recordgen.exports.Output.open`.
             options: the options; those that the export does not take have their defaults.
 
-        Raises:
-            RecordgenError: it failed.
+        Raises: RecordgenError: it failed.
         """
 
 

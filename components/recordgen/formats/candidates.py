@@ -132,8 +132,7 @@ def read_header(head: Head, where: str) -> Candidate:
         head: the header in known names, and the rows below it.
         where: the line of the header, or the option that names the columns.
 
-    Raises:
-        UsageError: no known column holds paths or texts, or texts are names of images.
+    Raises: UsageError: no known column holds paths or texts, or texts are names of images.
     """
     header, rows = head.header or (), [line.fields for line in head.lines]
     texts = find_columns(header, TEXT_COLUMNS)

@@ -72,7 +72,9 @@ class Conll(Format):
                 except AnnotationError as exc:
                     yield exc.reject(path, line)
                     continue
-                if begun is not adjusted and any(map(_begins_alone, [OUTSIDE, *tags], tags)):
+                pairs = zip([OUTSIDE, *tags], tags, strict=False)
+                # IOB1 has I- where B- begins an entity alone.
+                if any(tag.startswith(BEGIN) and old[2:] != tag[2:] for old, tag in pairs):
                     begun = adjusted
                 yield tagged_row(tokens, tags, path, line, split, begun)
 
@@ -130,11 +132,6 @@ def _tagged(sentence: Sequence[bytes], first: int) -> tuple[Sequence[str], Seque
         tokens.append(token)
         tags.append(others[-1])
     return tokens, tags
-
-
-def _begins_alone(before: str, tag: str) -> bool:
-    """Return whether a tag begins an entity with ``B-`` where IOB1 has ``I-``."""
-    return tag.startswith(BEGIN) and before[2:] != tag[2:]
 
 
 def _fields(line: str) -> list[str]:

@@ -87,8 +87,7 @@ def dataframe_rows(
 
     Missing values are empty fields. If the task takes several labels, a label may be a list.
 
-    Raises:
-        UsageError: no column has the name of a path column, or the task's rows have no columns.
+    Raises: UsageError: no column has the name of a path column, or the task's rows have no columns.
     """
     if not task.columns:
         raise UsageError(

@@ -42,7 +42,9 @@ def likely_encoding(data: bytes) -> str:
     if in_pairs * 10 >= 9 * sum(map(len, runs)) and _decodes(data, "gb2312"):
         return "GB18030"
     if any(len(run) >= _CYRILLIC_RUN for run in runs):
-        return "CP932" if _decodes(data, "cp932") and _is_japanese(data) else "CP1251"
+        # Kana, which no other reading of CP932's bytes gives.
+        is_japanese = _decodes(data, "cp932") and re.search("[\u3041-\u30fe]", data.decode("cp932"))
+        return "CP932" if is_japanese else "CP1251"
     return "CP1252"
 
 
@@ -52,11 +54,6 @@ def _decodes(data: bytes, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _is_japanese(data: bytes) -> bool:
-    """Return whether a text has kana, which no other reading of CP932's bytes gives."""
-    return any("\u3041" <= char <= "\u30fe" for char in data.decode("cp932"))
 
 
 # The longer marks first: that of UTF-32 begins with that of UTF-16.
@@ -94,8 +91,7 @@ def text_chunks(
         encoding: the given encoding; empty if the byte order mark decides.
         chunk_bytes: how many bytes of the file are read at a time.
 
-    Raises:
-        SourceError: the file does not have the given encoding, or is UTF-16 without a mark.
+    Raises: SourceError: the file does not have the given encoding, or is UTF-16 without a mark.
     """
     chunk = file.read(chunk_bytes)
     marked, length = mark_of(chunk)

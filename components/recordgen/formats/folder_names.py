@@ -236,8 +236,7 @@ class Folders:
 
         ``is_alone``: there is one folder, and only folders in it.
 
-        Raises:
-            SourceError: one of several folders cannot be a class.
+        Raises: SourceError: one of several folders cannot be a class.
         """
         kinds = {top: said.kind for top, said in tops.items() if said.kind is not None}
         # Packed files often unpack into a folder of their own name.

@@ -99,8 +99,7 @@ class Given:
 
         Other columns with a known name of these roles lose their names.
 
-        Raises:
-            UsageError: a given name has no column, or several.
+        Raises: UsageError: a given name has no column, or several.
         """
         names = [name.strip() for name in header]
         if self.group:
@@ -153,8 +152,7 @@ class Given:
 
         Without a header, the column is given by number.
 
-        Raises:
-            UsageError: the given name has no column, or several.
+        Raises: UsageError: the given name has no column, or several.
         """
         if not self.group:
             return NOWHERE
@@ -209,8 +207,7 @@ def column_place(name: str, header: Sequence[str], given: str, where: str, optio
         where: the line of the header.
         option: what takes its number instead: ``--columns path=``; empty if nothing does.
 
-    Raises:
-        UsageError: there is no such column; or several, of which the first could be meant.
+    Raises: UsageError: there is no such column; or several, of which the first could be meant.
     """
     found = [index for index, column in enumerate(header) if column == name]
     if len(found) == 1:

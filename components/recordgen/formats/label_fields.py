@@ -84,8 +84,7 @@ def classes_of(fields: Sequence[str], classes: Sequence[Classes]) -> list[str]:
         fields: the contents of the columns.
         classes: the classes of each one-hot column; "" for a column of labels.
 
-    Raises:
-        AnnotationError: a one-hot column holds something other than 0 and 1.
+    Raises: AnnotationError: a one-hot column holds something other than 0 and 1.
     """
     if not any(fields):
         return []

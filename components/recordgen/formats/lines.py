@@ -71,8 +71,7 @@ def bounded_lines(
     A line that is cut off is still longer than ``MAX_RECORD_BYTES``, so the parser recognises it.
     Lines are cut here because some storage libraries cannot read a line of bounded length.
 
-    Raises:
-        SourceError: the file has a known format of another tool, or another encoding.
+    Raises: SourceError: the file has a known format of another tool, or another encoding.
     """
     rest = b""
     for number, chunk in enumerate(text_chunks(file, source, encoding, chunk_bytes)):

@@ -72,8 +72,7 @@ def labels_of(value: Any, names: Sequence[str]) -> Sequence[str]:
 
     ``[0, 2]`` → cat, owl; the one-hot list ``[0, 0, 1]`` → owl. Lists of two are numbers.
 
-    Raises:
-        ValueError: a value is no label, or the classes of a one-hot list have no names.
+    Raises: ValueError: a value is no label, or the classes of a one-hot list have no names.
     """
     if isinstance(value, str) and len(flags := flags_in(value)) > _NUMBERS:
         value = list(map(int, flags))

@@ -59,7 +59,7 @@ class PascalVoc(PictureFormat):
         documents = listing.candidates(".xml")
         # Other XML may lie beside the images: documents with an image of their name come first.
         documents = sorted(documents, key=lambda name: not _stem_image(listing, name))[:_PROBED]
-        found = [name for name in documents if _is_voc(listing.head(name))]
+        found = [name for name in documents if _ROOT.search(listing.head(name)[:1024])]
         if not found:
             return None
         reason = f"{found[0]} is the <annotation> of an image"
@@ -85,10 +85,6 @@ class PascalVoc(PictureFormat):
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]
         yield from notes_about(others, "images have no usable XML, and were skipped")
-
-
-def _is_voc(head: bytes) -> bool:
-    return _ROOT.search(head[:1024]) is not None and b"<annotations" not in head[:1024]
 
 
 def splits_in_sets(listing: Listing, sets: str) -> Mapping[str, Mapping[str, str]]:

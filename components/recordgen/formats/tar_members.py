@@ -83,7 +83,8 @@ def tar_members(file: IO[bytes]) -> Iterator[Member | BadMember]:
         start, is_extended = at + _BLOCK, kind in _EXTENDED
         name = name if is_extended else long or more.get("path") or name
         if not is_extended and "size" in more:
-            size = _decimal(more["size"])
+            said = more["size"]
+            size = int(said) if said.isascii() and said.isdecimal() and len(said) < 19 else None
         if size is None or (is_extended and size > _MAX_HEADER):
             message = f"the header at byte {at:,} has no size, or one that no program writes"
             yield BadMember("" if is_extended else name, RejectCode.CORRUPT, message)
@@ -147,10 +148,6 @@ def _read(file: IO[bytes], at: int, size: int) -> bytes:
     if file.tell() != at:
         file.seek(at)
     return file.read(size)
-
-
-def _decimal(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 def _pax(data: bytes) -> dict[str, str]:

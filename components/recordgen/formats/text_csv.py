@@ -60,7 +60,9 @@ class TextParser(RowParser):
             text, labels = used[1] if len(used) > 1 else "", used[2:]
             return self._of_text(first, text, labels, source, line)
         is_full = self._task.labelling != SEVERAL and len(used) == 3
-        if len(used) > 1 and (is_full or _is_misspelt(first) or is_file(used[1])):
+        # "BEST" and "TEXT" are about as close to "TEST" as its own misspellings.
+        is_misspelt = _CAPITALS.fullmatch(first) and near_ml_use(first, 0.8)
+        if len(used) > 1 and (is_full or is_misspelt or is_file(used[1])):
             try:
                 parse_ml_use(first)
             except ValueError as exc:
@@ -93,9 +95,3 @@ class TextParser(RowParser):
                 uri = content_uri(text)  # which its other rows have
             return exc.reject(source, line, uri)
         return Row(source, line, split, *row)
-
-
-def _is_misspelt(field: str) -> bool:
-    """Return whether a field can only be a misspelt ML_USE."""
-    # "BEST" and "TEXT" are about as close to "TEST" as its own misspellings.
-    return _CAPITALS.fullmatch(field) is not None and near_ml_use(field, 0.8) is not None

@@ -189,8 +189,7 @@ def _values(file: IO[bytes], group: _Group) -> Mapping[str, Any]:
 
     A ``.cls`` has precedence over a ``.json``, and that over a ``.txt``.
 
-    Raises:
-        ValueError: a file is no JSON object, or too large.
+    Raises: ValueError: a file is no JSON object, or too large.
     """
     found: dict[str, Any] = {}
     if "json" in group.parts:

@@ -262,8 +262,7 @@ def _object(fields: Sequence[str], config: YoloConfig) -> Marked:
 
     ``1 0.5 0.5 0.2 0.4`` → dog, (0.4, 0.3, 0.6, 0.7)
 
-    Raises:
-        ValueError: the line has no class and box, or a polygon.
+    Raises: ValueError: the line has no class and box, or a polygon.
     """
     try:
         kind, *numbers = map(float, fields)

@@ -103,8 +103,7 @@ def _import_files(artifacts: Mapping[str, Sequence[Artifact]], transfer: str) ->
 
     A folder without import files must hold images by label; its own path is returned.
 
-    Raises:
-        SourceError: there is no such artifact, or it is neither a file nor such a folder.
+    Raises: SourceError: there is no such artifact, or it is neither a file nor such a folder.
     """
     if "source" not in artifacts:
         raise SourceError("source is missing: give the import file's URL, or a Dataset artifact")

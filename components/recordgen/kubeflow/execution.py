@@ -166,8 +166,7 @@ def place_of(artifact: Artifact, transfer: str) -> str:
     step finds the finished shards, and renaming through Cloud Storage FUSE is not atomic. For other
     schemes, only the launcher may have credentials.
 
-    Raises:
-        UsageError: ``transfer`` is unknown.
+    Raises: UsageError: ``transfer`` is unknown.
     """
     if transfer not in TRANSFERS:
         raise UsageError(f"transfer must be one of {', '.join(TRANSFERS)} (got {transfer!r})")

@@ -21,8 +21,7 @@ def run(step: StepInput) -> StepOutput:
     The input ``base_model`` is a model whose weights the training begins with; ``hyperparameters``
     are settings that the step ``tune`` has found.
 
-    Raises:
-        RecordgenError: as :func:`recordgen.training.run.run`.
+    Raises: RecordgenError: as :func:`recordgen.training.run.run`.
     """
     values = settings_of(step, TRAINING_OPTIONS)
     values |= step.parameters.get("hyperparameters", {})

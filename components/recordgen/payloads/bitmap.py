@@ -73,8 +73,7 @@ def bitmap_image(data: bytes) -> Image.Image:
     Returns:
         An image of mode ``L``, ``P``, ``RGB`` or ``RGBA``.
 
-    Raises:
-        PayloadError: it is damaged or has an unknown layout.
+    Raises: PayloadError: it is damaged or has an unknown layout.
     """
     try:
         bitmap = _parsed(data)

@@ -62,8 +62,7 @@ def png_header(data: bytes, start: int = 0) -> FileHeader:
         data: bytes that contain a PNG.
         start: its offset; it may end before the bytes do.
 
-    Raises:
-        PayloadError: it has too many chunks, or does not start with its header.
+    Raises: PayloadError: it has too many chunks, or does not start with its header.
     """
     at = kept_from = start + _SIGNATURE_BYTES
     if data[at + 4 : at + 8] != b"IHDR" or len(data) < at + 8 + _IHDR.size:
@@ -126,8 +125,7 @@ def row_sizes(header: bytes) -> list[tuple[int, int]]:
     Args:
         header: the body of IHDR.
 
-    Raises:
-        PayloadError: the header is invalid.
+    Raises: PayloadError: the header is invalid.
     """
     width, height, depth, colour, compression, filtering, interlace = _IHDR.unpack(header)
     samples, depths = _COLOUR_TYPES.get(colour, (0, ()))

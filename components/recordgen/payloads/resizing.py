@@ -171,8 +171,7 @@ def encoded(
         jpeg: settings of Pillow's JPEG encoder, used unless a quality is given.
         settings: the quality of ``encode`` is used.
 
-    Raises:
-        PayloadError: the picture is too large for the format.
+    Raises: PayloadError: the picture is too large for the format.
     """
     if kind == RAW:
         return image.convert("RGB").tobytes()

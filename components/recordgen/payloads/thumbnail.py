@@ -43,8 +43,7 @@ def to_thumbnail(data: bytes, side: int) -> Thumbnail:
 
     It shows the stored pixels like TensorFlow's decoder, which ignores Exif orientation.
 
-    Raises:
-        PayloadError: the image does not decode, or would take too long.
+    Raises: PayloadError: the image does not decode, or would take too long.
     """
     file = file_header(data)
     if file.decoded_pixels > (_MAX_JPEG_PIXELS if file.format == "JPEG" else _MAX_PIXELS):

@@ -112,8 +112,7 @@ class Targets:
             label: the feature that holds their numbers.
             text_dtype: the type of the feature ``text``; int64 if the texts are whole numbers.
 
-        Raises:
-            UsageError: an option does not fit the data.
+        Raises: UsageError: an option does not fit the data.
         """
         self._weights: tuple[float, ...] = ()
         if options.weights is not None:

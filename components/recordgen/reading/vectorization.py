@@ -100,8 +100,7 @@ def token_lookup(
     Returns:
         The layer: string [batch, n] → int64 [batch, n].
 
-    Raises:
-        RecordgenError: as :func:`text_vectorization`.
+    Raises: RecordgenError: as :func:`text_vectorization`.
     """
     import keras
 

@@ -75,8 +75,7 @@ class Columns:
             given: comma-separated ``NAME=VALUE`` pairs, quoted as in a CSV line if a value contains
                 a comma; or a mapping, whose values for labels may also be several columns.
 
-        Raises:
-            UsageError: a name is unknown or given twice, or a pair has no ``=`` or no value.
+        Raises: UsageError: a name is unknown or given twice, or a pair has no ``=`` or no value.
         """
         if isinstance(given, Columns):
             return given

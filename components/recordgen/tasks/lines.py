@@ -62,8 +62,7 @@ def display_name(value: Any, where: str, keys: Sequence[str] = ("displayName",))
 
     ``{"displayName": "cat"}`` → ``cat``
 
-    Raises:
-        AnnotationError: it has no label.
+    Raises: AnnotationError: it has no label.
     """
     name = either(value, keys) if isinstance(value, Mapping) else None
     if isinstance(name, str) and name.strip():

@@ -68,8 +68,7 @@ def tuner_fn(fn_args: Any) -> Any:
         A KerasTuner and the arguments of its ``search``, with the names of TFX's
         ``TunerFnResult``: ``tuner`` and ``fit_kwargs``.
 
-    Raises:
-        MissingPackageError: KerasTuner is not installed.
+    Raises: MissingPackageError: KerasTuner is not installed.
     """
     try:
         from recordgen.training.tuner import make_tuner

@@ -21,8 +21,7 @@ def training_arguments(
         settings: the ``custom_config``.
         **folders: ``serving_model_dir``, ``model_run_dir``, ``working_dir`` and ``base_model``.
 
-    Raises:
-        SourceError: there is no dataset.
+    Raises: SourceError: there is no dataset.
     """
     evaluated = [root for root in roots if EVAL in read_dataset(root).splits]
     return SimpleNamespace(

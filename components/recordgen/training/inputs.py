@@ -25,8 +25,7 @@ def examples_root(patterns: Sequence[str]) -> tuple[Root, str]:
     ``["/p/examples/7/Split-train/*", "/p/examples/8/Split-train/*"]`` →
     ``(("/p/examples/7", "/p/examples/8"), "train")``
 
-    Raises:
-        UsageError: they name no split, or several.
+    Raises: UsageError: they name no split, or several.
     """
     folders = [posixpath.dirname(pattern) for pattern in patterns]
     splits = {posixpath.basename(folder).removeprefix("Split-") for folder in folders}

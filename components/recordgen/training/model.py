@@ -29,8 +29,7 @@ def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.
 
     ``activation`` is ``softmax``, or ``sigmoid`` for labels that do not exclude each other.
 
-    Raises:
-        UsageError: the model's name is unknown, or it does not accept this image size.
+    Raises: UsageError: the model's name is unknown, or it does not accept this image size.
     """
     inputs = keras.Input((*config.size, 3), name="image")
     # Scale in the model, so that training and serving cannot differ.

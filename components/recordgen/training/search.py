@@ -52,8 +52,7 @@ class SearchConfig:
         ``{"search": {"batch_size": [16, 32]}, "trials": 2, "epochs": 3}`` →
         ``SearchConfig(training=TrainingConfig(epochs=3), search={…}, trials=2)``
 
-        Raises:
-            UsageError: a key is unknown, or a value is not allowed.
+        Raises: UsageError: a key is unknown, or a value is not allowed.
         """
         given = own_settings(values)
         check_keys("custom_config", given, [*SEARCH_OPTIONS, *TRAINING_OPTIONS])
@@ -75,8 +74,7 @@ def tuned_settings(hyperparameters: Mapping[str, Any] | None) -> dict[str, Any]:
         hyperparameters: ``fn_args.hyperparameters``, the config of KerasTuner's HyperParameters;
             None if no Tuner ran. Values that Hyperband adds are ignored.
 
-    Raises:
-        UsageError: a value is not a setting of Recordgen's training.
+    Raises: UsageError: a value is not a setting of Recordgen's training.
     """
     values = (hyperparameters or {}).get("values", {})
     values = {name: it for name, it in values.items() if not name.startswith("tuner/")}

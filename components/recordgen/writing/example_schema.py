@@ -38,8 +38,7 @@ class ExampleSchema:
             example: values by feature name.
             number: its index among all examples, for messages.
 
-        Raises:
-            DataError: the example cannot be stored, or does not fit the others.
+        Raises: DataError: the example cannot be stored, or does not fit the others.
         """
         if not isinstance(example, Mapping):
             raise DataError(

@@ -61,8 +61,7 @@ def to_stored(value: Any) -> Stored:
 
     ``"a"`` → ``Stored("bytes", (), b"a")``; ``[1, 2]`` → ``Stored("int64", (2,), array([1, 2]))``.
 
-    Raises:
-        ValueError: it cannot be stored; the message has the reason and the remedy.
+    Raises: ValueError: it cannot be stored; the message has the reason and the remedy.
     """
     kind = _kind(type(value))  # type: ignore[arg-type]  # types are hashable
     if kind is None:

@@ -46,8 +46,7 @@ def write_index(path: str, dataset: Dataset, lengths_of: LengthsOf) -> Dataset:
         dataset: the whole dataset.
         lengths_of: called for each shard, in threads.
 
-    Raises:
-        StorageError: storage failed; and what ``lengths_of`` raises.
+    Raises: StorageError: storage failed; and what ``lengths_of`` raises.
     """
     digest, files = hashlib.sha256(), [shard.file for shard in dataset.shards]
     parts = map_in_order(lengths_of, files, threads=STORAGE_THREADS)

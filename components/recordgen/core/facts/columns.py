@@ -240,8 +240,7 @@ def read_examples(
 
     See :func:`recordgen.core.rows.arrow_files.read_parquet`.
 
-    Raises:
-        ValueError: the file is something else.
+    Raises: ValueError: the file is something else.
     """
     return read_parquet(file, _EXAMPLES, names, added=_ADDED, group=group)
 

@@ -59,8 +59,7 @@ def stored_boxes(record: Mapping[str, Sequence[Any]]) -> list[StoredBox]:
         record: lists by feature name, as :func:`~recordgen.core.records.example.parse_example`
             returns them; other writers' records may contain anything.
 
-    Raises:
-        ValueError: the features differ in length, or are not boxes.
+    Raises: ValueError: the features differ in length, or are not boxes.
     """
     *corners, texts, numbers = (record.get(name, ()) for name in OBJECT_FEATURES)
     count = len(corners[0])

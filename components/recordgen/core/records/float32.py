@@ -14,8 +14,7 @@ def as_float32(value: float) -> float:
 
     0.10000000149011612 → 0.1
 
-    Raises:
-        OverflowError: ``value`` is too large for float32.
+    Raises: OverflowError: ``value`` is too large for float32.
     """
     _FLOAT32.pack(value)
     return float(str(_float32()(value)))

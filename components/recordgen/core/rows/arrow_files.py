@@ -40,8 +40,7 @@ def read_parquet(
         added: columns that earlier versions of the file do not have; by default, they are null.
         group: the wanted row group; None: all rows.
 
-    Raises:
-        ValueError: the file is damaged, or has columns of other types.
+    Raises: ValueError: the file is damaged, or has columns of other types.
     """
     forbid_pickled_types()
     try:

@@ -73,8 +73,7 @@ class Range(NamedTuple):
 
         Memory is bounded by :attr:`length`, whatever the bytes are.
 
-        Raises:
-            ValueError: they do not inflate to a payload of this length.
+        Raises: ValueError: they do not inflate to a payload of this length.
         """
         if self.inflated is None:
             return data

@@ -31,8 +31,7 @@ def paint(objects: Sequence[tuple[int, Details]], background: int, size: tuple[i
         background: the class of all other pixels.
         size: height and width of the image.
 
-    Raises:
-        PayloadError: runs do not fill their picture.
+    Raises: PayloadError: runs do not fill their picture.
     """
     mask = np.full(size, background, np.uint8)
     for number, details in sorted(objects, key=lambda each: -_area(each[1])):

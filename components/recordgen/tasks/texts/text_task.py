@@ -137,8 +137,7 @@ def row_of_line(record: Mapping[str, Any], said: Any) -> RowContent:
     The text is ``textContent``, or the file ``textGcsUri``; in the older shape of AutoML Natural
     Language ``{"text_snippet": {"content": …}}``, or ``content_uri`` there.
 
-    Raises:
-        AnnotationError: the line has neither a text nor a text file, or both.
+    Raises: AnnotationError: the line has neither a text nor a text file, or both.
     """
     text, file = record.get(CONTENT_KEY), record.get(TextTask.uri_key)
     if (snippet := either(record, _SNIPPET_KEYS)) is not None:
@@ -174,8 +173,7 @@ def text_of(annotation: str | None, files: Sequence[bytes], encoding: str = "") 
         files: the payloads of the row.
         encoding: the encoding of the file; empty for UTF-8.
 
-    Raises:
-        PayloadError: the file does not have the encoding, or contains only blanks.
+    Raises: PayloadError: the file does not have the encoding, or contains only blanks.
     """
     own = TextContent.decode(annotation).text
     if own is not None:
