@@ -58,10 +58,12 @@ def columns_of(file: Any, listing: Listing, document: str) -> ParquetColumns | N
         kind = field.type
         inside = [kind.field(at).name for at in range(kind.num_fields)]
         is_struct = pa.types.is_struct(kind) and "bytes" in inside
-        is_image = _kind(features.get(field.name)) == "Image" or is_struct
+        declared = features.get(field.name)
+        is_image = is_struct or (isinstance(declared, dict) and declared.get("_type") == "Image")
+        is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
         if is_struct:
             leaves[field.name] = f"{field.name}.bytes"
-        elif _is_binary(kind) and (is_image or IMAGE_WORD.search(field.name)):
+        elif is_binary and (is_image or IMAGE_WORD.search(field.name)):
             leaves[field.name] = field.name
         else:
             others.append(field)
@@ -81,12 +83,6 @@ def columns_of(file: Any, listing: Listing, document: str) -> ParquetColumns | N
     several = bool(label) and pa.types.is_list(schema.field(label).type)
     read = [name for name in (image, label, objects, *sides) if name]
     return ParquetColumns(image, leaf, label, objects, several, names, read)
-
-
-def _is_binary(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _has_boxes(kind: Any) -> bool:
@@ -119,7 +115,3 @@ def features_in(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _kind(feature: Any) -> str:
-    return str(feature.get("_type", "")) if isinstance(feature, dict) else ""

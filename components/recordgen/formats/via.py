@@ -47,7 +47,7 @@ class Via(PictureFormat):
         found = [
             name
             for name in listing.candidates(".json", ".csv")
-            if (_is_csv if name.lower().endswith(".csv") else _is_json)(listing.head(name))
+            if _is_mine(listing.head(name), is_csv=name.lower().endswith(".csv"))
         ]
         if not found:
             return None
@@ -74,20 +74,14 @@ class _Image(NamedTuple):
     regions: Sequence[tuple[Any, Any]]
 
 
-def _is_json(head: bytes) -> bool:
+def _is_mine(head: bytes, *, is_csv: bool) -> bool:
+    if is_csv:
+        return _SHAPE.encode() in head.partition(b"\n")[0]
     if b'"regions"' not in head and b'"_via_settings"' not in head:
         return False
     keys = key_paths(head.decode("utf-8", "replace"))
-    are_images = (
-        {f"{key.removesuffix('.regions')}.filename"} <= keys
-        for key in keys
-        if key.endswith(".regions")
-    )
-    return "_via_settings" in keys or any(are_images)
-
-
-def _is_csv(head: bytes) -> bool:
-    return _SHAPE.encode() in head.partition(b"\n")[0]
+    images = [key.removesuffix(".regions") for key in keys if key.endswith(".regions")]
+    return "_via_settings" in keys or any(f"{image}.filename" in keys for image in images)
 
 
 def _json_images(listing: Listing, name: str) -> Iterator[_Image]:
