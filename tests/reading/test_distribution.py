@@ -118,17 +118,16 @@ def test_shares_of_foreign_files_are_exact_counted_or_not(tmp_path, files, count
 
 
 @pytest.mark.parametrize(
-    ("files", "options", "message"),
+    ("files", "options", "is_divisible"),
     [
-        # number of shards, options; tf.data's message if it cannot divide them
-        (1, dict(seed=1), None),
-        (7, {}, None),
-        (1, {}, "not enough for the required 2 shards"),
-        (7, dict(augment="photo"), "Did not find a shardable source"),
+        (1, dict(seed=1), True),
+        (7, {}, True),
+        (1, {}, False),
+        (7, dict(augment="photo"), False),
     ],
     ids=str,
 )
-def test_what_a_strategy_divides_is_complete_or_an_error(many_pets, files, options, message):
+def test_what_a_strategy_divides_is_complete_or_an_error(many_pets, files, options, is_divisible):
     def share(index):
         dataset = train_dataset(many_pets[files], **options, **WITH_IDS)
         specs = tf.nest.flatten(dataset.element_spec)
@@ -142,8 +141,8 @@ def test_what_a_strategy_divides_is_complete_or_an_error(many_pets, files, optio
         )
         return ids(tf.data.experimental.from_variant(variant, dataset.element_spec))
 
-    if message is not None:
-        with pytest.raises(tf.errors.OpError, match=message):
+    if not is_divisible:
+        with pytest.raises(tf.errors.OpError):
             share(0)
         return
     expected = sorted(ids(eval_dataset(many_pets[files], split="train", **WITH_IDS)))
