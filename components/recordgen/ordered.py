@@ -68,6 +68,7 @@ def map_in_order(
         Exception: raised by the function or the items, at its place in the order.
     """
     from concurrent.futures import ThreadPoolExecutor  # whoever needs no threads does not load it
+    from sys import is_finalizing  # at the end of the process, globals are gone
 
     ahead = ahead or threads * _AHEAD_PER_THREAD
     waiting: deque[tuple[Future[_Result], int]] = deque()
@@ -87,4 +88,5 @@ def map_in_order(
     finally:
         if on_leave is not None:
             on_leave()
-        pool.shutdown(wait=True, cancel_futures=True)
+        if not is_finalizing():  # its threads have ended, and so have the modules that it needs
+            pool.shutdown(wait=True, cancel_futures=True)
