@@ -1,5 +1,6 @@
 """Edge cases of the commands: wrong arguments, missing data, interruptions."""
 
+import importlib
 import json
 import sqlite3
 import sys
@@ -11,6 +12,7 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
+import pipelines
 from pipelines import demo, local
 from pipelines.samples import __main__ as samples
 from pipelines.samples.digits import IMPORT_FILE, write_digit_groups, write_digits
@@ -88,11 +90,13 @@ def test_ctrl_c_ends_with_130_and_one_line(capsys):
 
 
 def test_without_tfx_the_error_is_one_line(monkeypatch, data, capsys):
+    for name in ("local", "metadata"):
+        monkeypatch.setattr(pipelines, name, None)  # put back at the end, with the modules
+        monkeypatch.delitem(sys.modules, f"pipelines.{name}")
     for name in ("ml_metadata", "tfx"):
-        for loaded in [it for it in sys.modules if it.partition(".")[0] == name]:
-            monkeypatch.delitem(sys.modules, loaded)
         monkeypatch.setitem(sys.modules, name, None)
-    assert local.main(["--data", str(data), "--workdir", str(data / "work")]) == 2
+    found = importlib.import_module("pipelines.local")
+    assert found.main(["--data", str(data), "--workdir", str(data / "work")]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert "recordgen[tfx]" in line
 
