@@ -107,12 +107,8 @@ TFRECORDS = b"".join(b"".join(RECORDS.frame([b"an example"])) for _ in range(3))
 FILES = [
     ("a.txt", b"0 0.5 0.5 .25 1\n1 0.4 0.4 0.1 0.1\n", "YOLO labels", "pass its folder"),
     ("a.xml", b"<?xml version='1.0'?><catalog/>", "XML", "write a CSV or JSONL file"),
-    (
-        "results.json",
-        as_json(COCO_RESULTS),
-        "results of a model in COCO's format",
-        "pass the document",
-    ),
+    ("results.json", as_json(COCO_RESULTS), "results of a model in COCO's format",
+     "pass the document"),
     ("a.json", as_json(LABEL_STUDIO_MIN, indent=1), "a Label Studio export", "export it as JSON"),
     ("a.csv", LABEL_STUDIO_CSV, "a Label Studio export", "export it as JSON"),
     ("a.ndjson", as_json(LABELBOX) + b"\n", "a Labelbox export", "xmax left + width"),
@@ -122,28 +118,16 @@ FILES = [
     ("a-00000-of-00001", TFRECORDS, "a TFRecord file", "recordgen.train_dataset"),
     ("a.tfrecord.gz", gzip.compress(TFRECORDS), "packed", "gzip -d"),
     ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip", "unpack it"),
-    (
-        "a.csv",
-        in_memory(lambda f: zipped(f, "[Content_Types].xml", "xl/workbook.xml")),
-        "an Excel workbook",
-        "save the sheet as CSV UTF-8",
-    ),
+    ("a.csv", in_memory(lambda f: zipped(f, "[Content_Types].xml", "xl/workbook.xml")),
+     "an Excel workbook", "save the sheet as CSV UTF-8"),
     ("a.tgz", in_memory(lambda f: in_tar(f, "w:gz")), "a tar archive", "pass the folder"),
-    (
-        "a.parquet",
-        in_memory(as_frame(image=["a.jpg"], label=["cat"]).to_parquet),
-        "a Parquet file",
-        "convert the DataFrame",
-    ),
-    (
-        "a.feather",
-        in_memory(as_frame(image=["a.jpg"], label=["cat"]).to_feather),
-        "an Arrow or Feather file",
-        "convert the DataFrame",
-    ),
+    ("a.parquet", in_memory(as_frame(image=["a.jpg"], label=["cat"]).to_parquet), "a Parquet file",
+     "convert the DataFrame"),
+    ("a.feather", in_memory(as_frame(image=["a.jpg"], label=["cat"]).to_feather),
+     "an Arrow or Feather file", "convert the DataFrame"),
     ("a.csv", b"<!DOCTYPE HTML><html>", "a web page", "download the file itself"),
     ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF", "an image", "pass its folder"),
-]
+]  # fmt: skip
 
 
 def read(files):
