@@ -38,7 +38,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -116,15 +115,10 @@ def limit_short_side(paths: list[str], _: str) -> float:
 
 def recordgen(paths: list[str], output: str, **options: Any) -> float:
     """Return the seconds of a whole conversion, from the CSV to the commit."""
+    from benchmarks.growth import import_first
     from recordgen.conversion.api import convert
-    from recordgen.registry import CHECKS, EXPORTS, FORMATS, TASKS
 
-    # Imports are not the work: PyArrow imports pandas for its first array, if it is there, and
-    # Recordgen each plug-in when it is first used.
-    with suppress(ImportError):
-        import pandas as pd  # noqa: F401
-    for plugins in (TASKS, FORMATS, CHECKS, EXPORTS):
-        list(plugins.values())
+    import_first()
 
     source = f"{output}.csv"
     with open(source, "w", encoding="utf-8") as file:

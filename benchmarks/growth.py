@@ -6,6 +6,7 @@ import argparse
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,3 +46,14 @@ def measure_growth(
                     )
     if args.json:
         print(json.dumps(measured, indent=2))
+
+
+def import_first() -> None:
+    """Import what a conversion imports when it is first used: imports are not the work."""
+    from recordgen.exports.beside import CONVERTED, file_export
+    from recordgen.registry import CHECKS
+
+    with suppress(ImportError):  # PyArrow imports pandas for its first array, if it is there
+        import pandas as pd  # noqa: F401
+    list(CHECKS.values())
+    list(map(file_export, CONVERTED))

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.growth import measure_growth
+from benchmarks.growth import import_first, measure_growth
 
 HEADER = "ml_use,id,age,children,balance,score,duration,job,city,deposit"
 JOBS = ("management", "technician", "entrepreneur", "blue-collar", "retired", "services")
@@ -53,6 +53,7 @@ def make_tables(root: Path, rows: int) -> dict[str, tuple[str, str, int, dict[st
 def _convert(source: str, output: str, rows: int, options: dict[str, Any]) -> float:
     from recordgen.conversion.api import convert
 
+    import_first()
     started = time.perf_counter()
     result = convert(source, output, task="tabular", columns="target=deposit", **options)
     seconds = time.perf_counter() - started

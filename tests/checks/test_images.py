@@ -10,7 +10,8 @@ from pyarrow import parquet
 import recordgen
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.images import Gray
-from recordgen.core.facts.builder import ExampleNote, FactsBuilder, ImageNote, together
+from recordgen.core.facts import ImageNote
+from recordgen.core.facts.builder import ExampleNote, FactsBuilder, together
 from recordgen.core.facts.columns import of_shard
 from recordgen.errors import LintError
 from recordgen.payloads.image import check_image

@@ -7,6 +7,7 @@ settings that it needs, and workers get no options.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recordgen.core.dataset.splits import EvalFrom, GroupBy, SplitFractions
@@ -111,7 +112,7 @@ class PayloadSettings:
     needs_rows: bool
     text_encoding: str = ""
 
-    @property
+    @cached_property  # read for each image
     def changes_pictures(self) -> bool:
         """Whether images may be stored in another size or format than their file has."""
         return bool(self.image_size) or self.encode != _KEPT

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from PIL import Image, JpegImagePlugin
 
+from recordgen.core.facts import ImageNote
 from recordgen.core.facts.perceptual_hash import SmallPicture, bounded, jpeg_factor, small_picture
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
@@ -115,6 +116,12 @@ class CheckedImage(NamedTuple):
     psnr: int | None = None
     colours: str | None = None
     frames: int | None = None
+
+    @property
+    def note(self) -> ImageNote:
+        """What checks and statistics need to know about it."""
+        sizes = self.format, self.height, self.width
+        return ImageNote(*sizes, self.is_gray, self.colours, self.frames)
 
 
 class Prepared(NamedTuple):

@@ -5,7 +5,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordgen.core.facts.builder import ExampleNote, FactsBuilder, ImageNote
+from recordgen.core.facts import ImageNote
+from recordgen.core.facts.builder import ExampleNote, FactsBuilder
 from recordgen.core.facts.columns import WITH_ROWS, whole, without_empty
 from recordgen.core.facts.perceptual_hash import SmallPicture
 from recordgen.core.facts.text_samples import SeenText

@@ -12,6 +12,8 @@ minhash.py          similarity of texts
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 #: Format, height, width, channels and colours of one image in each example.
 IMAGES = "images"
 #: One text in each example.
@@ -28,3 +30,23 @@ SEGMENTS = "segments"
 ROWS = "rows"
 #: The payloads themselves: the check opens them.
 PAYLOADS = "payloads"
+
+
+class ImageNote(NamedTuple):
+    """The image of an example; its fields are the values of the columns of images.
+
+    Attributes:
+        format: see :func:`recordgen.core.dataset.manifest.ImageStats`.
+        height: in pixels; None if unknown.
+        width: likewise.
+        gray: whether it has one channel; None if unknown.
+        colours: what viewers apply to its colours; None if nothing.
+        frames: pictures in the file; None if unknown.
+    """
+
+    format: str
+    height: int | None
+    width: int | None
+    gray: bool | None = None
+    colours: str | None = None
+    frames: int | None = None

@@ -11,6 +11,7 @@ from recordgen.core.records.format import Record, RecordColumn
 from recordgen.rejects import Reject
 
 if TYPE_CHECKING:
+    from recordgen.core.facts import ImageNote
     from recordgen.core.facts.perceptual_hash import SmallPicture
     from recordgen.core.facts.text_samples import SeenText
 
@@ -23,14 +24,11 @@ class BuiltExample(NamedTuple):
         digested: bytes that it adds to its shard's digest, see :meth:`Task.digested`.
         labels: its labels, each once.
         reencoded: why the payload was re-encoded; None if its bytes were passed through.
-        image: format, height and width of its image; None if it has none.
+        image: its image; None if it has none.
         content: digest of the payload as a trainer sees it, without labels; None if the whole
             row is the content.
         picture: small copy of its image, if a check needs it.
         text: its text, if a check needs it.
-        is_gray: whether its image has one channel; None if unknown.
-        colours: see :class:`recordgen.payloads.image.CheckedImage`.
-        frames: likewise.
         changes: see :class:`BuiltBatch`; None if there are none.
     """
 
@@ -38,13 +36,10 @@ class BuiltExample(NamedTuple):
     digested: bytes
     labels: Sequence[str]
     reencoded: str | None = None
-    image: tuple[str, int | None, int | None] | None = None
+    image: ImageNote | None = None
     content: bytes | None = None
     picture: SmallPicture | None = None
     text: SeenText | None = None
-    is_gray: bool | None = None
-    colours: str | None = None
-    frames: int | None = None
     changes: Mapping[str, int] | None = None
 
 
@@ -116,6 +111,6 @@ class BuiltBatch:
         if made.reencoded is not None:
             self.reencoded[made.reencoded] += 1
         if made.image is not None:
-            self.images[made.image] += 1
+            self.images[made.image[:3]] += 1
         if made.changes:
             self.changes.update(made.changes)

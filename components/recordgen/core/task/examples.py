@@ -39,7 +39,7 @@ def each_row(make_example: MakeExample) -> Callable[..., BuiltBatch]:
         vocabulary: Vocabulary,
         settings: PayloadSettings,
     ) -> BuiltBatch:
-        from recordgen.core.facts.builder import ExampleNote, FactsBuilder, ImageNote, content_of
+        from recordgen.core.facts.builder import ExampleNote, FactsBuilder, content_of
 
         facts = FactsBuilder()
         built = BuiltBatch(payload_bytes=rows.payload_bytes, facts=facts)
@@ -53,8 +53,7 @@ def each_row(make_example: MakeExample) -> Callable[..., BuiltBatch]:
                 continue
             built.add(made, assigned=row.assigned)
             content = row.sort_key if made.content is None else content_of(made.content)
-            image = made.image and ImageNote(*made.image, made.is_gray, made.colours, made.frames)
-            facts.add(ExampleNote(content, image, made.picture, made.text))
+            facts.add(ExampleNote(content, made.image, made.picture, made.text))
         return built
 
     return make

@@ -141,12 +141,9 @@ class ImageTask(Task):
             record_line(hexdigest, said.annotation, row.uri) + said.digested,
             said.labels,
             image.reencoded,
-            (image.format, image.height, image.width),
+            image.note,
             sha256.digest(),
             image.small,
-            is_gray=image.is_gray,
-            colours=image.colours,
-            frames=image.frames,
             changes=changes,
         )
 

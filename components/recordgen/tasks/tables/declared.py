@@ -159,7 +159,7 @@ class Declared(TableTask):
 
         values = self._values(row.annotation)
         made: dict[str, FeatureValue] = {}
-        reencoded = image = picture = is_gray = colours = frames = None
+        reencoded = image = picture = None
         changes: Counter[str] = Counter()
         images = self.table.images
         uris = [values.get(name, row.uri) for name in images]
@@ -175,11 +175,8 @@ class Declared(TableTask):
             made |= {self.table.image_feature(name, part): value for part, value in stored}
             reencoded = reencoded or checked.reencoded
             changes.update(psnr_changes(checked.psnr))
-            colours = colours or checked.colours
-            frames = max(frames or 0, checked.frames or 0) or None
             if len(images) == 1:
-                image, picture = (checked.format, checked.height, checked.width), checked.small
-                is_gray = checked.is_gray
+                image, picture = checked.note, checked.small
                 sha256 = hashlib.sha256(checked.data).hexdigest()
                 made[features.IMAGE_SHA256] = sha256.encode()
         for column in self._annotation_columns:
@@ -207,9 +204,6 @@ class Declared(TableTask):
             image,
             content,
             picture,
-            is_gray=is_gray,
-            colours=colours,
-            frames=frames,
             changes=changes,
         )
 
