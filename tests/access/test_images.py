@@ -200,11 +200,6 @@ def test_batches(photos):
         np.testing.assert_array_equal(label, same)
 
 
-def test_batches_need_one_size(photos):
-    with pytest.raises(UsageError, match="size"):
-        list(recordgen.source(photos).images().batches(6))
-
-
 def test_pickles_and_texts(photos):
     """Images are pickled as their source and their options, which their text shows."""
     images = recordgen.source(photos).images((16, 20), method="area")
@@ -244,6 +239,8 @@ def test_a_wrong_argument_is_an_error(photos, tmp_path):
             source.images(8, **options)
     with pytest.raises(UsageError):
         source.images(0)
+    with pytest.raises(UsageError, match="size"):
+        list(source.images().batches(6))
     recordgen.write([{"x": 1}], tmp_path / "out")
     with pytest.raises(UsageError, match="image/encoded"):
         recordgen.source(tmp_path / "out").images(8)

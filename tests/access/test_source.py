@@ -391,11 +391,9 @@ def test_order_of_a_large_pass():
 
 def test_wrong_arguments(out):
     source = recordgen.source(out)
-    for options in ({"shard": (2, 2)}, {"start": -1}, {"shard": (-1, 2)}):
+    for options in ({"shard": (2, 2)}, {"start": -1}, {"shard": (-1, 2)}, {"batch_size": 0}):
         with pytest.raises(UsageError):
-            source.batches(8, **options)
-    with pytest.raises(UsageError):
-        source.batches(0)
+            source.batches(**{"batch_size": 8, **options})
 
 
 def test_names_and_records_load_little(tmp_path):
