@@ -322,6 +322,7 @@ REJECTED = [
     ("labelme: mask of another size", {"a.json": labelme({**PART, "shape_type": "mask", "points": [[4, 5], [8, 9]], "mask": png(PIXELS)}), "b.json": labelme(RECTANGLE, imagePath="b.jpg")}, "bad_annotation"),
     ("labelme: kinds in a group", {"a.json": labelme(PARTS[0], {**RECTANGLE, "group_id": 0}), "b.json": labelme(RECTANGLE, imagePath="b.jpg")}, "bad_annotation"),
     ("cvat: cut mask", {"x.xml": "<annotations>" + "".join(cvat(shape, name=name)[13:-14] for name, shape in (("a.jpg", "<mask label='cat' left='4' top='5' width='4' height='5' rle='2, 3'/>"), ("b.jpg", CVAT_BOX))) + "</annotations>"}, "bad_annotation"),
+    ("cvat: mask nowhere", {"x.xml": "<annotations>" + "".join(cvat(shape, name=name)[13:-14] for name, shape in (("a.jpg", "<mask label='cat' left='inf' top='5' width='4' height='5' rle='2, 3'/>"), ("b.jpg", CVAT_BOX))) + "</annotations>"}, "bad_annotation"),
     ("hf: no category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}, "bad_annotation"),
 ]  # fmt: skip
 

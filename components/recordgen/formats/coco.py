@@ -160,10 +160,12 @@ def _classes(
 
 def _parent(documents: Sequence[CocoDocument]) -> str | None:
     """Return the id of Roboflow's category 0, which only names the project, or None."""
+    groups = documents[0].groups
+    used = frozenset[str]().union(*(document.used for document in documents))
+    count = Counter(groups.values())
     for key, label in documents[0].names.items():
-        others = [groups for own, groups in documents[0].groups.items() if own != key]
-        is_unused = not any(key in document.used for document in documents)
-        if is_unused and others and all(group == label for group in others):
+        others = count[label] - (groups[key] == label)
+        if key not in used and others == len(groups) - 1 > 0:
             return key
     return None
 

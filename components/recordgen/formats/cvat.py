@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.details import NOTHING, OCCLUDED, Details, flagged
-from recordgen.core.rows.picture import Corners, Marked, Picture
+from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
 from recordgen.errors import SourceError
 from recordgen.formats import shapes
 from recordgen.formats.doctype import check_no_doctype
@@ -163,6 +163,8 @@ def _mask(runs: Sequence[int], box: Corners, size: tuple[int, int]) -> Details:
     """Return the mask in a box, whose runs of 0 and 1 count along its rows. Raises: ValueError."""
     import numpy as np
 
+    if not all(map(is_number, box)):
+        raise ValueError(f"it has no box (got {box})")
     left, top, right, low = map(int, box)
     area = (right - left) * (low - top)
     if min(runs) < 0 or sum(runs) != area or area > _MAX_PIXELS:

@@ -219,7 +219,7 @@ def _masked(part: _Part, mask: Any, size: tuple[int, int] | None) -> _Part:
             if image.size != (right + 1 - left, low + 1 - top):
                 raise ValueError(f"it has {image.size[0]} × {image.size[1]} pixels")
             xs, ys = np.nonzero(np.asarray(image.convert("L")).T)
-    except (OSError, SyntaxError, TypeError, ValueError) as exc:
+    except (OSError, SyntaxError, TypeError, ValueError, Image.DecompressionBombError) as exc:
         raise ValueError(f"the mask of {part.label!r:.40} cannot be read: {exc}") from exc
     return part._replace(pixels=placed(xs + left, ys + top, *size))
 
