@@ -157,7 +157,7 @@ def check_bomb() -> None:
     from recordgen.conversion.settings import payloads_of
     from recordgen.errors import PayloadError
     from recordgen.options import ConvertOptions
-    from recordgen.payloads.image import check_image
+    from recordgen.payloads.check import check_image
 
     settings = payloads_of(ConvertOptions())
     data = sys.stdin.buffer.read()

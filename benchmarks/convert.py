@@ -57,7 +57,7 @@ def limit(paths: list[str], output: str) -> float:
     from recordgen.core.records import RECORDS
     from recordgen.core.records.example import serialize_example
     from recordgen.options import ConvertOptions
-    from recordgen.payloads.image import check_image
+    from recordgen.payloads.check import check_image
 
     settings = payloads_of(ConvertOptions(lint=("-ALL",)))
     threads = len(os.sched_getaffinity(0))

@@ -22,7 +22,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from benchmarks.growth import measure_growth
-from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, RowCounts, Split
+from recordgen.core.dataset.counts import RowCounts, Split
+from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset
 from recordgen.core.facts.columns import of_shard, to_parquet, whole
 from recordgen.version import __version__
 

@@ -32,7 +32,7 @@ from benchmarks.lint_precision import encoded
 from recordgen.conversion.settings import payloads_of
 from recordgen.image_settings import ImageSizing
 from recordgen.options import ConvertOptions
-from recordgen.payloads.image import check_image
+from recordgen.payloads.check import check_image
 from recordgen.payloads.resizing import LOSSY_QUALITY
 
 Pixels = npt.NDArray[np.int16]

@@ -46,8 +46,9 @@ from recordgen.conversion.examination import Examination, examination_of
 from recordgen.conversion.examining import JoinKeys, NoteKeys, examine
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.uniting import Size, UniteGroups
+from recordgen.core.dataset.counts import RowCounts, Shard, Split
 from recordgen.core.dataset.index import write_index
-from recordgen.core.dataset.manifest import Dataset, RowCounts, Shard, Split, shard_file
+from recordgen.core.dataset.manifest import Dataset, shard_file
 from recordgen.core.facts.columns import facts_of, to_parquet
 from recordgen.core.facts.perceptual_hash import SIDE, Looks
 from recordgen.core.facts.pictures import PictureFacts, measured, same_in_band

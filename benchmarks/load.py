@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from recordgen.beam.workers import workers_below
+from recordgen.beam.beam_runner import workers_below
 
 COMPONENTS = Path(__file__).resolve().parents[1] / "components"
 WORKERS = ("--", "--direct_running_mode=multi_processing", "--direct_num_workers=2")

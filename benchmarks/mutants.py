@@ -39,7 +39,8 @@ from recordgen.conversion.settings import payloads_of
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
-from recordgen.payloads.image import CheckedImage, check_image
+from recordgen.payloads.check import check_image
+from recordgen.payloads.reencoding import CheckedImage
 
 SIDE = (52, 40)
 

@@ -20,7 +20,7 @@ from sklearn.datasets import load_sample_images
 
 from recordgen.conversion.settings import payloads_of
 from recordgen.options import ConvertOptions
-from recordgen.payloads.image import check_image
+from recordgen.payloads.check import check_image
 
 SIZES = ((640, 416), (637, 421))
 QUALITIES = (75, 85, 92, 97)

@@ -46,7 +46,7 @@ DEATHS = {
         False,
     ),
     "within the fourth shard": (
-        Death("recordgen.core.records.writer.write_pieces", 4, after=True),
+        Death("recordgen.core.records.format.write_pieces", 4, after=True),
         False,
     ),
     "between shard and result": (

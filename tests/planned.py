@@ -10,8 +10,8 @@ import numpy as np
 
 from recordgen.conversion.settings import shards_of, splits_of
 from recordgen.core.conversion import PayloadStore
-from recordgen.core.dataset.manifest import RowCounts
-from recordgen.core.dataset.splits import SplitFractions
+from recordgen.core.dataset.counts import RowCounts
+from recordgen.core.dataset.fractions import SplitFractions
 from recordgen.core.planning.plan import Base, BucketSummary, Plan, make_plan
 from recordgen.core.planning.resolve import plan_bucket, settle_bucket
 from recordgen.core.rows.columns import Columns, PlannedBatch, columns_of, rows_of, shares_of

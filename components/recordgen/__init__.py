@@ -119,6 +119,12 @@ def _load(module: str, name: str) -> Any:
         raise missing from exc
 
 
+def _summary(result: Any) -> str:
+    from recordgen.console.results import text_of
+
+    return text_of(result)
+
+
 def __dir__() -> list[str]:
     return sorted({*__all__, *_MODULES})
 

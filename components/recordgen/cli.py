@@ -20,7 +20,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import storage
-from recordgen.console import logs, progress_bar, summaries, terminal
+from recordgen.console import inspected, logs, planned, progress_bar, summaries, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.core.runs.counters import total_counts
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _RECORDS_SHOWN = 5
 _EXAMPLES_SHOWN = 20
 _FAIL_ON = ("changes", "leaks")  # by default
+_DATASET = "a converted or written output, or a TFX Examples uri"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -182,9 +183,9 @@ def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
         **options,
     )
     if args.json:
-        _print_json(summaries.plan_json(staged))
+        _print_json(planned.plan_json(staged))
     else:
-        terminal.show(summaries.plan_summary(staged, args.output))
+        terminal.show(planned.plan_summary(staged, args.output))
     usable = staged.rows + staged.existing
     code = _exit_code(usable, len(staged.rejects), staged.read, options)
     _log_planned(staged, started, code)
@@ -208,7 +209,7 @@ def _plan_parts(args: argparse.Namespace) -> int:
     from recordgen.conversion.parts import plan
 
     started = time.monotonic()
-    planned = plan(
+    staged = plan(
         args.source,
         args.output,
         args.parts,
@@ -220,11 +221,11 @@ def _plan_parts(args: argparse.Namespace) -> int:
         **options,
     )
     if args.json:
-        where = {"output": planned.output, "parts": planned.parts, "shards": planned.shards}
-        _print_json({**where, **summaries.plan_json(planned)})
+        where = {"output": staged.output, "parts": staged.parts, "shards": staged.shards}
+        _print_json({**where, **planned.plan_json(staged)})
     else:
-        terminal.show(summaries.parts_summary(planned))
-    _log_planned(planned, started, 0)
+        terminal.show(planned.parts_summary(staged))
+    _log_planned(staged, started, 0)
     return 0
 
 
@@ -235,7 +236,7 @@ def _work(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(asdict(result))
     else:
-        terminal.show(summaries.part_summary(result))
+        terminal.show(planned.part_summary(result))
     return 0
 
 
@@ -293,7 +294,7 @@ def _verify(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(result.to_json())
     else:
-        terminal.show(summaries.verification_summary(*result))
+        terminal.show(planned.verification_summary(*result))
     return 1 if result.differences else 0
 
 
@@ -330,7 +331,7 @@ def _inspect(args: argparse.Namespace) -> int:
     if args.json:
         _print_json([record.to_json() for record in found])
     else:
-        terminal.show(summaries.records_table(found))
+        terminal.show(inspected.records_table(found))
     return 0
 
 
@@ -345,20 +346,13 @@ def _inspect_matching(args: argparse.Namespace, filters: Mapping[str, str | None
         shown = [example.to_json() for example in examples]
         _print_json({"count": len(found), "examples": shown, "written": written})
     else:
-        terminal.show(summaries.examples_table(examples, len(found)))
+        terminal.show(inspected.examples_table(examples, len(found)))
         _show_written(written)
     return 0
 
 
-def _report(args: argparse.Namespace) -> int:
-    return _exported(args, "report", args.dataset)
-
-
 def _export(args: argparse.Namespace) -> int:
-    return _exported(args, args.name, args.place)
-
-
-def _exported(args: argparse.Namespace, name: str, place: str) -> int:
+    name, place = args.name, args.place
     from recordgen.exports import ExportOptions  # help does not need Arrow
 
     export = EXPORTS[name]()
@@ -538,9 +532,10 @@ def build_parser() -> argparse.ArgumentParser:
         "a mask are re-encoded with these drawn on them",
     )
     report = _command(
-        commands, "report", _report, "write the page about a finished dataset, report.html"
+        commands, "report", _export, "write the page about a finished dataset, report.html"
     )
-    _add_dataset(report)
+    report.add_argument("place", metavar="DATASET", help=_DATASET)
+    report.set_defaults(name="report")
     report.add_argument(
         "--output", metavar="FILE", help="path or URL to write (default: report.html in DATASET)"
     )
@@ -625,12 +620,6 @@ def _add_logging(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_dataset(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "dataset", metavar="DATASET", help="a converted or written output, or a TFX Examples uri"
-    )
-
-
 def _command(
     commands: argparse._SubParsersAction[_Parser],
     name: str,
@@ -673,7 +662,7 @@ def add_options(
         default = option.default_text or option.unset
         form = tuple(option.metavar.split())  # a word for each value
         more: dict[str, Any] = {
-            "type": _PARSERS.get(option.name, option.kind),
+            "type": _schema_text if option.name == "schema" else option.kind,
             "metavar": form if len(form) > 1 else option.metavar or None,
         }
         if option.kind is bool:
@@ -753,12 +742,6 @@ def _schema_text(text: str) -> str:
         return storage.read_text(storage.normal(text))
     except (OSError, UnicodeDecodeError) as exc:
         raise argparse.ArgumentTypeError(f"{masked(text)}: cannot read this schema: {exc}") from exc
-
-
-# Options that need their own parser.
-_PARSERS: Mapping[str, Callable[[str], Any]] = {
-    "schema": _schema_text,
-}
 
 
 def _natural(text: str) -> int:

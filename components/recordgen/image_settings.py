@@ -13,7 +13,8 @@ from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any
 
-from recordgen.errors import UsageError, did_you_mean
+from recordgen.errors import PayloadError, UsageError, did_you_mean
+from recordgen.rejects import RejectCode
 
 KEEP = "keep"
 JPEG, PNG, WEBP = "jpeg", "png", "webp"
@@ -22,6 +23,9 @@ _FORMATS = (KEEP, JPEG, PNG, WEBP)
 
 #: All pixels are raw, or only those of small images.
 RAW, MIXED = "raw", "mixed"
+
+#: Most pixels on a side: libpng's default limit. Images of other formats may become PNGs.
+MAX_SIDE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,34 @@ class Limits:
     def memory_bytes(self) -> int | None:
         """Memory for decoded images per process, in bytes; None: depends on the machine."""
         return None if self.memory is None else int(self.memory * 1_000_000)
+
+    def check_size(self, size: int) -> None:
+        """Refuse a payload of too many bytes. Raises: PayloadError."""
+        if size > self.bytes:
+            raise self.too_many_bytes(size)
+
+    def too_many_bytes(self, size: int) -> PayloadError:
+        """Return the refusal of a payload with at least ``size`` bytes."""
+        return PayloadError(
+            RejectCode.TOO_MANY_BYTES,
+            f"a file must be at most {self.mb:g} MB (got {size / 1e6:.1f} MB); "
+            f"--limit mb=… allows more",
+        )
+
+    def check_pixels(self, height: int, width: int) -> None:
+        """Refuse an image that announces too many pixels. Raises: PayloadError."""
+        if max(height, width) > MAX_SIDE:
+            raise PayloadError(
+                RejectCode.TOO_MANY_PIXELS,
+                f"an image must have at most {MAX_SIDE:,} pixels on each side, TensorFlow's limit "
+                f"for PNGs (got {width}×{height}); cut it into several images",
+            )
+        if height * width > self.pixels:
+            raise PayloadError(
+                RejectCode.TOO_MANY_PIXELS,
+                f"an image must have at most {self.pixels:,} pixels (got {width}×{height} "
+                f"= {height * width:,}); --limit pixels=… allows more",
+            )
 
     @property
     def recorded(self) -> str:

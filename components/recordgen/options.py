@@ -19,7 +19,8 @@ from typing import Any, TypedDict, get_args, get_type_hints
 
 from recordgen import storage
 from recordgen.checks.selection import Selection
-from recordgen.core.dataset.splits import EvalFrom, GroupBy, SplitFractions, SplitRule
+from recordgen.core.dataset.fractions import SplitFractions, SplitRule
+from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.core.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import UsageError, did_you_mean
 from recordgen.image_settings import (
@@ -45,7 +46,6 @@ from recordgen.tables.roles import ROLES, TABLE_ROLES, Columns
 from recordgen.tables.schema import Schema
 
 COMPRESSIONS = ("none", "gzip")
-
 
 # Values of ``group_by`` that are no column: rows of one file, or of files that look alike.
 _BY_FILE = ("uri", "content", "near")

@@ -1,14 +1,16 @@
-"""Process items in threads and yield the results in the items' order."""
+"""Threads: process items and yield the results in the items' order; work beside a block."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from threading import BoundedSemaphore, Event
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -90,3 +92,29 @@ def map_in_order(
             on_leave()
         if not is_finalizing():  # its threads have ended, and so have the modules that it needs
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def beside(work: Callable[[Event], object]) -> Iterator[None]:
+    """Run ``work`` in a thread while the block runs; the event that it takes is set at the end."""
+    from threading import Event, Thread
+
+    done = Event()
+    thread = Thread(target=work, args=(done,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def slot(work: str, most: int) -> BoundedSemaphore:
+    """Return the limit on some work of this process, which may be at many shards concurrently."""
+    from threading import BoundedSemaphore
+
+    return _slots.setdefault((os.getpid(), work), BoundedSemaphore(most))
+
+
+# By process: a slot held during a fork would never be released in the child.
+_slots: dict[tuple[int, str], BoundedSemaphore] = {}

@@ -23,9 +23,8 @@ from gcsfs.core import GCSFileSystem
 import recordgen
 from benchmarks import costs
 from recordgen import storage
-from recordgen.beam.beam_runner import BeamRunner
+from recordgen.beam.beam_runner import BeamRunner, workers_below
 from recordgen.beam.runners import beam_flags, pipeline_factory, runner_factory
-from recordgen.beam.workers import workers_below
 from recordgen.conversion.check_stage import Stage
 from recordgen.conversion.found import MergeFindings
 from recordgen.core.flow import graph

@@ -14,7 +14,7 @@ from recordgen.core.facts import ImageNote
 from recordgen.core.facts.builder import ExampleNote, FactsBuilder, together
 from recordgen.core.facts.columns import of_shard
 from recordgen.errors import LintError
-from recordgen.payloads.image import check_image
+from recordgen.payloads.check import check_image
 from tests.checks.facts import examined_of
 from tests.checks.photos import scene
 from tests.conftest import encoded, noise

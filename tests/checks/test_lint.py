@@ -15,7 +15,7 @@ import recordgen
 from recordgen.checks.contents import Conflict, Duplicate, Leak
 from recordgen.cli import main
 from recordgen.console.summaries import check_summary
-from recordgen.core.dataset.manifest import Split
+from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example

@@ -20,7 +20,7 @@ from recordgen.checks.class_shares import distance_of_samples
 from recordgen.checks.target_leakage import codes_of, scoring
 from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder
 from recordgen.errors import UsageError
-from recordgen.tables.contents import contents_of
+from recordgen.tables.examples import contents_of
 from tests.checks.facts import findings as lint_findings
 
 Columns = Mapping[str, Sequence[Any]]

@@ -19,7 +19,7 @@ from recordgen import storage
 from recordgen.cli import main
 from recordgen.comparing.differences import LabelDrift
 from recordgen.console.differences import difference_summary
-from recordgen.core.dataset.manifest import Split
+from recordgen.core.dataset.counts import Split
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import SourceError, UsageError

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from recordgen.cli import main
-from recordgen.console.logs import TextFormatter
-from recordgen.console.terminal import escaped, one_line
+from recordgen.console.terminal import TextFormatter, escaped, one_line
 from tests.conftest import COMPONENTS, encoded, noise
 
 pytestmark = pytest.mark.once

@@ -19,7 +19,8 @@ from PIL import Image
 import recordgen
 import recordgen.pandas
 from recordgen import storage
-from recordgen.core.dataset.manifest import ImageStats, read_dataset
+from recordgen.core.dataset.counts import ImageStats
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import (
     DataError,
     NothingToConvertError,

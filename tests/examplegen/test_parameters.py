@@ -7,7 +7,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
-from recordgen.core.dataset.splits import SplitFractions
+from recordgen.core.dataset.fractions import SplitFractions
 from recordgen.errors import SourceError, UsageError
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.executor import newest

@@ -11,7 +11,7 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.core.flow.steps import ReadRows
+from recordgen.core.flow.reading import ReadRows
 from recordgen.core.rows.row import Row
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.formats.import_file import ImportFile

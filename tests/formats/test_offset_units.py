@@ -9,8 +9,7 @@ import recordgen
 from recordgen.core.rows.row import Adjustments
 from recordgen.errors import UsageError
 from recordgen.tasks import TextEntities
-from recordgen.tasks.text_entities.offsets import in_codepoints
-from recordgen.tasks.text_entities.tags import Span, TagError
+from recordgen.tasks.text_entities.tags import Span, TagError, in_codepoints
 from recordgen.tasks.texts.text_task import TextContent
 from tests.conftest import stored_examples
 

@@ -22,8 +22,9 @@ from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.lines import bounded_lines
 from recordgen.masking import masked, masked_values, without_secrets
 from recordgen.options import ConvertOptions
+from recordgen.payloads.check import check_image
 from recordgen.payloads.drawing import draw_boxes
-from recordgen.payloads.image import check_image, prepare
+from recordgen.payloads.image import prepare
 from recordgen.payloads.opening import file_header
 from recordgen.payloads.thumbnail import to_thumbnail
 from recordgen.rejects import Reject, RejectCode

@@ -19,10 +19,12 @@ from PIL import Image
 from benchmarks import bombs
 from benchmarks.mutants import images
 from recordgen.errors import PayloadError
+from recordgen.payloads.check import check_image
 from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.header import exif_orientation
-from recordgen.payloads.image import check_image, prepare
-from recordgen.payloads.jpeg import MAX_SEGMENTS, read_jpeg
+from recordgen.payloads.image import prepare
+from recordgen.payloads.jpeg import MAX_SEGMENTS
+from recordgen.payloads.jpeg_decoding import read_jpeg
 from recordgen.payloads.opening import file_header, open_image
 from recordgen.payloads.stored import stored_image
 from recordgen.payloads.thumbnail import to_thumbnail
@@ -37,14 +39,14 @@ pytestmark = pytest.mark.once
 CALLERS = {
     "Image.open": {
         "access/decode.py": "Pillow compares the size in the header with its limit",
-        "payloads/jpeg.py": "reads the header first, by jpeg_header",
+        "payloads/jpeg_decoding.py": "reads the header first, by jpeg_header",
         "payloads/opening.py": "reads the header first",
         "payloads/resizing.py": "opens what it encoded",
         "tasks/image_segmentation/pairing.py": "Pillow compares the size in the header",
     },
     "simplejpeg": {
         "access/decode.py": "reads the header first",
-        "payloads/jpeg.py": "reads the frame first",
+        "payloads/jpeg_decoding.py": "reads the frame first",
         "core/shards/task.py": "uses the version only",
     },
 }
@@ -56,7 +58,7 @@ from recordgen.errors import PayloadError
 from recordgen.core.settings import PayloadSettings
 from tests.settings import payload_settings
 from recordgen.payloads.drawing import draw_boxes
-from recordgen.payloads.image import check_image, picture_in_small
+from recordgen.payloads.check import check_image, picture_in_small
 from recordgen.payloads.thumbnail import to_thumbnail
 from tests.payloads import hostile
 

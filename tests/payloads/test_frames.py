@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from benchmarks.bombs import png_chunk as chunk
-from recordgen.payloads.frames import MAX_PAGES, count_frames
-from recordgen.payloads.image import check_image
+from recordgen.payloads.check import check_image
+from recordgen.payloads.image import MAX_PAGES, count_frames
 from tests.conftest import encoded, noise
 from tests.settings import payload_settings
 

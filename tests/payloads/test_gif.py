@@ -8,8 +8,8 @@ import tensorflow as tf
 from PIL import Image
 
 from recordgen.errors import PayloadError
+from recordgen.payloads.check import check_image
 from recordgen.payloads.gif import GifFrame, read_gif
-from recordgen.payloads.image import check_image
 from tests.settings import payload_settings
 
 OPTIONS = payload_settings()

@@ -13,7 +13,9 @@ from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
 
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.errors import PayloadError
-from recordgen.payloads.image import MAX_SIDE, CheckedImage, check_image
+from recordgen.image_settings import MAX_SIDE
+from recordgen.payloads.check import check_image
+from recordgen.payloads.reencoding import CheckedImage
 from tests.conftest import encoded, exif_of, noise
 from tests.payloads import test_gif as gif
 from tests.settings import payload_settings

@@ -8,11 +8,11 @@ from PIL import Image
 
 from benchmarks import bombs
 from recordgen.errors import PayloadError, RunnerError
-from recordgen.payloads import image as image_module
-from recordgen.payloads.apart import check_apart
+from recordgen.payloads import image, jpeg_decoding, reencoding
 from recordgen.payloads.budget import MemoryBudget, default_budget
+from recordgen.payloads.check import check_apart, check_image
 from recordgen.payloads.eight_bit import flattened
-from recordgen.payloads.image import check_image, prepare
+from recordgen.payloads.image import prepare
 from recordgen.payloads.jpeg import jpeg_header
 from recordgen.storage.memory import memory_limit
 from tests.conftest import encoded, noise, run_python
@@ -156,7 +156,7 @@ import io, resource, threading
 from PIL import Image
 from recordgen.core.settings import PayloadSettings
 from tests.settings import payload_settings
-from recordgen.payloads.image import check_image
+from recordgen.payloads.check import check_image
 
 file = io.BytesIO()
 Image.new("RGBA", (4000, 4000), (1, 2, 3, 4)).save(file, "PNG", compress_level=1)
@@ -251,12 +251,20 @@ def test_a_process_that_is_stopped(tmp_path, monkeypatch):
         check_apart(JPEG, OPTIONS, "a.jpg")
 
 
-@pytest.mark.parametrize("name", ["decoded_jpeg", "file_header", "open_image", "encoded"])
-def test_only_the_image_is_refused_when_memory_ends(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (jpeg_decoding, "decoded_jpeg"),
+        (image, "file_header"),
+        (image, "open_image"),
+        (reencoding, "encoded"),
+    ],
+)
+def test_only_the_image_is_refused_when_memory_ends(module, name, monkeypatch):
     def starve(*_):
         raise MemoryError
 
-    monkeypatch.setattr(image_module, name, starve)
+    monkeypatch.setattr(module, name, starve)
     data = JPEG if name == "decoded_jpeg" else encoded(SMALL, "WEBP")
     code, message = refusal(data)
     assert (code, "--limit memory=" in message) == ("out_of_memory", True)

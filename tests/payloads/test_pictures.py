@@ -18,7 +18,7 @@ from PIL import Image
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.errors import PayloadError
 from recordgen.payloads.bitmap import bitmap_image
-from recordgen.payloads.image import check_image
+from recordgen.payloads.check import check_image
 from tests.settings import payload_settings
 
 OPTIONS = payload_settings()

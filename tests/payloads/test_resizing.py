@@ -10,7 +10,7 @@ from PIL import Image
 from recordgen.errors import PayloadError, UsageError
 from recordgen.image_settings import ImageSizing
 from recordgen.options import make_options
-from recordgen.payloads.image import check_image
+from recordgen.payloads.check import check_image
 from recordgen.payloads.resizing import Placed, View, measured_psnr, place
 from recordgen.payloads.stored import stored_image
 from tests.conftest import encoded, exif_of, noise

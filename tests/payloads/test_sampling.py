@@ -8,7 +8,7 @@ import tensorflow as tf
 from PIL import Image
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.image import check_image
+from recordgen.payloads.check import check_image
 from tests.conftest import encoded
 from tests.settings import payload_settings
 

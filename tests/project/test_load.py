@@ -16,9 +16,9 @@ import simplejpeg
 
 import recordgen
 from recordgen.beam import beam_runner
-from recordgen.beam.workers import dying_with_workers, workers_below
+from recordgen.beam.beam_runner import dying_with_workers, workers_below
 from recordgen.console.stopping import stopping
-from recordgen.core.dataset.manifest import RowCounts
+from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.planning.plan import BucketSummary
 from recordgen.core.rows.planned import Group
 from recordgen.errors import RunnerError

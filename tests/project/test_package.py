@@ -28,7 +28,7 @@ LIGHT = [
     ("recordgen.training", (*HEAVY, "keras")),
     ("recordgen.comparing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.inspection.records", ("tensorflow", "apache_beam", "tfx", "kfp")),
-    ("recordgen.core.shards.write", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.core.shards.task", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.writing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.conversion.api", ("tensorflow", "apache_beam", "grpc", "tfx", "kfp")),
     ("recordgen.reading", ("apache_beam", "tfx", "kfp")),

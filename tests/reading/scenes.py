@@ -9,14 +9,8 @@ import numpy as np
 from PIL import Image
 
 from recordgen import features
-from recordgen.core.dataset.manifest import (
-    Dataset,
-    ImageStats,
-    RowCounts,
-    Shard,
-    Split,
-    write_dataset,
-)
+from recordgen.core.dataset.counts import ImageStats, RowCounts, Shard, Split
+from recordgen.core.dataset.manifest import Dataset, write_dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import serialize_example
 from tests.conftest import encoded

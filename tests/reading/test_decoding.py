@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from recordgen.core.dataset.manifest import ImageStats
+from recordgen.core.dataset.counts import ImageStats
 from recordgen.errors import UsageError
 from recordgen.reading import decode_images
 from recordgen.reading.decoding import ImageDecoder, image_sizes

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from recordgen import eval_dataset, load, read, steps_per_epoch
 from recordgen.access.shards import find_shards
-from recordgen.core.dataset.manifest import ImageStats
+from recordgen.core.dataset.counts import ImageStats
 from recordgen.errors import UsageError
 from recordgen.reading import reading_plan
 from recordgen.reading.options import ReadOptions

@@ -12,7 +12,6 @@ import recordgen
 from recordgen.errors import UsageError
 from recordgen.reading.keywords import ReadKeywords, RecordKeywords
 from recordgen.reading.kinds import kind_for
-from recordgen.reading.moved import MOVED
 from recordgen.reading.options import (
     Augmentation,
     BoxForm,
@@ -21,7 +20,7 @@ from recordgen.reading.options import (
     TableOptions,
     decode_options,
 )
-from recordgen.reading.tuning import Tuning
+from recordgen.reading.tuning import MOVED, Tuning
 from recordgen.registry import OWN
 
 # option, wrong values

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from recordgen.access.shards import ShardFile, ShardSet
-from recordgen.core.dataset.manifest import Dataset, ImageStats, RowCounts, Split
+from recordgen.core.dataset.counts import ImageStats, RowCounts, Split
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.caching import image_bytes

@@ -43,13 +43,13 @@ from recordgen.errors import (
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
-from recordgen.payloads.fetching import FAR_REQUESTS
+from recordgen.payloads.requests import FAR_REQUESTS
 from recordgen.payloads.sizes import listed_infos, worth_listing
 from recordgen.storage import RequestContext, hosts
 from recordgen.storage.access import Access, RowUrlPolicy
-from recordgen.storage.failures import Meaning, meaning, to_error
+from recordgen.storage.failures import Meaning, meaning
 from recordgen.storage.filesystems import filesystem_of
-from recordgen.storage.retries import RetryPolicy
+from recordgen.storage.retries import RetryPolicy, to_error
 from recordgen.storage.terms import may_retry
 from tests.conftest import encoded, noise
 from tests.servers import cut, drip, self_signed, serving

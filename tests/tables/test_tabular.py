@@ -16,8 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.console import summaries
-from recordgen.core.dataset.manifest import RowCounts, read_dataset
+from recordgen.console import inspected
+from recordgen.core.dataset.counts import RowCounts
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning.bucket_files import cut, encode_bucket, planned_rows
 from recordgen.core.planning.plan import GroupPlan, Plan, SplitPlan
@@ -714,7 +715,7 @@ def test_plan_check_and_what_is_shown(tmp_path):
     assert planned.rows == checked.examples == dataset.examples == 300
     assert planned.vocabulary.names == checked.labels == dataset.labels == ("a", "b")
     assert read_dataset(str(output)) == dataset == replace(checked, splits=dataset.splits)
-    shown = summaries.records_table(inspection.inspect(str(output), num=2))
+    shown = inspected.records_table(inspection.inspect(str(output), num=2))
     assert shown.splitlines()[0].split() == ["#", "n", "x", "y"]
     assert (output / "labels.txt").read_text() == "a\nb\n"
 

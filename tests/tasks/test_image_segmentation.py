@@ -19,7 +19,7 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import PayloadError, TooManyRejectsError, UsageError
 from recordgen.exports.report.record_views import record_view
-from recordgen.payloads.image import check_image
+from recordgen.payloads.check import check_image
 from recordgen.tasks.image_segmentation.stored_masks import mask_of
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from tests.conftest import exif_of, stored_examples

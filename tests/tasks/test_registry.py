@@ -12,13 +12,13 @@ import tensorflow as tf
 
 import recordgen
 from recordgen import cli, tasks
+from recordgen.core.task.stored import LABEL_FILES
 from recordgen.errors import UsageError
 from recordgen.formats.format import CsvParser
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading.kinds import Kind, kind_for
 from recordgen.registry import OWN, TASK_CHOICES, Registry
 from recordgen.tasks import TASKS
-from recordgen.tasks.label_files import LABEL_FILES
 from recordgen.training.learner import TaskTrainer
 from tests.conftest import ROOT, run_python
 from tests.trainer import train

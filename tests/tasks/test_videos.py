@@ -21,7 +21,7 @@ from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Row
-from recordgen.core.task.placing import placing_name
+from recordgen.core.task.task import placing_name
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader

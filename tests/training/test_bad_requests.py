@@ -13,10 +13,10 @@ from PIL import Image
 from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
-from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading.decoding import MOST_PIXELS
+from recordgen.registry import TASKS
 from recordgen.training import save
 from recordgen.training.config import TrainingConfig
 from recordgen.training.saving import save_for_serving

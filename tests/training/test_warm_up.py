@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from recordgen.core.records import RECORDS
-from recordgen.training.warm_up import to_prediction_log, write_warm_up
+from recordgen.training.saving import to_prediction_log, write_warm_up
 
 
 def test_the_message_is_a_prediction_log():

@@ -11,10 +11,9 @@ import numpy as np
 from recordgen.access.batches import BatchedSequence, together
 from recordgen.access.decode import Decoder
 from recordgen.core.dataset.manifest import EXAMPLES
-from recordgen.core.task.named import TASKS
 from recordgen.errors import UsageError
 from recordgen.features import OBJECTS
-from recordgen.registry import OF_OTHER_RECORDS
+from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
 if TYPE_CHECKING:
     from recordgen.access.source import Example, Source

@@ -12,14 +12,13 @@ from recordgen import storage
 from recordgen.access.counting import is_cheap, lengths_in
 from recordgen.access.described import Described
 from recordgen.core.dataset import splits
+from recordgen.core.dataset.counts import ImageStats, Split
 from recordgen.core.dataset.joining import are_renumbered, join_datasets
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
     EXAMPLES,
     SPLIT_PREFIX,
     Dataset,
-    ImageStats,
-    Split,
     read_dataset,
     split_dir,
 )

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.checks.facts import ExampleFacts
+from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.lint import ERROR, WARNING
-from recordgen.core.dataset.manifest import Split
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.kept_rows import RowIndices
 
@@ -41,7 +41,6 @@ class CheckedTask(Protocol):
 
 
 TaskT = TypeVar("TaskT", bound=CheckedTask)
-
 
 _NO_LABELS = Vocabulary("text", ())
 

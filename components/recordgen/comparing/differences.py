@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from recordgen.checks.class_shares import changes
 from recordgen.comparing.rows import RowRef
-from recordgen.core.dataset.manifest import Split
+from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.splits import split_order
 from recordgen.shown import Shown
 

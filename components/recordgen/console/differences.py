@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from recordgen.console.summaries import aligned
-from recordgen.console.terminal import one_line
+from recordgen.console.terminal import aligned, one_line
 from recordgen.core.rows.row import is_content_uri
 from recordgen.quoting import shortened
 from recordgen.tasks import TASKS

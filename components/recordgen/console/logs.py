@@ -13,7 +13,6 @@ fields.
 
 from __future__ import annotations
 
-import json
 import logging
 import signal
 import sys
@@ -21,12 +20,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from recordgen.console.progress_bar import progress_message
 from recordgen.console.summaries import format_of
-from recordgen.console.terminal import escaped
+from recordgen.console.terminal import JsonFormatter, TextFormatter
 from recordgen.core.runs import counters
 from recordgen.errors import DataError
 from recordgen.masking import masked, masked_json
@@ -71,43 +69,6 @@ def set_up(log_format: str, *, level: int) -> None:
         handler.setFormatter(TextFormatter())
         handler.addFilter(lambda record: getattr(record, "event", "") not in _ON_STDOUT)
     logging.basicConfig(level=level, handlers=[handler])
-
-
-class TextFormatter(logging.Formatter):
-    """``recordgen: message``; records of libraries have their level and name instead."""
-
-    def __init__(self) -> None:
-        super().__init__("recordgen: %(message)s")
-        self._foreign = logging.Formatter("%(levelname)s %(name)s: %(message)s")
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return a record as text."""
-        ours = record.name.partition(".")[0] == _log.name
-        text = super().format(record) if ours else self._foreign.format(record)
-        return escaped(masked(text))
-
-
-class JsonFormatter(logging.Formatter):
-    """One JSON object per record, on one line, in ASCII.
-
-    Records of libraries have the event ``warning``, or ``log`` below that level.
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return a record as JSON."""
-        moment = datetime.fromtimestamp(record.created, timezone.utc)
-        foreign = "warning" if record.levelno >= logging.WARNING else "log"
-        line = {
-            "time": f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z",
-            "level": record.levelname.lower(),
-            "event": getattr(record, "event", foreign),
-            "message": masked(record.getMessage()),
-            "logger": record.name,
-            **getattr(record, "fields", {}),
-        }
-        if record.exc_info:
-            line["traceback"] = masked(self.formatException(record.exc_info))
-        return json.dumps(line, default=str)
 
 
 # --- events -----------------------------------------------------------------------------------

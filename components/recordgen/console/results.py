@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recordgen.console.differences import difference_summary
+from recordgen.console.planned import parts_summary, plan_summary
 from recordgen.console.summaries import (
     check_summary,
     class_table,
@@ -14,8 +15,6 @@ from recordgen.console.summaries import (
     finding_counts,
     lint_lines,
     nouns_of,
-    parts_summary,
-    plan_summary,
     row_lines,
     split_table,
 )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from recordgen import features
-from recordgen.console.terminal import one_line
+from recordgen.console.terminal import aligned, one_line
 from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.runs import counters
 from recordgen.formats.missing_files import missing_hint
 from recordgen.options import AUTO
-from recordgen.quoting import megabytes, shortened
+from recordgen.quoting import megabytes
 from recordgen.registry import FORMATS
 from recordgen.rejects import FOUND_BY_NAME, place_of
 from recordgen.storage import is_http
@@ -25,25 +23,15 @@ from recordgen.tasks.suiting import remedies_of
 if TYPE_CHECKING:
     from recordgen.core.dataset.lint import Lint, LintFinding
     from recordgen.core.dataset.manifest import Dataset
-    from recordgen.core.shards.intact import Difference
     from recordgen.formats.detect import Detection
-    from recordgen.inspection.examples import ListedExample
-    from recordgen.inspection.records import Record
     from recordgen.rejects import Finding, Reject
-    from recordgen.results import (
-        CheckResult,
-        ConversionResult,
-        PartResult,
-        PartsResult,
-        PlanResult,
-    )
+    from recordgen.results import CheckResult, ConversionResult
 
-_CLASSES_SHOWN = 20
+
+CLASSES_SHOWN = 20
 _FINDINGS_SHOWN = 5
 _FINDINGS_IN_JSON = 10_000
 _COLUMNS_SHOWN = 12
-_CELL_VALUES = 4
-_CELL_CHARACTERS = 40
 
 
 def conversion_summary(result: ConversionResult) -> str:
@@ -92,20 +80,6 @@ def phase_lines(phases: Mapping[str, float]) -> Sequence[str]:
     return [f"Phases     {took}"] if took else []
 
 
-def verification_summary(
-    dataset: Dataset, differences: Sequence[Difference], seconds: float
-) -> str:
-    """Return the summary of a comparison of a finished output with its ``dataset.json``."""
-    done = (
-        f"Compared {dataset.examples:,} records in {len(dataset.shards):,} shards in "
-        f"{seconds:.1f} s"
-    )
-    if not differences:
-        return f"{done}: all are as they were written\ndigest     {dataset.digest}"
-    lines = [f"{done}: {len(differences):,} files differ from dataset.json", ""]
-    return "\n".join([*lines, *(f"{item.file}: {item.message}" for item in differences)])
-
-
 def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json") -> str:
     """Return the summary of a check, with the first rejects and findings.
 
@@ -123,9 +97,9 @@ def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json
         *class_table(dataset, f"{lister} lists all"),
         *detection_lines(result.detection),
         *row_lines(dataset, result.rejects),
-        *_first_lines(result.rejects, limit, len(result.rejects), f"{lister} lists all"),
+        *first_lines(result.rejects, limit, len(result.rejects), f"{lister} lists all"),
         *([f"Hint       {hint}"] if (hint := missing_hint(result.rejects)) else []),
-        *_first_lines(
+        *first_lines(
             result.findings,
             limit,
             sum(_listed(dataset.rows.adjusted).values()),
@@ -137,58 +111,6 @@ def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json
             limit,
             f"{lister} lists more; convert writes all to lint.jsonl",
         ),
-    ]
-    return "\n".join(lines)
-
-
-def plan_summary(plan: PlanResult, output: str = "", *, lister: str = "--json") -> str:
-    """Return the summary of a dry run; ``lister`` is as in :func:`check_summary`."""
-    return _plan_summary(plan, "Would convert", f" to {output}" if output else "", lister)
-
-
-def parts_summary(plan: PartsResult, *, lister: str = "--json") -> str:
-    """Return the summary of a run that is planned in parts."""
-    filled, parts, output = min(plan.parts, plan.shards), plan.parts, plan.output
-    lines = [
-        _plan_summary(plan, "Planned", f" in {output}", lister),
-        f"Parts      {parts:,}, of which {filled:,} have {plan.shards:,} shards"
-        + ("" if filled == parts else "; a smaller --shard-mb makes more shards"),
-        f"Next       recordgen parts work {output} PART, for each PART from 0 to {parts - 1}",
-        f"At the end recordgen parts commit {output}",
-    ]
-    return "\n".join(lines)
-
-
-def part_summary(result: PartResult) -> str:
-    """Return the summary of work on a part."""
-    part = f"part {result.part} of {result.parts}"
-    if result.was_done:
-        return f"Nothing to do: {part} {'is finished' if result.shards else 'has no shards'}"
-    return f"Wrote {part}: {result.shards:,} shards in {result.seconds:.1f} s"
-
-
-def _plan_summary(plan: PlanResult, verb: str, place: str, lister: str) -> str:
-    rows = [
-        (
-            name,
-            f"{split['rows']:,}",
-            f"{split['shards'] - split['first']:,}",
-            megabytes(split["bytes"]),
-        )
-        for name, split in plan.splits.items()
-    ]
-    lines = [
-        f"{verb} {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)}){place}"
-        f"; {len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far; files "
-        f"are not checked yet",
-        "",
-        *aligned(("split", "rows", "shards", "bytes"), rows),
-        *_adjusted_lines(
-            plan.adjusted, plan.detection.options.image_root if plan.detection else ""
-        ),
-        "",
-        *detection_lines(plan.detection),
-        *_first_lines(plan.rejects, _CLASSES_SHOWN, len(plan.rejects), f"{lister} lists all"),
     ]
     return "\n".join(lines)
 
@@ -233,127 +155,9 @@ def format_of(detection: Detection) -> str:
     return f"csv, separated by {DELIMITERS[detection.delimiter]}{special}{header}"
 
 
-def plan_json(plan: PlanResult) -> dict[str, Any]:
-    """Return a dry run as JSON."""
-    return {
-        "detection": None if plan.detection is None else plan.detection.to_json(),
-        "splits": plan.splits,
-        "labels": plan.vocabulary.names,
-        "label_kind": plan.vocabulary.kind,
-        "read": plan.read,
-        "rows": plan.rows,
-        "bytes": plan.bytes,
-        "duplicates": plan.duplicates,
-        "merged": plan.merged,
-        "adjusted": plan.adjusted,
-        "dropped": plan.dropped,
-        "existing": plan.existing,
-        "rejects": [item._asdict() for item in plan.rejects],
-    }
-
-
-def records_table(records: Sequence[Record]) -> str:
-    """Return one line per record, and where images were written."""
-    if any(features.IMAGE_ENCODED in record.features for record in records):
-        lines = _image_table(records)
-    else:
-        names = sorted({name for record in records for name in record.features})
-        header = ("#", *names)
-        rows = [
-            (str(record.index), *(_cell(record.to_json().get(name, "")) for name in names))
-            for record in records
-        ]
-        lines = aligned(header, rows, left=tuple(range(1, len(header))))
-    lines += [f"wrote {record.image_file}" for record in records if record.image_file]
-    return "\n".join(lines)
-
-
-def examples_table(examples: Sequence[ListedExample], count: int) -> str:
-    """Return a table of the first of ``count`` examples, each followed by its findings."""
-    rows = [
-        (place_of(item.source, item.line, item.uri), item.split, _some(item.labels), item.uri)
-        for item in examples
-    ]
-    lines = aligned(("row", "split", "labels", "uri"), rows, left=(0, 1, 2, 3)) if rows else []
-    listed = lines[:1]
-    for example, line in zip(examples, lines[1:], strict=True):
-        listed.append(line)
-        listed += [f"    {item.code} {item.message}" for item in example.findings]
-    if count > len(examples):
-        listed.append(f"… and {count - len(examples):,} more (--num, --json)")
-    return "\n".join([*listed, f"{count:,} examples"])
-
-
-def _image_table(records: Sequence[Record]) -> list[str]:
-    """Return a table of images with their labels, or with their boxes if any image has boxes."""
-    names, cells = ("label", "text"), _label_cells
-    if any(features.BBOX[0] in record.features for record in records):
-        names, cells = ("boxes", "by label"), _box_cells
-    header = ("#", "source id", "format", "size", "bytes", *names)
-    rows = [(*_image_cells(record), *cells(record)) for record in records]
-    return aligned(header, rows, left=(1, 2, 6))
-
-
-def _image_cells(record: Record) -> tuple[str, ...]:
-    shown = record.to_json()
-    image = record.features.get(features.IMAGE_ENCODED, b"")
-    return (
-        str(record.index),
-        str(shown.get(features.IMAGE_SOURCE_ID, "")),
-        str(shown.get(features.IMAGE_FORMAT, "")),
-        f"{shown.get(features.IMAGE_WIDTH, '?')}×{shown.get(features.IMAGE_HEIGHT, '?')}",
-        f"{len(image):,}",
-    )
-
-
-def _label_cells(record: Record) -> tuple[str, ...]:
-    shown = record.to_json()
-    found = (
-        shown.get(name, "") for name in (features.IMAGE_CLASS_LABEL, features.IMAGE_CLASS_TEXT)
-    )
-    return tuple(_some(value) if isinstance(value, list) else str(value) for value in found)
-
-
-def _box_cells(record: Record) -> tuple[str, ...]:
-    """Return the number of an image's boxes, in total and by label, most frequent first."""
-    shown = record.to_json()
-    labels = shown.get(features.IMAGE_OBJECT_TEXT) or shown.get(features.IMAGE_OBJECT_LABEL, [])
-    counts = Counter(labels).most_common()
-    by_label = _some([f"{count:,}× {label}" for label, count in counts])
-    return f"{len(shown.get(features.BBOX[0], [])):,}", by_label
-
-
-def _some(values: Sequence[object]) -> str:
-    """Return the first values as text, and the number of values if there are more."""
-    first = ", ".join(map(str, values[:_CELL_VALUES]))
-    return first if len(values) <= _CELL_VALUES else f"{first}, … {len(values)} values"
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, list) and len(value) > _CELL_VALUES:
-        return f"[{_some(value)}]"
-    return shortened(" ".join(str(value).split()), _CELL_CHARACTERS)
-
-
 def reject_lines(rejects: Sequence[Reject], limit: int) -> list[str]:
     """Return the first rejects, each as ``file:line: code: message``."""
-    return _first_lines(rejects, limit, len(rejects), "recordgen check --json lists all")
-
-
-def _first_lines(
-    items: Sequence[Reject | Finding], limit: int, count: int, where: str
-) -> list[str]:
-    """Return the first of ``count`` rejects or findings as lines; ``where`` tells where all are."""
-    lines = [
-        one_line(
-            f"{place_of(item.source, item.line, item.uri)}: {item.code}: {item.message}"
-            + (f" [{item.uri}]" if is_worth_naming(item) else "")
-        )
-        for item in items[:limit]
-    ]
-    if count > limit:
-        lines.append(f"… and {count - limit:,} more ({where})")
-    return lines
+    return first_lines(rejects, limit, len(rejects), "recordgen check --json lists all")
 
 
 def lint_lines(lint: Lint | None, dataset: Dataset | None, limit: int, where: str) -> list[str]:
@@ -413,11 +217,11 @@ def class_table(dataset: Dataset, where: str) -> list[str]:
         return []
     rows = [
         (label, *(f"{split.get(label, 0):,}" for split in counts.values()))
-        for label in labels[:_CLASSES_SHOWN]
+        for label in labels[:CLASSES_SHOWN]
     ]
     lines = aligned(("class", *counts), rows)
-    if len(labels) > _CLASSES_SHOWN:
-        lines.append(f"… and {len(labels) - _CLASSES_SHOWN:,} more classes ({where})")
+    if len(labels) > CLASSES_SHOWN:
+        lines.append(f"… and {len(labels) - CLASSES_SHOWN:,} more classes ({where})")
     return [*lines, ""]
 
 
@@ -433,7 +237,7 @@ def row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
     }
     more = "".join(f", {count:,} {words}" for words, count in counts.items() if count)
     lines = [f"Rows       {rows.read:,} read, {rows.examples:,} examples{more}"]
-    lines += _adjusted_lines(rows.adjusted, dataset.options.get("image_root", ""))
+    lines += adjusted_lines(rows.adjusted, dataset.options.get("image_root", ""))
     lines.append(f"Rejects    {rows.rejects:,}{_detail(rows.rejected)}")
     if hosts := unreachable_text(rejects):
         lines.append(f"No answer  {one_line(hosts)}")
@@ -445,13 +249,6 @@ def row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
         lines.append(measured.format(**dataset.psnr))
     lines += [f"Warning    {one_line(text)}" for text in dataset.warnings]
     return lines
-
-
-def _adjusted_lines(adjusted: Mapping[str, int], root: str) -> list[str]:
-    """Return the numbers of the changes in rows; ``root`` is where their paths start."""
-    changed, by_name = _listed(adjusted), adjusted.get(FOUND_BY_NAME)
-    lines = [f"Images     {by_name:,} paths found below {root} by name"] if by_name else []
-    return [*lines, f"Adjusted  {_detail(changed)}"] if changed else lines
 
 
 def _listed(adjusted: Mapping[str, int]) -> Mapping[str, int]:
@@ -477,17 +274,22 @@ def _detail(counts: Mapping[str, int]) -> str:
     return f" ({', '.join(f'{name} {count:,}' for name, count in counts.items())})"
 
 
-def aligned(
-    header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)
-) -> list[str]:
-    """Return the lines of a table; columns in ``left`` are left-aligned, the others right."""
-    cells = [tuple(map(one_line, row)) for row in (header, *rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    return [
-        "  "
-        + "  ".join(
-            cell.ljust(width) if column in left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
+def first_lines(items: Sequence[Reject | Finding], limit: int, count: int, where: str) -> list[str]:
+    """Return the first of ``count`` rejects or findings as lines; ``where`` tells where all are."""
+    lines = [
+        one_line(
+            f"{place_of(item.source, item.line, item.uri)}: {item.code}: {item.message}"
+            + (f" [{item.uri}]" if is_worth_naming(item) else "")
+        )
+        for item in items[:limit]
     ]
+    if count > limit:
+        lines.append(f"… and {count - limit:,} more ({where})")
+    return lines
+
+
+def adjusted_lines(adjusted: Mapping[str, int], root: str) -> list[str]:
+    """Return the numbers of the changes in rows; ``root`` is where their paths start."""
+    changed, by_name = _listed(adjusted), adjusted.get(FOUND_BY_NAME)
+    lines = [f"Images     {by_name:,} paths found below {root} by name"] if by_name else []
+    return [*lines, f"Adjusted  {_detail(changed)}"] if changed else lines

@@ -7,14 +7,16 @@ keeps both; a terminal shows ``\u001b[2J`` and the six letters ``\u202e``.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timezone
 
 from recordgen.errors import StorageError
-from recordgen.masking import masked_values
+from recordgen.masking import masked, masked_values
 from recordgen.quoting import INVISIBLE
 
 # Control characters except line breaks, and lone surrogates.
@@ -71,3 +73,56 @@ def drop_output() -> None:
 def _escape(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\u{code:04x}" if code < 1 << 16 else json.dumps(found[0])[1:-1]
+
+
+def aligned(
+    header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)
+) -> list[str]:
+    """Return the lines of a table; columns in ``left`` are left-aligned, the others right."""
+    cells = [tuple(map(one_line, row)) for row in (header, *rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    return [
+        "  "
+        + "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+
+
+class TextFormatter(logging.Formatter):
+    """``recordgen: message``; records of libraries have their level and name instead."""
+
+    def __init__(self) -> None:
+        super().__init__("recordgen: %(message)s")
+        self._foreign = logging.Formatter("%(levelname)s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as text."""
+        ours = record.name.partition(".")[0] == "recordgen"
+        text = super().format(record) if ours else self._foreign.format(record)
+        return escaped(masked(text))
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per record, on one line, in ASCII.
+
+    Records of libraries have the event ``warning``, or ``log`` below that level.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as JSON."""
+        moment = datetime.fromtimestamp(record.created, timezone.utc)
+        foreign = "warning" if record.levelno >= logging.WARNING else "log"
+        line = {
+            "time": f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z",
+            "level": record.levelname.lower(),
+            "event": getattr(record, "event", foreign),
+            "message": masked(record.getMessage()),
+            "logger": record.name,
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["traceback"] = masked(self.formatException(record.exc_info))
+        return json.dumps(line, default=str)

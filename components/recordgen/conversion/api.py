@@ -2,76 +2,46 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import fields, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from recordgen import storage
 from recordgen.beam.runners import need_local_workers, need_reachable, runner_factory
 from recordgen.checks.run import need_packages
-from recordgen.checks.selection import Selection
 from recordgen.console import logs
 from recordgen.console.progress_bar import AUTO, progress_for
-from recordgen.console.stopping import check_stopped
 from recordgen.console.summaries import reject_lines
 from recordgen.console.warned import warn_about
-from recordgen.conversion.appending import check_can_append, find_existing, task_there
+from recordgen.conversion.appending import find_existing, task_there
+from recordgen.conversion.checking import check_opened, confirm, logged
+from recordgen.conversion.committing import committed, opened_run
 from recordgen.conversion.examination import examination_of
-from recordgen.conversion.examining import all_facts, examine
-from recordgen.conversion.finalize import (
-    all_rejects,
-    first_findings,
-    indexed,
-    linted,
-    read_outcome,
-    read_plan,
-    stop_on_findings,
-    stop_unless_usable,
-    to_dataset,
-)
+from recordgen.conversion.examining import examine
+from recordgen.conversion.finalize import read_plan
 from recordgen.conversion.settings import conversion_of
-from recordgen.conversion.side_files import UncommittedOutput, side_files
-from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
+from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.flow import graph
-from recordgen.core.flow.runner import Runner
 from recordgen.core.flow.running import NewRunner, running
-from recordgen.core.planning.appending import Existing, merge, merge_findings
-from recordgen.core.progress import COMMIT, SHARDS, Progress
-from recordgen.core.runs.commit import Run, check_appendable, commit, open_run, ways_on
-from recordgen.core.runs.counters import total_counts
+from recordgen.core.progress import SHARDS, Progress
 from recordgen.core.runs.phases import Phases
-from recordgen.core.runs.staging import StagedPlan, Staging
-from recordgen.core.shards.task import ShardResult
-from recordgen.errors import DataError, OutputExistsError, UsageError
-from recordgen.exports.beside import described_names
+from recordgen.core.runs.staging import Staging
+from recordgen.errors import DataError, UsageError
 from recordgen.exports.openlineage import conversion_events, facets_of
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import AnySource, Source, open_files, open_source
-from recordgen.masking import masked
-from recordgen.options import (
-    ConvertOptions,
-    OptionValues,
-    make_options,
-    recorded_there,
-    takes_options,
-)
+from recordgen.options import ConvertOptions, OptionValues, make_options, takes_options
 from recordgen.rejects import Reject
 from recordgen.results import CheckResult, ConversionResult, PlanResult
-from recordgen.version import __version__
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _REJECTS_SHOWN = 20
-
-_log = logging.getLogger(__name__)
 
 
 @takes_options
@@ -150,7 +120,7 @@ def open_for(
     if overwrite and append:
         raise UsageError("overwrite and append exclude each other; choose one")
     given = task_there(output, options) if append else options
-    opened, decided = _logged(open_source(source, given), progress)
+    opened, decided = logged(open_source(source, given), progress)
     need_reachable(beam_args, [output, *opened.paths])
     return opened, decided
 
@@ -173,56 +143,6 @@ def check(
     return result
 
 
-def check_opened(
-    source: tuple[Source, ConvertOptions], beam_args: Sequence[str], progress: Progress | None
-) -> CheckResult:
-    """Check an opened source. Raises: as :func:`check`."""
-    started = time.monotonic()
-    opened, decoded = _logged(source, progress)
-    # Check all rows, however many rejects, and without eval.
-    conversion, selection = conversion_of(decoded), decoded.selection
-    splits = replace(conversion.splits, without_eval="")
-    conversion = replace(conversion, max_reject_fraction=1.0, splits=splits)
-    need_packages(conversion.task, selection)
-    need_local_workers(beam_args, "check")
-    prefix = "recordgen-check-"
-    with tempfile.TemporaryDirectory(prefix=prefix) as folder, Phases(progress) as phases:
-        staging, runner = Staging(folder), runner_factory(beam_args)()
-        shared, noun = examination_of(opened, conversion, selection, staging), conversion.task.noun
-        with phases.during(SHARDS), running(runner, staging, progress, noun, shared.joins):
-            shards = graph.plan_rows(runner, opened, conversion, staging)
-            examine(runner, graph.check_shards(shards, conversion, staging), shared)
-        outcome = read_outcome(staging, conversion)
-        found = _checked(opened, conversion, selection, staging, phases, *outcome)
-    return replace(found, seconds=time.monotonic() - started)
-
-
-def _checked(
-    source: Source,
-    conversion: Conversion,
-    selection: Selection,
-    staging: Staging,
-    phases: Phases,
-    staged: StagedPlan,
-    results: Sequence[ShardResult],
-) -> CheckResult:
-    """Return the result of a run that checked all rows and payloads, and wrote nothing."""
-    findings = first_findings(staging, staged)
-    dataset = to_dataset(source, staged, results, conversion)
-    dataset = indexed(dataset, staging)
-    dataset, lint = linted(dataset, staging, staged, findings, conversion, selection, phases)
-    return CheckResult(
-        dataset=dataset,
-        rejects=all_rejects(staged, results),
-        seconds=0.0,  # not known yet
-        counts=total_counts(staged, results),
-        findings=findings,
-        detection=source.detection,
-        lint=lint,
-        phases=phases.seconds,
-    )
-
-
 @takes_options
 def plan(
     source: AnySource,
@@ -241,7 +161,7 @@ def plan(
     if append_to is not None:
         decoded = task_there(os.fspath(append_to), decoded)
     shown = progress_for(progress)
-    opened, decoded = _logged(open_source(source, decoded), shown)
+    opened, decoded = logged(open_source(source, decoded), shown)
     conversion, existing = conversion_of(decoded), None
     if append_to is not None:
         existing = find_existing(os.fspath(append_to), conversion)
@@ -271,7 +191,7 @@ def convert_files(
         pipeline may drop the files of a failed step.
     """
     progress = logs.ProgressLog()
-    opened, decided = _logged(open_files(files, options), progress)
+    opened, decided = logged(open_files(files, options), progress)
     try:
         return _convert_source(
             opened,
@@ -312,7 +232,7 @@ def _convert_source(
         confirms = resume and is_there and not (overwrite or append)
         runner = new_runner()
         if confirms:
-            result = _confirm(source, output, conversion, options.selection, runner, phases)
+            result = confirm(source, output, conversion, options.selection, runner, phases)
         else:
             with opened_run(
                 output, conversion, overwrite=overwrite, append=append, resume=resume
@@ -326,145 +246,3 @@ def _convert_source(
                 result = committed(run, source, output, conversion, selection, existing, phases)
         events.emit("COMPLETE", partial(facets_of, result.dataset))
     return replace(result, seconds=time.monotonic() - started)
-
-
-@contextmanager
-def opened_run(
-    output: str,
-    conversion: Conversion,
-    *,
-    overwrite: bool,
-    append: bool,
-    resume: bool,
-    in_parts: bool = False,
-) -> Iterator[tuple[Run, Existing | None]]:
-    """Open a run, and the dataset that it appends to, if any. Raises: as :func:`open_run`."""
-    if append:
-        check_can_append(conversion.task)
-        check_appendable(output)
-    with open_run(
-        output,
-        overwrite=overwrite,
-        append=append,
-        resume=resume,
-        in_parts=in_parts,
-        described=described_names(),
-    ) as run:
-        if run.leftovers:
-            _log.info("%s: resuming an interrupted run", masked(output))
-        yield run, find_existing(output, conversion) if append else None
-
-
-def committed(
-    run: Run,
-    source: Source,
-    output: str,
-    conversion: Conversion,
-    selection: Selection,
-    existing: Existing | None,
-    phases: Phases,
-) -> ConversionResult:
-    """Check the results of a run, and commit them to ``output``. Raises: as :func:`convert`."""
-    staged, results = read_outcome(run.staging, conversion)
-    rejects = all_rejects(staged, results)
-    examples = sum(result.shard.examples for result in results)
-    stop_unless_usable(staged, examples, rejects, output, conversion.max_reject_fraction)
-    dataset = to_dataset(source, staged, results, conversion)
-    found = run.staging.read_findings(staged)
-    kept: Collection[str] = ()
-    if existing is not None:
-        dataset = merge(existing.dataset, dataset)
-        # This run has new rejects of the import files that it read again.
-        old = [item for item in existing.rejects if item.source not in source.names]
-        rejects = tuple(sorted({*old, *rejects}))
-        found = merge_findings(output, source.names, found)
-        kept = existing.files
-    facts = partial(all_facts, run.staging, results, existing)
-    first = first_findings(run.staging, staged)
-    dataset, lint = linted(dataset, run.staging, staged, first, conversion, selection, phases)
-    stop_on_findings(lint, output)
-    dataset = indexed(dataset, run.staging, existing)
-
-    def path_of(file: str) -> str:
-        return storage.join(output, file) if file in kept else run.staging.path(file)
-
-    described = UncommittedOutput(output, dataset, path_of, rejects, lint, facts)
-    with phases.during(COMMIT):
-        files = side_files(described, found)
-        check_stopped()
-        commit(run.staging, output, dataset, files=files, kept=kept)
-    resumed = sum(result.kept for result in results if result.split in dataset.splits)
-    return ConversionResult(
-        output=output,
-        dataset=dataset,
-        rejects=rejects,
-        seconds=0.0,  # not known yet
-        counts=total_counts(staged, results),
-        kept_shards=resumed if run.leftovers else None,
-        findings=first,
-        detection=source.detection,
-        lint=lint,
-        phases=phases.seconds,
-    )
-
-
-def _confirm(
-    source: Source,
-    output: str,
-    conversion: Conversion,
-    selection: Selection,
-    runner: Runner,
-    phases: Phases,
-) -> ConversionResult:
-    """Return the finished dataset in ``output`` if this run would write the same one.
-
-    The dataset does not record the versions of its payloads, so every payload is read. Nothing is
-    written.
-
-    Raises:
-        OutputExistsError: it is a different dataset.
-    """
-    there = read_dataset(output)
-    there = replace(there, options=recorded_there(there.options))
-    known = {
-        "task": conversion.task.name,
-        "recordgen_version": __version__,
-        "source": source.names,
-        "seed": conversion.splits.seed,
-        "options": conversion.recorded,
-    }
-    _refuse_other(output, [name for name in known if getattr(there, name) != known[name]])
-    _log.info(
-        "%s is finished; reading all payloads to check that they are unchanged", masked(output)
-    )
-    with open_run(output, overwrite=True, resume=True) as run:
-        noun, staging = conversion.task.noun, run.staging
-        shared = examination_of(source, conversion, selection, staging)
-        with phases.during(SHARDS), running(runner, staging, phases.progress, noun, shared.joins):
-            shards = graph.plan_rows(runner, source, conversion, staging)
-            compared = graph.compare_shards(shards, conversion, output, staging)
-            examine(runner, compared, shared)
-        outcome = read_outcome(run.staging, conversion)
-        found = _checked(source, conversion, selection, run.staging, phases, *outcome)
-        now, names = found.dataset, [item.name for item in fields(Dataset)]
-        _refuse_other(output, [n for n in names if getattr(there, n) != getattr(now, n)])
-    return ConversionResult(output=output, unchanged=True, **vars(found))
-
-
-def _refuse_other(output: str, differences: Sequence[str]) -> None:
-    """Raise OutputExistsError if the existing dataset differs from the new one."""
-    if differences:
-        raise OutputExistsError(
-            f"{output}: there is another finished dataset already, which differs in "
-            f"{', '.join(differences)}; {ways_on(output)} (with --resume if a run was interrupted)"
-        )
-
-
-def _logged(
-    opened: tuple[Source, ConvertOptions], progress: Progress | None
-) -> tuple[Source, ConvertOptions]:
-    """Log the detection of an opened source if there is a ``progress``; return the source."""
-    detection = opened[0].detection
-    if progress is not None and detection is not None:
-        logs.detected(detection)
-    return opened

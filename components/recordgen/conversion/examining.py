@@ -215,7 +215,9 @@ class ExamineBatches(Stage):
     def _work(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
         (_, number), messages, shared = element[0], list(element[1]), self.shared
         [batch] = (each for each in messages if isinstance(each, list))
-        alike = sorted((each for each in messages if isinstance(each, Alike)), key=_group)
+        alike = sorted(
+            (each for each in messages if isinstance(each, Alike)), key=lambda each: each.group
+        )
         totals = next((each for each in messages if isinstance(each, dict)), {})
         kept = next((each.name for each in shared.groups() if each.scope == KEPT), "")
         checks = shared.checks(EACH)
@@ -236,10 +238,6 @@ class ExamineBatches(Stage):
                 yield (each.group, bucket), part
         if kept and len(rows := np.flatnonzero(np.asarray(facts.columns["row"].is_valid()))):
             yield (kept, 0), facts.columns.take(pa.array(rows))
-
-
-def _group(alike: Alike) -> str:
-    return alike.group
 
 
 class ExamineGroups(Stage):

@@ -1,14 +1,13 @@
-"""The end of a run: check its plan and shard results, and build the dataset from them."""
+"""The end of a run: its plan, its results and what its checks found; whether they are usable."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from recordgen import storage
 from recordgen.checks.check import Examined
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.run import FoundByWorkers, run_checks
@@ -16,19 +15,8 @@ from recordgen.checks.selection import Selection
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.index import write_index
 from recordgen.core.dataset.lint import Lint
-from recordgen.core.dataset.manifest import (
-    INDEX_FILE,
-    LINT_FILE,
-    REJECTS_FILE,
-    Dataset,
-    ImageStats,
-    RowCounts,
-    Split,
-    dataset_digest,
-    mean_psnr,
-    shard_file,
-)
-from recordgen.core.dataset.vocabulary import Vocabulary, with_seen
+from recordgen.core.dataset.manifest import INDEX_FILE, LINT_FILE, REJECTS_FILE, Dataset, shard_file
+from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.plan import too_many
 from recordgen.core.progress import CHECKS, SHARDS
@@ -36,8 +24,6 @@ from recordgen.core.runs.commit import leave_failed
 from recordgen.core.runs.phases import Phases
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
-from recordgen.core.task.built import GAP, HAS, INEXACT, MEASURED, PSNR
-from recordgen.core.task.task import Task
 from recordgen.errors import (
     DataError,
     LintError,
@@ -45,12 +31,9 @@ from recordgen.errors import (
     RunnerError,
     TooManyRejectsError,
 )
-from recordgen.features import IMAGE_OBJECT_KEYPOINT_X, OBJECTS, FeatureSpec
 from recordgen.formats.missing_files import missing_hint
-from recordgen.formats.source import Source
 from recordgen.rejects import Finding, Reject, place_of, to_lines
 from recordgen.storage.hosts import unreachable_text
-from recordgen.version import __version__
 
 # Limit on the findings in a result, which must stay small however many rows were changed.
 _FINDINGS_KEPT = 10_000
@@ -162,18 +145,21 @@ def why_unusable(
         rejects: rejected rows.
         most: the allowed share of rejects.
     """
+    hint = missing_hint(rejects)
     if too_many(len(rejects), read, most):
+        first = rejects[0]
         return TooManyRejectsError(
             f"{len(rejects)} of {read} rows were rejected, more than the allowed "
             f"{most:.2%} ({_by_reason(rejects)}), such as "
-            f"{_shown(rejects[0])}; {_hint(rejects)}fix them or raise max_reject_fraction",
+            f"{place_of(first.source, first.line, first.uri)}: {first.message:.300}; "
+            f"{f'{hint}; ' if hint else ''}fix them or raise max_reject_fraction",
             rejects=rejects,
         )
     if not examples:
         return NothingToConvertError(
             f"nothing to convert: {read} rows read, {len(rejects)} rejected "
             f"({_by_reason(rejects)}), {dropped} dropped because they name no split"
-            + (f"; {hint}" if (hint := missing_hint(rejects)) else ""),
+            + (f"; {hint}" if hint else ""),
             rejects=rejects,
         )
     return None
@@ -184,105 +170,6 @@ def _by_reason(rejects: Sequence[Reject]) -> str:
     reasons = ", ".join(f"{code} {count}" for code, count in counts) or "none"
     hosts = unreachable_text(rejects)
     return f"{reasons}; unreachable: {hosts}" if hosts else reasons
-
-
-def _hint(rejects: Sequence[Reject]) -> str:
-    hint = missing_hint(rejects)
-    return f"{hint}; " if hint else ""
-
-
-def _shown(item: Reject) -> str:
-    return f"{place_of(item.source, item.line, item.uri)}: {item.message:.300}"
-
-
-def to_dataset(
-    source: Source,
-    staged: StagedPlan,
-    results: Sequence[ShardResult],
-    conversion: Conversion,
-) -> Dataset:
-    """Build the dataset of the new shards, without the dataset that they are appended to."""
-    task = conversion.task
-    splits: dict[str, Split] = {}
-    for name in staged.splits:
-        mine = [result for result in results if result.split == name]
-        labels: Counter[str] = Counter()
-        for result in mine:
-            labels.update(result.labels)
-        unlabelled = sum(result.unlabelled for result in mine) if task.labelling is not None else 0
-        shards = tuple(result.shard for result in mine)
-        examples = sum(shard.examples for shard in shards)
-        if examples:
-            size = sum(shard.bytes for shard in shards)
-            # Skip shards whose rows were all rejected: without images, their stats are unknown.
-            images = ImageStats.merge(item.images for item in mine if item.shard.examples)
-            splits[name] = Split(
-                examples,
-                size,
-                dict(sorted(labels.items())),
-                shards,
-                images,
-                unlabelled,
-                assigned=sum(result.assigned for result in mine),
-            )
-    reencoded: Counter[str] = Counter()
-    adjusted = Counter(staged.adjusted)
-    for result in results:
-        reencoded.update(result.reencoded)
-        adjusted.update(result.changes)
-    features, inexact = _described(task, adjusted)
-    objects = tuple(name for name in OBJECTS if adjusted.pop(f"{HAS}{name}", 0))
-    seen = {label for split in splits.values() for label in split.labels}
-    vocabulary = with_seen(staged.vocabulary, seen)
-    psnr = mean_psnr((adjusted.pop(MEASURED, 0), adjusted.pop(PSNR, 0) / 100))
-    rejects = all_rejects(staged, results)
-    rows = RowCounts(
-        read=staged.read,
-        examples=sum(split.examples for split in splits.values()),
-        duplicates=staged.duplicates,
-        merged=staged.merged,
-        adjusted=dict(sorted(adjusted.items())),
-        dropped=staged.dropped,
-        existing=staged.existing,
-        assigned=sum(result.assigned for result in results),
-        rejected=dict(sorted(Counter(item.code for item in rejects).items())),
-    )
-    return Dataset(
-        task=task.name,
-        recordgen_version=__version__,
-        source=source.names,
-        seed=conversion.splits.seed,
-        options=conversion.recorded,
-        compression=conversion.shards.compression,
-        label_kind=vocabulary.kind,
-        labels=vocabulary.names,
-        splits=splits,
-        rows=rows,
-        reencoded=dict(sorted(reencoded.items())),
-        psnr=psnr,
-        warnings=vocabulary.warnings,
-        digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
-        features=features,
-        inexact=inexact,
-        objects=objects,
-        keypoints=source.keypoints if IMAGE_OBJECT_KEYPOINT_X in objects else {},
-        folder=storage.folder_of(source.names[0]) if task.by_address else "",
-    )
-
-
-def _described(
-    task: Task, adjusted: Counter[str]
-) -> tuple[Mapping[str, FeatureSpec], tuple[str, ...]]:
-    """Return the features of examples, and those of whole numbers that float32 cannot hold.
-
-    Takes what shards have counted about whole numbers out of ``adjusted``: a feature that all
-    examples have needs no default.
-    """
-    found = dict(task.stored_features())
-    for name, spec in found.items():
-        if not adjusted.pop(f"{GAP}{name}", 0) and spec.has_gaps:
-            found[name] = replace(spec, default=None)
-    return found, tuple(name for name in found if adjusted.pop(f"{INEXACT}{name}", 0))
 
 
 def stop_on_findings(lint: Lint, output: str) -> None:

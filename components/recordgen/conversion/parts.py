@@ -19,8 +19,9 @@ from recordgen.checks.run import need_packages
 from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.console.warned import warn_about
 from recordgen.conversion import kept_plan
-from recordgen.conversion.api import committed, open_for, opened_run
+from recordgen.conversion.api import open_for
 from recordgen.conversion.appending import find_existing, read_rejects
+from recordgen.conversion.committing import committed, opened_run
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
 from recordgen.conversion.finalize import read_outcome, read_plan, stop_unless_usable

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from recordgen.core.dataset.splits import EvalFrom, GroupBy, SplitFractions
+from recordgen.core.dataset.fractions import SplitFractions
+from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.image_settings import Encoding, ImageSizing, Limits
 
 if TYPE_CHECKING:

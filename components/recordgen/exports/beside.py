@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from recordgen.core.dataset.manifest import (
-    EXAMPLES_FILE,
-    FINDINGS_FILE,
-    LINT_FILE,
-    REJECTS_FILE,
-)
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, FINDINGS_FILE, LINT_FILE, REJECTS_FILE
+from recordgen.core.task.stored import LABEL_FILES
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.registry import EXPORTS
-from recordgen.tasks.label_files import LABEL_FILES
 
 #: The exports that every conversion writes, and the one of each dataset from Python.
 CONVERTED: Sequence[str] = ("report", "croissant", "tfdv")

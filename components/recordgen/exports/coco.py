@@ -13,10 +13,10 @@ from itertools import count
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from recordgen.core.dataset.events import dataset_name
 from recordgen.core.records.boxes import StoredBox
 from recordgen.core.rows.details import IS_CROWD, KEYPOINT, Details
 from recordgen.exports.copying import Copy
-from recordgen.exports.features import dataset_name
 from recordgen.exports.image_files import (
     ImageCopyExport,
     ImageExample,

@@ -22,14 +22,18 @@ import numpy as np
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
-from recordgen.core.task.stored import is_image, stored_features, table_of
+from recordgen.core.task.stored import (
+    is_image,
+    label_features,
+    label_files,
+    stored_features,
+    table_of,
+)
 from recordgen.errors import UsageError
-from recordgen.exports.features import label_features
 from recordgen.exports.image_files import file_name
 from recordgen.features import LIST_DTYPES, FeatureSpec
 from recordgen.payloads.stored import stored_image
 from recordgen.tasks import TASKS
-from recordgen.tasks.label_files import label_files
 
 #: Lists of values by feature name.
 Values = Mapping[str, Sequence[Any]]
@@ -57,7 +61,6 @@ _NAMES = {
     features.VIDEO_SEGMENT_START: "start",
     features.VIDEO_SEGMENT_END: "end",
 }
-
 
 # The columns of images that belong to another one.
 _CALLED = {features.IMAGE_MASK_ENCODED: "mask"}

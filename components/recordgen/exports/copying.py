@@ -22,7 +22,8 @@ from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar, NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.manifest import Dataset, Shard, Split
+from recordgen.core.dataset.counts import Shard, Split
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.progress import Counter, Progress
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordgen import features, storage
-from recordgen.core.dataset.manifest import Dataset, Split
+from recordgen.core.dataset.counts import Split
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import RecordError, UsageError

@@ -12,10 +12,10 @@ from recordgen import storage
 from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES, Dataset, read_dataset
 from recordgen.core.shards.intact import Difference, Digested, find_differences
 from recordgen.core.task.examples import Examples
+from recordgen.core.task.stored import label_files
 from recordgen.errors import StorageError
 from recordgen.options import OPTIONS, make_options, recorded_there
 from recordgen.tasks import TASKS, task_for
-from recordgen.tasks.label_files import label_files
 
 _SAY_SECONDS = 5
 

@@ -17,8 +17,15 @@ from recordgen.formats.heads import Head
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import FORMATS
 from recordgen.tasks import TASKS, TextEntities
-from recordgen.tasks.text_entities.offsets import BYTES, NAMES, UTF16, places
-from recordgen.tasks.text_entities.tags import Span, inner_places, tokenize
+from recordgen.tasks.text_entities.tags import (
+    BYTES,
+    NAMES,
+    UTF16,
+    Span,
+    inner_places,
+    places,
+    tokenize,
+)
 from recordgen.tasks.text_entities.task import spans_in
 from recordgen.tasks.texts.text_task import TextContent, row_of_line
 
@@ -90,7 +97,7 @@ class _Evidence:
             text: the text.
             spans: its spans.
             inner: the places within its words.
-            place_of: see :func:`recordgen.tasks.text_entities.offsets.places`.
+            place_of: see :func:`recordgen.tasks.text_entities.tags.places`.
         """
         for span in spans:
             start, end = place_of.get(span.start), place_of.get(span.end)

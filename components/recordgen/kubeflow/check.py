@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from recordgen import storage
 from recordgen.console import logs
-from recordgen.conversion.api import check_opened, with_rejects
+from recordgen.conversion.api import with_rejects
+from recordgen.conversion.checking import check_opened
 from recordgen.conversion.finalize import why_unusable
 from recordgen.core.dataset.manifest import LINT_FILE, REJECTS_FILE
 from recordgen.errors import LintError

@@ -68,7 +68,7 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
     canvas, name = _opened(data)
     draw = ImageDraw.Draw(canvas)
     # Small boxes are drawn over large ones, and labels over all.
-    ordered = sorted(boxes, key=_area, reverse=True)
+    ordered = sorted(boxes, key=lambda it: (it.xmax - it.xmin) * (it.ymax - it.ymin), reverse=True)
     for box in ordered:
         _fill_shape(canvas, box)
     for box in ordered:
@@ -120,10 +120,6 @@ def _saved(canvas: Image.Image, name: str) -> Drawing:
         return Drawing(out.getvalue(), "jpeg")
     canvas.save(out, "PNG", exif=b"", icc_profile=None)
     return Drawing(out.getvalue(), "png")
-
-
-def _area(box: StoredBox) -> float:
-    return (box.xmax - box.xmin) * (box.ymax - box.ymin)
 
 
 def _pixels(box: StoredBox, size: tuple[int, int]) -> tuple[int, int, int, int]:

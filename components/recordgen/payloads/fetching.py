@@ -1,4 +1,4 @@
-"""Fetch payloads from storage: their bytes, their sizes, or the reason for a refusal.
+"""Fetch payloads from storage: their bytes, or the reason for a refusal.
 
 Object stores respond in tens of milliseconds. So remote payloads are requested many at a time, by
 threads that mostly wait; local payloads are read by the thread that needs them.
@@ -7,52 +7,39 @@ threads that mostly wait; local payloads are read by the thread that needs them.
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import repeat
-from threading import BoundedSemaphore, Event
+from threading import Event
 from types import TracebackType
-from typing import IO, TypeAlias, TypeVar
+from typing import IO
 
 from recordgen import storage
-from recordgen.core.conversion import IN_FLIGHT_BYTES, Content
+from recordgen.core.conversion import Content
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.ranges import Range, file_of
 from recordgen.core.settings import PayloadSettings
-from recordgen.errors import (
-    FileTooLargeError,
-    NotAllowedError,
-    PayloadError,
-    ResponseError,
-    UnknownSchemeError,
-    UnreachableError,
-)
+from recordgen.errors import FileTooLargeError, PayloadError
 from recordgen.image_settings import Limits
-from recordgen.ordered import map_in_order, threads_here
-from recordgen.payloads.containers import checked_info_in, info_in, read_part
-from recordgen.payloads.image import check_size, picture_in_small, too_many_bytes
-from recordgen.payloads.sizes import listed_infos
+from recordgen.ordered import threads_here
+from recordgen.payloads.check import picture_in_small
+from recordgen.payloads.requests import (
+    FAR_REQUESTS,
+    any_far,
+    ask_all,
+    check_reach,
+    context_of,
+    info_in,
+    read_part,
+    refused,
+    requested,
+)
+from recordgen.payloads.sizes import payload_infos
 from recordgen.rejects import Named, RejectCode
 from recordgen.storage import ANY_REQUEST, FileInfo, RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
-from recordgen.storage.hosts import watched
-from recordgen.storage.retries import deadline, retried
-
-#: Most concurrent requests for remote payloads in one process, and so of each shard.
-FAR_REQUESTS = 64
-
-# Containers have no limit, but the payloads in them do.
-_ANY_MB = 1e12
-
-#: A payload's path, the import file that names it, and its info if already known.
-_Named: TypeAlias = "tuple[str, str, FileInfo | None]"
-_Info: TypeAlias = "FileInfo | PayloadError"
-
-_Asked = TypeVar("_Asked")
-_Answer = TypeVar("_Answer")
+from recordgen.storage.retries import retried
 
 
 class Fetcher:
@@ -106,7 +93,7 @@ class Fetcher:
         if self._stop.is_set():
             raise CancelledError
         check_reach(path, row.source, self._access)
-        data = _requested(lambda: self._as_planned(row, path, part), path, self._limit)
+        data = requested(lambda: self._as_planned(row, path, part), path, self._limit)
         if len(data) < row.bytes:
             raise _changed(row, len(data))
         return data
@@ -123,10 +110,10 @@ class Fetcher:
             return data
 
         def retry() -> bytes:
-            context = _context(self._access, row.source, self._stop)
+            context = context_of(self._access, row.source, self._stop)
             return retried(lambda: read(context), path, context)
 
-        return _requested(retry, path, self._limit)
+        return requested(retry, path, self._limit)
 
     def _as_planned(
         self,
@@ -153,7 +140,7 @@ class Fetcher:
         if info is None:
             info = self._containers[part.file] = storage.info(part.file, context)
         if info_in(part, info) != FileInfo(row.bytes, row.version):
-            raise _refused(
+            raise refused(
                 RejectCode.CHANGED,
                 f"{part.file} changed while it was converted, and its images are in other places; "
                 f"convert again",
@@ -187,7 +174,7 @@ class PayloadStore:
 
         ``sources`` has the import file of each uri. Raises: StorageError, which ends the run.
         """
-        return _payload_infos(uris, sources, self.limit, self.access)
+        return payload_infos(uris, sources, self.limit, self.access)
 
     def contents(self, rows: Sequence[Named]) -> Iterable[Content | PayloadError]:
         """Return the content of each payload, or the error that refuses it.
@@ -197,10 +184,10 @@ class PayloadStore:
         uris, sources = [row.uri for row in rows], [row.source for row in rows]
         sized = zip(rows, self.infos(uris, sources), strict=True)
         ask = partial(_content, limit=self.limit, access=self.access, looking=self.looking)
-        is_far = _any_far(map(_path, rows))
+        is_far = any_far(map(_path, rows))
         # Decoding keeps threads busy; reading local files does not.
         threads = 1 if self.looking is None else threads_here(self.threads)
-        return _ask_all(ask, sized, is_far=is_far, threads=threads, bytes_of=_size)
+        return ask_all(ask, sized, is_far=is_far, threads=threads, bytes_of=_size)
 
     def open(self, path: str, source: str) -> IO[bytes]:
         """Open a payload that a row of an import file names. Raises: PayloadError, OSError."""
@@ -210,122 +197,6 @@ class PayloadStore:
     def fetcher(self, paths: Iterable[str]) -> Fetcher:
         """Return what fetches the payloads at ``paths``."""
         return Fetcher(paths, self.limit, self.access)
-
-
-def _payload_infos(
-    uris: Sequence[str], sources: Sequence[str], limit: Limits, access: Access
-) -> Iterable[FileInfo | PayloadError]:
-    paths = list(map(storage.resolve, uris, sources))
-    named = list(zip(paths, sources, strict=True))
-    parts = list(map(Range.of, paths))
-    if any(parts):
-        return _part_infos(named, parts, limit, access)
-    return _file_infos(named, limit, access)
-
-
-def _part_infos(
-    named: Sequence[tuple[str, str]], parts: Sequence[Range | None], limit: Limits, access: Access
-) -> Iterator[_Info]:
-    """Yield the infos of payloads, some in containers, each of which is looked up once."""
-    whole = [item for item, part in zip(named, parts, strict=True) if part is None]
-    places = [part and (part.file, source) for part, (_, source) in zip(parts, named, strict=True)]
-    inside = list(dict.fromkeys(filter(None, places)))
-    found = iter(_file_infos(whole, limit, access))
-    containers = _file_infos(inside, replace(limit, mb=_ANY_MB), access)
-    known = dict(zip(inside, containers, strict=True))
-    for part, place in zip(parts, places, strict=True):
-        info = next(found) if place is None else known[place]
-        if part is not None and not isinstance(info, PayloadError):
-            info = checked_info_in(part, info, limit)
-        yield info
-
-
-def _file_infos(named: Sequence[tuple[str, str]], limit: Limits, access: Access) -> Iterable[_Info]:
-    paths, sources = [path for path, _ in named], [source for _, source in named]
-    known: Iterator[FileInfo | None]
-    if is_far := _any_far(paths):
-        reached = [path for path, source in named if access.refusal(path, source) is None]
-        listed = listed_infos(path for path in reached if not storage.is_local(path))
-        known = map(listed.get, paths)
-    elif _any_far(set(sources)):  # rows of remote import files never reach local files
-        known = repeat(None, len(paths))
-    else:
-        known = storage.local_infos(paths)
-        if access.prefixes or access.confined:
-            reach = map(access.refusal, paths, sources)
-            known = (None if no else info for info, no in zip(known, reach, strict=True))
-    ask = partial(_payload_info, limit=limit, access=access)
-    asked = zip(paths, sources, known, strict=True)
-    return _ask_all(ask, asked, is_far=True) if is_far else _local_infos(ask, asked, limit)
-
-
-def _local_infos(
-    ask: Callable[[_Named, Event], _Info], asked: Iterable[_Named], limit: Limits
-) -> Iterator[_Info]:
-    """Yield known infos within the size limit; look up the other local payloads."""
-    stop, sizes = Event(), range(1, limit.bytes + 1)
-    for named in asked:
-        info = named[2]
-        yield info if info is not None and info.size in sizes else ask(named, stop)
-
-
-def check_reach(path: str, source: str, access: Access) -> None:
-    """Check that a row of an import file may reach a file, without any request.
-
-    Raises: PayloadError.
-    """
-    reason = access.refusal(path, source)
-    if reason is None:
-        return
-    if not storage.is_known(path):
-        raise _refused(RejectCode.UNKNOWN_SCHEME, f"no storage is known for {path}")
-    raise _refused(RejectCode.NOT_ALLOWED, f"{path}: {reason}")
-
-
-def _any_far(paths: Iterable[str]) -> bool:
-    return any("://" in path for path in paths)
-
-
-def _ask_all(
-    ask: Callable[[_Asked, Event], _Answer],
-    items: Iterable[_Asked],
-    *,
-    is_far: bool,
-    threads: int = 1,
-    bytes_of: Callable[[_Asked], int] | None = None,
-) -> Iterator[_Answer]:
-    """Yield the result of ``ask`` for each item in order, concurrently if any payload is remote.
-
-    ``ask`` also takes an event that is set to stop it. ``threads`` is for local payloads.
-    """
-    stop = Event()
-    if not is_far and threads == 1:
-        return (ask(item, stop) for item in items)
-    return map_in_order(
-        lambda item: ask(item, stop),
-        items,
-        threads=FAR_REQUESTS if is_far else threads,
-        bytes_of=bytes_of,
-        max_bytes=IN_FLIGHT_BYTES,
-        on_leave=stop.set,
-    )
-
-
-def _payload_info(named: _Named, stop: Event, *, limit: Limits, access: Access) -> _Info:
-    path, source, info = named
-    try:
-        if info is None:
-            check_reach(path, source, access)
-            most = limit.bytes
-            info = _requested(
-                lambda: storage.info(path, _context(access, source, stop, most)), path, limit
-            )
-        if info.size == 0:
-            return _refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
-        check_size(info.size, limit)
-    except PayloadError as exc:
-        return exc
-    return info
 
 
 def _content(
@@ -344,13 +215,13 @@ def _content(
     path = place if part is None else part.file
 
     def request() -> bytes:
-        context = _context(access, row.source, stop)
+        context = context_of(access, row.source, stop)
         if part is not None:
             return read_part(part, info.version, context)
         return storage.read_bytes(path, limit.bytes, context)
 
     try:
-        data = _requested(request, path, limit)
+        data = requested(request, path, limit)
     except PayloadError as exc:
         return exc
     picture = None if looking is None else picture_in_small(data, looking)
@@ -362,81 +233,13 @@ def _size(item: tuple[Named, FileInfo | PayloadError]) -> int:
     return 0 if isinstance(info, PayloadError) else info.size
 
 
-def _slot() -> BoundedSemaphore:
-    """Return the limit on requests of this process, which may work on many shards concurrently."""
-    return _slots.setdefault(os.getpid(), BoundedSemaphore(FAR_REQUESTS))
-
-
-# By process: a slot held during a fork would never be released in the child.
-_slots: dict[int, BoundedSemaphore] = {}
-
-
 def _path(row: Named) -> str:
     return storage.resolve(row.uri, row.source)
 
 
-def _context(
-    access: Access, source: str, stop: Event, at_most: int | None = None
-) -> RequestContext:
-    """Return the context of a request that begins now, for a row of an import file."""
-    return RequestContext(RowUrlPolicy(access, source), stop, at_most, deadline())
-
-
-def _requested(request: Callable[[], _Answer], path: str, limit: Limits) -> _Answer:
-    """Return the answer to a request for a file, which waits for a free slot; map errors.
-
-    Raises:
-        PayloadError: the payload is refused.
-        StorageError: storage failed, which ends the run.
-    """
-    try:
-        if storage.is_local(path):
-            return request()
-        with _slot(), watched(path):
-            return request()
-    except _REFUSALS as exc:
-        raise _refusal(exc, path, limit) from exc
-    except UnreachableError as exc:
-        if not storage.is_http(path):
-            raise
-        # Dead links are common, so a link rejects only its row.
-        remedy = "convert again when it can be reached, or remove the row"
-        raise _refused(RejectCode.UNREACHABLE, f"{exc}; {remedy}") from exc
-
-
-# Errors of a single payload; any other StorageError is a failure of storage.
-_REFUSALS = (OSError, UnknownSchemeError, NotAllowedError, FileTooLargeError, ResponseError)
-
-
-def _refusal(exc: Exception, path: str, limit: Limits) -> PayloadError:
-    """Map an error of a payload to its refusal."""
-    if isinstance(exc, PermissionError):
-        return _refused(RejectCode.PERMISSION_DENIED, f"cannot read {path}{_detail(exc)}")
-    if isinstance(exc, IsADirectoryError | NotADirectoryError):
-        return _refused(RejectCode.NOT_A_FILE, f"expected a regular file: {path}")
-    if isinstance(exc, OSError):
-        message = f"no such file: {path}{_detail(exc)}{storage.slip_hint(path)}"
-        return _refused(RejectCode.MISSING_FILE, message)
-    if isinstance(exc, ResponseError):
-        return PayloadError(exc.code, f"{exc}; fix the URL or remove the row")
-    if isinstance(exc, UnknownSchemeError):
-        return _refused(RejectCode.UNKNOWN_SCHEME, str(exc))
-    if isinstance(exc, FileTooLargeError):
-        return too_many_bytes(exc.size, limit)
-    return _refused(RejectCode.NOT_ALLOWED, str(exc))
-
-
-def _detail(exc: OSError) -> str:
-    return f" ({exc.strerror})" if exc.strerror and exc.strerror.startswith("HTTP") else ""
-
-
-def _refused(code: RejectCode, message: str) -> PayloadError:
-    return PayloadError(code.value, message)
-
-
 def _changed(row: PlannedRow, size: int) -> PayloadError:
     now = f"{size:,} or more" if size > row.bytes else f"{size:,}"
-    return _refused(
+    return refused(
         RejectCode.CHANGED,
         f"the file changed while it was converted: it had {row.bytes:,} bytes, now {now}; convert "
         f"again",

@@ -1,6 +1,4 @@
-"""Read a JPEG's segments, and the only calls of its decoder (ITU-T T.81, B.1 and B.2).
-
-    bytes ─read_jpeg─▶ Jpeg ─decoded_jpeg─▶ uint8 [h, w, channels]
+"""Read a JPEG's segments, before its decoder sees it (ITU-T T.81, B.1 and B.2).
 
 Decoders size their buffers by the frame header but trust it: simplejpeg takes a lossless JPEG for
 one that shrinks to 1/8, and writes the whole picture behind its buffer. So every JPEG, also one in
@@ -10,20 +8,15 @@ libjpeg does, and refuses all frames except those that TensorFlow decodes.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
-import simplejpeg
-from PIL import Image
 
 from recordgen.errors import PayloadError
 from recordgen.payloads.header import UPRIGHT, exif_orientation
 from recordgen.rejects import RejectCode
-
-_Decoded = TypeVar("_Decoded")
 
 #: Most scans of a JPEG. Encoders write about ten; a decoder visits every block for each scan.
 MAX_SCANS = 100
@@ -52,10 +45,6 @@ _READ = frozenset((_APP1, _APP2, *_OTHER_FRAMES, *_DCT_FRAMES, _TABLES, _START_O
 # Pillow reads these segments in front of the scan; no decoder needs them.
 _METADATA = frozenset((*range(_APP0 + 1, 0xF0), _COMMENT)) - {_APP2, _APP14}
 
-# Pillow's modes by simplejpeg's names of what is decoded, and the other way for what is stored.
-_MODES = {"GRAY": "L", "RGB": "RGB", "CMYK": "CMYK"}
-_COLOUR_SPACES = {"L": "Gray", "RGB": "YCbCr", "CMYK": "CMYK"}
-
 #: Start of an APP2 segment with a part of an ICC profile (ICC.1:2022, B.4).
 PROFILE = b"ICC_PROFILE\0"
 
@@ -80,23 +69,6 @@ class JpegHeader(NamedTuple):
     orientation: int = UPRIGHT
     has_profile: bool = False
     scans: int = 1
-
-
-class Jpeg(NamedTuple):
-    """A JPEG that decoders may see; only :func:`read_jpeg` makes it.
-
-    Attributes:
-        data: the file.
-        header: its header.
-        colorspace: the decoder's name of the colour space: ``Gray``, ``YCbCr``, ``CMYK``, …
-        is_odd: simplejpeg does not know the sampling of its components, but TensorFlow and Pillow
-            decode it.
-    """
-
-    data: bytes
-    header: JpegHeader
-    colorspace: str
-    is_odd: bool = False
 
 
 def jpeg_header(data: bytes) -> JpegHeader:
@@ -147,7 +119,7 @@ def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> JpegHea
             )
         elif kind in _DCT_FRAMES:
             if frame is not None:
-                raise _corrupt("has several frame headers")
+                raise corrupt("has several frame headers")
             frame = (kind, *_parsed_frame(data[at : at + size]))
         elif kind == _TABLES:
             tables_bytes += size
@@ -161,14 +133,14 @@ def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> JpegHea
             has_scans = form == _PROGRESSIVE or scanned < len(ids)
             turn = UPRIGHT if orientation is None else orientation
             return JpegHeader(height, width, has_scans, at - 4, turn, has_profile)
-    raise _corrupt("has no frame header before its first scan")
+    raise corrupt("has no frame header before its first scan")
 
 
 @lru_cache(1024)  # images of one size share their frame headers, and most share their scan headers
 def _parsed_frame(body: bytes) -> tuple[int, int, bytes]:
     """Return height, width and the identifiers of the components of a frame header."""
     if len(body) < 6 or len(body) != 6 + 3 * body[5]:
-        raise _corrupt("has a frame header of a wrong size")
+        raise corrupt("has a frame header of a wrong size")
     if body[0] != 8:
         raise PayloadError(
             RejectCode.UNSUPPORTED_PIXELS,
@@ -180,10 +152,10 @@ def _parsed_frame(body: bytes) -> tuple[int, int, bytes]:
         body[5],
     )
     if not (height and width and count in (1, 3, 4)):
-        raise _corrupt(f"has a frame of {width}×{height} pixels with {count} components")
+        raise corrupt(f"has a frame of {width}×{height} pixels with {count} components")
     for sampling, table in zip(body[7::3], body[8::3], strict=True):
         if not (1 <= sampling >> 4 <= 4 and 1 <= sampling & 15 <= 4 and table <= 3):
-            raise _corrupt("has an invalid component in its frame header")
+            raise corrupt("has an invalid component in its frame header")
     return height, width, body[6::3]
 
 
@@ -192,9 +164,9 @@ def _parsed_scan(body: bytes, ids: bytes) -> int:
     """Return the number of components in a scan header, given the identifiers in the frame."""
     scanned = body[1:-3:2]
     if not 1 <= len(scanned) <= len(ids) or len(body) != 4 + 2 * body[0]:
-        raise _corrupt("has a scan header of a wrong size")
+        raise corrupt("has a scan header of a wrong size")
     if not set(scanned) <= set(ids):
-        raise _corrupt("has a scan of components that are not in its frame")
+        raise corrupt("has a scan of components that are not in its frame")
     return len(scanned)
 
 
@@ -213,7 +185,7 @@ def _segments(
 ) -> Iterator[tuple[int, int, int]]:
     """Yield marker, offset and size of the body of each segment up to the first scan header."""
     if not data.startswith(b"\xff\xd8", start):
-        raise _corrupt("does not start with its marker")
+        raise corrupt("does not start with its marker")
     at, end = start + 2, len(data)
     for _ in range(most + 1):
         if at + 4 > end:
@@ -231,7 +203,7 @@ def _segments(
         else:
             size = data[at + 2] << 8 | data[at + 3]
             if kind in _WHOLE or size < 2:
-                raise _corrupt("has an invalid segment before its first scan")
+                raise corrupt("has an invalid segment before its first scan")
             if at + 2 + size > end:
                 raise _truncated()
             yield kind, at + 4, size - 2
@@ -260,90 +232,6 @@ def without_metadata(data: bytes, *, profile: bool = True) -> bytes:
     return b"".join([*kept, data[at:]]) if at else data
 
 
-def read_jpeg(data: bytes) -> Jpeg:
-    """Read a JPEG's header, and its colour space as the decoder sees it.
-
-    Raises:
-        PayloadError: as :func:`jpeg_header`, or the decoder finds a picture of another size.
-        ValueError: the decoder refuses the header.
-    """
-    header = jpeg_header(data)
-    is_odd = False
-    try:
-        height, width, colorspace, _ = _tolerant(simplejpeg.decode_jpeg_header, data)
-    except (KeyError, ValueError) as exc:
-        is_odd = isinstance(exc, KeyError) or "subsampling" in str(exc)
-        if not is_odd:
-            raise
-        with _opened(data) as image:
-            width, height = image.size
-            colorspace = _COLOUR_SPACES[image.mode]
-    if (height, width) != (header.height, header.width):
-        raise _corrupt(
-            f"has two sizes: {header.width}×{header.height}, and {width}×{height} for its decoder"
-        )
-    return Jpeg(data, header, str(colorspace), is_odd)
-
-
-def _opened(data: bytes) -> Image.Image:
-    """Open a JPEG whose frame was checked with Pillow, which decodes any sampling."""
-    return Image.open(io.BytesIO(without_metadata(data)), formats=("JPEG",))
-
-
-def decoded_jpeg(
-    jpeg: Jpeg, colorspace: str, height: int, width: int, factor: int = 1
-) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Decode a JPEG at the smallest scale that covers a size; the decoder's warnings are errors.
-
-    Args:
-        jpeg: the file; its frame is one that shrinks.
-        colorspace: ``GRAY``, ``RGB`` or ``CMYK``.
-        height: least height, in pixels.
-        width: least width, in pixels.
-        factor: see :func:`recordgen.core.facts.perceptual_hash.jpeg_factor`.
-
-    Returns:
-        uint8 [h, w, channels].
-
-    Raises:
-        ValueError: the file is damaged.
-    """
-    if jpeg.is_odd:
-        return _decoded_by_pillow(jpeg, colorspace, (width, height), factor)
-    decode = partial(
-        simplejpeg.decode_jpeg,
-        colorspace=colorspace,
-        min_height=height,
-        min_width=width,
-        min_factor=factor,
-        strict=True,
-    )
-    return _tolerant(decode, jpeg.data)
-
-
-def _decoded_by_pillow(
-    jpeg: Jpeg, colorspace: str, least: tuple[int, int], factor: int
-) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Decode as :func:`decoded_jpeg`, but without the decoder's warnings: Pillow hides them."""
-    with _opened(jpeg.data) as image:
-        image.draft(None, least)
-        decoded = image.convert(_MODES[colorspace])
-    if factor > 1 and decoded.size != least:
-        decoded = decoded.resize(least, Image.Resampling.BOX)
-    pixels = np.asarray(decoded)
-    return pixels[:, :, None] if pixels.ndim == 2 else pixels
-
-
-def _tolerant(decode: Callable[[bytes], _Decoded], data: bytes) -> _Decoded:
-    """Decode; if only the colour profile is damaged, which changes no pixel, without it."""
-    try:
-        return decode(data)
-    except ValueError as exc:
-        if "ICC" not in str(exc):
-            raise
-        return decode(without_metadata(data, profile=False))
-
-
 def _count_markers(data: bytes, start: int, marker: int) -> int:
     """Count a marker's two bytes anywhere; bytes.count takes three times as long."""
     found = np.frombuffer(data, np.uint8)[start:]
@@ -367,7 +255,8 @@ def _scans_until_end(data: bytes, at: int) -> int:
     return scans
 
 
-def _corrupt(fault: str) -> PayloadError:
+def corrupt(fault: str) -> PayloadError:
+    """Return the refusal of a JPEG with a fault."""
     return PayloadError(RejectCode.CORRUPT, f"the JPEG does not decode to its end: it {fault}")
 
 

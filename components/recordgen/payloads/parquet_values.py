@@ -19,12 +19,12 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from threading import BoundedSemaphore
 from typing import IO, Any
 
 from recordgen import storage
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, StorageError
+from recordgen.ordered import slot
 from recordgen.rejects import RejectCode
 from recordgen.storage import RequestContext
 from recordgen.storage.copies import CACHE_BYTES, locked, make_room, remove_at_end
@@ -90,17 +90,9 @@ def _unpacked(part: Range, container: str, context: RequestContext) -> str:
     if not os.path.exists(path):
         with locked(path):
             if not os.path.exists(path):
-                with _slot(), storage.open_read(part.file, context) as raw:
+                with slot("unpack", UNPACKED_AT_ONCE), storage.open_read(part.file, context) as raw:
                     _unpack(raw, part, path)
     return path
-
-
-def _slot() -> BoundedSemaphore:
-    return _slots.setdefault(os.getpid(), BoundedSemaphore(UNPACKED_AT_ONCE))
-
-
-# By process: a slot held during a fork would never be released in the child.
-_slots: dict[int, BoundedSemaphore] = {}
 
 
 def _make_private(folder: str) -> None:

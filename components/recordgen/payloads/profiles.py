@@ -102,7 +102,7 @@ def _named(profile: bytes) -> str | None:
         if space != b"RGB ":
             return "CMYK profile" if space == b"CMYK" else "profile of another colour model"
         if b"rXYZ" not in tags or b"rTRC" not in tags:
-            return None if b"sRGB" in _description(tags) else "RGB profile"
+            return None if b"sRGB" in tags.get(b"desc", b"").replace(b"\0", b"") else "RGB profile"
         red, green = _xyz(tags[b"rXYZ"]), _xyz(tags[b"gXYZ"])
         name = next(
             (name for name, known in _SPACES.items() if _is_near((*red, *green), sum(known, ()))),
@@ -145,10 +145,6 @@ def _light_of_half(tag: bytes) -> float:
         return float(0.5 ** (struct.unpack_from(">H", tag, 12)[0] / 256))
     [middle] = struct.unpack_from(">H", tag, 12 + count // 2 * 2)
     return float(middle / 65535)
-
-
-def _description(tags: Mapping[bytes, bytes]) -> bytes:
-    return tags.get(b"desc", b"").replace(b"\0", b"")
 
 
 def _inflated(body: bytes) -> bytes:

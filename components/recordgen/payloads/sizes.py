@@ -1,4 +1,4 @@
-"""Sizes of many payloads in object stores, from listings if they take fewer requests.
+"""Sizes of payloads; in object stores from listings, if they take fewer requests.
 
     1.jpg 2.jpg 3.jpg … of gs://bucket/images ─▶ GET 1,000 objects of images/, GET the next 1,000, …
 
@@ -9,13 +9,30 @@ them; if very many are needed, ranges of names are listed concurrently.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise, repeat
 from threading import Event
+from typing import TypeAlias
 
 from recordgen import storage
+from recordgen.core.rows.ranges import Range
+from recordgen.errors import PayloadError
+from recordgen.image_settings import Limits
 from recordgen.ordered import map_in_order
+from recordgen.payloads.requests import (
+    any_far,
+    ask_all,
+    check_reach,
+    checked_info_in,
+    context_of,
+    refused,
+    requested,
+)
+from recordgen.rejects import RejectCode
 from recordgen.storage import FileInfo, RequestContext
+from recordgen.storage.access import Access
 
 #: Look-ups that a page must save. A page of 1,000 objects takes the processor time of 13 look-ups,
 #: costs as much as 12, and is estimated to take as long as 10.
@@ -26,6 +43,13 @@ RANGE_NAMES = 2_000
 
 # Ranges listed concurrently.
 _LISTINGS = 32
+
+# Containers have no limit, but the payloads in them do.
+_ANY_MB = 1e12
+
+#: A payload's path, the import file that names it, and its info if already known.
+_Named: TypeAlias = "tuple[str, str, FileInfo | None]"
+_Info: TypeAlias = "FileInfo | PayloadError"
 
 
 def worth_listing(wanted: int, pages: int) -> bool:
@@ -85,3 +109,78 @@ def _listed(files: list[str], context: RequestContext) -> dict[str, FileInfo]:
         if len(found) == len(wanted) or not worth_listing(len(found), number):
             break
     return found
+
+
+def payload_infos(
+    uris: Sequence[str], sources: Sequence[str], limit: Limits, access: Access
+) -> Iterable[FileInfo | PayloadError]:
+    """Return as :meth:`recordgen.core.conversion.PayloadStore.infos` does."""
+    paths = list(map(storage.resolve, uris, sources))
+    named = list(zip(paths, sources, strict=True))
+    parts = list(map(Range.of, paths))
+    if any(parts):
+        return _part_infos(named, parts, limit, access)
+    return _file_infos(named, limit, access)
+
+
+def _part_infos(
+    named: Sequence[tuple[str, str]], parts: Sequence[Range | None], limit: Limits, access: Access
+) -> Iterator[_Info]:
+    """Yield the infos of payloads, some in containers, each of which is looked up once."""
+    whole = [item for item, part in zip(named, parts, strict=True) if part is None]
+    places = [part and (part.file, source) for part, (_, source) in zip(parts, named, strict=True)]
+    inside = list(dict.fromkeys(filter(None, places)))
+    found = iter(_file_infos(whole, limit, access))
+    containers = _file_infos(inside, replace(limit, mb=_ANY_MB), access)
+    known = dict(zip(inside, containers, strict=True))
+    for part, place in zip(parts, places, strict=True):
+        info = next(found) if place is None else known[place]
+        if part is not None and not isinstance(info, PayloadError):
+            info = checked_info_in(part, info, limit)
+        yield info
+
+
+def _file_infos(named: Sequence[tuple[str, str]], limit: Limits, access: Access) -> Iterable[_Info]:
+    paths, sources = [path for path, _ in named], [source for _, source in named]
+    known: Iterator[FileInfo | None]
+    if is_far := any_far(paths):
+        reached = [path for path, source in named if access.refusal(path, source) is None]
+        listed = listed_infos(path for path in reached if not storage.is_local(path))
+        known = map(listed.get, paths)
+    elif any_far(set(sources)):  # rows of remote import files never reach local files
+        known = repeat(None, len(paths))
+    else:
+        known = storage.local_infos(paths)
+        if access.prefixes or access.confined:
+            reach = map(access.refusal, paths, sources)
+            known = (None if no else info for info, no in zip(known, reach, strict=True))
+    ask = partial(_payload_info, limit=limit, access=access)
+    asked = zip(paths, sources, known, strict=True)
+    return ask_all(ask, asked, is_far=True) if is_far else _local_infos(ask, asked, limit)
+
+
+def _local_infos(
+    ask: Callable[[_Named, Event], _Info], asked: Iterable[_Named], limit: Limits
+) -> Iterator[_Info]:
+    """Yield known infos within the size limit; look up the other local payloads."""
+    stop, sizes = Event(), range(1, limit.bytes + 1)
+    for named in asked:
+        info = named[2]
+        yield info if info is not None and info.size in sizes else ask(named, stop)
+
+
+def _payload_info(named: _Named, stop: Event, *, limit: Limits, access: Access) -> _Info:
+    path, source, info = named
+    try:
+        if info is None:
+            check_reach(path, source, access)
+            most = limit.bytes
+            info = requested(
+                lambda: storage.info(path, context_of(access, source, stop, most)), path, limit
+            )
+        if info.size == 0:
+            return refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
+        limit.check_size(info.size)
+    except PayloadError as exc:
+        return exc
+    return info

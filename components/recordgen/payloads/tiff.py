@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.header import UPRIGHT, FileHeader, valid_orientation
+from recordgen.payloads.header import FileHeader
 from recordgen.payloads.jpeg import read_frame
+from recordgen.payloads.tiff_directory import (
+    BYTES,
+    FRACTIONS,
+    LAYOUTS,
+    MOST_ENTRIES,
+    NUMBERS,
+    Directory,
+    Entry,
+    Layout,
+)
 from recordgen.rejects import RejectCode
 
 #: Most strips or tiles of a TIFF: Pillow decodes them one by one.
@@ -26,135 +35,29 @@ _PLAIN = 1  # the scheme without compression
 _OLD_JPEG = 6
 
 # Tags, sections 8 to 22
-_WIDTH, _HEIGHT, _COMPRESSION, _ORIENTATION = 256, 257, 259, 274
+_WIDTH, _HEIGHT, _COMPRESSION = 256, 257, 259
 _BITS, _PHOTOMETRIC = 258, 262
 _STRIP_OFFSETS, _SAMPLES, _STRIP_ROWS, _PLANES = 273, 277, 278, 284
 _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _PROFILE = 322, 323, 324, 34675
 
 _SEPARATE = 2  # planes: each sample has strips or tiles of its own
 
-# Types of values
-_NUMBERS = {3: "H", 4: "I", 16: "Q"}  # SHORT, LONG and LONG8
-_FRACTIONS = (3, 4, 5, 11, 12)  # SHORT, LONG, RATIONAL, FLOAT and DOUBLE
-_BYTES = (1, 7)  # BYTE and UNDEFINED
-
 # Tags that decoders need, the most values that they may have, and the types of these. Pillow and
 # libtiff read all values of every tag, also if thousands of tags name the same bytes.
 _NEEDED: Mapping[int, tuple[int, Collection[int]]] = {
     # 262 and 266: photometric interpretation, fill order
-    **dict.fromkeys((_WIDTH, _HEIGHT, _COMPRESSION, 262, 266), (1, _NUMBERS)),
-    **dict.fromkeys((_SAMPLES, _STRIP_ROWS, _PLANES), (1, _NUMBERS)),
-    **dict.fromkeys((273, 279, 324, 325), (MAX_STRIPS, _NUMBERS)),  # offsets and sizes of parts
-    **dict.fromkeys((258, 338, 339), (1000, _NUMBERS)),  # bits, meaning, format of each sample
-    **dict.fromkeys((_TILE_WIDTH, _TILE_HEIGHT), (1, _NUMBERS)),
-    **dict.fromkeys((292, 293, 317, 332), (1, _NUMBERS)),  # fax, predictor, inks
-    320: (3 << 16, _NUMBERS),  # palette
-    347: (1 << 16, _BYTES),  # tables of JPEGs
-    **dict.fromkeys((530, 531), (2, _NUMBERS)),  # subsampling of YCbCr, its place
-    **dict.fromkeys((529, 532), (6, _FRACTIONS)),  # its coefficients and range
-    _PROFILE: (16_000_000, _BYTES),
+    **dict.fromkeys((_WIDTH, _HEIGHT, _COMPRESSION, 262, 266), (1, NUMBERS)),
+    **dict.fromkeys((_SAMPLES, _STRIP_ROWS, _PLANES), (1, NUMBERS)),
+    **dict.fromkeys((273, 279, 324, 325), (MAX_STRIPS, NUMBERS)),  # offsets and sizes of parts
+    **dict.fromkeys((258, 338, 339), (1000, NUMBERS)),  # bits, meaning, format of each sample
+    **dict.fromkeys((_TILE_WIDTH, _TILE_HEIGHT), (1, NUMBERS)),
+    **dict.fromkeys((292, 293, 317, 332), (1, NUMBERS)),  # fax, predictor, inks
+    320: (3 << 16, NUMBERS),  # palette
+    347: (1 << 16, BYTES),  # tables of JPEGs
+    **dict.fromkeys((530, 531), (2, NUMBERS)),  # subsampling of YCbCr, its place
+    **dict.fromkeys((529, 532), (6, FRACTIONS)),  # its coefficients and range
+    _PROFILE: (16_000_000, BYTES),
 }
-
-
-class _Layout(NamedTuple):
-    """Structs of one byte order and offset size.
-
-    Attributes:
-        magic: the valid first bytes.
-        order: byte order.
-        place: position of the directory's offset.
-        offset: type of offsets.
-        number: type of the number of entries.
-    """
-
-    magic: bytes
-    order: str
-    place: int
-    offset: str
-    number: str
-
-    @property
-    def entry(self) -> struct.Struct:
-        """Tag, type, number of values, and their bytes or their offset."""
-        size = struct.calcsize("<" + self.offset)
-        return struct.Struct(f"{self.order}HH{self.offset}{size}s")
-
-
-_LAYOUTS = {
-    b"II*\0": _Layout(b"II*\0", "<", 4, "I", "H"),
-    b"MM\0*": _Layout(b"MM\0*", ">", 4, "I", "H"),
-    b"II+\0": _Layout(b"II+\0", "<", 8, "Q", "Q"),
-    b"MM\0+": _Layout(b"MM\0+", ">", 8, "Q", "Q"),
-    # Invalid, but Pillow reads them.
-    b"II\0*": _Layout(b"II*\0", "<", 4, "I", "H"),
-    b"MM*\0": _Layout(b"MM\0*", ">", 4, "I", "H"),
-}
-
-#: First bytes of a TIFF.
-TIFF_MAGICS = tuple(_LAYOUTS)
-
-_MOST_ENTRIES = 1 << 16
-
-# Entries are sorted by tag: these say which kind of page it is.
-_FIRST_ENTRIES = 2
-
-
-class _Entry(NamedTuple):
-    """An entry of the directory.
-
-    Attributes:
-        tag: what it describes.
-        kind: type of its values.
-        values: their number.
-        field: the bytes of the values, or of their offset.
-    """
-
-    tag: int
-    kind: int
-    values: int
-    field: bytes
-
-
-class _Directory(NamedTuple):
-    """The directory of the first image.
-
-    Attributes:
-        data: the file.
-        layout: its byte order and sizes.
-        entries: by tag.
-    """
-
-    data: bytes
-    layout: _Layout
-    entries: Mapping[int, _Entry]
-
-    def numbers(self, tag: int) -> Iterator[int]:
-        """Yield the whole numbers of an entry that lie inside of the file."""
-        entry = self.entries.get(tag)
-        if entry is None:
-            return
-        number = struct.Struct(self.layout.order + _NUMBERS[entry.kind])
-        size = number.size * entry.values
-        values = entry.field
-        if size > len(values):
-            [at] = struct.unpack(self.layout.order + self.layout.offset, values)
-            values = self.data[at : at + size]
-        whole = min(size, len(values)) // number.size * number.size
-        for [value] in number.iter_unpack(values[:whole]):
-            yield value
-
-    def number(self, tag: int, default: int) -> int:
-        """Return the first number of an entry."""
-        return next(self.numbers(tag), default)
-
-    @property
-    def orientation(self) -> int:
-        """The Exif orientation, 1 to 8."""
-        if _ORIENTATION not in self.entries:
-            return UPRIGHT
-        entry = self.entries[_ORIENTATION]
-        [value] = struct.unpack_from(self.layout.order + "H", entry.field)
-        return valid_orientation(entry.tag, entry.kind, entry.values, value)
 
 
 def tiff_header(data: bytes) -> FileHeader:
@@ -164,15 +67,15 @@ def tiff_header(data: bytes) -> FileHeader:
         PayloadError: it has too many strips, tiles or values, it contains JPEGs that TensorFlow
             would not decode, or the directory is cut.
     """
-    layout = _LAYOUTS[data[:4]]
+    layout = LAYOUTS[data[:4]]
     try:
-        entries = dict[int, _Entry]()
+        entries = dict[int, Entry]()
         for entry in _entries(data, layout):
             entries.setdefault(entry.tag, entry)  # libtiff ignores an entry's repetition
     except (struct.error, OverflowError):
         raise PayloadError(RejectCode.TRUNCATED, "the TIFF ends in its directory") from None
     kept = [entry for tag, entry in sorted(entries.items()) if _is_needed(entry)]
-    directory = _Directory(data, layout, entries)
+    directory = Directory(data, layout, entries)
     is_negative = directory.number(_PHOTOMETRIC, 1) == 0 and directory.number(_BITS, 1) > 8
     if is_negative:  # Pillow ignores it in some deep TIFFs, and refuses others
         kept = [_black_is_zero(layout) if entry.tag == _PHOTOMETRIC else entry for entry in kept]
@@ -194,7 +97,7 @@ def tiff_header(data: bytes) -> FileHeader:
     )
 
 
-def _check_planes(directory: _Directory, compression: int) -> None:
+def _check_planes(directory: Directory, compression: int) -> None:
     """Refuse separate planes of samples that Pillow mixes up."""
     if directory.number(_PLANES, 1) != _SEPARATE:
         return
@@ -207,22 +110,22 @@ def _check_planes(directory: _Directory, compression: int) -> None:
         )
 
 
-def _black_is_zero(layout: _Layout) -> _Entry:
+def _black_is_zero(layout: Layout) -> Entry:
     """Return the entry of a gray image in which 0 is black."""
     value = struct.pack(layout.order + "H", 1).ljust(struct.calcsize("<" + layout.offset), b"\0")
-    return _Entry(_PHOTOMETRIC, 3, 1, value)
+    return Entry(_PHOTOMETRIC, 3, 1, value)
 
 
-def _entries(data: bytes, layout: _Layout) -> Iterator[_Entry]:
+def _entries(data: bytes, layout: Layout) -> Iterator[Entry]:
     [at] = struct.unpack_from(layout.order + layout.offset, data, layout.place)
     number = struct.Struct(layout.order + layout.number)
     [count] = number.unpack_from(data, at)
     entry = layout.entry
-    for place in range(min(count, _MOST_ENTRIES)):
-        yield _Entry(*entry.unpack_from(data, at + number.size + place * entry.size))
+    for place in range(min(count, MOST_ENTRIES)):
+        yield Entry(*entry.unpack_from(data, at + number.size + place * entry.size))
 
 
-def _parts(directory: _Directory, width: int, height: int) -> tuple[int, int]:
+def _parts(directory: Directory, width: int, height: int) -> tuple[int, int]:
     """Return the pixels of the largest strip or tile, and the number of them in a plane."""
     tags = [tag for tag in (_STRIP_OFFSETS, _TILE_OFFSETS) if tag in directory.entries]
     count = max((directory.entries[tag].values for tag in tags), default=0)
@@ -235,7 +138,7 @@ def _parts(directory: _Directory, width: int, height: int) -> tuple[int, int]:
     return pixels, count
 
 
-def _jpeg_scans(directory: _Directory) -> int:
+def _jpeg_scans(directory: Directory) -> int:
     """Return an upper bound of the scans in a strip or tile.
 
     Raises:
@@ -257,7 +160,7 @@ def _jpeg_scans(directory: _Directory) -> int:
     return directory.data.count(b"\xff\xda") if has_scans else 1
 
 
-def _is_needed(entry: _Entry) -> bool:
+def _is_needed(entry: Entry) -> bool:
     """Return whether decoders need an entry. Raises: PayloadError: it is not what they expect."""
     if entry.tag not in _NEEDED:
         return False
@@ -276,7 +179,7 @@ def _is_needed(entry: _Entry) -> bool:
     return True
 
 
-def _with_directory(data: bytes, layout: _Layout, entries: list[_Entry]) -> bytes:
+def _with_directory(data: bytes, layout: Layout, entries: list[Entry]) -> bytes:
     """Return a TIFF with another directory, behind the old bytes; it is the only one."""
     at = len(data) + len(data) % 2
     order = layout.order
@@ -292,34 +195,3 @@ def _with_directory(data: bytes, layout: _Layout, entries: list[_Entry]) -> byte
             bytes(struct.calcsize(order + layout.offset)),
         ]
     )
-
-
-def pages(data: bytes, most: int) -> Iterator[Mapping[int, int]]:
-    """Yield the short numbers of the first entries of each directory, by tag.
-
-    Args:
-        data: the file.
-        most: directories to read.
-    """
-    layout = _LAYOUTS[data[:4]]
-    offset, number = (struct.Struct(layout.order + kind) for kind in (layout.offset, layout.number))
-    entry = layout.entry
-    seen: set[int] = set()
-    try:
-        [at] = offset.unpack_from(data, layout.place)
-        while at and at not in seen and len(seen) < most:
-            seen.add(at)
-            [count] = number.unpack_from(data, at)
-            first = at + number.size
-            entries = (
-                _Entry(*entry.unpack_from(data, first + place * entry.size))
-                for place in range(min(count, _FIRST_ENTRIES))
-            )
-            yield {
-                found.tag: struct.unpack_from(layout.order + _NUMBERS[found.kind], found.field)[0]
-                for found in entries
-                if found.kind in (3, 4) and found.values == 1  # SHORT or LONG
-            }
-            [at] = offset.unpack_from(data, first + count * entry.size)
-    except (struct.error, OverflowError):
-        return  # the file ends in a directory

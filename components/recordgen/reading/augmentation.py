@@ -95,7 +95,7 @@ def changed(image: tf.Tensor, changes: Changes) -> tf.Tensor:
     if "crop" in changes:
         image = _cropped(tf.cast(image, tf.float32), changes["crop"])
     if "is_mirrored" in changes:
-        image = _mirrored(image, changes["is_mirrored"])
+        image = tf.cond(changes["is_mirrored"], lambda: tf.reverse(image, [1]), lambda: image)
     if "light" in changes:
         return _recoloured(image, changes)
     return to_uint8(image)
@@ -117,10 +117,6 @@ def _cropped(image: tf.Tensor, crop: tf.Tensor) -> tf.Tensor:
     box = tf.concat([start, start + kept], 0)
     cropped = tf.image.crop_and_resize(image[None], box[None], [0], image.shape[:2])
     return tf.ensure_shape(cropped[0], image.shape)
-
-
-def _mirrored(image: tf.Tensor, is_chosen: tf.Tensor) -> tf.Tensor:
-    return tf.cond(is_chosen, lambda: tf.reverse(image, [1]), lambda: image)
 
 
 def _recoloured(image: tf.Tensor, changes: Changes) -> tf.Tensor:

@@ -15,7 +15,7 @@ import math
 import os
 from dataclasses import dataclass
 
-from recordgen.core.dataset.manifest import ImageStats
+from recordgen.core.dataset.counts import ImageStats
 from recordgen.reading.options import MEMORY, ReadOptions, RecordOptions
 from recordgen.storage.memory import free_memory
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass, fields
 from recordgen.access.shards import ShardSet
 from recordgen.core.facts import BOXES, MASKS
 from recordgen.core.task.annotations import SEVERAL
-from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.reading.options import BALANCED, LabelOptions, ReadOptions
 from recordgen.reading.tuning import AUTO
-from recordgen.registry import OF_OTHER_RECORDS
+from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
 #: The label modes of boxes and of masks.
 BOX_MODE, MASK_MODE = "boxes", "masks"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,10 @@ from recordgen.access.counting import lengths_in, remembered
 from recordgen.access.described import Described
 from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
-from recordgen.core.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
-from recordgen.core.task.annotations import ONE, SEVERAL
-from recordgen.core.task.named import TASKS
-from recordgen.errors import RecordError, SplitNotFoundError, UsageError
+from recordgen.errors import RecordError, UsageError
 from recordgen.reading.caching import NOTHING
-from recordgen.reading.examples import read_features
 from recordgen.reading.keywords import ReadKeywords
-from recordgen.reading.kinds import Kind, kind_for, kind_of
+from recordgen.reading.kinds import Kind, kind_of
 from recordgen.reading.lengths import with_lengths_checked
 from recordgen.reading.naming import Search, searchable
 from recordgen.reading.options import (
@@ -40,6 +36,7 @@ from recordgen.signatures import Depends, takes
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+
 _log = logging.getLogger(__name__)
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Described
@@ -51,17 +48,14 @@ _OPTIONS = (
     *(EntityOptions, TableOptions),
 )
 
-_takes_options = takes(
+takes_options = takes(
     ReadKeywords,
     *_OPTIONS,
     shuffle=Depends("True for train, else False"),
 )
 
-# Options of :func:`load` that apply to ``train`` only.
-_TRAINING = ("augment", "weights")
 
-
-@_takes_options
+@takes_options
 def input_fn(
     source: Source,
     *,
@@ -102,8 +96,8 @@ def input_fn(
             raise UsageError("shard and input_context both select a share; give one of them")
         options["shard"] = (input_context.input_pipeline_id, input_context.num_input_pipelines)
         batch_size = _per_replica(batch_size, input_context.num_replicas_in_sync)
-    given = _given(options, batch_size, image_size)
-    return _dataset(find_shards(source, split), given, trains=_trains(split))
+    given = given_options(options, batch_size, image_size)
+    return dataset_of(find_shards(source, split), given, trains=_trains(split))
 
 
 @takes(ReadKeywords, *_OPTIONS, shuffle=True)
@@ -140,8 +134,8 @@ def train_dataset(
         UsageError: ``drop_remainder`` leaves no batch.
         RecordgenError: as :func:`input_fn`.
     """
-    given = _given(options, batch_size, image_size)
-    return _dataset(find_shards(source, split), given, trains=True)
+    given = given_options(options, batch_size, image_size)
+    return dataset_of(find_shards(source, split), given, trains=True)
 
 
 @takes(ReadKeywords, *_OPTIONS)
@@ -157,111 +151,11 @@ def eval_dataset(
 
     Arguments, batches and errors are as in :func:`train_dataset`.
     """
-    given = _given(options, batch_size, image_size)
-    return _dataset(find_shards(source, split), given, trains=False)
+    given = given_options(options, batch_size, image_size)
+    return dataset_of(find_shards(source, split), given, trains=False)
 
 
-class Splits(Mapping[str, tf.data.Dataset]):
-    """Datasets by split; any name of a split is a key: ``["validation"]`` is ``["eval"]``.
-
-    Attributes:
-        class_names: the classes, in the order of their numbers.
-    """
-
-    def __init__(
-        self,
-        source: str,
-        datasets: Mapping[str, tf.data.Dataset],
-        class_names: Sequence[str],
-        unlabelled: Sequence[str] = (),
-    ) -> None:
-        self.class_names = list(class_names)
-        self._unlabelled = tuple(unlabelled)
-        self._source = source
-        self._datasets = dict(datasets)
-
-    def __getitem__(self, split: str) -> tf.data.Dataset:
-        """Return the dataset of a split. Raises: SplitNotFoundError, a KeyError."""
-        for name in (split, splits.split_named(split)) if isinstance(split, str) else ():
-            if name in self._unlabelled:
-                raise SplitNotFoundError(
-                    f"{self._source}: no example of split {name!r} has a label, so it is not "
-                    f"loaded; label_mode=None reads it without labels"
-                )
-        return self._datasets[splits.find_split(self._source, split, list(self._datasets))]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._datasets)
-
-    def __len__(self) -> int:
-        return len(self._datasets)
-
-    def __repr__(self) -> str:
-        return f"Splits({self._datasets})"
-
-
-@_takes_options
-def load(
-    source: str | os.PathLike[str] | Described,
-    *,
-    batch_size: int = 32,
-    image_size: ImageSize | None = None,
-    **options: Unpack[ReadKeywords],
-) -> Splits:
-    """Return all splits of an output: ``{"train": …, "eval": …, "test": …}``.
-
-    ``train`` is shuffled, other splits are in order, as ``model.fit(data["train"],
-    validation_data=data["validation"], epochs=5)`` needs it.
-
-    Args:
-        source: an output folder, an Examples uri or a ``dataset.json``; or the result of
-            :func:`recordgen.reading.describe`.
-        batch_size: examples per batch.
-        image_size: as in :func:`input_fn`.
-        **options: as in :func:`input_fn`, for all splits; ``augment`` and ``weights`` only for
-            ``train``. An output of :func:`recordgen.write` has no task, and takes the options of
-            :func:`recordgen.read`.
-
-    Returns:
-        The datasets by split, and the ``class_names``. A split without labelled examples is skipped
-        with a warning. Without a task, batches are dicts of all features.
-
-    Raises:
-        RecordgenError: as :func:`input_fn`.
-    """
-    if "split" in options:
-        raise UsageError("load reads all splits; input_fn(…, split=…) reads one")
-    if isinstance(source, Described):
-        where, dataset = str(source), source.dataset
-    elif isinstance(source, str | os.PathLike):
-        where, dataset = os.fspath(source), read_dataset(source)
-    else:
-        raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
-    given = _given(options, batch_size, image_size)
-    has_task = dataset.task != EXAMPLES
-    found, unlabelled = {}, []
-    for name, split in dataset.splits.items():
-        is_training = name == splits.TRAIN
-        shards = find_shards(source, name)
-        if not has_task:
-            order = {"shuffle": is_training, **options}
-            found[name] = read_features(shards, None, batch_size, order)
-        elif not _has_labels(dataset, split, given):
-            unlabelled.append(name)
-            _log.warning(
-                "load: split %r has no labelled example and is skipped; read it with "
-                "label_mode=None",
-                name,
-            )
-        else:
-            own = given if is_training else {k: v for k, v in given.items() if k not in _TRAINING}
-            found[name] = _dataset(shards, own, trains=is_training)
-    # Take the datasets' names, not the manifest's: ``vocabulary`` may have changed their order.
-    names = next((data.class_names for data in found.values()), ()) if has_task else ()
-    return Splits(where, found, names, unlabelled)
-
-
-@_takes_options
+@takes_options
 def reading_plan(
     source: Source,
     *,
@@ -274,12 +168,12 @@ def reading_plan(
 
     Raises the same errors.
     """
-    given = _given(options, batch_size, image_size)
+    given = given_options(options, batch_size, image_size)
     _, _, plan = _planned(find_shards(source, split), given, trains=_trains(split))
     return plan
 
 
-@_takes_options
+@takes_options
 def steps_per_epoch(
     source: Source,
     batch_size: int,
@@ -302,7 +196,7 @@ def steps_per_epoch(
         RecordgenError: as :func:`input_fn`.
     """
     shards = find_shards(source, split)
-    given = {**_given(options, batch_size, image_size), "epochs": 1}
+    given = {**given_options(options, batch_size, image_size), "epochs": 1}
     kind, decoded, plan = _planned(shards, given, trains=_trains(split))
     examples = plan.examples
     if examples is None:
@@ -325,9 +219,10 @@ def _counted(shards: ShardSet, plan: ReadPlan, options: RecordOptions, kind: Kin
         raise RecordError(f"{where}: {exc.message}") from exc
 
 
-def _given(
+def given_options(
     options: Mapping[str, Any], batch_size: int, image_size: ImageSize | None
 ) -> dict[str, Any]:
+    """Return options together with those that have an argument of their own."""
     given = {**options, "batch_size": batch_size}
     return given if image_size is None else {**given, "image_size": image_size}
 
@@ -342,7 +237,8 @@ def _per_replica(batch_size: int, replicas: int) -> int:
     return whole // replicas
 
 
-def _dataset(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> tf.data.Dataset:
+def dataset_of(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> tf.data.Dataset:
+    """Return the dataset of shards, for training or in order. Raises: as :func:`input_fn`."""
     kind, decoded, plan = _planned(shards, given, trains=trains)
     _check_batch_size(plan.examples, decoded)
     for part in plan.parts or (plan,):
@@ -376,15 +272,6 @@ def _planned(
 def _trains(split: str) -> bool:
     """Return whether :func:`input_fn` reads a split for training."""
     return splits.split_named(split) == splits.TRAIN
-
-
-def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> bool:
-    """Return whether a split has a labelled example, or needs none."""
-    if given.get("label_mode", "") is None:
-        return True
-    # Rows have labels only if their target is a class.
-    is_class = kind_for(dataset.task).has_target and dataset.labels
-    return bool(split.labels) or not (TASKS[dataset.task].labelling in (ONE, SEVERAL) or is_class)
 
 
 def _check_batch_size(examples: int | None, options: RecordOptions) -> None:

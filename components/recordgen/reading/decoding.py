@@ -19,7 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen.access.shards import ShardSet
-from recordgen.core.dataset.manifest import ImageStats
+from recordgen.core.dataset.counts import ImageStats
 from recordgen.errors import UsageError
 from recordgen.features import RAW, RAW_CHANNELS, WEBP
 from recordgen.reading.attempts import attempted

@@ -19,30 +19,22 @@ from typing import Any, TypeAlias
 
 from recordgen import storage
 from recordgen.access.described import Described
+from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.description import Description
-from recordgen.core.dataset.manifest import (
-    SPLIT_PREFIX,
-    Dataset,
-    RowCounts,
-    Shard,
-    Split,
-    dataset_digest,
-    read_dataset,
-)
-from recordgen.core.dataset.splits import split_order
+from recordgen.core.dataset.joining import dataset_of
+from recordgen.core.dataset.manifest import SPLIT_PREFIX, Dataset, read_dataset
 from recordgen.core.dataset.vocabulary import build_vocabulary, with_seen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.records.float32 import is_exact
-from recordgen.core.task.named import TASKS
 from recordgen.core.task.stored import is_image, table_of
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.quoting import listed
 from recordgen.reading.kinds import kind_for
+from recordgen.registry import TASKS
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.roles import AUTO, Columns
 from recordgen.types import Weight
-from recordgen.version import __version__
 
 # The end of the name of the feature that holds the texts of labels.
 _LABELS = "class/text"
@@ -223,17 +215,16 @@ def _scanned(files: _Files, label: str) -> tuple[dict[str, Split], dict[str, _Fe
                 for name, each in values.items():
                     if each:
                         seen[name].add(each)
-                texts = {_text(value) for value in values.get(label, ())}
+                given = values.get(label, ())
+                texts = {it.decode() if isinstance(it, bytes) else str(it) for it in given}
                 labels.update(texts)
                 unlabelled += not texts
             file = storage.join(folder, posixpath.basename(path))
             shards.append(Shard(file, count, info.size, digest.hexdigest()))
-        examples, size = sum(it.examples for it in shards), sum(it.bytes for it in shards)
-        if examples:
-            splits[folder.removeprefix(SPLIT_PREFIX)] = Split(
-                examples, size, dict(sorted(labels.items())), tuple(shards), unlabelled=unlabelled
-            )
-    return {name: splits[name] for name in sorted(splits, key=split_order)}, seen
+        if any(shard.examples for shard in shards):
+            name = folder.removeprefix(SPLIT_PREFIX)
+            splits[name] = Split.of(shards, labels, unlabelled=unlabelled)
+    return splits, seen
 
 
 def _parsed(record: bytes, path: str, number: int) -> Mapping[str, Sequence[Any]]:
@@ -241,10 +232,6 @@ def _parsed(record: bytes, path: str, number: int) -> Mapping[str, Sequence[Any]
         return parse_example(record)
     except ValueError as exc:
         raise RecordError(f"{path}: record {number - 1}: {exc}") from exc
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _dataset(root: str, task: str, splits: Mapping[str, Split], like: Dataset | None) -> Dataset:
@@ -255,22 +242,13 @@ def _dataset(root: str, task: str, splits: Mapping[str, Split], like: Dataset | 
         vocabulary = with_seen(known, labels)
     else:
         vocabulary = build_vocabulary(labels)
-    shards = [shard for split in splits.values() for shard in split.shards]
-    count = sum(split.examples for split in splits.values())
-    return Dataset(
-        task=task,
-        recordgen_version=__version__,
+    return dataset_of(
+        task,
+        splits,
         source=(root,),
-        seed=0,
         options={} if like is None else dict(like.options),
-        compression="none",
         label_kind=vocabulary.kind if labels else "none",
         labels=vocabulary.names,
-        splits=splits,
-        rows=RowCounts(read=count, examples=count),
-        reencoded={},
-        warnings=(),
-        digest=dataset_digest(shards),
         folder="" if like is None else like.folder,
         objects=() if like is None else like.objects,
         keypoints={} if like is None else like.keypoints,

@@ -11,7 +11,6 @@ import tensorflow as tf
 from recordgen.access.described import Described
 from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
-from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.quoting import listed
@@ -24,6 +23,7 @@ from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, with_gaps
 from recordgen.reading.plan import plan_records
 from recordgen.reading.records import batches, finished
+from recordgen.registry import TASKS
 from recordgen.signatures import takes
 
 if TYPE_CHECKING:

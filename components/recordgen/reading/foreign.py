@@ -13,7 +13,6 @@ from recordgen import features
 from recordgen.access.shards import ShardSet
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
-from recordgen.core.task.named import TASKS
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.quoting import listed
@@ -25,6 +24,7 @@ from recordgen.reading.parsing import parsing_spec, to_parsing_spec, with_gaps
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import Keep, keeping
 from recordgen.reading.targets import Targets
+from recordgen.registry import TASKS
 
 # The prefix of features with a value for each box, also in other tools' files.
 _OBJECT = "image/object/"

@@ -8,16 +8,14 @@ from typing import Any
 
 from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.manifest import EXAMPLES
-from recordgen.core.task.named import TASKS
 from recordgen.errors import UsageError
 from recordgen.reading.images import ImageReading
 from recordgen.reading.keywords import ReadKeywords
-from recordgen.reading.moved import check_moved
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import BatchReading
-from recordgen.reading.tuning import AUTO
-from recordgen.registry import OF_OTHER_RECORDS
+from recordgen.reading.tuning import AUTO, check_moved
+from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from recordgen.reading.checks import (
     is_integer,
     is_number,
 )
-from recordgen.reading.moved import check_moved
-from recordgen.reading.tuning import AUTO, Tuning
+from recordgen.reading.tuning import AUTO, Tuning, check_moved
 from recordgen.registry import TASK_CHOICES
 from recordgen.scales import scale_for
 

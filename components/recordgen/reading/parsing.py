@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from recordgen.core.task.named import TASKS
 from recordgen.features import FeatureSpec
-from recordgen.registry import OF_OTHER_RECORDS
+from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
 #: Represents a missing whole number between parsing and :func:`as_floats`; none is rarer.
 NO_WHOLE = -(1 << 63)

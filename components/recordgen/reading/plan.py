@@ -8,13 +8,19 @@ shuffling, and what is cached. ``print(plan)`` shows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from recordgen import storage
 from recordgen.access.shards import ShardFile, ShardSet
 from recordgen.errors import DataError, RecordError, UsageError
-from recordgen.reading.caching import DECODED, NOTHING, CachePlan, plan_cache
+from recordgen.reading.buffers import (
+    block_length_of,
+    cycle_length_of,
+    read_buffer_of,
+    record_bytes_of,
+    shuffle_buffer_of,
+)
+from recordgen.reading.caching import CachePlan, plan_cache
 from recordgen.reading.classes import (
     PART_MODES,
     ClassPlan,
@@ -29,30 +35,7 @@ from recordgen.reading.decoding import check_formats
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.replaced import Written, written_of
 from recordgen.reading.shares import Piece, consecutive_share, cut_at, even_share
-from recordgen.reading.tuning import AUTO, AUTOTUNE
-
-# Memory that shuffling may take. Recordgen's shards are already shuffled, others may be sorted.
-_SHUFFLE_BYTES = 64_000_000
-_FOREIGN_SHUFFLE_BYTES = 256_000_000
-_MAX_SHUFFLE_RECORDS = 16_384
-_MIN_SHUFFLE_BATCHES = 2
-
-# With one class per file, more open files mix better, but tf.data opens three times as many ahead,
-# each with a buffer of 256 kB.
-_OPEN_SHARDS = 32
-
-# Consecutive records of one file: handing over each by itself costs more than reading it, but
-# tf.data holds two such blocks of every open file.
-_BLOCK_RECORDS = 16
-_BLOCK_BYTES = 2_000_000
-
-# Each open file has a buffer. Large records of local files cost less without it, because it is one
-# more copy. In object stores each read is a request.
-_READ_BUFFER_BYTES = 256 * 1024
-_UNBUFFERED_RECORD_BYTES = 64 * 1024
-
-# Assumed size of a record that was not measured.
-_UNKNOWN_RECORD_BYTES = 100_000
+from recordgen.reading.tuning import AUTOTUNE
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +179,7 @@ def _plan(
         raise UsageError(
             f"shard={options.shard}: nothing is left for this worker; use fewer workers"
         )
-    record_bytes = _record_bytes(mine)
+    record_bytes = record_bytes_of(mine)
     is_mixed = shards.dataset is not None and not by_label
     cache, others = plan_cache(
         options,
@@ -211,10 +194,10 @@ def _plan(
         pieces=pieces,
         turn=turn,
         examples=examples,
-        cycle_length=_cycle_length(options, len(mine), by_label or turn is not None),
-        block_length=1 if by_label else _block_length(record_bytes),
-        read_buffer=_read_buffer(mine, record_bytes),
-        shuffle_buffer=_shuffle_buffer(options, examples, record_bytes, cache, is_mixed),
+        cycle_length=cycle_length_of(options, len(mine), by_label or turn is not None),
+        block_length=1 if by_label else block_length_of(record_bytes),
+        read_buffer=read_buffer_of(mine, record_bytes),
+        shuffle_buffer=shuffle_buffer_of(options, examples, record_bytes, cache, is_mixed),
         cache=cache,
         task=task,
         classes=classes,
@@ -232,7 +215,7 @@ def _plan(
         replace(
             part,
             cache=kept,
-            shuffle_buffer=_shuffle_buffer(options, part.examples, record_bytes, kept, is_mixed),
+            shuffle_buffer=shuffle_buffer_of(options, part.examples, record_bytes, kept, is_mixed),
         )
         for part, kept in zip(_divided(plan, others[0]), (cache, others[1]), strict=True)
     ]
@@ -287,52 +270,3 @@ def _nothing_left(shards: ShardSet, options: LabelOptions) -> str:
             f"label_mode=None reads them"
         )
     return f"{where} has no examples"
-
-
-def _record_bytes(files: Sequence[ShardFile]) -> float | None:
-    """Return the mean size of a record; None if unknown."""
-    known = [(f.bytes, f.examples) for f in files if f.bytes is not None and f.examples]
-    count = sum(examples for _, examples in known)
-    return sum(size for size, _ in known) / count if count else None
-
-
-def _cycle_length(options: RecordOptions, files: int, is_fixed: bool) -> int:
-    if options.tuning.cycle_length != AUTOTUNE:
-        return min(options.tuning.cycle_length, files)
-    if not options.shuffle:
-        return 1  # one file after the other keeps the order of the shards
-    # Workers that take turns must see one order, but AUTOTUNE's depends on the machine.
-    return min(files, _OPEN_SHARDS) if is_fixed else AUTOTUNE
-
-
-def _block_length(record_bytes: float | None) -> int:
-    return max(1, min(_BLOCK_RECORDS, int(_BLOCK_BYTES / (record_bytes or _UNKNOWN_RECORD_BYTES))))
-
-
-def _read_buffer(files: Sequence[ShardFile], record_bytes: float | None) -> int:
-    is_large = record_bytes is not None and record_bytes >= _UNBUFFERED_RECORD_BYTES
-    is_local = all(storage.is_local(file.path) for file in files)
-    return 0 if is_large and is_local else _READ_BUFFER_BYTES
-
-
-def _shuffle_buffer(
-    options: RecordOptions,
-    examples: int | None,
-    record_bytes: float | None,
-    cache: CachePlan | None,
-    is_mixed: bool,
-) -> int:
-    if not options.shuffle:
-        return 0
-    if options.tuning.shuffle_buffer != AUTO:
-        return int(options.tuning.shuffle_buffer)
-    each = record_bytes or _UNKNOWN_RECORD_BYTES
-    if cache is not None and examples is not None and cache.stage != NOTHING:
-        if not cache.path:
-            return examples  # they are in memory anyway, so the buffer only holds references
-        if cache.stage in DECODED and cache.bytes is not None:
-            each = cache.bytes / examples
-    room = _SHUFFLE_BYTES if is_mixed else _FOREIGN_SHUFFLE_BYTES
-    fitting = int(room / each)
-    wanted = max(_MIN_SHUFFLE_BATCHES * options.batch_size, min(fitting, _MAX_SHUFFLE_RECORDS))
-    return wanted if examples is None else max(1, min(wanted, examples))

@@ -14,17 +14,15 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.core.dataset.manifest import DATASET_FILE, LABELS_FILE
 from recordgen.errors import UsageError
 from recordgen.reading.caching import DECODED, NOTHING, PICTURES, CachePlan
 from recordgen.reading.decoding import PIXELS_VERSION, as_written
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
 from recordgen.reading.parsing import as_floats
+from recordgen.reading.pieces import DamagedFiles, check_schemes, read_file, read_piece, slices_of
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.quiet import quiet_reading
-from recordgen.reading.replaced import REPLACED, Written
-from recordgen.reading.skipping import DamagedFiles
 from recordgen.reading.tuning import AUTOTUNE
 
 Keep = Callable[[tf.Tensor], tf.Tensor]
@@ -65,9 +63,9 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
     Raises:
         UsageError: TensorFlow cannot read files of this kind.
     """
-    _check_schemes(plan.files)
+    check_schemes(plan.files)
     quiet_reading()
-    files = tf.data.Dataset.from_tensor_slices(_slices(plan))
+    files = tf.data.Dataset.from_tensor_slices(slices_of(plan))
     # Workers that take turns must count in one order, but it may differ between epochs.
     takes_turns = plan.turn is not None
     if plan.shuffle_buffer and len(plan.files) > 1:
@@ -75,13 +73,13 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
         seed = _COMMON_SEED if takes_turns and options.seed is None else options.seed
         files = shuffled(files, len(plan.files), seed)
     damaged = DamagedFiles(plan.counts, plan.damaged) if options.skips else None
-    read_piece = partial(_read_piece, damaged, partial(_read_file, plan), plan.written)
+    read_shard = partial(read_piece, damaged, partial(read_file, plan), plan.written)
     if plan.cycle_length == 1:
-        records = files.flat_map(read_piece)
+        records = files.flat_map(read_shard)
     else:
         # Interleave before shuffle: neighbours in the buffer then come from different files.
         records = files.interleave(
-            read_piece,
+            read_shard,
             cycle_length=None if plan.cycle_length == AUTOTUNE else plan.cycle_length,
             block_length=plan.block_length,
             num_parallel_calls=tf.data.AUTOTUNE,
@@ -272,70 +270,3 @@ def _auto_shard_policy(options: RecordOptions) -> tf.data.experimental.AutoShard
     # If the workers' orders differ, every n-th batch would repeat some examples and miss others.
     # Divide by files, or fail if that is not possible.
     return policies.FILE
-
-
-def _slices(plan: ReadPlan) -> tuple[Any, ...]:
-    """Return the arguments of :func:`_read_piece`, each as a list over the files."""
-    if not plan.pieces:
-        return (list(plan.files),)
-    starts = [piece.start for piece in plan.pieces]
-    counts = [piece.count for piece in plan.pieces]
-    return list(plan.files), tf.constant(starts, tf.int64), tf.constant(counts, tf.int64)
-
-
-def _unchanged(written: Written, path: tf.Tensor) -> tf.Tensor:
-    """Return ``path`` (string []); fail if another dataset replaced its file.
-
-    It is part of the function that opens a file: one more stage would cost each pass 20 ms.
-    """
-    paths, digests = zip(*written.digests.items(), strict=True)
-    digest = tf.boolean_mask(tf.constant(digests), tf.constant(paths) == path)
-    manifest = tf.io.read_file(f"{written.folder}{DATASET_FILE}")
-    pattern = tf.strings.join(["(?s).*", tf.strings.reduce_join(digest), ".*"])
-    is_same = tf.strings.regex_full_match(manifest, pattern)
-    if written.labels:
-        names = tf.io.read_file(f"{written.folder}{LABELS_FILE}")
-        is_same &= tf.strings.substr(names, 0, len(written.labels)) == written.labels
-    message = f"{written.folder.rstrip('/')}: {REPLACED}"
-    # The raw op: tf.debugging.Assert would build two more functions.
-    checked = tf.raw_ops.Assert(condition=is_same, data=[message])
-    with tf.control_dependencies([checked]):
-        return tf.identity(path)
-
-
-@as_written
-def _read_piece(
-    damaged: DamagedFiles | None,
-    read: Callable[[tf.Tensor], tf.data.Dataset],
-    written: Written | None,
-    path: tf.Tensor,
-    start: tf.Tensor | None = None,
-    count: tf.Tensor | None = None,
-) -> tf.data.Dataset:
-    """Return serialised records (string []) of the shard at ``path`` (string []).
-
-    With ``start`` and ``count`` (int64 []) only the records of a
-    :class:`recordgen.reading.shares.Piece`, whose count includes damaged records.
-    """
-    path = path if written is None else _unchanged(written, path)
-    records = read(path) if damaged is None else damaged.readable(read, path)
-    return records if start is None else records.skip(start).take(count)
-
-
-def _read_file(plan: ReadPlan, path: tf.Tensor) -> tf.data.Dataset:
-    is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
-    if plan.packed:
-        is_gzip |= tf.reduce_any(path == tf.constant(plan.packed))
-    compression = tf.where(is_gzip, "GZIP", "")
-    return tf.data.TFRecordDataset(path, compression, plan.read_buffer)
-
-
-def _check_schemes(files: tuple[str, ...]) -> None:
-    known = {"", *tf.io.gfile.get_registered_schemes()}
-    for file in files:
-        scheme = "" if storage.is_local(file) else file.split("://", 1)[0]
-        if scheme not in known:
-            raise UsageError(
-                f"{file}: TensorFlow cannot read {scheme}:// here; copy the files to a disk or to "
-                f"gs://, or import a package that adds it, such as tensorflow_io"
-            )

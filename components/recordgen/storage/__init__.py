@@ -20,7 +20,6 @@ from typing import IO, Protocol, cast
 
 from recordgen.errors import SourceError, StorageError, UsageError
 from recordgen.storage import local
-from recordgen.storage.failures import only_storage_errors
 from recordgen.storage.paths import OBJECT_STORES
 from recordgen.storage.paths import address as address
 from recordgen.storage.paths import below_shared as below_shared
@@ -39,6 +38,7 @@ from recordgen.storage.paths import slip_hint as slip_hint
 from recordgen.storage.terms import ANY_REQUEST as ANY_REQUEST
 from recordgen.storage.terms import FileInfo as FileInfo
 from recordgen.storage.terms import RequestContext as RequestContext
+from recordgen.storage.terms import only_storage_errors
 from recordgen.storage.terms import without_retries as without_retries
 
 _NO_ACCESS = "cannot access"

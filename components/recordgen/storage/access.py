@@ -24,43 +24,27 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from unicodedata import normalize
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from recordgen.errors import UsageError
 from recordgen.masking import without_secrets
-from recordgen.storage.addresses import origin_of
 from recordgen.storage.paths import (
     OBJECT_STORES,
-    folder_of,
     is_chained,
     is_http,
     is_local,
     local_path,
     scheme_of,
 )
+from recordgen.storage.places import FAMILY, origin_of, own_places, place_of, shown, wider
 from recordgen.storage.terms import UrlPolicy
 
 # Words of the option that are schemes; others are written ``name://``. A word that is neither must
 # not be taken for one: it may be a folder, which was meant to restrict what rows reach.
 _KNOWN_SCHEMES = (*OBJECT_STORES, "http", "https", "ftp", "sftp", "hdfs", "memory")
 
-# Aliases of a scheme.
-_FAMILY = {"gcs": "gs", "s3a": "s3", "abfs": "az", "abfss": "az"}
-
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _LOCAL_SCHEMES = ("file", "local", "asynclocal")
-
-# Folders under which Kubeflow's launcher and Vertex AI mount buckets.
-_MOUNTED = {"gcs": "gs", "s3": "s3"}
-
-# Servers and libraries interpret these characters differently.
-_ODD = re.compile(r"[\\\x00-\x20\x7f]")
-_ODD_PATH = re.compile(r"[\\\x00-\x1f\x7f]|%2f|%5c", re.IGNORECASE)
-# Bytes that are no UTF-8, but that some servers read as "." or "/", and IIS's own notation.
-_OVERLONG = re.compile(r"%c[01]|%e0%[89]|%f0%8|%u[0-9a-f]{4}", re.IGNORECASE)
-_DECODINGS = 4  # a server behind a proxy may decode a path again
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +130,7 @@ class Access:
         """Return whether a path is below the root of images; links are followed."""
         if self._images is None or is_chained(path):
             return False
-        place = _place(path)
+        place = place_of(path)
         return place is not None and place[: len(self._images)] == self._images
 
     def _scheme_refusal(self, path: str, source: str) -> str | None:
@@ -161,10 +145,10 @@ class Access:
                 f"it to this machine"
             )
         anyway = OBJECT_STORES if own == "file" else (own,)
-        allowed = {_FAMILY.get(name, name) for name in (*anyway, *_with_https(self.schemes))}
+        allowed = {FAMILY.get(name, name) for name in (*anyway, *_with_https(self.schemes))}
         if "http" in anyway:
             allowed.add("https")
-        if _FAMILY.get(scheme, scheme) in allowed:
+        if FAMILY.get(scheme, scheme) in allowed:
             return None
         if scheme in _LOCAL_SCHEMES:
             return f"{scheme}:// is not supported; write only the path"
@@ -174,7 +158,7 @@ class Access:
     def _root_refusal(self, path: str) -> str | None:
         if not self._roots:
             return None
-        place = _place(path)
+        place = place_of(path)
         if place is None:
             return (
                 "a path with '..' or an ambiguous URL cannot be compared with --allow; write "
@@ -190,20 +174,20 @@ class Access:
         scheme = scheme_of(path)
         if is_chained(path) or scheme in _LOCAL_SCHEMES[1:] or is_local(path) > is_local(source):
             return self._scheme_refusal(path, source)
-        place = _place(path)
+        place = place_of(path)
         if place is None:
             return (
                 "a path with '..' or an ambiguous URL cannot be compared with what rows may reach"
                 "; write it plainly"
             )
-        own = _own_places(source)
+        own = own_places(source)
         if any(place[: len(root)] == root for root in (*own, *self._roots)):
             return None
         if not self._roots and scheme in _with_https(self.schemes):
             return None
         return (
-            f"in a pipeline step, rows reach only {_shown(own[0])} and what allow "
-            f"names; allow={_shown(_wider(place))} allows it"
+            f"in a pipeline step, rows reach only {shown(own[0])} and what allow "
+            f"names; allow={shown(wider(place))} allows it"
         )
 
 
@@ -254,7 +238,7 @@ def _with_https(schemes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _parse_root(root: str) -> tuple[str, ...]:
-    place = _place(root) if root else None
+    place = place_of(root) if root else None
     if place is None or is_chained(root) or (is_http(root) and urlsplit(root).query):
         raise UsageError(
             f"allow must name schemes such as https, and folders or plain URL prefixes such as "
@@ -264,95 +248,10 @@ def _parse_root(root: str) -> tuple[str, ...]:
 
 
 def _parse_image_root(root: str) -> tuple[str, ...]:
-    place = _place(root)
+    place = place_of(root)
     if place is None or is_chained(root) or without_secrets(root) != root:
         raise UsageError(
             f"image_root must be a folder or a plain URL, such as images/ or gs://bucket/images "
             f"(got {without_secrets(root)!r})"
         )
     return place
-
-
-def _place(path: str) -> tuple[str, ...] | None:
-    """Return the names along a path, outermost first; None if the path is ambiguous.
-
-    ``/a/../b/1.jpg`` → ``("file", "b", "1.jpg")``, with symlinks resolved;
-    ``gcs://bucket/a/1.jpg`` → ``("gs", "bucket", "a", "1.jpg")``;
-    ``https://Host/a%20b?c`` → ``("https", "host", "443", "a b")``.
-    """
-    if is_local(path):
-        if "\0" in path:
-            return None
-        return ("file", *_names(os.path.realpath(local_path(path))))
-    scheme, rest = path.split("://", 1)
-    if is_http(path):
-        _, host, port = origin_of(path)
-        if not host or port is None:
-            return None
-        url = urlsplit(path)
-        if _ODD.search(url.netloc) or _is_ambiguous(url.path):
-            return None
-        outside = [scheme, host, str(port)]
-        names = _names(unquote(url.path))
-    else:
-        bucket, _, name = rest.partition("/")
-        outside = [_FAMILY.get(scheme, scheme), bucket]
-        names = _names(f"/{name}")
-    if not {".", ".."}.isdisjoint(names):
-        return None
-    return (*outside, *names)
-
-
-def _is_ambiguous(path: str) -> bool:
-    """Return whether servers may interpret the path of a URL in several ways.
-
-    They may decode it again (``%252e``), remove what follows a ``;`` in a name or the blanks
-    around it (``..;``, ``..%20``), or take other characters for dots and slashes.
-    """
-    if _OVERLONG.search(path):
-        return True
-    for _ in range(_DECODINGS):
-        names = (name.partition(";")[0] for name in normalize("NFKC", path).split("/"))
-        if _ODD_PATH.search(path) or any(name.strip(" ") in (".", "..") for name in names):
-            return True
-        decoded = unquote(path)
-        if decoded == path:
-            return False
-        path = decoded
-    return True  # encoded again and again
-
-
-@lru_cache(64)
-def _own_places(source: str) -> tuple[tuple[str, ...], ...]:
-    """Return the folder, bucket or server of an import file, which confined rows may reach.
-
-    Pipelines also mount buckets as folders: ``/gcs/bucket/a.csv`` is ``gs://bucket/a.csv``.
-    """
-    place = _place(folder_of(source) if is_local(source) else source) or (scheme_of(source),)
-    if place[0] != "file":
-        return (_wider(place),)
-    if len(place) > 2 and place[1] in _MOUNTED:
-        return place, (_MOUNTED[place[1]], place[2])
-    return (place,)
-
-
-def _wider(place: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the folder, bucket or server that contains a place."""
-    if place[0] == "file":
-        return place[:-1]
-    return place[: 3 if is_http(f"{place[0]}://") else 2]
-
-
-def _shown(place: tuple[str, ...]) -> str:
-    """Format a place as a path or URL: ``("gs", "bucket")`` → ``gs://bucket``."""
-    if place[0] == "file":
-        return "/" + "/".join(place[1:])
-    if is_http(f"{place[0]}://"):
-        scheme, host, port, *names = place
-        return "/".join((f"{scheme}://{host}:{port}", *names))
-    return f"{place[0]}://{'/'.join(place[1:])}"
-
-
-def _names(path: str) -> list[str]:
-    """Return the names in an absolute path; a trailing slash adds none."""
-    return path.rstrip("/").split("/")[1:]

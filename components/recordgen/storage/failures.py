@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum
 
-from recordgen.errors import RecordgenError, ResponseError, StorageError, UnreachableError
-from recordgen.masking import masked
-from recordgen.rejects import RejectCode
+from recordgen.errors import RecordgenError
 from recordgen.storage.paths import is_http
 
 
@@ -100,8 +96,6 @@ _BAD_MESSAGE = "aiohttp.BadHttpMessage"
 _UNTRUSTED = "ssl.SSLCertVerificationError"
 
 _IMPOSSIBLE_TEXTS = ("Bad Request: ", "embedded null byte")  # gcsfs's 400; Python's
-# botocore's bucket name for s3://KEY:SECRET@bucket: a secret without a scheme in front.
-_USERINFO = re.compile(r"[^\s/@]+@?")
 
 _FORBIDDEN_TEXT = "Forbidden: "  # gcsfs's 403
 
@@ -128,85 +122,6 @@ _CREDENTIAL_TEXTS = ("invalid credentials", "invalid authentication", "invalid_g
 def is_transient(exc: BaseException, path: str) -> bool:
     """Return whether a retry may succeed."""
     return meaning(exc, path) is Meaning.TRANSIENT
-
-
-def to_error(exc: Exception, path: str, tried: str) -> Exception:
-    """Map a failure to FileNotFoundError, PermissionError, IsADirectoryError or a StorageError.
-
-    ``tried`` describes the attempts made; it is empty for a single attempt.
-    """
-    if isinstance(exc, RecordgenError):
-        return exc
-    status = status_of(exc)
-    detail = f"HTTP {status}" if status else ""
-    found = meaning(exc, path)
-    if found is Meaning.MISSING:
-        return FileNotFoundError(errno.ENOENT, detail, masked(path))
-    if found is Meaning.NO_FILE:
-        return IsADirectoryError(masked(path))
-    if found is Meaning.FORBIDDEN:
-        return PermissionError(errno.EACCES, detail, masked(path))
-    reason = f"{type(exc).__name__}: {exc}".rstrip(": ")
-    if is_http(path) and _quotes_server(exc):
-        reason = type(exc).__name__
-    if not str(exc) and any(kind.__name__ == "TimeoutError" for kind in type(exc).__mro__):
-        reason = "timed out"
-    text = ": ".join(filter(None, (path, detail, reason)))
-    if tried:
-        text = f"{text}; {tried}"
-    if found in (Meaning.TRANSIENT, Meaning.UNTRUSTED):
-        return UnreachableError(text)
-    if found in _RESPONSE_CODES:
-        return ResponseError(text, _RESPONSE_CODES[found].value)
-    return StorageError(text)
-
-
-def _quotes_server(exc: BaseException) -> bool:
-    """Return whether the text of an error may quote a server: a banner, or its reason phrase.
-
-    A row may name any port of an allowed server, and rejects are no scanner of what runs there.
-    """
-    return type(exc).__module__.startswith("aiohttp") and not isinstance(exc, OSError)
-
-
-_RESPONSE_CODES = {
-    Meaning.REFUSED: RejectCode.HTTP_ERROR,
-    Meaning.MALFORMED: RejectCode.BAD_RESPONSE,
-}
-
-
-def shown_cause(exc: Exception) -> Exception | None:
-    """Return the cause for a traceback; None if its text may hold a secret."""
-    text = str(exc)
-    has_user = any(":" in name and name.endswith("@") for name in _USERINFO.findall(text))
-    return None if has_user or masked(text) != text else exc
-
-
-@contextmanager
-def only_storage_errors(path: str, doing: str) -> Iterator[None]:
-    """Turn any OSError into StorageError; ``doing`` is the failure, such as ``cannot write``."""
-    try:
-        yield
-    except OSError as exc:
-        detail = f" ({exc.strerror})" if exc.strerror else ""
-        if isinstance(exc, PermissionError):
-            reason = f"permission denied{detail}; check your credentials and their rights"
-        elif isinstance(exc, FileNotFoundError):
-            reason = f"no such bucket or folder{detail}"
-        else:
-            reason = f"{type(exc).__name__}: {exc}"
-        raise StorageError(f"{path}: {doing}: {reason}") from exc
-
-
-@contextmanager
-def named_errors(path: str) -> Iterator[None]:
-    """Map what a library raises by :func:`to_error`."""
-    try:
-        yield
-    except RecordgenError:
-        raise
-    except Exception as exc:  # noqa: BLE001 -- whatever a library raises is mapped
-        raise to_error(exc, path, "") from shown_cause(exc)
 
 
 def meaning(exc: BaseException, path: str) -> Meaning:

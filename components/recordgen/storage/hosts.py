@@ -21,8 +21,8 @@ from recordgen.errors import StorageError, UnreachableError
 from recordgen.masking import without_secrets
 from recordgen.quoting import listed
 from recordgen.rejects import Reject, RejectCode
-from recordgen.storage.addresses import PORTS, origin_of
 from recordgen.storage.paths import is_http, resolve, scheme_of
+from recordgen.storage.places import PORTS, origin_of
 from recordgen.storage.terms import without_retries
 
 #: Failures in a row after which a host gets no more requests.

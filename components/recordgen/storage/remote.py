@@ -15,11 +15,17 @@ from fsspec.spec import AbstractBufferedFile
 from fsspec.utils import glob_translate
 
 from recordgen.errors import StorageError
-from recordgen.storage.failures import named_errors, only_storage_errors, status_of
+from recordgen.storage.failures import status_of
 from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.paths import OBJECT_STORES, is_chained, scheme_of
-from recordgen.storage.retries import retried, run_until
-from recordgen.storage.terms import ANY_REQUEST, FileInfo, RequestContext, too_large
+from recordgen.storage.retries import RetriedFile, named_errors, retried, run_until
+from recordgen.storage.terms import (
+    ANY_REQUEST,
+    FileInfo,
+    RequestContext,
+    only_storage_errors,
+    too_large,
+)
 
 # Keys under which fsspec's file systems return the version of an object.
 _VERSION_KEYS = ("generation", "ETag", "etag", "mtime", "created")
@@ -91,43 +97,7 @@ def open_read(path: str, context: RequestContext) -> IO[bytes]:
         fs, inner = filesystem_of(path)
         return fs.open(inner, "rb")
 
-    return io.BufferedReader(_RetriedFile(path, retried(open_file, path)), _BUFFER_BYTES)
-
-
-class _RetriedFile(io.RawIOBase):
-    """An fsspec file that retries reads."""
-
-    def __init__(self, path: str, file: Any) -> None:
-        self._path = path
-        self._file = file
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return bool(self._file.seekable())
-
-    def readinto(self, buffer: Any) -> int:
-        at = self._file.tell()
-
-        def read() -> bytes:
-            if self._file.tell() != at:
-                self._file.seek(at)
-            return bytes(self._file.read(len(buffer)))
-
-        data = retried(read, self._path)
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return int(self._file.seek(offset, whence))
-
-    def tell(self) -> int:
-        return int(self._file.tell())
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+    return io.BufferedReader(RetriedFile(path, retried(open_file, path)), _BUFFER_BYTES)
 
 
 @contextmanager

@@ -6,18 +6,98 @@ that were refused together are not repeated together.
 
 from __future__ import annotations
 
+import errno
+import io
 import math
 import os
+import re
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from threading import Event
 from typing import Any, TypeVar, cast
 
-from recordgen.errors import UsageError
-from recordgen.storage.failures import is_transient, shown_cause, to_error
+from recordgen.errors import (
+    RecordgenError,
+    ResponseError,
+    StorageError,
+    UnreachableError,
+    UsageError,
+)
+from recordgen.masking import masked
+from recordgen.rejects import RejectCode
+from recordgen.storage.failures import Meaning, is_transient, meaning, status_of
+from recordgen.storage.paths import is_http
 from recordgen.storage.terms import ANY_REQUEST, RequestContext, may_retry
+
+# botocore's bucket name for s3://KEY:SECRET@bucket: a secret without a scheme in front.
+_USERINFO = re.compile(r"[^\s/@]+@?")
+
+
+def to_error(exc: Exception, path: str, tried: str) -> Exception:
+    """Map a failure to FileNotFoundError, PermissionError, IsADirectoryError or a StorageError.
+
+    ``tried`` describes the attempts made; it is empty for a single attempt.
+    """
+    if isinstance(exc, RecordgenError):
+        return exc
+    status = status_of(exc)
+    detail = f"HTTP {status}" if status else ""
+    found = meaning(exc, path)
+    if found is Meaning.MISSING:
+        return FileNotFoundError(errno.ENOENT, detail, masked(path))
+    if found is Meaning.NO_FILE:
+        return IsADirectoryError(masked(path))
+    if found is Meaning.FORBIDDEN:
+        return PermissionError(errno.EACCES, detail, masked(path))
+    reason = f"{type(exc).__name__}: {exc}".rstrip(": ")
+    if is_http(path) and _quotes_server(exc):
+        reason = type(exc).__name__
+    if not str(exc) and any(kind.__name__ == "TimeoutError" for kind in type(exc).__mro__):
+        reason = "timed out"
+    text = ": ".join(filter(None, (path, detail, reason)))
+    if tried:
+        text = f"{text}; {tried}"
+    if found in (Meaning.TRANSIENT, Meaning.UNTRUSTED):
+        return UnreachableError(text)
+    if found in _RESPONSE_CODES:
+        return ResponseError(text, _RESPONSE_CODES[found].value)
+    return StorageError(text)
+
+
+def _quotes_server(exc: BaseException) -> bool:
+    """Return whether the text of an error may quote a server: a banner, or its reason phrase.
+
+    A row may name any port of an allowed server, and rejects are no scanner of what runs there.
+    """
+    return type(exc).__module__.startswith("aiohttp") and not isinstance(exc, OSError)
+
+
+_RESPONSE_CODES = {
+    Meaning.REFUSED: RejectCode.HTTP_ERROR,
+    Meaning.MALFORMED: RejectCode.BAD_RESPONSE,
+}
+
+
+def shown_cause(exc: Exception) -> Exception | None:
+    """Return the cause for a traceback; None if its text may hold a secret."""
+    text = str(exc)
+    has_user = any(":" in name and name.endswith("@") for name in _USERINFO.findall(text))
+    return None if has_user or masked(text) != text else exc
+
+
+@contextmanager
+def named_errors(path: str) -> Iterator[None]:
+    """Map what a library raises by :func:`to_error`."""
+    try:
+        yield
+    except RecordgenError:
+        raise
+    except Exception as exc:  # noqa: BLE001 -- whatever a library raises is mapped
+        raise to_error(exc, path, "") from shown_cause(exc)
+
 
 _T = TypeVar("_T")
 
@@ -130,3 +210,39 @@ def retried(action: Callable[[], _T], path: str, context: RequestContext = ANY_R
         if error is exc:
             raise
         raise error from shown_cause(exc)
+
+
+class RetriedFile(io.RawIOBase):
+    """An fsspec file that retries reads."""
+
+    def __init__(self, path: str, file: Any) -> None:
+        self._path = path
+        self._file = file
+
+    def readable(self) -> bool:  # noqa: D102
+        return True
+
+    def seekable(self) -> bool:  # noqa: D102
+        return bool(self._file.seekable())
+
+    def readinto(self, buffer: Any) -> int:  # noqa: D102
+        at = self._file.tell()
+
+        def read() -> bytes:
+            if self._file.tell() != at:
+                self._file.seek(at)
+            return bytes(self._file.read(len(buffer)))
+
+        data = retried(read, self._path)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:  # noqa: D102
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:  # noqa: D102
+        return int(self._file.tell())
+
+    def close(self) -> None:  # noqa: D102
+        self._file.close()
+        super().close()

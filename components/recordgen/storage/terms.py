@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import NamedTuple
 
-from recordgen.errors import FileTooLargeError
+from recordgen.errors import FileTooLargeError, StorageError
 
 
 class FileInfo(NamedTuple):
@@ -84,3 +84,19 @@ def without_retries() -> Iterator[None]:
 def may_retry() -> bool:
     """Return whether failed requests of this thread may be retried."""
     return _retrying.get()
+
+
+@contextmanager
+def only_storage_errors(path: str, doing: str) -> Iterator[None]:
+    """Turn any OSError into StorageError; ``doing`` is the failure, such as ``cannot write``."""
+    try:
+        yield
+    except OSError as exc:
+        detail = f" ({exc.strerror})" if exc.strerror else ""
+        if isinstance(exc, PermissionError):
+            reason = f"permission denied{detail}; check your credentials and their rights"
+        elif isinstance(exc, FileNotFoundError):
+            reason = f"no such bucket or folder{detail}"
+        else:
+            reason = f"{type(exc).__name__}: {exc}"
+        raise StorageError(f"{path}: {doing}: {reason}") from exc

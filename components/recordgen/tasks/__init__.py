@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from recordgen import registry
-from recordgen.core.task.named import TASKS as TASKS
 from recordgen.errors import UsageError
+from recordgen.registry import TASKS as TASKS
 
 if TYPE_CHECKING:
     from recordgen.core.task.annotation import AnnotationError as AnnotationError

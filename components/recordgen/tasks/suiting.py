@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotations import ONE
-from recordgen.core.task.named import TASKS
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.options import OPTIONS, ConvertOptions
-from recordgen.registry import CHECKS, OWN
+from recordgen.registry import CHECKS, OWN, TASKS
 from recordgen.tables.schema import Schema
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.core.dataset.events import RunEvents, run_events, source_name
-from recordgen.core.task.named import TASKS
 from recordgen.errors import UsageError
 from recordgen.reading import eval_dataset
 from recordgen.reading.naming import RECORD_ERRORS, raise_named
+from recordgen.registry import TASKS
 from recordgen.training.config import (
     CHECKPOINT_DIR,
     CHECKPOINT_SETTINGS,

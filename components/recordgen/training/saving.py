@@ -21,8 +21,11 @@ Models of images have a fourth one, ``pixels``: RGB from 0 to 1 (float32 [batch,
 
 from __future__ import annotations
 
+import logging
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -36,11 +39,12 @@ from recordgen.core.dataset.lineage import (
     write_lineage,
 )
 from recordgen.core.dataset.vocabulary import shown_labels
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import varint
 from recordgen.training.config import EVALUATE, KNOWN, PIXELS, SCORES, TRUTH
 from recordgen.training.earlier import write_inputs
 from recordgen.training.learner import EXAMPLES, TaskTrainer
 from recordgen.training.model_labels import write_model_labels
-from recordgen.training.warm_up import write_warm_up
 
 # AutoML's and Google's samples for image models name a request so.
 KEY = tf.TensorSpec([None], tf.string, name="key")
@@ -106,3 +110,57 @@ def save_for_serving(
     settings = trainer.config.to_custom_config()
     lineage = ModelLineage(dataset, trainer.split, settings, software=software_here())
     write_lineage(path, lineage)
+
+
+WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
+
+# Field numbers: PredictionLog.predict_log, PredictLog.request, PredictRequest.model_spec and
+# .inputs, whose entries have a key and a value, and ModelSpec.signature_name.
+_PREDICT_LOG, _REQUEST, _MODEL_SPEC, _INPUTS, _KEY, _VALUE, _SIGNATURE_NAME = 6, 1, 1, 2, 1, 2, 3
+_BYTES = 2  # the type of fields that begin with their length
+_log = logging.getLogger(__name__)
+
+
+def write_warm_up(
+    model: str, signatures: Mapping[str, Any], sample: Callable[[tf.TensorSpec], Any]
+) -> None:
+    """Write one request for each signature into a saved model's folder.
+
+    A request that fails is omitted: Serving would refuse the model.
+
+    Args:
+        model: the folder or URL of the model.
+        signatures: by name, functions with an ``input_signature``.
+        sample: returns a batch of one value for an input.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    frames: list[bytes] = []
+    for name, function in signatures.items():
+        specs = function.input_signature
+        values = [tf.constant(sample(spec), spec.dtype) for spec in specs]
+        try:
+            function(*values)
+        except tf.errors.OpError as exc:
+            _log.warning("signature %s: no request to warm a server up: %s", name, exc.message)
+            continue
+        inputs = {spec.name: value for spec, value in zip(specs, values, strict=True)}
+        frames += RECORDS.frame((to_prediction_log(name, inputs),))
+    storage.write_bytes(storage.join(model, WARM_UP_FILE), b"".join(frames))
+
+
+def to_prediction_log(signature: str, inputs: Mapping[str, tf.Tensor]) -> bytes:
+    """Return a serialised ``tensorflow.serving.PredictionLog`` of a request."""
+    parts = [_field(_MODEL_SPEC, _field(_SIGNATURE_NAME, signature.encode()))]
+    for name, value in inputs.items():
+        # One zero stands for all of them, so a request for a large image is small.
+        is_zero = value.dtype != tf.string and not value.numpy().any()
+        tensor = tf.make_tensor_proto(0 if is_zero else value, value.dtype, value.shape)
+        entry = _field(_KEY, name.encode()) + _field(_VALUE, tensor.SerializeToString())
+        parts.append(_field(_INPUTS, entry))
+    return _field(_PREDICT_LOG, _field(_REQUEST, b"".join(parts)))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return varint(number << 3 | _BYTES) + varint(len(content)) + content

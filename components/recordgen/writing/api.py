@@ -16,27 +16,25 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from recordgen import storage
 from recordgen.access.index import lengths_there
+from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.index import write_index
+from recordgen.core.dataset.joining import dataset_of, with_splits
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
     EXAMPLES,
     INDEX_FILE,
     SPLIT_NAME,
     Dataset,
-    RowCounts,
-    Shard,
-    Split,
-    dataset_digest,
     read_dataset,
     shard_file,
     split_dir,
 )
-from recordgen.core.dataset.splits import SPLITS, TRAIN
+from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.records.example import serialize_example
 from recordgen.core.runs.commit import commit, open_run
 from recordgen.core.runs.staging import STAGING, Staging
@@ -47,7 +45,6 @@ from recordgen.features import FeatureSpec
 from recordgen.options import COMPRESSIONS
 from recordgen.ordered import default_threads
 from recordgen.shown import Shown
-from recordgen.version import __version__
 from recordgen.writing.example_schema import ExampleSchema
 from recordgen.writing.shard_writer import ShardedWriter, WrittenShard, staged_file
 
@@ -189,19 +186,7 @@ def _other_splits(target: str, split: str, compression: str, *, overwrite: bool)
             f"compression must be {found.compression} as in the other splits of {target} "
             f"(got {compression!r})"
         )
-    return _with_splits(found, splits)
-
-
-def _with_splits(dataset: Dataset, splits: Mapping[str, Split]) -> Dataset:
-    names = [name for name in SPLITS if name in splits]
-    names += sorted(set(splits) - set(SPLITS))
-    examples = sum(item.examples for item in splits.values())
-    return replace(
-        dataset,
-        splits={name: splits[name] for name in names},
-        rows=RowCounts(read=examples, examples=examples),
-        digest=dataset_digest([shard for item in splits.values() for shard in item.shards]),
-    )
+    return with_splits(found, splits)
 
 
 def _with_split(
@@ -211,7 +196,7 @@ def _with_split(
     features: Mapping[str, FeatureSpec],
     compression: str,
 ) -> Dataset:
-    shards = tuple(
+    shards = (
         Shard(
             file=shard_file(name, index, len(written), compression),
             examples=item.examples,
@@ -220,29 +205,10 @@ def _with_split(
         )
         for index, item in enumerate(written)
     )
-    split = Split(
-        examples=sum(shard.examples for shard in shards),
-        bytes=sum(shard.bytes for shard in shards),
-        labels={},
-        shards=shards,
-    )
-    base = others or Dataset(
-        task=EXAMPLES,
-        recordgen_version=__version__,
-        source=(),
-        seed=0,
-        options={},
-        compression=compression,
-        label_kind="none",
-        labels=(),
-        splits={},
-        rows=RowCounts(),
-        reencoded={},
-        warnings=(),
-        digest="",
-        features=features,
-    )
-    return _with_splits(base, {**base.splits, name: split})
+    splits = {name: Split.of(shards, {})}
+    if others is not None:
+        return with_splits(others, {**others.splits, **splits})
+    return dataset_of(EXAMPLES, splits, compression=compression, features=features)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.core.dataset.manifest import Split
+from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.vocabulary import Vocabulary
 from tests.checks.facts import examined_of, facts_of, label_findings
 

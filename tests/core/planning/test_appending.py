@@ -13,7 +13,7 @@ from recordgen import convert, read_dataset, storage
 from recordgen.cli import main
 from recordgen.console.summaries import conversion_summary
 from recordgen.conversion.api import plan
-from recordgen.core.dataset.manifest import dataset_digest
+from recordgen.core.dataset.counts import dataset_digest
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.runs import lease

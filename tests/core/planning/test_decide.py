@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.core.dataset.splits import SPLITS, SplitFractions
+from recordgen.core.dataset.fractions import SplitFractions
+from recordgen.core.dataset.splits import SPLITS
 from recordgen.core.planning.decide import decide
 from recordgen.core.planning.resolve import Settled, SplitOrigin, plan_bucket
 from recordgen.core.rows.columns import rows_of

@@ -10,17 +10,8 @@ import pytest
 from recordgen.conversion import appending
 from recordgen.conversion.appending import task_there
 from recordgen.conversion.settings import conversion_of
-from recordgen.core.dataset.manifest import (
-    EXAMPLES_FILE,
-    Dataset,
-    ImageStats,
-    RowCounts,
-    Shard,
-    Split,
-    dataset_digest,
-    read_dataset,
-    write_dataset,
-)
+from recordgen.core.dataset.counts import ImageStats, RowCounts, Shard, Split, dataset_digest
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset, read_dataset, write_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import LINTED, to_parquet
 from recordgen.core.planning.appending import (

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordgen.core.dataset.manifest import RowCounts
-from recordgen.core.dataset.splits import SplitFractions
+from recordgen.core.dataset.counts import RowCounts
+from recordgen.core.dataset.fractions import SplitFractions
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning import bucket_files
 from recordgen.core.planning.plan import Base, BucketSummary, GroupPlan, Plan, SplitPlan, too_many

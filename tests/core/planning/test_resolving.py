@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from recordgen.core.dataset.manifest import RowCounts
-from recordgen.core.dataset.splits import SplitFractions
+from recordgen.core.dataset.counts import RowCounts
+from recordgen.core.dataset.fractions import SplitFractions
 from recordgen.core.planning.plan import BucketSummary
 from recordgen.core.rows.columns import PlannedBatch, columns_of
 from recordgen.core.rows.placing import placing

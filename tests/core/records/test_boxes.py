@@ -9,7 +9,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.tasks.object_detection.annotation import Box, Boxes
-from recordgen.tasks.object_detection.task import box_features
+from recordgen.tasks.object_detection.stored_boxes import box_features
 
 pytestmark = pytest.mark.once
 

@@ -26,7 +26,8 @@ from recordgen.beam.runners import IN_MEMORY_RUNNER
 from recordgen.console import logs
 from recordgen.conversion import api as conversion
 from recordgen.conversion.settings import conversion_of
-from recordgen.core.dataset.manifest import RowCounts, read_dataset
+from recordgen.core.dataset.counts import RowCounts
+from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.running import watching

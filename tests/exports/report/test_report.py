@@ -18,14 +18,8 @@ from PIL import Image
 import recordgen
 from recordgen import write
 from recordgen.cli import main
-from recordgen.core.dataset.manifest import (
-    REPORT_FILE,
-    Dataset,
-    RowCounts,
-    Shard,
-    Split,
-    read_dataset,
-)
+from recordgen.core.dataset.counts import RowCounts, Shard, Split
+from recordgen.core.dataset.manifest import REPORT_FILE, Dataset, read_dataset
 from recordgen.errors import PayloadError, SourceError
 from recordgen.exports import ExportOptions
 from recordgen.exports.report.balance import class_balance

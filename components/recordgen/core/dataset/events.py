@@ -21,6 +21,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recordgen import storage
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.masking import masked, without_secrets
 from recordgen.version import __version__
 
@@ -220,3 +221,8 @@ def dataset_id(path: str) -> tuple[str, str]:
 
 def _warn(message: str) -> None:
     _log.warning("%s", masked(message))
+
+
+def dataset_name(dataset: Dataset) -> str:
+    """Return a name for a dataset: the name of its first import file, or its task."""
+    return source_name(dataset.source) or dataset.task

@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from recordgen.core.dataset.manifest import Dataset, RowCounts, Split, dataset_digest
+from recordgen.core.dataset.counts import RowCounts, Split, dataset_digest
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.splits import split_order
 from recordgen.core.dataset.vocabulary import join_names
 from recordgen.errors import DataError
 from recordgen.features import FeatureSpec
 from recordgen.image_settings import KEEP, MIXED, WEBP, Encoding
+from recordgen.version import __version__
 
 
 def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
@@ -118,3 +120,24 @@ def _join(encodings: Sequence[Encoding]) -> Encoding:
     # Reading may need a TensorFlow that decodes WEBP.
     kind = WEBP if any(encoding.format == WEBP for encoding in encodings) else KEEP
     return Encoding(kind, pixels=MIXED if is_raw else "")
+
+
+def dataset_of(task: str, splits: Mapping[str, Split], **known: Any) -> Dataset:
+    """Return the dataset of records; ``known`` has other fields of :class:`Dataset`."""
+    without = {"source": (), "seed": 0, "options": {}, "compression": "none", "label_kind": "none"}
+    without |= {"labels": (), "rows": RowCounts(), "reencoded": {}, "warnings": (), "digest": ""}
+    dataset = Dataset(
+        **{**without, **known}, task=task, recordgen_version=__version__, splits=splits
+    )
+    return with_splits(dataset, splits)
+
+
+def with_splits(dataset: Dataset, splits: Mapping[str, Split]) -> Dataset:
+    """Return a dataset with other splits, in their order, and what follows from their records."""
+    examples = sum(split.examples for split in splits.values())
+    return replace(
+        dataset,
+        splits={name: splits[name] for name in sorted(splits, key=split_order)},
+        rows=RowCounts(read=examples, examples=examples),
+        digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
+    )

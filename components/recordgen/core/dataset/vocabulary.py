@@ -108,12 +108,9 @@ def look_alikes(names: Iterable[str]) -> list[tuple[str, ...]]:
     """
     found: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(_plain(name), []).append(name)
+        plain = "".join(unicodedata.normalize("NFKC", name.casefold()).split())
+        found.setdefault(plain, []).append(name)
     return [tuple(group) for group in found.values() if len(group) > 1]
-
-
-def _plain(name: str) -> str:
-    return "".join(unicodedata.normalize("NFKC", name.casefold()).split())
 
 
 def extend_vocabulary(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:

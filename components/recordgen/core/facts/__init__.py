@@ -36,7 +36,7 @@ class ImageNote(NamedTuple):
     """The image of an example; its fields are the values of the columns of images.
 
     Attributes:
-        format: see :func:`recordgen.core.dataset.manifest.ImageStats`.
+        format: see :func:`recordgen.core.dataset.counts.ImageStats`.
         height: in pixels; None if unknown.
         width: likewise.
         gray: whether it has one channel; None if unknown.

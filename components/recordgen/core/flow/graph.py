@@ -32,12 +32,11 @@ from recordgen import storage
 from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.dataset.manifest import read_vocabulary
 from recordgen.core.dataset.vocabulary import AUTO_LABELS, declared_vocabulary
+from recordgen.core.flow.reading import ReadExisting, ReadRows
 from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.flow.steps import (
     DecideTogether,
     MakePlan,
-    ReadExisting,
-    ReadRows,
     ResolveBuckets,
     SettleBuckets,
     WorkOnShards,
@@ -50,8 +49,7 @@ from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs.commit import Run
 from recordgen.core.runs.resume import compare_shard, keep_or_write_shard
 from recordgen.core.runs.staging import Staging
-from recordgen.core.shards.task import ShardResult
-from recordgen.core.shards.write import check_shard, write_shard
+from recordgen.core.shards.task import ShardResult, check_shard, write_shard
 from recordgen.errors import UsageError
 from recordgen.ordered import default_threads
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from recordgen import storage
 from recordgen.core.flow.runner import Runner
@@ -25,6 +26,7 @@ from recordgen.core.progress import (
 )
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.errors import RecordgenError
+from recordgen.ordered import beside
 from recordgen.storage.hosts import forget_failures
 
 NewRunner = Callable[[], Runner]
@@ -80,21 +82,15 @@ def watching(
     if progress is None:
         yield
         return
-    done = threading.Event()
-    thread = threading.Thread(
-        target=_watch, args=(staging, progress, done, noun, joins), daemon=True
-    )
-    thread.start()
     try:
-        yield
+        with beside(partial(_watch, staging, progress, noun, joins)):
+            yield
     finally:
-        done.set()
-        thread.join()
         progress.finished()
 
 
 def _watch(
-    staging: Staging, progress: Progress, done: threading.Event, noun: str, joins: int
+    staging: Staging, progress: Progress, noun: str, joins: int, done: threading.Event
 ) -> None:
     plan: StagedPlan | None = None
     finished: dict[str, tuple[int, int, int]] = {}

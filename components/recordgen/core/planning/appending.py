@@ -14,15 +14,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from recordgen import storage
+from recordgen.core.dataset.counts import RowCounts, Split, dataset_digest, mean_psnr
 from recordgen.core.dataset.joining import join_features
-from recordgen.core.dataset.manifest import (
-    FINDINGS_FILE,
-    Dataset,
-    RowCounts,
-    Split,
-    dataset_digest,
-    mean_psnr,
-)
+from recordgen.core.dataset.manifest import FINDINGS_FILE, Dataset
 from recordgen.core.dataset.splits import split_order
 from recordgen.core.dataset.vocabulary import join_names
 from recordgen.core.facts.columns import Columns, read_examples
@@ -31,8 +25,7 @@ from recordgen.core.rows.columns import values_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import KnownRow
 from recordgen.core.task.annotation import RowContent
-from recordgen.core.task.placing import placing_name
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import Task, placing_name
 from recordgen.errors import SourceError
 from recordgen.rejects import Finding, Reject
 
@@ -108,7 +101,7 @@ def known_rows(
         files: the shards that stay; an interrupted run may have listed others.
         task: the task of the rows.
         seed: see :func:`recordgen.core.rows.placing.placing`.
-        folder: also places new rows, see :func:`recordgen.core.task.placing.placing_name`.
+        folder: also places new rows, see :func:`recordgen.core.task.task.placing_name`.
 
     Raises:
         SourceError: the examples cannot be read.

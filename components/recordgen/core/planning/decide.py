@@ -27,7 +27,7 @@ from recordgen.core.rows.columns import Columns, values_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.settings import Splits
-from recordgen.core.task.labels import first_labels
+from recordgen.core.task.annotations import first_labels
 from recordgen.core.task.task import Task
 from recordgen.errors import DataError
 from recordgen.rejects import place_of

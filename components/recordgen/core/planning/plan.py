@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from recordgen.core.dataset.manifest import RowCounts
+from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.splits import EVAL, TRAIN, EvalFrom, split_order
 from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary, extend_vocabulary
 from recordgen.core.rows.planned import Group

@@ -27,8 +27,9 @@ import pyarrow.compute as pc
 
 from recordgen import storage
 from recordgen.core.conversion import PayloadStore
-from recordgen.core.dataset.manifest import RowCounts
-from recordgen.core.dataset.splits import EVAL, MOVE_BITS, EvalFrom, SplitFractions
+from recordgen.core.dataset.counts import RowCounts
+from recordgen.core.dataset.fractions import SplitFractions
+from recordgen.core.dataset.splits import EVAL, MOVE_BITS, EvalFrom
 from recordgen.core.planning.incomplete import without_incomplete
 from recordgen.core.planning.near import SeenImages
 from recordgen.core.planning.plan import BucketSummary
@@ -46,10 +47,8 @@ from recordgen.core.rows.planned import Group, KnownRow, PlacedRow, requested_ur
 from recordgen.core.rows.row import content_digest, is_content_uri
 from recordgen.core.settings import Splits
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.core.task.annotations import ADDING
-from recordgen.core.task.labels import count_labels, first_labels
-from recordgen.core.task.payloads import Sizes
-from recordgen.core.task.task import Task
+from recordgen.core.task.annotations import ADDING, count_labels, first_labels
+from recordgen.core.task.task import Sizes, Task
 from recordgen.errors import PayloadError
 from recordgen.rejects import OddLine, Reject, RejectCode, place_of, reject
 from recordgen.storage import FileInfo
@@ -182,7 +181,7 @@ class Settled:
         rejects: rows that contradict others, or are incomplete without a rejected row.
         odd_lines: rows of one example that name different splits.
         counts: duplicates, merged, dropped and existing rows, see
-            :class:`recordgen.core.dataset.manifest.RowCounts`.
+            :class:`recordgen.core.dataset.counts.RowCounts`.
     """
 
     rows: Columns

@@ -32,7 +32,6 @@ from recordgen.core.dataset.manifest import (
 from recordgen.core.runs import lease
 from recordgen.core.runs.parts import is_planned, withdraw, worker_leases
 from recordgen.core.runs.staging import STAGING, Staging
-from recordgen.core.task.named import TASKS
 from recordgen.errors import (
     DataError,
     OutputBusyError,
@@ -44,6 +43,7 @@ from recordgen.errors import (
 )
 from recordgen.masking import masked
 from recordgen.ordered import STORAGE_THREADS, map_in_order
+from recordgen.registry import TASKS
 
 # In the staging folder, what the last commit of a run in parts leaves for a scheduler that repeats
 # it. The next run removes it like a run that died.

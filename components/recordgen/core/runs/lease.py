@@ -22,10 +22,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 
 from recordgen import storage
 from recordgen.errors import RunnerError, StorageError
 from recordgen.masking import masked
+from recordgen.ordered import beside
 from recordgen.version import __version__
 
 #: Seconds between heartbeats, without which a process is taken for dead, and between two looks.
@@ -66,14 +68,10 @@ def held(path: str) -> Iterator[None]:
         StorageError: the file cannot be written.
     """
     write_holder(path, this_process())
-    done = threading.Event()
-    thread = threading.Thread(target=_beat, args=(path, done), daemon=True)
-    thread.start()
     try:
-        yield
+        with beside(partial(_beat, path)):
+            yield
     finally:
-        done.set()
-        thread.join()
         with suppress(StorageError):  # the error that ended the block matters more
             if _is_mine(read_holder(path)):
                 end(path)

@@ -6,23 +6,20 @@ alone does what follows: it collects the findings of the checks, and commits the
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from threading import Event
 
 from recordgen.core.progress import SHARDS, Phase, PhaseProgress, Progress
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from recordgen.ordered import beside
 
 # Short phases are not shown.
 _POLL_SECONDS = 0.5
 
 
-class Phases:
+class Phases(ExitStack):
     """Measures phases, and reports them to a Progress from a thread of its own.
 
     Attributes:
@@ -33,36 +30,22 @@ class Phases:
     def __init__(
         self, progress: Progress | None = None, poll_seconds: float = _POLL_SECONDS
     ) -> None:
+        super().__init__()
         self.seconds: dict[str, float] = {}
         self.progress = progress
         self._poll_seconds = poll_seconds
         self._now: tuple[str, float] | None = None
         self._step = "", 0, 0
-        self._done = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._thread is not None:
-            self._done.set()
-            self._thread.join()
+        self._reports = False
 
     @contextmanager
     def during(self, name: str) -> Iterator[None]:
         """Measure a phase, and report it."""
         started = time.monotonic()
         self._step, self._now = ("", 0, 0), (name, started)
-        if name != SHARDS and self._thread is None and isinstance(self.progress, PhaseProgress):
-            arguments = (self.progress,)
-            self._thread = threading.Thread(target=self._report, args=arguments, daemon=True)
-            self._thread.start()
+        if name != SHARDS and not self._reports and isinstance(self.progress, PhaseProgress):
+            self._reports = True
+            self.enter_context(beside(partial(self._report, self.progress)))
         try:
             yield
         finally:
@@ -79,9 +62,9 @@ class Phases:
         """Note the step of the phase that begins."""
         self._step = name, done, total
 
-    def _report(self, progress: PhaseProgress) -> None:
+    def _report(self, progress: PhaseProgress, done: Event) -> None:
         is_shown = False
-        while not self._done.wait(self._poll_seconds):
+        while not done.wait(self._poll_seconds):
             if (now := self._now) is not None:
                 is_shown = True
                 progress.phase(Phase(now[0], *self._step, time.monotonic() - now[1]))

@@ -11,14 +11,13 @@ from dataclasses import replace
 
 from recordgen import storage
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.manifest import Shard
+from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import renumbered
 from recordgen.core.runs.commit import Leftover
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.intact import shard_difference
-from recordgen.core.shards.task import OnProgress, ShardResult, ShardTask
-from recordgen.core.shards.write import check_shard, write_shard
+from recordgen.core.shards.task import OnProgress, ShardResult, ShardTask, check_shard, write_shard
 from recordgen.core.task.task import Task
 from recordgen.errors import StorageError
 from recordgen.rejects import RejectCode

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.manifest import SPLIT_PREFIX, Dataset, Shard
+from recordgen.core.dataset.counts import Shard
+from recordgen.core.dataset.manifest import SPLIT_PREFIX, Dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import RecordError
 

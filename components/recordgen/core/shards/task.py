@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from sys import intern
 from typing import Any
@@ -14,20 +14,26 @@ import numpy as np
 import PIL
 import simplejpeg
 
+from recordgen import storage
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.manifest import ImageStats, Shard, shard_file
+from recordgen.core.dataset.counts import ImageStats, Shard
+from recordgen.core.dataset.manifest import shard_file
 from recordgen.core.dataset.typed import built
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
 from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder, together
+from recordgen.core.records import RECORDS
+from recordgen.core.records.format import Record
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.task.built import BuiltBatch
+from recordgen.ordered import threads_here
 from recordgen.rejects import Reject
 from recordgen.version import __version__
 
+_SMALL_PAYLOAD_BYTES = 16_000
+
 #: Versions of the libraries that encode pixels and gzip: others may produce other bytes.
 ENCODERS = (PIL.__version__, simplejpeg.__version__, zlib.ZLIB_RUNTIME_VERSION)
-
 
 #: Called repeatedly with (examples, rejects, payload bytes) of the shard so far.
 OnProgress = Callable[[int, int, int], None]
@@ -188,3 +194,72 @@ def _lengths(built: BuiltBatch) -> Iterator[bytes]:
         yield pc.binary_length(built.column).to_numpy(zero_copy_only=False).astype("<u4").tobytes()
     sizes = (sum(map(len, record)) for record in built.records)
     yield np.fromiter(sizes, "<u4", len(built.records)).tobytes()
+
+
+def write_shard(
+    task: ShardTask,
+    target: str,
+    *,
+    vocabulary: Vocabulary,
+    conversion: Conversion,
+    on_progress: OnProgress | None = None,
+) -> ShardResult:
+    """Write one shard under the folder ``target``.
+
+    The file is written under a temporary name and renamed, so it is never incomplete. A second
+    attempt replaces it with the same bytes.
+
+    Raises:
+        StorageError: storage failed; the data may be fine.
+    """
+    stats = ShardStats(on_progress, conversion)
+    file = task.file(conversion.shards.compression)
+    made = task.rows.build(vocabulary, conversion, _threads(task, conversion), _framed)
+
+    def frames() -> Iterator[Record]:
+        for batch, framed in made:
+            stats.add(batch)
+            yield from framed
+
+    with (
+        storage.replacing(storage.join(target, file)) as out,
+        RECORDS.writer(out, conversion.shards.compression) as writer,
+    ):
+        writer.write(frames())
+    return stats.result(task, file, writer.bytes, task.fingerprint(vocabulary, conversion))
+
+
+def check_shard(
+    task: ShardTask,
+    *,
+    vocabulary: Vocabulary,
+    conversion: Conversion,
+    on_progress: OnProgress | None = None,
+) -> ShardResult:
+    """Check one shard as :func:`write_shard` does, but write nothing."""
+    stats = ShardStats(on_progress, conversion)
+    threads = _threads(task, conversion)
+    for batch in task.rows.build(vocabulary, conversion, threads, lambda made: made):
+        stats.add(batch)
+    file = task.file(conversion.shards.compression)
+    return stats.result(task, file, 0, task.fingerprint(vocabulary, conversion))
+
+
+def _threads(task: ShardTask, conversion: Conversion) -> int:
+    """Return one thread for small payloads, unless options say otherwise, else all of the share.
+
+    Small payloads keep threads in Python, where they only wait for each other.
+    """
+    rows = task.rows
+    is_small = rows.payload_bytes < _SMALL_PAYLOAD_BYTES * len(rows.columns)
+    if conversion.threads is None and conversion.task.names_payloads and is_small:
+        return 1
+    return threads_here(conversion.threads)
+
+
+def _framed(built: BuiltBatch) -> tuple[BuiltBatch, Sequence[Record]]:
+    """Return the batch with its framed records; checksums are made by the thread that calls it."""
+    frames = [RECORDS.frame(record) for record in built.records]
+    if built.column is not None:
+        frames.insert(0, [RECORDS.frame_column(built.column)])
+    return built, frames

@@ -2,13 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 from recordgen.core.task.annotation import AnnotationError, Merged
-from recordgen.core.task.declaration import Declaration
+from recordgen.errors import UsageError
 from recordgen.quoting import listed
+from recordgen.registry import imported
 from recordgen.rejects import RejectCode
+
+
+class Declaration(ABC):
+    """The names of a task.
+
+    Anything that is not a task's own code is a path, ``package.module:name``, that is imported when
+    it is needed (see :meth:`declared`). So converting does not import TensorFlow, and reading does
+    not import Beam.
+
+    Class attributes:
+        name: its name in ``--task`` and ``dataset.json``.
+        kind: kind of its payloads: ``image``, ``text``, ``table`` or ``video``; ``entities`` for
+            texts that are read token by token; or a word of its own. Messages and the detection of
+            formats use it.
+        noun: the word for an example in messages.
+        reading: how records are read, a :class:`recordgen.reading.kinds.Kind`.
+        pairing: what :meth:`recordgen.access.source.Source.pairs` returns, a function that
+            :class:`recordgen.access.pairs.Pairing` describes, or None.
+        trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`, or None.
+        measure: the metrics, a :class:`recordgen.training.measures.EvalAccumulator`, or None.
+        sample: the data of the demo, a :class:`pipelines.samples.Sample`, or None.
+        page: the page of the documentation, or its URL.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    noun: ClassVar[str]
+    reading: ClassVar[str]
+    pairing: ClassVar[str | None] = None
+    trainer: ClassVar[str | None] = None
+    measure: ClassVar[str | None] = None
+    sample: ClassVar[str | None] = None
+    page: ClassVar[str] = ""
+
+    @classmethod
+    def declared(cls, what: str) -> Any:
+        """Import the object that a class attribute names: ``declared("trainer")``.
+
+        Raises:
+            UsageError: the attribute is None, or its object cannot be imported.
+        """
+        path = getattr(cls, what)
+        if path is None:
+            raise UsageError(f"the task {cls.name} has no {what}")
+        try:
+            return imported(path)
+        except (ImportError, AttributeError) as exc:
+            raise UsageError(
+                f"the {what} of the task {cls.name} cannot be imported ({path}): {exc}"
+            ) from exc
+
 
 # Arrow's stubs, where there are any, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
@@ -92,3 +145,22 @@ class Annotations(Declaration):
         if annotation is None or (self.labelling is not None and not self.labels(annotation)):
             return uri, ""
         return uri, self.shown(annotation)
+
+
+def count_labels(annotations: Texts, task: Annotations) -> Mapping[str, int]:
+    """Return the number of examples per label; one with several labels counts for each."""
+    import pyarrow.compute as pc  # reading import files does not need Arrow
+
+    labels = task.label_lists(annotations.combine_chunks()).flatten()
+    return {item["values"]: item["counts"] for item in pc.value_counts(labels).to_pylist()}
+
+
+def first_labels(annotations: Texts, task: Annotations) -> Texts:
+    """Return each example's label, or "" if it has none; examples have at most one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lists = task.label_lists(annotations.combine_chunks())
+    has_label = pc.greater(pc.list_value_length(lists), 0)
+    at = pc.if_else(has_label, lists.offsets[:-1], pa.scalar(None, pa.int32()))
+    return pc.fill_null(lists.values.take(at), "")

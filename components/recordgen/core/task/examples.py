@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.settings import PayloadSettings
+from recordgen.core.task.annotations import Declaration
 from recordgen.core.task.built import BuiltBatch, BuiltExample
-from recordgen.core.task.declaration import Declaration
 from recordgen.errors import PayloadError
 from recordgen.features import FeatureSpec
 from recordgen.rejects import Reject

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recordgen.core.dataset.events import dataset_name
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.core.task.stored import is_image, stored_features
@@ -32,7 +33,6 @@ from recordgen.exports.croissant.fields import (
     file_object,
     named,
 )
-from recordgen.exports.features import dataset_name
 
 _ROWS_FILES = "examples-parquet"
 

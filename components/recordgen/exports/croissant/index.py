@@ -18,7 +18,7 @@ from typing import IO, Any
 from recordgen import storage
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
-from recordgen.core.task.stored import is_image, stored_features
+from recordgen.core.task.stored import is_image, label_files, stored_features
 from recordgen.errors import RecordError
 from recordgen.exports.croissant.description import (
     INDEX_COLUMNS,
@@ -29,7 +29,6 @@ from recordgen.exports.croissant.description import (
 from recordgen.exports.export import Exported, ExportOptions, FileExport
 from recordgen.exports.output import Output
 from recordgen.features import LIST_DTYPES, FeatureSpec
-from recordgen.tasks.label_files import label_files
 
 # Rows of a row group, which is in memory at once.
 _ROWS_AT_ONCE = 10_000

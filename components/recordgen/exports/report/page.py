@@ -37,15 +37,14 @@ from recordgen.payloads.thumbnail import Thumbnail
 from recordgen.quoting import INVISIBLE, megabytes, shortened
 from recordgen.rejects import FOUND_BY_NAME, Reject
 from recordgen.tasks import TASKS
-from recordgen.tasks.object_detection.task import (
+from recordgen.tasks.object_detection.box_geometry import (
     BOXES_CLIPPED,
-    BOXES_CUT,
     BOXES_DROPPED,
-    BOXES_OUTSIDE,
     BOXES_REPEATED,
     BOXES_SWAPPED,
-    FILES_IN_PIXELS,
 )
+from recordgen.tasks.object_detection.stored_boxes import BOXES_CUT, BOXES_OUTSIDE
+from recordgen.tasks.object_detection.task import FILES_IN_PIXELS
 
 REJECTS_SHOWN = 50
 FINDINGS_SHOWN = 12  # of each code

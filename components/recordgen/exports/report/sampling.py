@@ -13,7 +13,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.manifest import Dataset, Shard, Split
+from recordgen.core.dataset.counts import Shard, Split
+from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import RecordgenError

@@ -23,9 +23,9 @@ from recordgen.core.records.class_masks import IGNORED, Mask, seen_through
 from recordgen.core.rows.details import Details
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
-from recordgen.payloads.image import CheckedImage, check_pixels, check_size, turn
 from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, check_png
+from recordgen.payloads.reencoding import CheckedImage, turn
 from recordgen.rejects import RejectCode
 from recordgen.tasks.image_segmentation.drawn_masks import paint
 
@@ -132,9 +132,9 @@ def _levels(
     data: bytes, colours: Mapping[str, int], settings: PayloadSettings
 ) -> tuple[Mask, bool]:
     """Return class numbers, and whether the file is in the form in which masks are stored."""
-    check_size(len(data), settings.limit)
+    settings.limit.check_size(len(data))
     file = file_header(data)
-    check_pixels(file.height, file.width, settings)
+    settings.limit.check_pixels(file.height, file.width)
     if file.format not in _EXACT:
         raise _bad(f"a mask must be a PNG, which keeps class numbers (got a {file.format})")
     if file.format == "PNG":

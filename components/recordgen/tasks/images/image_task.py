@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import features
-from recordgen.core.dataset.manifest import record_line
+from recordgen.core.dataset.counts import record_line
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
@@ -23,7 +23,7 @@ from recordgen.core.task.task import Task
 from recordgen.tasks.lines import stored_uri, uri_in
 
 if TYPE_CHECKING:
-    from recordgen.payloads.image import CheckedImage
+    from recordgen.payloads.reencoding import CheckedImage
 
 
 class StoredImage(NamedTuple):
@@ -109,7 +109,7 @@ class ImageTask(Task):
         settings: PayloadSettings,
     ) -> BuiltExample:
         # Imported here: reading import files does not need the decoders.
-        from recordgen.payloads.image import check_image
+        from recordgen.payloads.check import check_image
 
         data, *others = payloads
         image = check_image(data, settings, row.uri)

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Any, ClassVar
+from itertools import chain, islice
+from typing import Any, ClassVar, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
+from recordgen import features
+from recordgen.core.records import RECORDS
+from recordgen.reading import parsing_spec
 from recordgen.reading.attempts import answered
 from recordgen.scales import AUTO
-from recordgen.tasks.images.sizes import sampled_sizes, size_of
 from recordgen.tasks.images.stored_images import (
     IMAGE_BYTES,
     black_image,
     request_images,
     stored_images,
 )
-from recordgen.training.config import PHOTO, PIXELS, SCORES
+from recordgen.training.config import PHOTO, PIXELS, SCORES, SMALL_CNN
 from recordgen.training.learner import Signature, TaskTrainer
 from recordgen.training.measures import shard_files
-from recordgen.training.mirroring import keep_when_mirrored
 from recordgen.training.progress_log import log_info
 
 
@@ -121,3 +125,80 @@ class ImageTrainer(TaskTrainer):
     def pixel_scores(self, model: keras.Model, pixels: tf.Tensor) -> tf.Tensor:
         """Return ``scores`` of the signature ``pixels``."""
         return self.image_scores(model, pixels)
+
+
+_INSIDE = re.compile(r"(?<=[a-z])(?=[A-Z])")  # of TurnLeft
+_WORD = re.compile(r"[^\W_](?:[^\W_]|')*")
+
+# More digits are an identifier.
+_DIGITS = 4
+
+# A mirrored digit or letter is another one, or none; a mirrored side is the other side.
+_CHANGED = (
+    {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"}
+    | {"digit", "digits", "number", "numbers", "letter", "letters", "character", "characters"}
+    | {"text", "word", "words", "alphabet", "clock", "clockwise", "counterclockwise"}
+    | {"anticlockwise", "cw", "ccw", "left", "right", "leftward", "rightward", "lefthand"}
+    | {"righthand", "east", "west", "eastbound", "westbound", "port", "starboard"}
+)
+
+
+def keep_when_mirrored(labels: Iterable[str]) -> bool:
+    """Return whether no label looks like a digit, a letter, a text or a side.
+
+    ``daisy``, ``n02085620-Chihuahua`` → true; ``7``, ``class 3``, ``B``, ``seven``, ``TurnLeft`` →
+    false: a label with a number may stand for that number.
+    """
+    words = (word for label in labels for word in _WORD.findall(_INSIDE.sub(" ", label)))
+    return not any(map(_changes, words))
+
+
+def _changes(word: str) -> bool:
+    digits = sum(map(str.isdecimal, word))
+    return 0 < digits <= _DIGITS or len(word) == 1 or word.lower() in _CHANGED
+
+
+# Shards hold examples in random order, so the first records of some are a sample.
+_FILES, _RECORDS = 16, 256
+
+
+class _Range(NamedTuple):
+    """The sides of a network's images: multiples of a number of pixels."""
+
+    least: int
+    most: int
+    multiple: int
+
+
+# Small networks halve images until sides are below 8 pixels. Those of keras.applications halve them
+# five times, refuse less than 32 to 75 pixels, and were designed for 224 or more.
+_SMALL = _Range(32, 96, 8)
+_LARGE = _Range(96, 224, 32)
+
+
+def sampled_sizes(files: Sequence[str]) -> list[tuple[int, int]]:
+    """Return height and width of some images in shards, in pixels. Raises: RecordError."""
+    some = files[:: -(-len(files) // _FILES) or 1]
+    each = -(-_RECORDS // max(1, len(some)))
+    records = list(chain.from_iterable(islice(RECORDS.read(file), each) for file in some))
+    if not records:
+        return []
+    sides = features.IMAGE_HEIGHT, features.IMAGE_WIDTH
+    parsed = tf.io.parse_example(tf.constant(records), parsing_spec(sides))
+    heights, widths = (parsed[side].numpy().tolist() for side in sides)
+    return [size for size in zip(heights, widths, strict=True) if min(size) > 0]
+
+
+def size_of(model: str, sizes: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Return height and width for a model: the medians of ``sizes``, rounded and limited.
+
+    32×32 and 500×375 pixels become 32×32 and 96×96 for ``small_cnn``, and 96×96 and 224×224 for
+    a model in keras.applications. Without sizes, images have 96×96 pixels.
+    """
+    known = list(sizes) or [(96, 96)]
+    least, most, multiple = _SMALL if model == SMALL_CNN else _LARGE
+    height, width = (
+        min(most, max(least, multiple * round(float(side) / multiple)))
+        for side in np.median(known, axis=0)
+    )
+    return height, width

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from recordgen.core.rows.details import Details
+from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import bad_annotation
 from recordgen.tasks.object_detection.annotation import Box
+from recordgen.tasks.object_detection.box_unit import FAR, shown
 
 if TYPE_CHECKING:
     from recordgen.payloads.resizing import View
@@ -49,7 +54,7 @@ def seen_through(box: Box, view: View) -> Box | None:
     return there if there.xmin < there.xmax and there.ymin < there.ymax else None
 
 
-def nearly_coincide(one: Box, other: Box) -> bool:
+def _mark_the_same(one: Box, other: Box) -> bool:
     """Return whether two boxes mark the same object, as two people draw it."""
     if one.label != other.label:
         return False
@@ -62,6 +67,17 @@ def nearly_coincide(one: Box, other: Box) -> bool:
     return shared >= _SAME_BOX * (sum(areas) - shared)
 
 
+def nearly_coincide(boxes: Iterable[Box], others: Iterable[Box]) -> bool:
+    """Return whether each box marks the same object as another one of the others."""
+    left = list(others)
+    for box in boxes:
+        twin = next((there for there in left if _mark_the_same(box, there)), None)
+        if twin is None:
+            return False
+        left.remove(twin)
+    return not left
+
+
 def is_cut(box: Box, view: View) -> bool:
     """Return whether a part of a box is outside the stored image."""
     return (
@@ -69,3 +85,70 @@ def is_cut(box: Box, view: View) -> bool:
         or box.xmax - view.left - view.width > _ROUNDED
         or box.ymax - view.top - view.height > _ROUNDED
     )
+
+
+#: Names in ``rows.adjusted`` of ``dataset.json``.
+BOXES_CLIPPED = "boxes_clipped"
+BOXES_SWAPPED = "boxes_swapped"
+BOXES_DROPPED = "boxes_dropped"
+BOXES_REPEATED = "boxes_repeated"
+
+
+def usable_boxes(
+    boxes: Iterable[tuple[Box, Details]], bad_boxes: str, adjusted: Adjustments
+) -> dict[Box, Details]:
+    """Return boxes within the image, and record the changes. Raises: AnnotationError."""
+    usable: dict[Box, Details] = {}
+    for box, details in boxes:
+        _, xmin, ymin, xmax, ymax = box
+        is_inside = 0 <= xmin <= xmax <= 1 and 0 <= ymin <= ymax <= 1
+        there = box.stored if is_inside else _clipped(box)
+        is_empty = there.xmin >= there.xmax or there.ymin >= there.ymax
+        if (is_empty or not is_inside) and not _is_kept(box, there, is_empty, bad_boxes, adjusted):
+            continue
+        if there in usable:
+            text = f"the line has the box {_shown(box)} of {box.label!r} twice"
+            adjusted.add(BOXES_REPEATED, f"{text}; it was stored once")
+            details = usable[there].merged(details)
+        usable[there] = details
+    return usable
+
+
+def _is_kept(box: Box, there: Box, is_empty: bool, bad_boxes: str, adjusted: Adjustments) -> bool:
+    """Return whether a box is stored that had to be changed. Raises: AnnotationError."""
+    is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
+    wrong = [
+        (is_inverted, "inverted", BOXES_SWAPPED),
+        (min(box[1:]) < 0 or max(box[1:]) > 1, "outside 0..1", BOXES_CLIPPED),
+        (is_empty, "empty", BOXES_DROPPED),
+    ]
+    reasons = " and ".join(reason for is_so, reason, _ in wrong if is_so)
+    if bad_boxes == "reject":
+        raise bad_annotation(
+            f"the box {_shown(box)} is {reasons}; --bad-boxes clip fixes or drops it"
+        )
+    text = f"the box {_shown(box)} of {box.label!r} is "
+    if is_empty or bad_boxes == "drop":
+        adjusted.add(BOXES_DROPPED, f"{text}{reasons}; it was dropped")
+        return False
+    for is_so, reason, kind in wrong:
+        if is_so:
+            adjusted.add(kind, f"{text}{reason}; it was stored as {_shown(there)}")
+    return True
+
+
+def _clipped(box: Box) -> Box:
+    """Return a box within the image, with the precision of records. Raises: AnnotationError."""
+    one, other = box[1:3], box[3:]
+    upright = (*map(min, one, other), *map(max, one, other))
+    if min(upright) < FAR[0] or max(upright) > FAR[1]:
+        raise bad_annotation(
+            f"coordinates must be shares of the image, 0 to 1 (got {_shown(box)}, which may be "
+            f"pixels: add the columns width and height of the image, under a header, or divide by "
+            f"them)"
+        )
+    return Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)).stored
+
+
+def _shown(box: Box) -> str:
+    return shown(box[1:])

@@ -11,6 +11,9 @@ or upright. A file has boxes in pixels or in shares of the image, never both.
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from recordgen.core.task.annotation import bad_annotation
 from recordgen.tasks.object_detection.annotation import ImageSize
 
@@ -96,3 +99,15 @@ def _unit_of(corners: Corners) -> str:
         return PIXELS
     is_whole = all(value.is_integer() for value in corners)
     return SHARES if min(corners) >= 0 and max(corners) <= 1 and not is_whole else ""
+
+
+def parse_number(value: Any, what: str) -> float:
+    """Parse a coordinate, a number or text. Raises: AnnotationError."""
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            number = math.nan
+        if math.isfinite(number):
+            return number
+    raise bad_annotation(f"{what} must be a number from 0 to 1 (got {value!r:.40})")

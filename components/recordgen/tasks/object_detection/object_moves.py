@@ -18,7 +18,7 @@ from recordgen.tasks.object_detection.annotation import Box, ImageSize
 
 if TYPE_CHECKING:
     from recordgen.core.rows.polygons import Array
-    from recordgen.payloads.image import CheckedImage
+    from recordgen.payloads.reencoding import CheckedImage
 
 _WHOLE = (0.0, 0.0, 1.0, 1.0)
 

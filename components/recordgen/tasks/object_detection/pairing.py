@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recordgen import features
 from recordgen.access.decode import Decoder, Floats
-from recordgen.access.objects import Values, areas, for_each_box, keypoints, masks, names_of
 from recordgen.access.pairs import Pairing
 from recordgen.access.source import Example, Source
+from recordgen.core.records.run_lengths import pixels_of
 from recordgen.core.rows.details import FLAGS, IS_CROWD
 from recordgen.errors import UsageError
 from recordgen.features import AREA, KEYPOINTS, MASKS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Numbers = npt.NDArray[np.int64]
+    Masks = npt.NDArray[np.uint8]
 
 _CORNERS = (
     features.IMAGE_OBJECT_YMIN,
@@ -100,3 +106,119 @@ def _areas(corners: Floats) -> Floats:
     sides = np.maximum(corners[:, 2:] - corners[:, :2], 0)
     found: Floats = sides[:, 0] * sides[:, 1]
     return found
+
+
+#: Values by the name of their feature.
+Values = Mapping[str, Any]
+_OUTSIDE = 1e-4
+KEYPOINT_NAMES = (
+    features.IMAGE_OBJECT_KEYPOINT_X,
+    features.IMAGE_OBJECT_KEYPOINT_Y,
+    features.IMAGE_OBJECT_KEYPOINT_VISIBILITY,
+)
+_SIDES = (features.IMAGE_HEIGHT, features.IMAGE_WIDTH)
+AREA_NAMES = (features.IMAGE_OBJECT_AREA, *_SIDES)
+MASK_NAMES = (
+    *_SIDES,
+    features.IMAGE_OBJECT_POLYGON_COUNT,
+    features.IMAGE_OBJECT_POLYGON_POINTS,
+    features.IMAGE_OBJECT_POLYGON_X,
+    features.IMAGE_OBJECT_POLYGON_Y,
+    features.IMAGE_OBJECT_MASK_COUNT,
+    features.IMAGE_OBJECT_MASK_RUNS,
+)
+
+
+def for_each_box(found: Any, count: int, each: int = 0) -> Any:
+    """Return a feature that a record may lack with values for each box, 0 without it.
+
+    Args:
+        found: its values.
+        count: the number of boxes.
+        each: the number of values of each box; 0: one, without a dimension of its own.
+
+    Raises:
+        ValueError: there is another number of values.
+    """
+    shape = (count, each) if each else (count,)
+    if not len(found):
+        return np.zeros(shape, found.dtype)
+    if len(found) != count * max(1, each):
+        raise ValueError(f"{count} boxes need {max(1, each)} values each (got {len(found)})")
+    return np.reshape(found, shape)
+
+
+def areas(values: Values, corners: Floats) -> Floats:
+    """Return the areas of boxes in pixels of the stored image.
+
+    ``corners`` are top, left, bottom and right of each box.
+    """
+    height, width = (np.float32(values[name]) for name in _SIDES)
+    own = (corners[:, 3] - corners[:, 1]) * width * (corners[:, 2] - corners[:, 0]) * height
+    found = for_each_box(values[features.IMAGE_OBJECT_AREA], len(corners))
+    return np.where(found > 0, found, own)
+
+
+def keypoints(values: Values, count: int, each: int, view: Floats) -> Floats:
+    """Return the keypoints of boxes, float32 [boxes, keypoints, 3], in shares of the shown image.
+
+    ``view`` is the part of the stored image that is shown: top, left, height, width.
+    """
+    columns = [for_each_box(values[name], count, each) for name in KEYPOINT_NAMES]
+    points = np.stack(columns, -1).astype(np.float32)
+    places = (points[..., :2] - view[1::-1]) / view[:1:-1]
+    is_in = ((places >= -_OUTSIDE) & (places <= 1 + _OUTSIDE)).all(-1) & points.any(-1)
+    found = np.concatenate([np.clip(places, 0, 1), points[..., 2:]], -1)
+    return np.where(is_in[..., None], found, np.float32(0))
+
+
+def masks(values: Values, count: int, view: Floats, size: tuple[int, int]) -> Masks:
+    """Return the masks of boxes, uint8 [boxes, height, width]; ``view`` as for keypoints."""
+    found = np.zeros((count, *size), np.uint8)
+    counts = for_each_box(values[features.IMAGE_OBJECT_POLYGON_COUNT], count)
+    ends = np.cumsum(values[features.IMAGE_OBJECT_POLYGON_POINTS])
+    x, y = values[features.IMAGE_OBJECT_POLYGON_X], values[features.IMAGE_OBJECT_POLYGON_Y]
+    points = (np.stack([x, y], 1) - view[1::-1]) / view[:1:-1] * np.array(size[::-1], np.float32)
+    polygons = np.split(points, ends[:-1])
+    for box, polygon in zip(np.repeat(np.arange(count), counts), polygons, strict=False):
+        found[box] |= filled(polygon, size)
+    runs = values[features.IMAGE_OBJECT_MASK_RUNS]
+    of_box = for_each_box(values[features.IMAGE_OBJECT_MASK_COUNT], count)
+    stored = int(values[_SIDES[0]]), int(values[_SIDES[1]])
+    for box, mine in enumerate(np.split(runs, np.cumsum(of_box)[:-1])) if count else ():
+        if len(mine):
+            found[box] |= _sampled(pixels_of(mine.tolist(), *stored), view, size)
+    return found
+
+
+def filled(points: Floats, size: tuple[int, int]) -> Masks:
+    """Return the pixels whose centers are in a polygon, given x and y of its points in pixels."""
+    height, width = size
+    x0, y0 = points[:, :1], points[:, 1:]
+    x1, y1 = np.roll(x0, -1, 0), np.roll(y0, -1, 0)
+    centers = np.arange(height, dtype=np.float32) + np.float32(0.5)
+    crosses = (y0 <= centers) != (y1 <= centers)
+    share = np.divide(centers - y0, y1 - y0, out=np.zeros(crosses.shape, np.float32), where=crosses)
+    first = np.clip(np.ceil(x0 + (x1 - x0) * share - 0.5), 0, width).astype(np.intp)
+    changes = np.zeros((height, width + 1), np.uint8)
+    np.add.at(changes, (np.nonzero(crosses)[1], first[crosses]), 1)
+    inside: Masks = np.cumsum(changes, 1, dtype=np.uint8)[:, :width] & np.uint8(1)
+    return inside
+
+
+def _sampled(pixels: Masks, view: Floats, size: tuple[int, int]) -> Masks:
+    """Return the nearest pixel of each pixel that is shown."""
+    places, are_there = [], []
+    for axis in (0, 1):
+        shares = (np.arange(size[axis], dtype=np.float32) + np.float32(0.5)) / size[axis]
+        place = np.floor((view[axis] + view[2 + axis] * shares) * pixels.shape[axis])
+        are_there.append((place >= 0) & (place < pixels.shape[axis]))
+        places.append(np.clip(place, 0, pixels.shape[axis] - 1).astype(np.intp))
+    return pixels[np.ix_(*places)] * np.logical_and.outer(*are_there)
+
+
+def names_of(fields: Sequence[str], flags: Mapping[str, str]) -> Iterable[str]:
+    """Return the features of fields; ``flags`` are features by the name of a field."""
+    more = {"area": AREA_NAMES, "keypoints": KEYPOINT_NAMES, "masks": MASK_NAMES}
+    for name in fields:
+        yield from more.get(name) or (flags[name],)

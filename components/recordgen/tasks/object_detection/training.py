@@ -99,7 +99,8 @@ class ObjectDetector(ImageTrainer):
         return images, encode(found["boxes"], found["labels"], self.config.size)
 
     def _found(self, model: keras.Model, images: tf.Tensor, most: int) -> tuple[tf.Tensor, ...]:
-        scores, boxes, classes = tf.split(model(images, training=False), _parts(model), -1)
+        parts = 1, BOX, model.output_shape[-1] - 1 - BOX
+        scores, boxes, classes = tf.split(model(images, training=False), parts, -1)
         return decode(
             tf.sigmoid(scores[..., 0]), tf.nn.softmax(classes), boxes, self.config.size, most
         )
@@ -163,11 +164,6 @@ def cells_loss(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
     of_cells = of_score + score[..., 0] * (of_class + of_box)
     boxes = tf.reduce_sum(tf.cast(score == 1, tf.float32))
     return tf.reduce_sum(of_cells) / tf.maximum(boxes, 1.0)
-
-
-def _parts(model: keras.Model) -> tuple[int, int, int]:
-    """Return the number of values of a cell's score, box and classes."""
-    return 1, BOX, model.output_shape[-1] - 1 - BOX
 
 
 def _halved(images: keras.KerasTensor) -> keras.KerasTensor:

@@ -60,7 +60,7 @@ class Declared(TableTask):
     kind = "declared"
     expected = "the columns of its schema"
     csv_parser = "recordgen.formats.declared_rows:DeclaredParser"
-    reading = "recordgen.tasks.tables.reading:DECLARED"
+    reading = "recordgen.tasks.tables.labelled_images:DECLARED"
     pairing = "recordgen.tasks.tables.pairing:rows"
     sample = "pipelines.samples.meters:METERS"
     facts = (IMAGES, MEASURES, ROWS)
@@ -155,7 +155,7 @@ class Declared(TableTask):
         vocabulary: Vocabulary,
         settings: PayloadSettings,
     ) -> BuiltExample:
-        from recordgen.payloads.image import check_image  # reading rows does not need Pillow
+        from recordgen.payloads.check import check_image
 
         values = self._values(row.annotation)
         made: dict[str, FeatureValue] = {}

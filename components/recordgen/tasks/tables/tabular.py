@@ -22,8 +22,7 @@ from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotations import ONE, Lists, Texts
 from recordgen.core.task.built import GAP, INEXACT, BuiltBatch
 from recordgen.core.task.examples import FetchPayloads
-from recordgen.core.task.payloads import Sizes
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import Sizes, Task
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.rejects import Reject, RejectCode

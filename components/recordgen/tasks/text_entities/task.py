@@ -36,12 +36,13 @@ from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
 from recordgen.tasks.lines import add_up, display_name, either
 from recordgen.tasks.spelling import check_spelling
-from recordgen.tasks.text_entities.offsets import CODEPOINTS, in_codepoints
 from recordgen.tasks.text_entities.tags import (
+    CODEPOINTS,
     Span,
     TagError,
     Token,
     cut_spans,
+    in_codepoints,
     split_at_blanks,
     tag_names,
     tag_number,
@@ -123,7 +124,7 @@ class TextEntities(TextTask):
         found, duplicates = add_up(map(_spans, annotations))
         spans = sorted(found)
         text, said = TextContent.decode(annotations[0])
-        has_blanks, unit = _has_blanks(said), _unit(said)
+        has_blanks, unit = _BLANKS in (said or {}), _unit(said)
         try:
             if text is None:
                 _check_apart(spans)
@@ -160,7 +161,7 @@ class TextEntities(TextTask):
     ) -> BuiltExample:
         text = text_of(row.annotation, payloads, settings.text_encoding)
         said = TextContent.decode(row.annotation).said
-        tokens = (split_at_blanks if _has_blanks(said) else tokenize)(text)
+        tokens = (split_at_blanks if _BLANKS in (said or {}) else tokenize)(text)
         spans = _spans(row.annotation)
         try:
             spans = in_codepoints(text, spans, _unit(said))
@@ -222,10 +223,6 @@ def _spans(annotation: str | None) -> list[Span]:
     return [Span(*item) for item in said.get(_SPANS, ())]
 
 
-def _has_blanks(said: Mapping[str, Any] | None) -> bool:
-    return _BLANKS in (said or {})
-
-
 def _unit(said: Mapping[str, Any] | None) -> str:
     return str((said or {}).get(_UNIT, CODEPOINTS))
 
@@ -271,11 +268,7 @@ def spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
         if start is None:
             known = [key for keys in _OLDER_SPAN_KEYS for key in keys]
             check_spelling(segment, known, "a text_segment", of_places=True)
-        yield _span(
-            start,
-            end,
-            display_name(item, f"each of {OLDER_KEY}", NAME_KEYS),
-        )
+        yield _span(start, end, display_name(item, f"each of {OLDER_KEY}", NAME_KEYS))
 
 
 def _span(start: Any, end: Any, label: str) -> Span:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from recordgen import features
-from recordgen.core.dataset.manifest import record_line
+from recordgen.core.dataset.counts import record_line
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.core.rows.planned import PlannedRow
@@ -111,7 +111,8 @@ class LabelledText(TextTask):
         [text], [uri] = (
             values.get(name, [b""]) for name in (features.TEXT, features.TEXT_SOURCE_ID)
         )
-        return _digested(text, _stored_labels(values), stored_uri(uri))
+        labels = sorted(label.decode() for label in values.get(features.CLASS_TEXT, ()))
+        return _digested(text, labels, stored_uri(uri))
 
 
 class OneLabel(LabelledText):
@@ -184,10 +185,6 @@ def _content(labels: Iterable[str], text: str | None = None) -> TextContent:
 
 def _labels(annotation: str | None) -> Sequence[str]:
     return TextContent.decode(annotation).said or []
-
-
-def _stored_labels(values: Mapping[str, Sequence[Any]]) -> Sequence[str]:
-    return sorted(text.decode() for text in values.get(features.CLASS_TEXT, ()))
 
 
 def _digested(text: bytes, labels: Sequence[str], uri: str) -> bytes:

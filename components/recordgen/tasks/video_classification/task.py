@@ -36,8 +36,7 @@ from recordgen.core.task.annotation import AnnotationError, RowContent, bad_anno
 from recordgen.core.task.annotations import ONE, Texts
 from recordgen.core.task.built import BuiltExample
 from recordgen.core.task.examples import each_row
-from recordgen.core.task.payloads import Sizes
-from recordgen.core.task.task import Task
+from recordgen.core.task.task import Sizes, Task
 from recordgen.errors import UsageError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS

@@ -1,7 +1,7 @@
-"""Check an image in its own process, which can be killed while a decoder runs, unlike a thread.
+"""Check an image: in this thread, or in its own process, which can be killed while a decoder runs.
 
 Starting a process takes some tenths of a second, so only images whose header announces much work
-are checked this way.
+are checked there.
 """
 
 from __future__ import annotations
@@ -13,16 +13,21 @@ import signal
 import subprocess
 import sys
 import warnings
-from typing import TYPE_CHECKING
 
+from recordgen.core.facts.perceptual_hash import SmallPicture
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError, RunnerError
+from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
+from recordgen.payloads.image import prepare
+from recordgen.payloads.opening import out_of_memory
+from recordgen.payloads.reencoding import CheckedImage
 from recordgen.rejects import RejectCode
 
-if TYPE_CHECKING:
-    from recordgen.payloads.image import CheckedImage
-
 _log = logging.getLogger(__name__)
+
+#: An image is checked in its own process if its estimated time exceeds this share of
+#: image_seconds, so that starting a process costs little compared with the check.
+APART_SHARE = 1 / 10
 
 #: A check that takes longer is logged.
 SILENT_SECONDS = 2.0
@@ -31,13 +36,47 @@ SILENT_SECONDS = 2.0
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
+def check_image(data: bytes, settings: PayloadSettings, uri: str = "the image") -> CheckedImage:
+    """Check and normalise one image.
+
+    Args:
+        data: the file's bytes.
+        settings: ``check``, ``limit`` and the settings of :mod:`recordgen.payloads.resizing` are
+            used.
+        uri: name of the image for the log, if its check is slow.
+
+    Raises:
+        PayloadError: the image is refused.
+    """
+    try:
+        prepared = prepare(data, settings)
+        apart = prepared.seconds > settings.limit.seconds * APART_SHARE
+        if not apart and prepared.bytes < SMALL_BYTES:
+            return prepared.decode()
+        with DECODING.hold(int(prepared.bytes), settings.limit.memory_bytes or default_budget()):
+            return check_apart(data, settings, uri) if apart else prepared.decode()
+    except MemoryError as exc:
+        raise out_of_memory() from exc
+
+
+def picture_in_small(data: bytes, settings: PayloadSettings) -> SmallPicture | None:
+    """Return the downscaled image for near-duplicate checks; None if it does not decode.
+
+    ``settings`` are :meth:`PayloadSettings.to_look`.
+    """
+    try:
+        return check_image(data, settings).small
+    except PayloadError:
+        return None  # making the example reports the reason
+
+
 def check_apart(
     data: bytes, settings: PayloadSettings, uri: str, silent_seconds: float = SILENT_SECONDS
 ) -> CheckedImage:
     """Check an image in another process, for at most ``image_seconds`` of processor time.
 
     If the check takes longer than ``silent_seconds``, the log names the image. Other arguments: as
-    for :func:`recordgen.payloads.image.check_image`.
+    for :func:`check_image`.
 
     Raises:
         PayloadError: the image is refused.
@@ -45,7 +84,7 @@ def check_apart(
     """
     # The child must import the package from the same place.
     code = (
-        f"import sys; sys.path[:] = {sys.path!r}; from recordgen.payloads.apart import main; main()"
+        f"import sys; sys.path[:] = {sys.path!r}; from recordgen.payloads.check import main; main()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -81,8 +120,6 @@ def check_apart(
 
 def main() -> None:
     """Check the image on stdin; write the result to stdout."""
-    from recordgen.payloads.image import prepare
-
     warnings.simplefilter("ignore")  # Pillow's warnings name no file
     found: CheckedImage | PayloadError | MemoryError
     try:

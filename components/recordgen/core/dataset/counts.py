@@ -1,0 +1,213 @@
+"""What a dataset counts: its shards, its splits, its images and its rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One shard file.
+
+    Attributes:
+        file: its path inside the output.
+        examples: number of its records.
+        bytes: its size.
+        digest: sha256 (hex) over one line per record, in order: the stored image's sha256, the
+            annotation and the uri, separated by tabs. For examples written from Python, sha256
+            over the serialised records.
+        label: with ``shard_by=label``, the label of all its examples ("" if they have none);
+            otherwise None.
+    """
+
+    file: str
+    examples: int
+    bytes: int
+    digest: str
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageStats:
+    """Formats and sizes of a split's images, for readers.
+
+    Attributes:
+        formats: number of images by ``image/format``.
+        height: the smallest and the largest, in pixels.
+        width: the smallest and the largest, in pixels.
+    """
+
+    formats: Mapping[str, int]
+    height: tuple[int, int]
+    width: tuple[int, int]
+
+    @classmethod
+    def of(cls, images: Mapping[tuple[str, int | None, int | None], int]) -> ImageStats | None:
+        """Return the stats of images, given their number by (format, height, width).
+
+        None if a size is unknown, or there are no images.
+        """
+        return cls.merge(
+            None
+            if height is None or width is None
+            else cls({kind: count}, (height,) * 2, (width,) * 2)
+            for (kind, height, width), count in images.items()
+        )
+
+    @classmethod
+    def merge(cls, parts: Iterable[ImageStats | None]) -> ImageStats | None:
+        """Return the stats of several sets of images together; None if one set is unknown."""
+        known = list(parts)
+        if not known or None in known:
+            return None
+        stats = [part for part in known if part is not None]
+        formats: Counter[str] = Counter()
+        for part in stats:
+            formats.update(part.formats)
+        return cls(
+            dict(sorted(formats.items())),
+            (min(part.height[0] for part in stats), max(part.height[1] for part in stats)),
+            (min(part.width[0] for part in stats), max(part.width[1] for part in stats)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One split.
+
+    Attributes:
+        examples: number of its examples.
+        bytes: size of all shards.
+        labels: examples by label; an example with several labels counts for each of them.
+        shards: its files.
+        images: formats and sizes of its images; None if unknown.
+        unlabelled: examples without a label.
+        assigned: examples whose split was assigned, not named by their row.
+    """
+
+    examples: int
+    bytes: int
+    labels: Mapping[str, int]
+    shards: tuple[Shard, ...]
+    images: ImageStats | None = None
+    unlabelled: int = 0
+    assigned: int = 0
+
+    def check_values(self, name: str) -> None:
+        """Raise ValueError if a shard is not in the output, or a count is below 0."""
+        for shard in self.shards:
+            if _is_outside(shard.file):
+                raise ValueError(f"the shard {shard.file!r:.80} must be in the output")
+            _expect_counts(f"shard {shard.file}", [shard.examples, shard.bytes])
+        counts = [self.examples, self.bytes, self.unlabelled, self.assigned]
+        _expect_counts(f"split {name}", [*counts, *self.labels.values()])
+
+    @classmethod
+    def of(cls, shards: Iterable[Shard], labels: Mapping[str, int], **known: Any) -> Split:
+        """Return the split of shards; ``known`` has other fields."""
+        files = tuple(shards)
+        examples, size = (sum(getattr(it, name) for it in files) for name in ("examples", "bytes"))
+        return cls(examples, size, dict(sorted(labels.items())), files, **known)
+
+    @classmethod
+    def merge(cls, parts: Sequence[Split]) -> Split:
+        """Return several splits as one, with their shards one after another."""
+        labels: Counter[str] = Counter()
+        for part in parts:
+            labels.update(part.labels)
+        return cls.of(
+            (shard for part in parts for shard in part.shards),
+            labels,
+            images=ImageStats.merge(part.images for part in parts),
+            unlabelled=sum(part.unlabelled for part in parts),
+            assigned=sum(part.assigned for part in parts),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """Counts of all rows by their outcome.
+
+    ``read == examples + duplicates + merged + dropped + existing + sum(rejected)``. If the dataset
+    was appended to, these are the sums over all runs.
+
+    Attributes:
+        read: rows in the import files, without blank lines and header lines.
+        examples: rows that became an example.
+        duplicates: rows that repeat another row of their example.
+        merged: rows that add labels or boxes to another row's example.
+        adjusted: changes that made rows usable, by kind, such as ``boxes_clipped``.
+        dropped: rows without a split, dropped by ``missing_split=drop``.
+        existing: rows whose example was in the dataset that was appended to.
+        assigned: examples whose split was assigned, not named.
+        rejected: rejected rows by reason.
+    """
+
+    read: int = 0
+    examples: int = 0
+    duplicates: int = 0
+    dropped: int = 0
+    assigned: int = 0
+    existing: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    merged: int = 0
+    adjusted: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def merge(cls, parts: Sequence[RowCounts]) -> RowCounts:
+        """Return the sums of several counts."""
+        sums: dict[str, Any] = {}
+        for item in fields(cls):
+            values = [getattr(part, item.name) for part in parts]
+            if isinstance(values[0], int):
+                sums[item.name] = sum(values)
+            else:
+                total: Counter[str] = sum(map(Counter, values), Counter())
+                sums[item.name] = dict(sorted(total.items()))
+        return cls(**sums)
+
+    def check_values(self) -> None:
+        """Raise ValueError if a count is below 0."""
+        counts = (value for value in asdict(self).values() if isinstance(value, int))
+        _expect_counts("rows", [*counts, *self.rejected.values(), *self.adjusted.values()])
+
+    @property
+    def rejects(self) -> int:
+        """All rejected rows."""
+        return sum(self.rejected.values())
+
+
+def _expect_counts(name: str, counts: Iterable[int]) -> None:
+    if min(counts, default=0) < 0:
+        raise ValueError(f"counts of {name:.80} must be at least 0")
+
+
+def _is_outside(file: str) -> bool:
+    """Return whether a shard's path leads outside the output, or is no path."""
+    if file.startswith("/") or "://" in file or not file.isprintable():
+        return True
+    return ".." in file.split("/")
+
+
+def record_line(image_sha256: str, annotation: str | None, uri: str) -> bytes:
+    """Return the line of one record for its shard's digest."""
+    return f"{image_sha256}\t{annotation or ''}\t{uri}\n".encode()
+
+
+def dataset_digest(shards: Sequence[Shard]) -> str:
+    """Return the sha256 (hex) over the lines ``digest  file`` of all shards, sorted by file."""
+    lines = sorted((shard.file, shard.digest) for shard in shards)
+    text = "".join(f"{digest}  {file}\n" for file, digest in lines)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def mean_psnr(*parts: tuple[int, float]) -> dict[str, Any]:
+    """Return the mean PSNR, given (images, sum of their decibels) of each part of a dataset."""
+    images = sum(count for count, _ in parts)
+    if not images:
+        return {}
+    return {"images": images, "mean_db": round(sum(total for _, total in parts) / images, 2)}

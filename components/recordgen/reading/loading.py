@@ -1,0 +1,140 @@
+"""``load``: all splits of an output, by name."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from recordgen.access.described import Described
+from recordgen.access.shards import find_shards
+from recordgen.core.dataset import splits
+from recordgen.core.dataset.counts import Split
+from recordgen.core.dataset.manifest import EXAMPLES, Dataset, read_dataset
+from recordgen.core.task.annotations import ONE, SEVERAL
+from recordgen.errors import SplitNotFoundError, UsageError
+from recordgen.reading.datasets import ImageSize, dataset_of, given_options, takes_options
+from recordgen.reading.examples import read_features
+from recordgen.reading.keywords import ReadKeywords
+from recordgen.reading.kinds import kind_for
+from recordgen.registry import TASKS
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+_log = logging.getLogger(__name__)
+
+# Options of :func:`load` that apply to ``train`` only.
+_TRAINING = ("augment", "weights")
+
+
+class Splits(Mapping[str, tf.data.Dataset]):
+    """Datasets by split; any name of a split is a key: ``["validation"]`` is ``["eval"]``.
+
+    Attributes:
+        class_names: the classes, in the order of their numbers.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        datasets: Mapping[str, tf.data.Dataset],
+        class_names: Sequence[str],
+        unlabelled: Sequence[str] = (),
+    ) -> None:
+        self.class_names = list(class_names)
+        self._unlabelled = tuple(unlabelled)
+        self._source = source
+        self._datasets = dict(datasets)
+
+    def __getitem__(self, split: str) -> tf.data.Dataset:
+        """Return the dataset of a split. Raises: SplitNotFoundError, a KeyError."""
+        for name in (split, splits.split_named(split)) if isinstance(split, str) else ():
+            if name in self._unlabelled:
+                raise SplitNotFoundError(
+                    f"{self._source}: no example of split {name!r} has a label, so it is not "
+                    f"loaded; label_mode=None reads it without labels"
+                )
+        return self._datasets[splits.find_split(self._source, split, list(self._datasets))]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._datasets)
+
+    def __len__(self) -> int:
+        return len(self._datasets)
+
+    def __repr__(self) -> str:
+        return f"Splits({self._datasets})"
+
+
+@takes_options
+def load(
+    source: str | os.PathLike[str] | Described,
+    *,
+    batch_size: int = 32,
+    image_size: ImageSize | None = None,
+    **options: Unpack[ReadKeywords],
+) -> Splits:
+    """Return all splits of an output: ``{"train": …, "eval": …, "test": …}``.
+
+    ``train`` is shuffled, other splits are in order, as ``model.fit(data["train"],
+    validation_data=data["validation"], epochs=5)`` needs it.
+
+    Args:
+        source: an output folder, an Examples uri or a ``dataset.json``; or the result of
+            :func:`recordgen.reading.describe`.
+        batch_size: examples per batch.
+        image_size: as in :func:`input_fn`.
+        **options: as in :func:`input_fn`, for all splits; ``augment`` and ``weights`` only for
+            ``train``. An output of :func:`recordgen.write` has no task, and takes the options of
+            :func:`recordgen.read`.
+
+    Returns:
+        The datasets by split, and the ``class_names``. A split without labelled examples is skipped
+        with a warning. Without a task, batches are dicts of all features.
+
+    Raises:
+        RecordgenError: as :func:`input_fn`.
+    """
+    if "split" in options:
+        raise UsageError("load reads all splits; input_fn(…, split=…) reads one")
+    if isinstance(source, Described):
+        where, dataset = str(source), source.dataset
+    elif isinstance(source, str | os.PathLike):
+        where, dataset = os.fspath(source), read_dataset(source)
+    else:
+        raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
+    given = given_options(options, batch_size, image_size)
+    has_task = dataset.task != EXAMPLES
+    found, unlabelled = {}, []
+    for name, split in dataset.splits.items():
+        is_training = name == splits.TRAIN
+        shards = find_shards(source, name)
+        if not has_task:
+            order = {"shuffle": is_training, **options}
+            found[name] = read_features(shards, None, batch_size, order)
+        elif not _has_labels(dataset, split, given):
+            unlabelled.append(name)
+            _log.warning(
+                "load: split %r has no labelled example and is skipped; read it with "
+                "label_mode=None",
+                name,
+            )
+        else:
+            own = given if is_training else {k: v for k, v in given.items() if k not in _TRAINING}
+            found[name] = dataset_of(shards, own, trains=is_training)
+    # Take the datasets' names, not the manifest's: ``vocabulary`` may have changed their order.
+    names = next((data.class_names for data in found.values()), ()) if has_task else ()
+    return Splits(where, found, names, unlabelled)
+
+
+def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> bool:
+    """Return whether a split has a labelled example, or needs none."""
+    if given.get("label_mode", "") is None:
+        return True
+    # Rows have labels only if their target is a class.
+    is_class = kind_for(dataset.task).has_target and dataset.labels
+    return bool(split.labels) or not (TASKS[dataset.task].labelling in (ONE, SEVERAL) or is_class)
