@@ -11,7 +11,7 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import check_uri
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.automl_csv import LineParser
-from recordgen.formats.csv_records import Plain, Record, read_records
+from recordgen.formats.csv_records import Record, Records, read_records
 from recordgen.formats.encodings import mark_of
 from recordgen.formats.foreign_formats import of_file
 from recordgen.formats.header import NOTHING_GIVEN, Given
@@ -234,6 +234,8 @@ PATHS = [
     "",
     " g.jpg",
     "größe.png",
+    "a\u2028b.jpg",
+    "\x1fc.jpg\t",
     "a b/c",
 ]
 SAID = ["cat", "dog", "", "nan", "[1]", "10", " cat", "a b", "TEST", "h.jpg"]
@@ -267,12 +269,22 @@ def test_lines_that_look_alike_say_what_each_says(header, task):
     check()
 
 
+@pytest.mark.parametrize("count", [1, 150, 2500])
+@pytest.mark.parametrize("other", [b"image_uri,class", b'"image_uri","class"'])
+def test_the_header_of_another_file_is_no_row(count, other):
+    """Also not in a block of lines that are read together."""
+    lines = [b"path,label", *(b"%d.jpg,cat" % n for n in range(count)), other, b"z.jpg,dog"]
+    with pytest.raises(SourceError, match=f"f.csv:{count + 2}: "):
+        parse_all(lines, ImageClassification())
+
+
 def in_blocks(first, lines, task):
     """Read the first lines one by one, and all later lines together."""
-    rest = lines[len(first) :]
+    rest = {n: lines[n - 1] for n in range(len(first) + 1, len(lines) + 1)}
+    filled = {n: line for n, line in rest.items() if line.strip(" ,")}
     items = [
-        *(Plain(at, [line]) for at, line in enumerate(first, start=1)),
-        Plain(len(first) + 1, rest),
+        *(Records([at], [line]) for at, line in enumerate(first, start=1)),
+        Records([*filled], [*filled.values()]),
     ]
     parser = LineParser(task, Adjustments())
     return row_by_row(parser.parse_records(items, "f.csv", Given()))

@@ -265,6 +265,19 @@ def test_the_index_of_pandas_is_no_silent_feature(tmp_path):
     assert columns_of("Unnamed: 0,a\nx,7\ny,8\n", tmp_path=tmp_path).notes == ()
 
 
+COUNTRIES = "Chad,4,2.5,9\nPeru,5,NA,7\nMali,6,3,4\n"
+YEARS = f"country,2019,2020,2021\n{COUNTRIES}"
+
+
+def test_years_behind_a_word_name_the_columns_of_numbers(tmp_path):
+    """The names rise evenly, and no row does: then the first line is a header without an option."""
+    table = columns_of(YEARS, tmp_path=tmp_path)
+    assert table.names == ["country", "2019", "2020", "2021"]
+    assert [column.dtype for column in table.columns] == ["bytes", "int64", "float32", "int64"]
+    found = detect([ImportFile(str(tmp_path / "0.csv"))], ConvertOptions())
+    assert (found.options.task, found.header) == ("tabular", True)
+
+
 # header, what the error names
 HEADERS = [
     (",a\n0,1\n", r"column 1 .*index=False"),
@@ -276,6 +289,11 @@ HEADERS = [
     ("5.1,3.5,Iris-setosa\n4.9,3.0,Iris-setosa\n", "'5.1'"),
     ("M,0.455,15\nF,0.53,7\n", "'0.455'"),
     ("id,2019,2020\na,1,2\n", "'2019'"),
+    (f"{YEARS}Fiji,4,5,6", "'2019'"),
+    (f"Cuba,2019,2020,2021\n{COUNTRIES}Cuba,3,3,9", "'2019'"),
+    (f"country,2019,2020,2022\n{COUNTRIES}", "'2019'"),
+    (f"NA,2019,2020,2021\n{COUNTRIES}", "'2019'"),
+    (f"id,2019,2020,2021\n{COUNTRIES.replace('2.5', 'low')}", "'2019'"),
     ("p,x,s\ne,x,s\np,x,y\n", "'p'"),
     ("x,y,x\nx,y,z\n", "'x'"),
     ("2026-01-01,EUR\n2026-01-02,USD\n", "'2026-01-01'"),

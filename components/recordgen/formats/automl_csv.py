@@ -17,15 +17,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recordgen.core.dataset.splits import is_ml_use, parse_ml_use
-from recordgen.core.rows.row import Adjustments, Row, RowBatch
+from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, are_clean_uris, named_split
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
 from recordgen.formats.by_header import ByHeader, Places, without_padding
 from recordgen.formats.column_names import NOWHERE, PATH_COLUMNS, find_columns
-from recordgen.formats.csv_records import Plain
 from recordgen.formats.field_kinds import names_media
-from recordgen.formats.row_parser import Parser, RowParser
+from recordgen.formats.row_parser import Columns, Parser, RowParser
 from recordgen.rejects import Reject, RejectCode
 
 _LIST_SUFFIX = ".csv"
@@ -45,8 +44,6 @@ class LineParser(RowParser):
         """Parse the fields of a line of a file without a header; see the module's examples."""
         if not any(fields):
             return self._no_path(fields).reject(source, line)
-        if len(fields) == 3 and is_ml_use(fields[0]):  # the fast path of nearly every line
-            return self.to_row(fields[0], fields[1], "", fields[2:], source, line)
         used = list(fields)
         while len(used) > 1 and not used[-1]:
             used.pop()  # spreadsheets pad short rows with empty fields
@@ -59,15 +56,12 @@ class LineParser(RowParser):
         return self.to_row("", used[0], "", used[1:], source, line)
 
     def parse_batch(
-        self, lines: Plain, parse: Parser, repeated: Sequence[str] | None, source: str
-    ) -> RowBatch | None:
-        """Parse lines of labels with the same number of fields, see :class:`RowParser`."""
-        joined = ",".join(lines.texts)
-        has_blanks = " " in joined and (" ," in joined or ", " in joined or joined[-1] == " ")
-        if not self.takes_labels or not joined.isprintable() or has_blanks or joined[:1] == " ":
+        self, rows: Sequence[Sequence[str]], parse: Parser, repeated: Sequence[str] | None
+    ) -> Columns | None:
+        """Parse rows of labels with the same number of fields, see :class:`RowParser`."""
+        if not self.takes_labels or len(set(map(len, rows))) != 1 or repeated in rows:
             return None
-        rows = [text.split(",") for text in lines.texts]
-        if len(set(map(len, rows))) > 1 or repeated in rows:
+        if self.has_header(rows):
             return None
         columns = list(zip(*rows, strict=True))
         groups = None
@@ -88,18 +82,12 @@ class LineParser(RowParser):
             labels_of = parse.labels if isinstance(parse, ByHeader) else _filled
             annotation_of = {fields: self.decoded(labels_of(fields)) for fields in set(annotations)}
             uris: Sequence[str] = columns[places.path]
-            if not self._are_addresses or not are_clean_uris(joined):
+            if not self._are_addresses or not are_clean_uris(",".join(uris)):
                 uris = list(map(self._task.check_uri, uris))
         except ValueError:  # one of them is a reject
             return None
-        return RowBatch(
-            source,
-            range(lines.line, lines.line + count),
-            list(map(split_of.__getitem__, named)),
-            uris,
-            list(map(annotation_of.__getitem__, annotations)),
-            groups,
-        )
+        splits = list(map(split_of.__getitem__, named))
+        return splits, uris, list(map(annotation_of.__getitem__, annotations)), groups
 
     def names_columns(self, fields: Sequence[str]) -> bool:
         return names_path_column(fields)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from recordgen.core.dataset.splits import ML_USE_WORDS, PUBLISHED_WORDS
 from recordgen.core.records.number_texts import FORMS, NUMBER
 from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
-from recordgen.formats.csv_records import EMPTY_FIELDS, Item, Plain, Record
+from recordgen.formats.csv_records import Item
 from recordgen.rejects import Reject
 from recordgen.tables.arrow import (
     are_markers,
@@ -121,16 +121,11 @@ class ColumnStats:
         return self.misfit if is_odd else ""
 
 
-def column_stats(records: Iterable[Record | Reject], header: Sequence[str]) -> list[ColumnStats]:
-    """Return the statistics of the columns of records; rejects are ignored."""
-    stats = [ColumnStats() for _ in header]
-    add_records(records, stats)
-    return stats
-
-
 def add_records(items: Iterable[Item], stats: Sequence[ColumnStats]) -> None:
     """Add the records that have a field for every column to the columns' statistics."""
-    for lines in in_blocks(_whole(items, len(stats))):
+    records = (item for item in items if not isinstance(item, Reject))
+    whole = (item.without(item.of_other_widths(len(stats))).texts for item in records)
+    for lines in in_blocks(whole):
         columns = parse(pa.array(lines, pa.string()), len(stats), range(len(stats)))
         for item, texts in zip(stats, columns, strict=True):
             item.rows += len(texts)
@@ -150,16 +145,6 @@ def in_blocks(parts: Iterable[Sequence[str]]) -> Iterator[list[str]]:
             block, size = [], 0
     if block:
         yield block
-
-
-def _whole(items: Iterable[Item], width: int) -> Iterator[Sequence[str]]:
-    """Yield the texts of the records that have a field for every column."""
-    commas = width - 1
-    for item in items:
-        if isinstance(item, Plain):
-            yield [t for t in item.texts if t.count(",") == commas and t.strip(EMPTY_FIELDS)]
-        elif isinstance(item, Record) and len(item.fields) == width and any(item.fields):
-            yield (item.text,)
 
 
 def _add_column(item: ColumnStats, texts: Any) -> None:

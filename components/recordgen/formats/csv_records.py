@@ -5,8 +5,8 @@ The grammar is RFC 4180 and what spreadsheets write: fields separated by commas,
 quoted fields that contain separators, doubled quotes and line breaks. Blanks before a field are not
 part of it. Lines of empty fields are skipped.
 
-    1  TRAIN; "Good, and cheap"; praise  →  Record(1, 'TRAIN,"Good, and cheap",praise', […])
-    2  TEST; Bad; complaint              →  Plain(2, ["TEST,Bad,complaint"])
+    1  TRAIN; "Good, and cheap"; praise  →  'TRAIN,"Good, and cheap",praise'
+    2  TEST; Bad; complaint              →  "TEST,Bad,complaint"
 
 A quote that is never closed must not swallow the rest of the file, so the length of a record is
 limited. An unreadable record is rejected at its first line, and reading continues with the next
@@ -25,7 +25,7 @@ import csv
 import re
 from codecs import BOM_UTF8
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple, TypeAlias
@@ -38,7 +38,7 @@ from recordgen.formats.encodings import not_utf8
 from recordgen.formats.field_kinds import FILE_SUFFIXES
 from recordgen.formats.layout import BLANKS, read_layout
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
-from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields
 
 #: Most lines, and about how many bytes, that are read together.
 BLOCK_LINES = 1000
@@ -54,9 +54,6 @@ _FIELDS_OF_A_ROW = 3
 # Python's messages about an unclosed quote and about a carriage return outside quotes.
 _NEVER_CLOSED = "unexpected end of data"
 _INNER_RETURN = "new-line character"
-
-#: The characters of lines without content; stripping them is faster than :func:`is_empty`.
-EMPTY_FIELDS = f"{BLANKS},"
 
 #: Message of the reject of an overlong record.
 TOO_LONG = (
@@ -85,23 +82,88 @@ class Record(NamedTuple):
     fields: list[str]
 
 
-# Avoids the argument handling of Record(…), which costs more than splitting a line.
-_new_tuple = tuple.__new__
-
-
-class Plain(NamedTuple):
-    """Consecutive lines without quotes; each is a record or empty.
+class Records(NamedTuple):
+    """Records of a file, one or many; none of them has only empty fields without quotes.
 
     Attributes:
-        line: 1-based number of the first line.
-        texts: the lines, written as in :class:`Record`.
+        lines: the 1-based number of the first physical line of each.
+        texts: the records, written as in :class:`Record`.
+        quoted: the fields of records with quotes, or with decimal commas, by their place in
+            ``texts``; the others are divided at their commas.
     """
 
-    line: int
-    texts: list[str]
+    lines: Sequence[int]
+    texts: Sequence[str]
+    quoted: Mapping[int, list[str]] = {}
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> Iterator[Records]:
+        """Yield records together, unless there are none."""
+        if records:
+            lines, texts, rows = zip(*records, strict=True)
+            yield cls(lines, texts, dict(enumerate(rows)))
+
+    def rows(self, *, strip: bool = False) -> list[list[str]]:
+        """Return the fields of each record, without leading blanks.
+
+        ``strip`` removes blanks around fields, also inside quotes.
+        """
+        quoted, plain = self.quoted, self.texts
+        if quoted:
+            plain = [text for at, text in enumerate(plain) if at not in quoted]
+        together = ",".join(["", *plain, ""])
+        rows = [text.split(",") for text in plain]
+        has_blanks = " " in together  # faster to see than those below
+        if strip and ((has_blanks and " ," in together) or _has_other_blanks(together)):
+            rows = [[field.strip() for field in row] for row in rows]
+        elif has_blanks and ", " in together:
+            rows = [[field.lstrip(" ") for field in row] for row in rows]
+        if not quoted:
+            return rows
+        if strip:
+            quoted = {at: [field.strip() for field in row] for at, row in quoted.items()}
+        others = iter(rows)
+        return [quoted[at] if at in quoted else next(others) for at in range(len(self.texts))]
+
+    def each(self, *, strip: bool = False) -> Iterator[Record]:
+        """Yield the records one by one; ``strip`` as for :meth:`rows`."""
+        return map(Record._make, zip(self.lines, self.texts, self.rows(strip=strip), strict=True))
+
+    def of_other_widths(self, width: int) -> dict[int, int]:
+        """Return the number of fields of each record with more or fewer than ``width``.
+
+        It is 0 if all fields are empty. The keys are the places of the records.
+        """
+        widths = [text.count(",") + 1 for text in self.texts]
+        for at, fields in self.quoted.items():
+            widths[at] = len(fields) if any(fields) else 0
+        return {at: n for at, n in enumerate(widths) if n != width} if {*widths} != {width} else {}
+
+    def without(self, places: Collection[int]) -> Records:
+        """Return the records but those at some places."""
+        if not places:
+            return self
+        kept = [at for at in range(len(self.texts)) if at not in places]
+        return Records(
+            [self.lines[at] for at in kept],
+            [self.texts[at] for at in kept],
+            {new: self.quoted[at] for new, at in enumerate(kept) if at in self.quoted},
+        )
 
 
-Item: TypeAlias = "Plain | Record | Reject"
+Item: TypeAlias = "Records | Reject"
+
+
+_NONE = Records((), ())
+
+_OTHER_BLANKS = "\t\n\v\f\r\x1c\x1d\x1e\x1f"
+
+
+def _has_other_blanks(text: str) -> bool:
+    """Return whether a text may contain blanks, apart from U+0020, that ``str.strip`` removes."""
+    if not text.isascii():
+        return not text.isprintable()
+    return any(sign in text for sign in _OTHER_BLANKS)  # faster than isprintable
 
 
 class _EndlessError(AnnotationError):
@@ -122,27 +184,10 @@ def read_records(
     quotes.
     """
     for item in read_blocks(lines, source, adjusted, block_lines=block_lines):
-        yield from records_of(item, strip=strip)
-
-
-def records_of(item: Item, *, strip: bool) -> Iterator[Record | Reject]:
-    """Yield the records of an item one by one; see :func:`read_records`."""
-    if isinstance(item, Plain):
-        for line, text in enumerate(item.texts, start=item.line):
-            if text.strip(EMPTY_FIELDS):
-                fields = split_plain(text)
-                if strip and (" " in text or not text.isprintable()):  # other blanks are not
-                    fields = [field.strip() for field in fields]
-                yield _new_tuple(Record, (line, text, fields))
-    elif strip and isinstance(item, Record):
-        yield item._replace(fields=[field.strip() for field in item.fields])
-    else:
-        yield item
-
-
-def is_empty(text: str) -> bool:
-    """Return whether a line has only empty fields, like the lines below a table in spreadsheets."""
-    return not text.strip(EMPTY_FIELDS)
+        if isinstance(item, Reject):
+            yield item
+        else:
+            yield from item.each(strip=strip)
 
 
 def read_blocks(
@@ -153,7 +198,7 @@ def read_blocks(
     *,
     block_lines: int = BLOCK_LINES,
 ) -> Iterator[Item]:
-    r"""Yield the records of physical lines; lines without quotes come many at a time.
+    r"""Yield the records of physical lines, many at a time, and a Reject for each unreadable one.
 
     Args:
         lines: without their ``\n``; a UTF-8 byte order mark at the start of a record is skipped.
@@ -191,7 +236,9 @@ class _Reader:
         self._adjusted = adjusted
         self._uri_in = uri_in
         self._signs = f'"\r{QUOTE_MARK}' + ("" if delimiter == "," else ",")
-        self._blank = f"{BLANKS}{delimiter}".encode()
+        # The characters of lines without content, like the lines below a table in spreadsheets.
+        self._empty = f"{BLANKS}{delimiter}"
+        self._blank_line = re.compile(rf"\n[{re.escape(self._empty.replace(chr(10), ''))}]*\n")
         separator = re.escape(delimiter)
         begin = (
             rf'\s*("|({"|".join(ML_USE_WORDS)})\s*{separator}'
@@ -206,16 +253,30 @@ class _Reader:
         while block := self._next_lines(count):
             last = self._number + len(block) - 1
             count = min(most, _BLOCK_BYTES * len(block) // (sum(map(len, block)) + 1) + 1)
-            items, taken = self._whole_records(block)
+            records, taken = self._whole_records(block)
             self._number += taken
             self._pushed_back.extendleft(reversed(block[taken:]))
-            self._width = self._width or next(filter(None, map(_width, items)), 0)
-            yield from items
-            # The next record is broken or does not end in the block.
-            while self._number <= last:
-                for item in self._next_record():
-                    self._width = self._width or _width(item)
+            if records.texts:
+                self._width = self._width or len(next(records.each()).fields)
+                yield records
+            yield from self._rest(last)
+
+    def _rest(self, last: int) -> Iterator[Item]:
+        """Yield what is left to line ``last``: a record is broken, or does not end before it."""
+        alone: list[Record] = []
+        while self._number <= last:
+            for item in self._next_record():
+                if isinstance(item, Reject):
+                    yield from Records.of(alone)
+                    alone = []
                     yield item
+                else:
+                    alone.append(item)
+                    if not self._width:  # a reject below a header needs its reader
+                        self._width = len(item.fields)
+                        yield from Records.of(alone)
+                        alone = []
+        yield from Records.of(alone)
 
     def _next_lines(self, count: int) -> list[bytes]:
         """Return up to ``count`` lines, or none at the end of the file."""
@@ -225,24 +286,29 @@ class _Reader:
     def _next_line(self) -> bytes | None:
         return self._pushed_back.popleft() if self._pushed_back else next(self._lines, None)
 
-    def _whole_records(self, block: Sequence[bytes]) -> tuple[list[Plain | Record], int]:
+    def _whole_records(self, block: Sequence[bytes]) -> tuple[Records, int]:
         """Return the records at the beginning of a block, and their number of lines.
 
         They end before the first record that is unreadable or does not end in the block.
         """
         joined = b"\n".join(block)
         if b"\0" in joined or BOM_UTF8 in joined or max(map(len, block)) > MAX_RECORD_BYTES:
-            return [], 0
+            return _NONE, 0
         try:
             text = joined.decode("utf-8")
         except UnicodeDecodeError:
-            return [], 0
+            return _NONE, 0
         text = self._dialect.marked(text)
         lines = texts = text.split("\n")
         if "\r" in text:
             texts = [line.rstrip("\r") for line in lines]
             text = "\n".join(texts)
-        items: list[Plain | Record] = []
+        signs = [sign for sign in self._signs if sign in text]
+        special = {n for sign in signs for n, line in enumerate(texts) if sign in line}
+        if not special and self._blank_line.search(f"\n{text}\n") is None:
+            numbers = range(self._number, self._number + len(texts))
+            return Records(numbers, self._commas(texts)), len(texts)
+        filled_lines, found, quoted = list[int](), list[str](), dict[int, list[str]]()
         at = 0
 
         def following() -> Iterator[str]:
@@ -252,40 +318,42 @@ class _Reader:
                 yield f"{lines[at - 1]}\n"
 
         reader = read_fields(following(), self._delimiter)
-        signs = [sign for sign in self._signs if sign in text]
-        special = {n for sign in signs for n, line in enumerate(texts) if sign in line}
-        for start in sorted(special):
+        for start in sorted({*special, len(texts)}):
             if start < at:
                 continue  # a line inside quotes
-            if at < start:
-                items.append(self._plain(at, texts[at:start]))
+            filled = [n for n in range(at, start) if lines[n].strip(self._empty)]
+            filled_lines += filled
+            found += self._commas([texts[n] for n in filled])
             at = start
+            if start == len(texts):
+                break
             try:
                 fields = next(reader)
             except csv.Error:
-                return items, start
+                break
             if at - start > 1 and sum(map(len, block[start:at])) + at - start > MAX_RECORD_BYTES:
-                return items, start
+                break
             if self._are_rows(lines[start:at]):
-                return items, start
-            items.append(self._record(self._number + start, lines[start:at], fields))
-        if at < len(texts):
-            items.append(self._plain(at, texts[at:]))
-        return items, len(texts)
+                break
+            text, quoted[len(found)] = self._written(lines[start:at], fields)
+            filled_lines.append(start)
+            found.append(text)
+        return Records([self._number + n for n in filled_lines], found, quoted), start
 
-    def _plain(self, at: int, texts: list[str]) -> Plain:
-        """Return lines without quotes that begin at line ``at`` of the block."""
+    def _commas(self, texts: list[str]) -> list[str]:
+        """Return lines without quotes with commas between their fields."""
         if self._delimiter == " ":
-            texts = [",".join(text.split()) for text in texts]
-        elif self._delimiter != ",":
-            texts = [text.replace(self._delimiter, ",") for text in texts]
-        return Plain(self._number + at, texts)
+            return [",".join(text.split()) for text in texts]
+        if self._delimiter != ",":
+            return [text.replace(self._delimiter, ",") for text in texts]
+        return texts
 
-    def _record(self, line: int, lines: Sequence[str], fields: list[str]) -> Record:
+    def _written(self, lines: Sequence[str], fields: list[str]) -> tuple[str, list[str]]:
+        """Return the text of a record with quotes, and its fields."""
         if self._dialect.is_plain:
-            return Record(line, "\n".join(lines).rstrip("\r"), fields)
+            return "\n".join(lines).rstrip("\r"), fields
         fields = self._dialect.fields(fields)
-        return Record(line, csv_line(fields), fields)
+        return csv_line(fields), fields
 
     def _next_record(self) -> Iterator[Record | Reject]:
         """Yield the record that begins at the next line, or its reject."""
@@ -300,15 +368,15 @@ class _Reader:
         except csv.Error as exc:
             broken = _not_csv(exc, taken[0])
         else:
-            if any(line.strip(self._blank) for line in taken):
+            if any(line.strip(self._empty.encode()) for line in taken):
                 lines = [line.decode("utf-8") for line in taken]
-                yield self._record(self._number, lines, fields)
+                yield Record(self._number, *self._written(lines, fields))
             self._number += len(taken)
             return
         first, *rest = taken
         self._pushed_back.extendleft(reversed(rest))
         self._number += 1
-        if first.strip(self._blank):
+        if first.strip(self._empty.encode()):
             yield self._reject(broken, first)
             yield from self._rest_of_broken(first, is_endless=isinstance(broken, _EndlessError))
 
@@ -402,10 +470,3 @@ def _not_csv(exc: csv.Error, first: bytes) -> AnnotationError:
         message += '; a backslash does not escape a quote: write "" for \\"'
     error = _EndlessError if _NEVER_CLOSED in str(exc) else AnnotationError
     return error(RejectCode.BAD_LINE, message)
-
-
-def _width(item: Item) -> int:
-    """Return the number of fields of the first record, or 0 if there is none."""
-    if isinstance(item, Plain):
-        return next((text.count(",") + 1 for text in item.texts if not is_empty(text)), 0)
-    return len(item.fields) if isinstance(item, Record) else 0

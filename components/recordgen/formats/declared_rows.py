@@ -17,7 +17,6 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.formats.column_names import NOWHERE
 from recordgen.formats.csv_records import read_records
 from recordgen.formats.dataframe import SOURCE, as_before_gaps, frame_cells
-from recordgen.formats.format import CsvParser
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import open_file
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from recordgen.tables.schema import Schema
 
 
-class DeclaredParser(CsvParser):
+class DeclaredParser(OwnColumns):
     """Makes rows from the lines of a CSV with the columns of a schema."""
 
     @classmethod
@@ -80,8 +79,25 @@ class DeclaredParser(CsvParser):
                 yield _row(record, source, item.line, task, group)
 
     @classmethod
-    def own_columns(cls) -> OwnColumns:
-        return OWN_COLUMNS
+    def layout(cls, files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+        task = declared(task_for(options))
+        with open_file(files[0], options.encoding) as lines:
+            records = read_records(lines, files[0].path)
+            first = next((item.fields for item in records if not isinstance(item, Reject)), [])
+        names = [field.strip() for field in first]
+        has_names = _is_header(names, task.schema, options.columns.header)
+        return Layout(options, columns_of_table(task.table), has_names)
+
+    @classmethod
+    def open_frame(cls, frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+        task = declared(task_for(options))
+        rows = without_url_secrets(batched(frame_rows(frame, task, Given.of(options))), task)
+        return OpenFrame(options, rows, columns_of_table(task.table))
+
+    @classmethod
+    def wrong_role(cls, roles: Iterable[str]) -> str:
+        what = "columns: the schema already names the columns; omit one of the two"
+        return what if roles else ""
 
 
 def frame_rows(
@@ -106,28 +122,6 @@ def frame_rows(
         yield _row(record, SOURCE, line, task, group)
 
 
-def declared_layout(files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
-    """Return the declared columns, and whether a file has a header. Raises: SourceError."""
-    task = declared(task_for(options))
-    has_names = has_header(files[0], task.schema, options.columns.header, options.encoding)
-    return Layout(options, columns_of_table(task.table), has_names)
-
-
-def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
-    """Return the rows of a frame. Raises: as :func:`frame_rows`."""
-    task = declared(task_for(options))
-    rows = without_url_secrets(batched(frame_rows(frame, task, Given.of(options))), task)
-    return OpenFrame(options, rows, columns_of_table(task.table))
-
-
-def wrong_role(roles: Iterable[str]) -> str:
-    """Return what is wrong with the roles of columns that options give, or ""."""
-    return "columns: the schema already names the columns; omit one of the two" if roles else ""
-
-
-OWN_COLUMNS = OwnColumns(declared_layout, open_frame, wrong_role)
-
-
 def declared(task: Task) -> Declared:
     """Return the task, which must have a schema. Raises: TypeError."""
     if not isinstance(task, Declared):
@@ -148,21 +142,6 @@ def _columns(
             f"declare all columns in order, including ignored ones"
         )
     return list(range(len(fields))), False
-
-
-def has_header(file: ImportFile, schema: Schema, header: str, encoding: str) -> bool:
-    """Return whether the first line of a CSV names columns. Raises: SourceError.
-
-    Args:
-        file: the file.
-        schema: declares the columns.
-        header: the option of this name.
-        encoding: the option of this name.
-    """
-    with open_file(file, encoding) as lines:
-        records = read_records(lines, file.path)
-        first = next((item.fields for item in records if not isinstance(item, Reject)), [])
-    return _is_header([field.strip() for field in first], schema, header)
 
 
 def _is_header(fields: Sequence[str], schema: Schema, header: str) -> bool:

@@ -9,9 +9,10 @@ some rows as they would be read, and names the option that decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen.errors import RecordgenError, SourceError, UsageError
@@ -128,12 +129,13 @@ def detect(
         _check_form(head, options)
     if (found := with_one_hot(heads, options)) is not options:
         options, heads = found, source.format.heads(files, found, samples)
+    stop = partial(_stop, files, heads, samples)
     if options.task == AUTO:
         if source.evidence.task:
             reading = Candidate(source.evidence.task, source.evidence.reason)
         else:
             readings = candidates_in(heads, options, source.format)
-            reading = _one_of(readings, files, heads, options, samples)
+            reading = _one_of(readings, files[0].path, options, stop)
         options, reason = replace(options, task=reading.task), reading.reason
     check_format(source.format, options)
     _check_offsets(heads, options)
@@ -142,7 +144,7 @@ def detect(
     task, format_ = TASKS[options.task], source.format
     if format_.has_headers and has_row_parser(task):
         for problem in filter(None, ambiguities(heads, options, is_given=not reason)):
-            _stop(problem, files, heads, options, samples)
+            stop(problem, options)
     header, dialect = None, None
     if format_.has_headers:
         header = heads[0].has_header if heads else None
@@ -168,7 +170,7 @@ def detect(
         dialect=dialect,
         files=named_files,
         named_splits=tuple(named),
-        classes=tuple(source.classes or one_hot_classes(heads)),
+        classes=tuple(source.evidence.classes or one_hot_classes(heads)),
         keypoints=source.evidence.keypoints or {},
     )
 
@@ -191,24 +193,20 @@ def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
 
 
 def _one_of(
-    readings: Iterator[Candidate],
-    files: Sequence[ImportFile],
-    heads: Sequence[Head],
-    options: ConvertOptions,
-    samples: Samples,
+    readings: Iterator[Candidate], path: str, options: ConvertOptions, stop: Callable[..., NoReturn]
 ) -> Candidate:
-    """Return the only possible reading. Raises: UsageError: there are several."""
+    """Return the only possible reading; ``stop`` takes the problem if there are several."""
     found = settle(readings) or [Candidate(OF_OTHER_RECORDS, "", 0)]
     if len(found) > 1:
         shown = "; ".join(f"{reading.task}: {reading.reason}" for reading in found)
-        problem = (
+        stop(
             f"the import files may have more than one task ({shown}); set --task, and keep the "
-            f"rows of different tasks in separate files"
+            f"rows of different tasks in separate files",
+            replace(options, task=found[0].task),
         )
-        _stop(problem, files, heads, replace(options, task=found[0].task), samples)
     if found[0].lines:
         return found[0]
-    return found[0]._replace(reason=f"{files[0].path}: no line has an annotation")
+    return found[0]._replace(reason=f"{path}: no line has an annotation")
 
 
 def _check_form(head: Head, options: ConvertOptions) -> None:
@@ -231,11 +229,11 @@ def _check_list(head: Head) -> None:
 
 
 def _stop(
-    problem: str,
     files: Sequence[ImportFile],
     heads: Sequence[Head],
-    options: ConvertOptions,
     samples: Samples,
+    problem: str,
+    options: ConvertOptions,
 ) -> NoReturn:
     """Stop the run. Raises: UsageError, with some rows as they would be read."""
     rows: Sequence[PreviewRow] = ()

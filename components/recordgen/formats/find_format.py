@@ -30,14 +30,12 @@ class Found(NamedTuple):
     Attributes:
         format: the format.
         files: the documents to read.
-        evidence: what shows the format, of the first file.
-        classes: the declared classes of all files, in the order of their numbers.
+        evidence: what shows the format, of the first file, with the declared classes of all files.
     """
 
     format: Format
     files: Sequence[ImportFile]
     evidence: Evidence
-    classes: Sequence[str] = ()
 
 
 def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: Samples) -> Found:
@@ -60,7 +58,7 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
     format_, evidence = found[0][1]
     classes = dict.fromkeys(name for _, (_, each) in found for name in each.classes)
     _check_classes(classes, files[0].path)
-    return Found(format_, documents, evidence, tuple(classes))
+    return Found(format_, documents, evidence._replace(classes=tuple(classes)))
 
 
 def _check_classes(classes: Iterable[str], path: str) -> None:

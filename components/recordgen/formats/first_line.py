@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from recordgen import tasks
 from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.records.number_texts import is_marker
 from recordgen.core.rows.row import Adjustments
 from recordgen.formats.automl_csv import names_path_column
 from recordgen.formats.by_header import without_padding
@@ -134,7 +136,7 @@ def odd_first_line(rows: Sequence[Sequence[str]]) -> str:
     if len(first) > 1 and list(first) == [str(at) for at in range(len(first))]:
         return "its fields number the columns, as pandas does if they have no names"
     is_row = any(kind_of(field) or NUMBER.fullmatch(field) or is_ml_use(field) for field in first)
-    if is_row or _is_like(first[0], [row[0] for row in rest]):
+    if is_row or is_like(first[0], [row[0] for row in rest]):
         return ""
     if named := next(filter(_is_name, first), None):
         return f"{named!r} reads as the name of a column"
@@ -164,6 +166,38 @@ def _is_name(field: str) -> bool:
     return name in KNOWN_COLUMNS or last in _LAST_WORDS
 
 
+def numbers_columns(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a first line names columns by words and then by years, or other numbers.
+
+    ``country,1850,1860,1870`` above rows of numbers: its numbers rise evenly, and those of no row
+    do; and each word is unlike the values below it.
+    """
+    at = [n for n, name in enumerate(first) if NUMBER.fullmatch(name)]
+    whole = [row for row in rows if len(row) == len(first)]
+    if 0 in at or len(at) < _LINES_ALIKE or min(len(whole), len(rows)) < _LINES_ALIKE:
+        return False
+    columns = list(zip(*whole, strict=True))
+    values = [value for n in at for value in columns[n] if value and not is_marker(value)]
+    return (
+        _rise_evenly([first[n] for n in at])
+        and not any(_rise_evenly([row[n] for n in at]) for row in whole)
+        and all(map(NUMBER.fullmatch, values))
+        and not any(
+            not name or is_marker(name) or is_like(name, columns[n])
+            for n, name in enumerate(first)
+            if n not in at
+        )
+    )
+
+
+def _rise_evenly(numbers: Sequence[str]) -> bool:
+    """Return whether whole numbers rise by the same step: ``1850,1860,1870``."""
+    if not all(number.isdecimal() and number.isascii() for number in numbers):
+        return False
+    steps = {int(later) - int(number) for number, later in pairwise(numbers)}
+    return len(steps) == 1 and min(steps) > 0
+
+
 def is_table(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the first line names the columns that the other lines fill."""
     names, others = list(rows[0]), rows[1:]
@@ -177,10 +211,13 @@ def is_table(rows: Sequence[Sequence[str]]) -> bool:
     names = list(without_padding(names))
     if len(names) < 2 or not all(names) or len(set(names)) < len(names) or is_ml_use(names[0]):
         return False
-    if any(map(_holds_payloads, columns)) or any(map(_is_no_name, names, columns)):
+    is_numbered = numbers_columns(names, rows[1:])
+    if any(map(_holds_payloads, columns)) or (
+        not is_numbered and any(map(_is_no_name, names, columns))
+    ):
         return False
     # Two columns of numbers have words above them: a value may have the name of its column.
-    if sum(map(_are_numbers, columns)) < 2 and any(map(_is_like, names, columns)):
+    if sum(map(_are_numbers, columns)) < 2 and any(map(is_like, names, columns)):
         return False
     has_sentences = any(is_sentence(field) for column in columns for field in column)
     if len(names) == 2 and has_sentences:
@@ -205,7 +242,7 @@ def _are_numbers(column: Iterable[str]) -> bool:
     return bool(filled) and all(map(NUMBER.fullmatch, filled))
 
 
-def _is_like(name: str, values: Sequence[str]) -> bool:
+def is_like(name: str, values: Sequence[str]) -> bool:
     """Return whether a field occurs below it, or differs only in its number: ``img0``, ``img1``."""
     pattern = _DIGITS.sub("#", name)
     return name in values or (

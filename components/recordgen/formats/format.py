@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from recordgen.formats.import_file import ImportFile
     from recordgen.formats.listing import Listing
     from recordgen.formats.samples import Samples
-    from recordgen.formats.table_layout import OwnColumns
     from recordgen.options import ConvertOptions
     from recordgen.storage.access import Access
 
@@ -68,14 +67,6 @@ class CsvParser(ABC):
             SourceError: the file as a whole is not a CSV of rows.
             UsageError: an option does not fit its columns.
         """
-
-    @classmethod
-    def own_columns(cls) -> OwnColumns | None:
-        """Return how the columns of files and DataFrames are found.
-
-        None if rows have the columns that the task declares.
-        """
-        return None
 
 
 class Evidence(NamedTuple):

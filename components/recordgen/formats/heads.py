@@ -14,7 +14,7 @@ from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.by_header import without_padding
 from recordgen.formats.column_names import find_split
-from recordgen.formats.csv_records import Record, read_records
+from recordgen.formats.csv_records import read_blocks
 from recordgen.formats.dialect import RFC_4180, Dialect
 from recordgen.formats.first_line import Line, first_is_header
 from recordgen.formats.header import Given
@@ -91,9 +91,10 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
     ``some`` are the first lines of the file.
     """
     dialect, _ = read_layout(some, path)
-    items = list(with_paths(read_records(some, path, strip=True), given, path))
-    records = [item for item in items if isinstance(item, Record) and any(item.fields)]
+    items = list(with_paths(read_blocks(some, path), given, path))
     rejects = [item for item in items if isinstance(item, Reject)]
+    blocks = (item.each(strip=True) for item in items if not isinstance(item, Reject))
+    records = [record for record in chain.from_iterable(blocks) if any(record.fields)]
     if not records:
         return None
     rows = [record.fields for record in records]

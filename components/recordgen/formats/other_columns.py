@@ -122,15 +122,11 @@ def of_split(
         if not is_split and (is_known or name == group or not names_split(name)):
             continue
         values = {field_at(line.fields, at).lower() for line in head.lines} - {""}
-        if values and are_numbered(values):
+        if problem := numbered_split(name, values):
             ignoring = "rename it"
             if not is_split:
                 ignoring = f"name the others: --columns {_other_columns(head, columns, [])}"
-            return (
-                f"{head.where}: the column {name!r} names splits or folds by "
-                f"{', '.join(sorted(values))}; write TRAIN, VALIDATION or TEST instead, in a "
-                f"column split; to ignore it, {ignoring}"
-            )
+            return f"{head.where}: {problem}, in a column split; to ignore it, {ignoring}"
     return ""
 
 
@@ -141,9 +137,15 @@ def names_split(name: str) -> bool:
     return known in NUMBERED_COLUMNS or (is_ml_use(word) and known != TRAIN)  # a class of vehicles
 
 
-def are_numbered(values: Set[str]) -> bool:
-    """Return whether values in lower case number splits or folds, or are flags."""
-    return all(map(_SPLIT_NUMBER.fullmatch, values)) or values <= {"true", "false"}
+def numbered_split(name: str, values: Set[str]) -> str:
+    """Return what is wrong with a column whose values number splits or folds, or are flags."""
+    is_numbered = all(map(_SPLIT_NUMBER.fullmatch, values)) or values <= {"true", "false"}
+    if not values or not is_numbered:
+        return ""
+    return (
+        f"the column {name!r} names splits or folds by {', '.join(sorted(values))}; write TRAIN, "
+        f"VALIDATION or TEST instead"
+    )
 
 
 def _flag_columns(head: Head, labels: Sequence[int]) -> list[str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recordgen.formats.by_header import too_many_fields
-from recordgen.formats.csv_records import Item, Plain, Record, records_of
+from recordgen.formats.csv_records import Item, Record, Records
 from recordgen.formats.header import Given, column_place
 from recordgen.rejects import Reject, RejectCode
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TOKEN = re.compile(r"(\{\{|\}\}|\{[^{}]+\})")
-
-# Characters that a line without quotes may not have in a field.
-_QUOTED = re.compile(r'[",\r\n]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +77,13 @@ def with_paths(items: Iterable[Item], given: Given, source: str) -> Iterator[Ite
         return
     filler: _Filler | None = None
     for item in items:
-        if filler is not None and isinstance(item, Plain):
-            yield from filler.block(item)
+        if isinstance(item, Reject):
+            yield item
             continue
-        for record in records_of(item, strip=False):
-            if isinstance(record, Reject):
-                yield record
-                continue
-            if filler is None and any(map(str.strip, record.fields)):
-                filler = _Filler.below(record, template, source)
-            yield filler.record(record) if filler is not None else record
+        first = next((record for record in item.each(strip=True) if any(record.fields)), None)
+        if filler is None and first is not None:
+            filler = _Filler.below(first, template, source)
+        yield from filler.filled(item) if filler is not None else [item]
 
 
 def with_path_column(frame: pd.DataFrame, given: Given, where: str) -> pd.DataFrame:
@@ -137,35 +131,29 @@ class _Filler:
     @classmethod
     def below(cls, record: Record, template: PathTemplate, source: str) -> _Filler:
         """Return what fills the records below a header. Raises: UsageError."""
-        header = [field.strip() for field in record.fields]
+        header = record.fields
         if template.text in header:
             return cls(template, source, header, ())
         places = template.places_in(header, f"{source}:{record.line}")
         return cls(template, source, header, places)
 
-    def record(self, record: Record) -> Record | Reject:
-        """Return a record with its path, or a reject if it has more fields than the header."""
-        if not self.places or not any(record.fields):
-            return record
-        fields, count = record.fields, len(self.header)
-        if any(field.strip() for field in fields[count:]):
-            code = RejectCode.TOO_MANY_FIELDS.value
-            return Reject(self.source, record.line, "", code, too_many_fields(count, len(fields)))
-        fields = [*fields[:count], *[""] * (count - len(fields))]
-        return record._replace(fields=[*fields, self._path(fields)])
-
-    def block(self, lines: Plain) -> Iterator[Item]:
-        """Yield lines with their paths, together if all are complete and need no quotes."""
-        rows = [text.split(",") for text in lines.texts]
-        paths = [self._path(row) if len(row) == len(self.header) else "," for row in rows]
+    def filled(self, records: Records) -> Iterator[Item]:
+        """Yield records with their paths, and rejects of those with fields beyond the header."""
         if not self.places:
-            yield lines
-        elif _QUOTED.search("".join(paths)):
-            for record in records_of(lines, strip=False):
-                yield self.record(record) if isinstance(record, Record) else record
-        else:
-            filled = zip(lines.texts, paths, strict=True)
-            yield Plain(lines.line, [f"{text},{path}" for text, path in filled])
+            yield records
+            return
+        count = len(self.header)
+        rows = records.rows()
+        long = {at for at, fields in enumerate(rows) if any(map(str.strip, fields[count:]))}
+        for at in sorted(long):
+            message = too_many_fields(count, len(rows[at]))
+            code = RejectCode.TOO_MANY_FIELDS.value
+            yield Reject(self.source, records.lines[at], "", code, message)
+        whole = [fields[:count] + [""] * (count - len(fields)) for fields in rows]
+        filled = {
+            at: [*fields, self._path(fields)] for at, fields in enumerate(whole) if any(fields)
+        }
+        yield records._replace(quoted={**records.quoted, **filled}).without(long)
 
     def _path(self, row: Sequence[str]) -> str:
         """Return the path of a complete row; the template itself in a line like the header."""

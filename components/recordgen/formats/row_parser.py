@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import ClassVar
 
 from recordgen.core.dataset.splits import is_ml_use
@@ -22,7 +23,7 @@ from recordgen.formats.column_names import (
     find_split,
     same_named,
 )
-from recordgen.formats.csv_records import Item, Plain, read_blocks, records_of
+from recordgen.formats.csv_records import Item, read_blocks
 from recordgen.formats.format import CsvParser
 from recordgen.formats.header import Given, other_header, without_payload
 from recordgen.formats.label_fields import NO_CLASSES, Classes, separated
@@ -33,10 +34,18 @@ from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject
 _FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
 _LONGEST_NAME = max(map(len, _FIRST_NAMES))
 
+# One odd row makes this many be parsed one by one, instead of a whole block.
+_PIECE = 100
+
 _UNREADABLE = "\ufffd"
 
 #: (fields, source, line) → the row of the line
 Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
+
+#: Splits, uris, annotations and groups, see :class:`RowBatch`.
+Columns = tuple[
+    Sequence["str | None"], Sequence[str], Sequence["str | None"], "Sequence[str | None] | None"
+]
 
 
 class RowParser(CsvParser):
@@ -80,34 +89,40 @@ class RowParser(CsvParser):
         begin = 0
         may_have_headers = given.header != "no"
         for item in items:
-            if isinstance(item, Plain) and parse is not None:
-                batch = self.parse_batch(item, parse, repeated, source)
-                if batch is not None:
-                    yield batch
+            if isinstance(item, Reject):
+                yield item
+                continue
+            rows = item.rows(strip=self.strips)
+            if parse and (columns := self.parse_batch(rows, parse, repeated)):
+                del rows  # a thousand lists, before the next ones are made
+                yield RowBatch(source, item.lines, *columns)
+                continue
+            stripped = rows if self.strips else item.rows(strip=True)
+            for at in range(0, len(rows), _PIECE):
+                end = at + _PIECE
+                some, lines = rows[at:end], item.lines[at:end]
+                is_part = len(some) < len(rows)
+                if parse and is_part and (columns := self.parse_batch(some, parse, repeated)):
+                    yield RowBatch(source, lines, *columns)
                     continue
-            for record in records_of(item, strip=self.strips):
-                if isinstance(record, Reject):
-                    yield record
-                    continue
-                line, _, fields = record
-                if parse is None and any(fields):
-                    names = [field.strip() for field in fields]
-                    self._begun = names, given, f"{source}:{line}"
-                    parse, is_header = self.begin(*self._begun)
-                    repeated, begin = (names if is_header else None), line
-                if fields == repeated or self._is_repeated(fields, repeated):
-                    if line > begin:
-                        self._adjusted.add_line(source, line, *REPEATED_HEADER)
-                    continue
-                if may_have_headers and line > begin and self._reads_as_header(fields):
-                    if _names(fields) == _names(repeated or ()):
-                        self._adjusted.add_line(source, line, *REPEATED_HEADER)
+                for line, fields, names in zip(lines, some, stripped[at:end], strict=True):
+                    if parse is None and any(fields):
+                        self._begun = names, given, f"{source}:{line}"
+                        parse, is_header = self.begin(*self._begun)
+                        repeated, begin = (names if is_header else None), line
+                    if names == repeated:
+                        if line > begin:
+                            self._adjusted.add_line(source, line, *REPEATED_HEADER)
                         continue
-                    if len(fields) == 1:  # just as likely a text or a name
-                        self._adjusted.add_line(source, line, *OTHER_HEADER)
-                    else:
-                        raise other_header(fields, f"{source}:{line}")
-                yield (parse or self.parse_row)(fields, source, line)
+                    if may_have_headers and line > begin and self._reads_as_header(fields):
+                        if _names(fields) == _names(repeated or ()):
+                            self._adjusted.add_line(source, line, *REPEATED_HEADER)
+                            continue
+                        if len(fields) == 1:  # just as likely a text or a name
+                            self._adjusted.add_line(source, line, *OTHER_HEADER)
+                        else:
+                            raise other_header(fields, f"{source}:{line}")
+                    yield (parse or self.parse_row)(fields, source, line)
 
     def uri_in(self, fields: Sequence[str]) -> str:
         """Return the uri of a line that is unreadable as a whole, or "" if it cannot be told.
@@ -123,15 +138,6 @@ class RowParser(CsvParser):
         lost = [field for field in fields if _UNREADABLE in field]
         return "" if _UNREADABLE in uri or uri in map(content_uri, lost) else uri
 
-    def _is_repeated(self, fields: Sequence[str], header: Sequence[str] | None) -> bool:
-        """Return whether fields with their blanks are those of the header."""
-        return (
-            not self.strips
-            and header is not None
-            and fields[0].strip() == header[0]
-            and [field.strip() for field in fields] == header
-        )
-
     def _reads_as_header(self, fields: Sequence[str]) -> bool:
         """Return whether a line reads as the header of another file."""
         first = fields[0] if fields else ""
@@ -140,10 +146,15 @@ class RowParser(CsvParser):
             return False
         return self.is_header(fields) and not any(field and is_ml_use(field) for field in fields)
 
+    def has_header(self, rows: Sequence[Sequence[str]]) -> bool:
+        """Return whether one of the rows reads as the header of another file."""
+        firsts = map(str.lower, map(itemgetter(0), rows))
+        return not _FIRST_NAMES.isdisjoint(firsts) and any(map(self._reads_as_header, rows))
+
     def parse_batch(
-        self, lines: Plain, parse: Parser, repeated: Sequence[str] | None, source: str
-    ) -> RowBatch | None:
-        """Parse lines without quotes together; return None to parse them one by one.
+        self, rows: Sequence[Sequence[str]], parse: Parser, repeated: Sequence[str] | None
+    ) -> Columns | None:
+        """Return the columns of rows, or None to parse the rows one by one.
 
         ``repeated`` are the fields of the header, or None if there is no header.
         """

@@ -1,5 +1,8 @@
 """The columns of a table, inferred from all rows before the first row is converted.
 
+    age,job       above   58,management    a header
+    58,management above   44,technician    a row: the run stops, unless ``header`` says what it is
+
 A column of whole numbers is int64, a column of other numbers float32, any other column text.
 Numbers must look as programs write them: ``007`` and whole numbers of more than 64 bits are text,
 because they would lose digits as numbers. Empty fields are missing values and decide nothing, and
@@ -8,23 +11,31 @@ so do markers such as ``NA`` and ``?``, which are missing values if all other fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from recordgen import storage
+from recordgen.core.records.number_texts import DATE
 from recordgen.core.rows.row import Adjustments
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import SourceError
 from recordgen.formats.by_header import without_padding
 from recordgen.formats.column_stats import ColumnStats, add_records
-from recordgen.formats.csv_records import Item, Record, read_blocks, records_of
+from recordgen.formats.csv_records import Item, Record, read_blocks
+from recordgen.formats.field_kinds import NUMBER, kind_of
+from recordgen.formats.first_line import is_like, numbers_columns
 from recordgen.formats.lines import open_file
+from recordgen.formats.other_forms import (
+    OTHER_SEPARATORS,
+    SEPARATE,
+    SEPARATED_BY_BLANKS,
+    is_separated_by_blanks,
+)
 from recordgen.formats.table_csv import fitted, without_headers
-from recordgen.formats.table_header import names_of
-from recordgen.formats.table_layout import Layout, columns_of_table
-from recordgen.formats.table_roles import decide_table
-from recordgen.options import ConvertOptions
+from recordgen.formats.table_roles import decide_table, schema_types
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
 from recordgen.rejects import Reject
 from recordgen.tables.columns import Table
@@ -34,11 +45,11 @@ if TYPE_CHECKING:
     from recordgen.formats.import_file import ImportFile
 
 
-def table_layout(files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
-    """Return the columns of tables. Raises: as :func:`find_table`."""
-    table = find_table(files, options)
-    decided = replace(options, table=table.to_json())
-    return Layout(decided, columns_of_table(table), options.columns.header != "no")
+# So many rows show whether the first line is like them.
+_ROWS_BELOW = 100
+
+# Patterns of fields that are hardly ever names; others are compared with the fields below them.
+_KINDS = {"number": NUMBER, "date": re.compile(DATE), "email": re.compile(r"[^@\s]+@[^@\s]+\.\w+")}
 
 
 def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
@@ -53,34 +64,6 @@ def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
     return replace(table, is_bare=options.columns.header == "no")
 
 
-def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str, str]:
-    """Return the schema's dtypes by column, or none if there is no schema.
-
-    Raises:
-        UsageError: the schema does not name exactly the columns of the header, except the split's.
-        SourceError: the schema is unreadable.
-    """
-    if not options.schema_file:
-        return {}
-    types = _column_types(options.schema_file)
-    missing = [name for name in types if name not in header]
-    unknown = [name for name in header if name not in types]
-    if options.columns.split:
-        unknown = [name for name in unknown if name != options.columns.split]
-    elif len(unknown) == 1:
-        unknown = []  # the split's column, if its values are ML_USE words
-    if missing or unknown:
-        raise UsageError(
-            f"{options.schema_file} must name the columns of the header, except the split's: "
-            + "; ".join(
-                f"{word} {listed(names)}"
-                for word, names in (("it has no", unknown), ("the header has no", missing))
-                if names
-            )
-        )
-    return types
-
-
 def _read_all(
     files: Sequence[ImportFile], options: ConvertOptions
 ) -> tuple[list[str], list[ColumnStats]]:
@@ -90,28 +73,28 @@ def _read_all(
     for file in files:
         with open_file(file, options.encoding) as lines:
             blocks = read_blocks(lines, file.path)
-            first, rest = _first_record(blocks)
-            if first is None:
+            begin = list(islice(blocks, 2))
+            if not begin:
                 continue
-            where = f"{file.path}:{first.line}"
-            if isinstance(first, Reject):
+            item = begin[0]
+            if isinstance(item, Reject):
                 if not header:
-                    raise SourceError(f"{where}: cannot read the header: {first.message}")
-            elif not header:
-                rest += islice(blocks, 1)
-                header, header_file = names_of(first, rest, where, options), file.path
-                stats = [ColumnStats() for _ in header]
-            elif options.columns.header == "no":
-                _check_width(first, header, where)
-            elif list(without_padding(first.fields)) != header:
-                _check_first_row(first, header, stats, file.path, header_file)
-                rest.append(first)
-            rows: Iterator[Item] = chain(rest, blocks)
-            if options.columns.header == "no":
-                rows = fitted(chain([first], rows), len(header))
+                    raise SourceError(
+                        f"{file.path}:{item.line}: cannot read the header: {item.message}"
+                    )
             else:
+                first = next(item.each())
+                where = f"{file.path}:{first.line}"
+                if not header:
+                    header, header_file = names_of(first, begin, where, options), file.path
+                    stats = [ColumnStats() for _ in header]
+                elif options.columns.header == "no":
+                    _check_width(first, header, where)
+                elif list(without_padding(first.fields)) != header:
+                    _check_first_row(first, header, stats, file.path, header_file)
+            rows = fitted(chain(begin, blocks), len(header))
+            if options.columns.header != "no":
                 # The reader of the rows reports repeated headers, so they are not collected here.
-                rows = fitted(rows, len(header))
                 rows = without_headers(rows, header, file.path, Adjustments())
             add_records(rows, stats)
     if not header:
@@ -171,50 +154,100 @@ def _difference(names: Sequence[str], header: Sequence[str], path: str, header_f
     return f"{said}; convert {path if more else header_file} alone"
 
 
-def _first_record(blocks: Iterator[Item]) -> tuple[Record | Reject | None, list[Item]]:
-    """Return the first record or its reject, or None, and the rest of its block."""
-    for item in blocks:
-        if records := list(records_of(item, strip=False)):
-            return records[0], list(records[1:])
-    return None, []
+# --- the first line -----------------------------------------------------------------------------
 
 
-def _column_types(path: str) -> dict[str, str]:
-    """Return the dtype of each column that a TensorFlow Metadata schema (pbtxt) names.
+def names_of(
+    first: Record, below: Iterable[Item], where: str, options: ConvertOptions
+) -> list[str]:
+    """Return the names of columns: the header, or numbers from 1 if the file has none.
 
-    ``feature {name: "age" type: INT}`` → ``{"age": "int64"}``
+    Args:
+        first: the first record.
+        below: the records of the file, or some of them.
+        where: file and line of the first record.
+        options: ``header``, and the options that name columns.
 
     Raises:
-        UsageError: tensorflow_metadata is not installed.
-        SourceError: the file is missing, is not a schema, or lacks a type.
+        SourceError: the first line is no header, or its names cannot be names of features.
     """
-    try:
-        from google.protobuf import text_format
-        from tensorflow_metadata.proto.v0 import schema_pb2
-    except ImportError as exc:
-        raise UsageError(
-            "a .pbtxt schema needs tensorflow_metadata: pip install tensorflow-metadata"
-        ) from exc
-    try:
-        text = storage.read_text(path)
-    except OSError as exc:
-        raise SourceError(f"{path}: cannot read this schema: {exc.strerror or exc}") from exc
-    except UnicodeDecodeError as exc:
+    fields = first.fields
+    if len(fields) == 1 and "," in fields[0]:
         raise SourceError(
-            f"{path}: this schema is not UTF-8 (byte {exc.start + 1}); it must be text (pbtxt)"
-        ) from exc
-    try:
-        schema = text_format.Parse(text, schema_pb2.Schema())
-    except text_format.ParseError as exc:
-        raise SourceError(f"{path}: not a TensorFlow Metadata schema as text: {exc}") from exc
-    kinds = schema_pb2.INT, schema_pb2.FLOAT, schema_pb2.BYTES
-    dtypes = dict(zip(kinds, ("int64", "float32", "bytes"), strict=True))
-    for feature in schema.feature:
-        if feature.type not in dtypes:
-            raise SourceError(
-                f"{path}: the type of {feature.name!r} must be INT, FLOAT or BYTES (got "
-                f"{schema_pb2.FeatureType.Name(feature.type)})"
-            )
-    if not schema.feature:
-        raise SourceError(f"{path}: this schema names no feature")
-    return {feature.name: dtypes[feature.type] for feature in schema.feature}
+            f"{where}: the whole line is quoted as one field; remove the quotes around the lines"
+        )
+    _check_separator(fields, where)
+    if options.columns.header == "no":
+        return [str(number) for number, _ in enumerate(fields, start=1)]
+    found = (item.rows(strip=True) for item in below if not isinstance(item, Reject))
+    names = [field.strip() for field in fields]
+    rows = [row for row in islice(chain.from_iterable(found), 1, _ROWS_BELOW + 1) if row != names]
+    is_open = options.columns.header == AUTO and not _is_named(fields, options)
+    if is_open and (why := _why_row(fields, rows)):
+        last = len(fields)
+        raise SourceError(
+            f"{where}: this line reads as a row, not as the names of columns: {why} "
+            f"({first.text:.100}); if the file has no header, use --columns header=no, which names "
+            f"its columns 1 to {last}, such as --columns header=no,target={last}; if it is the "
+            f"header, use --columns header=yes"
+        )
+    return check_header(fields, where)
+
+
+def _is_named(fields: Sequence[str], options: ConvertOptions) -> bool:
+    """Return whether an option names a column of the first line by a word."""
+    named = {options.columns.target, options.columns.weight, options.columns.split}
+    return any(name in fields and not NUMBER.fullmatch(name) for name in named if name)
+
+
+def check_header(fields: Sequence[str], where: str) -> list[str]:
+    """Return the names of columns. Raises: SourceError: they cannot be names of features."""
+    names = list(without_padding(fields))
+    _check_separator(names, where)
+    if "" in names:
+        raise SourceError(
+            f"{where}: column {names.index('') + 1} has no name; a table begins with a header that "
+            f"names each column (if it is the index of pandas, write to_csv(…, index=False))"
+        )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise SourceError(f"{where}: two columns are named {listed(twice)}; rename one")
+    return names
+
+
+def _check_separator(names: Sequence[str], where: str) -> None:
+    if len(names) == 1 and is_separated_by_blanks(names[0]):
+        raise SourceError(f"{where}: {SEPARATED_BY_BLANKS}")
+    if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
+        raise SourceError(f"{where}: fields must be separated by commas")
+    sign = next((sign for sign in OTHER_SEPARATORS if names and sign in names[-1]), "")
+    if sign == "::" or (sign and len(names) == 1):
+        raise SourceError(f"{where}: {sign} separates the fields ({names[-1]:.80}); {SEPARATE}")
+
+
+def _why_row(fields: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return why a first line reads as a row of a table, or "" if it reads as a header."""
+    if numbers_columns(fields, rows):
+        return ""
+    if number := next(filter(NUMBER.fullmatch, fields), None):
+        return f"{number!r} is a number"
+    columns = [[row[at] for row in rows if at < len(row)] for at in range(len(fields))]
+    pairs = zip(fields, columns, strict=True)
+    alike = [field for field, values in pairs if field and _is_like(field, values)]
+    if alike and len(alike) * 2 >= len(fields):
+        return f"{alike[0]!r} is like the values below it"
+    return ""
+
+
+def _is_like(field: str, values: Sequence[str]) -> bool:
+    """Return whether a field occurs below it, or has the kind or the form of the fields there."""
+    if not (kind := _kind(field)):
+        return is_like(field, values)
+    filled = list(filter(None, values))
+    return field in values or (bool(filled) and all(_kind(value) == kind for value in filled))
+
+
+def _kind(field: str) -> str:
+    text = field.strip()
+    found = (kind for kind, pattern in _KINDS.items() if pattern.fullmatch(text))
+    return next(found, "") or kind_of(text)

@@ -1,4 +1,4 @@
-"""A pandas DataFrame as a table: lines of CSV, and the types of its columns.
+"""Tables as CSV, and a pandas DataFrame as a table: lines of CSV, and the types of its columns.
 
 A row's line is its 1-based position. A column of text stays text, even if all values are digits,
 and a column of floats stays one, even if it held whole numbers before pandas met its gaps.
@@ -13,27 +13,69 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordgen.core.records.number_texts import is_marker
-from recordgen.core.rows.row import batched
+from recordgen.core.rows.row import Adjustments, RowBatch
+from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
-from recordgen.formats.column_stats import MAX_CLASSES, column_stats
-from recordgen.formats.csv_records import TOO_LONG, Record
+from recordgen.formats.column_stats import MAX_CLASSES, ColumnStats, add_records
+from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Records, read_blocks
 from recordgen.formats.dataframe import SOURCE, as_before_gaps, frame_cells, single_text
 from recordgen.formats.format import Rows
-from recordgen.formats.table_columns import schema_types, table_layout
-from recordgen.formats.table_csv import lines_of
-from recordgen.formats.table_header import check_header
-from recordgen.formats.table_layout import OpenFrame, OwnColumns, columns_of_table
-from recordgen.formats.table_roles import decide_table
+from recordgen.formats.header import Given
+from recordgen.formats.table_columns import check_header, find_table
+from recordgen.formats.table_csv import fitted, lines_of, without_headers
+from recordgen.formats.table_layout import Layout, OpenFrame, OwnColumns, columns_of_table
+from recordgen.formats.table_roles import decide_table, schema_types
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line
 from recordgen.tables.roles import TABLE_ROLES
+from recordgen.tasks import Tabular
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from recordgen.formats.import_file import ImportFile
+
 _DTYPES = {"integer": "int64", "floating": "float32", "mixed-integer-float": "float32"}
+
+
+class TableParser(OwnColumns):
+    """Makes rows from the lines of tables, and from DataFrames."""
+
+    @classmethod
+    def parse_lines(
+        cls, lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
+    ) -> Rows:
+        """Yield the lines that have a field for every column of the task, and rejects of others."""
+        if not isinstance(task, Tabular):
+            raise TypeError(f"{task.name} has no table")
+        items = fitted(read_blocks(lines, source, adjusted), len(task.table.columns))
+        if not task.table.is_bare:
+            items = without_headers(items, task.table.names, source, adjusted)
+        return lines_of(items, source, task.table)
+
+    @classmethod
+    def layout(cls, files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+        table = find_table(files, options)
+        decided = replace(options, table=table.to_json())
+        return Layout(decided, columns_of_table(table), options.columns.header != "no")
+
+    @classmethod
+    def open_frame(cls, frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+        table = frame_table(frame, options)
+        decided = replace(options, table=table.to_json())
+        return OpenFrame(decided, frame_lines(frame, table), columns_of_table(table))
+
+    @classmethod
+    def wrong_role(cls, roles: Iterable[str]) -> str:
+        wrong = [role for role in roles if role not in ("split", *TABLE_ROLES)]
+        if not wrong:
+            return ""
+        return (
+            f"columns: a table has no role {wrong[0]!r}, only split, target and weight; name the "
+            f"column to predict with --columns target=NAME"
+        )
 
 
 def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
@@ -50,31 +92,12 @@ def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
     classes = _classes_with_gaps(frame, header, options)
     if classes is not None:
         types = {**types, classes: "int64"}
-    return decide_table(header, column_stats(_records(frame, classes), header), options, types)
+    stats = [ColumnStats() for _ in header]
+    add_records(_records(frame, classes), stats)
+    return decide_table(header, stats, options, types)
 
 
-def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
-    """Return the rows of a frame, and its columns. Raises: as :func:`frame_table`."""
-    table = frame_table(frame, options)
-    decided = replace(options, table=table.to_json())
-    return OpenFrame(decided, batched(frame_lines(frame, table)), columns_of_table(table))
-
-
-def wrong_role(roles: Iterable[str]) -> str:
-    """Return what is wrong with the roles of columns that options give, or ""."""
-    wrong = [role for role in roles if role not in ("split", *TABLE_ROLES)]
-    if not wrong:
-        return ""
-    return (
-        f"columns: a table has no role {wrong[0]!r}, only split, target and weight; name the "
-        f"column to predict with --columns target=NAME"
-    )
-
-
-OWN_COLUMNS = OwnColumns(table_layout, open_frame, wrong_role)
-
-
-def frame_lines(frame: pd.DataFrame, table: Table) -> Rows:
+def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[RowBatch | Reject]:
     """Yield the rows of a frame as lines of CSV, and a reject for each row that cannot be one."""
     return lines_of(_records(frame, table.target if table.has_labels else None), SOURCE, table)
 
@@ -120,23 +143,35 @@ def _was_whole(column: pd.Series[Any]) -> bool:
     return 0 < len(present) < len(column) and bool((present % 1 == 0).all())
 
 
-def _records(frame: pd.DataFrame, classes: str | None) -> Iterator[Record | Reject]:
+def _records(frame: pd.DataFrame, classes: str | None) -> Iterator[Item]:
     """Yield the rows of a frame; the column ``classes`` may hold whole numbers as floats."""
     names = [str(name) for name in frame.columns]
+    lines, texts, quoted = list[int](), list[str](), dict[int, list[str]]()
     for line, cells in enumerate(frame_cells(frame), start=1):
         fields = [
             single_text(as_before_gaps(cell) if name == classes else cell, name, line)
             for cell, name in zip(cells, names, strict=True)
         ]
-        yield _record(line, fields)
+        text = csv_line(fields)
+        if (reject := _reject(line, text)) is not None:
+            yield reject
+            continue
+        if '"' in text or not any(fields):
+            quoted[len(texts)] = fields
+        lines.append(line)
+        texts.append(text)
+        if len(texts) == BLOCK_LINES:
+            yield Records(lines, texts, quoted)
+            lines, texts, quoted = [], [], {}
+    if texts:
+        yield Records(lines, texts, quoted)
 
 
-def _record(line: int, fields: list[str]) -> Record | Reject:
-    """Return a row as a record, or a reject if no CSV file could hold it."""
-    if any("\0" in field for field in fields):
-        message = f"a row must not hold a NUL (got {fields!r:.80})"
+def _reject(line: int, text: str) -> Reject | None:
+    """Return a reject for a row if no CSV file could hold it."""
+    if "\0" in text:
+        message = f"a row must not hold a NUL (got {text!r:.80})"
         return Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, message)
-    text = csv_line(fields)
     try:
         size = len(text.encode("utf-8"))
     except UnicodeEncodeError:
@@ -144,4 +179,4 @@ def _record(line: int, fields: list[str]) -> Record | Reject:
         return Reject(SOURCE, line, "", RejectCode.BAD_ENCODING.value, message)
     if size > MAX_RECORD_BYTES:
         return Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, TOO_LONG)
-    return Record(line, text, fields)
+    return None

@@ -1,20 +1,22 @@
-"""The parser of rows that a task declares, and what a task of tables finds out by itself.
-
-That is the columns of its source, and its header; see
-:meth:`recordgen.formats.format.CsvParser.own_columns`.
-"""
+"""The parser of rows that a task declares, and what a task of tables finds out by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen.core.rows.row import Adjustments, ReadItem
 from recordgen.core.task.task import Task
+from recordgen.formats.format import CsvParser
 from recordgen.formats.row_parser import RowParser
 from recordgen.options import ConvertOptions
 from recordgen.tables.columns import Column, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from recordgen.formats.import_file import ImportFile
 
 
 class Layout(NamedTuple):
@@ -45,19 +47,23 @@ class OpenFrame(NamedTuple):
     columns: Sequence[tuple[str, str]] | None = None
 
 
-@dataclass(frozen=True)
-class OwnColumns:
-    """How the columns of a task's files and DataFrames are found.
+class OwnColumns(CsvParser):
+    """A parser that finds the columns of files and DataFrames, which its task does not declare."""
 
-    Attributes:
-        layout: ``(files, options)`` → :class:`Layout`.
-        open_frame: ``(frame, options)`` → :class:`OpenFrame`.
-        wrong_role: returns what is wrong with the roles of columns that options give, or "".
-    """
+    @classmethod
+    @abstractmethod
+    def layout(cls, files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+        """Return the columns of files. Raises: SourceError, UsageError."""
 
-    layout: Callable[[Any, ConvertOptions], Layout]
-    open_frame: Callable[[Any, ConvertOptions], OpenFrame]
-    wrong_role: Callable[[Iterable[str]], str]
+    @classmethod
+    @abstractmethod
+    def open_frame(cls, frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+        """Return the rows of a frame, and its columns. Raises: SourceError, UsageError."""
+
+    @classmethod
+    @abstractmethod
+    def wrong_role(cls, roles: Iterable[str]) -> str:
+        """Return what is wrong with the roles of columns that options give, or ""."""
 
 
 def columns_of_table(table: Table) -> tuple[tuple[str, str], ...]:
@@ -82,17 +88,13 @@ def has_row_parser(task: type[Task]) -> bool:
 
     The CSV of other tasks has a layout of its own.
     """
-    if task.csv_parser is None:
-        return False
-    return issubclass(task.declared("csv_parser"), RowParser)
+    return bool(task.csv_parser) and issubclass(task.declared("csv_parser"), RowParser)
 
 
-def own_columns(task: type[Task]) -> OwnColumns | None:
-    """Return how the columns of a task's files are found; None if it declares its columns."""
-    if task.csv_parser is None:
-        return None
-    found: OwnColumns | None = task.declared("csv_parser").own_columns()
-    return found
+def own_columns(task: type[Task]) -> type[OwnColumns] | None:
+    """Return the parser that finds the columns of a task; None if the task declares them."""
+    found = task.csv_parser and task.declared("csv_parser")
+    return found if found and issubclass(found, OwnColumns) else None
 
 
 def row_parser(task: Task, adjusted: Adjustments) -> RowParser:

@@ -1,15 +1,16 @@
-"""Which columns of a table hold the split, the target, the weight and the group."""
+"""Which columns of a table hold the split, the target, the weight and the group; their types."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from recordgen import storage
 from recordgen.core.dataset.splits import ML_USE_EXPECTED
-from recordgen.errors import UsageError
+from recordgen.errors import SourceError, UsageError
 from recordgen.formats.column_names import NOWHERE, NUMBERED_COLUMNS, SPLIT_COLUMNS, column_name
 from recordgen.formats.column_stats import DOUBTFUL, MAX_CLASSES, ColumnStats
 from recordgen.formats.header import Given, no_column
-from recordgen.formats.other_columns import are_numbered
+from recordgen.formats.other_columns import numbered_split
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.quoting import listed
 from recordgen.tables.columns import Column, Prediction, Table
@@ -160,12 +161,8 @@ def _check_numbered(found: Mapping[str, ColumnStats], options: ConvertOptions) -
         )
         numbers = {str(number) for number in item.distinct or ()}
         is_open = is_split and name not in others and not options.schema_file
-        if is_open and numbers and are_numbered(numbers):
-            raise UsageError(
-                f"the column {name!r} names splits or folds by "
-                f"{', '.join(sorted(numbers))}; write TRAIN, VALIDATION or TEST instead, or "
-                f"rename it if it is a feature"
-            )
+        if is_open and (problem := numbered_split(name, numbers)):
+            raise UsageError(f"{problem}, or rename it if it is a feature")
 
 
 def _prediction(name: str, dtype: str, item: ColumnStats, options: ConvertOptions) -> Prediction:
@@ -186,3 +183,72 @@ def _prediction(name: str, dtype: str, item: ColumnStats, options: ConvertOption
         return "regression"
     has_few = item.distinct is not None and len(item.distinct) <= MAX_CLASSES
     return "classification" if dtype == "bytes" or (dtype == "int64" and has_few) else "regression"
+
+
+def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str, str]:
+    """Return the schema's dtypes by column, or none if there is no schema.
+
+    Raises:
+        UsageError: the schema does not name exactly the columns of the header, except the split's.
+        SourceError: the schema is unreadable.
+    """
+    if not options.schema_file:
+        return {}
+    types = _column_types(options.schema_file)
+    missing = [name for name in types if name not in header]
+    unknown = [name for name in header if name not in types]
+    if options.columns.split:
+        unknown = [name for name in unknown if name != options.columns.split]
+    elif len(unknown) == 1:
+        unknown = []  # the split's column, if its values are ML_USE words
+    if missing or unknown:
+        raise UsageError(
+            f"{options.schema_file} must name the columns of the header, except the split's: "
+            + "; ".join(
+                f"{word} {listed(names)}"
+                for word, names in (("it has no", unknown), ("the header has no", missing))
+                if names
+            )
+        )
+    return types
+
+
+def _column_types(path: str) -> dict[str, str]:
+    """Return the dtype of each column that a TensorFlow Metadata schema (pbtxt) names.
+
+    ``feature {name: "age" type: INT}`` → ``{"age": "int64"}``
+
+    Raises:
+        UsageError: tensorflow_metadata is not installed.
+        SourceError: the file is missing, is not a schema, or lacks a type.
+    """
+    try:
+        from google.protobuf import text_format
+        from tensorflow_metadata.proto.v0 import schema_pb2
+    except ImportError as exc:
+        raise UsageError(
+            "a .pbtxt schema needs tensorflow_metadata: pip install tensorflow-metadata"
+        ) from exc
+    try:
+        text = storage.read_text(path)
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot read this schema: {exc.strerror or exc}") from exc
+    except UnicodeDecodeError as exc:
+        raise SourceError(
+            f"{path}: this schema is not UTF-8 (byte {exc.start + 1}); it must be text (pbtxt)"
+        ) from exc
+    try:
+        schema = text_format.Parse(text, schema_pb2.Schema())
+    except text_format.ParseError as exc:
+        raise SourceError(f"{path}: not a TensorFlow Metadata schema as text: {exc}") from exc
+    kinds = schema_pb2.INT, schema_pb2.FLOAT, schema_pb2.BYTES
+    dtypes = dict(zip(kinds, ("int64", "float32", "bytes"), strict=True))
+    for feature in schema.feature:
+        if feature.type not in dtypes:
+            raise SourceError(
+                f"{path}: the type of {feature.name!r} must be INT, FLOAT or BYTES (got "
+                f"{schema_pb2.FeatureType.Name(feature.type)})"
+            )
+    if not schema.feature:
+        raise SourceError(f"{path}: this schema names no feature")
+    return {feature.name: dtypes[feature.type] for feature in schema.feature}

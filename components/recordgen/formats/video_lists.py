@@ -20,7 +20,7 @@ from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.errors import FileTooLargeError, NotAllowedError, SourceError, UnknownSchemeError
 from recordgen.formats.automl_csv import LineParser
-from recordgen.formats.csv_records import Record, read_records
+from recordgen.formats.csv_records import Item, read_blocks
 from recordgen.formats.field_kinds import LIST_SUFFIX, is_list
 from recordgen.formats.format import Rows
 from recordgen.formats.header import Given
@@ -67,7 +67,7 @@ class VideoParser(LineParser):
             SourceError: a list is missing, or may not be read.
             StorageError: storage failed.
         """
-        records = _first_and_lists(read_records(lines, source, strip=True))
+        records = _first_and_lists(read_blocks(lines, source))
         for item in cls(task, Adjustments()).parse_records(records, source, given):
             if isinstance(item, Row) and is_list(item.uri) and item.annotation is None:
                 found = storage.resolve(item.uri, source)
@@ -115,13 +115,15 @@ def _open_list(
     yield bounded_lines(io.BytesIO(data), path, encoding)
 
 
-def _first_and_lists(records: Iterable[Record | Reject]) -> Iterator[Record]:
+def _first_and_lists(items: Iterable[Item]) -> Iterator[Item]:
     """Yield the records that may be a header or name a list: making all rows would be slow."""
     is_first = True
-    for record in records:
-        if isinstance(record, Record) and (is_first or LIST_SUFFIX in record.text.lower()):
+    for item in items:
+        if not isinstance(item, Reject):
+            texts = enumerate(item.texts)
+            others = {at for at, text in texts if LIST_SUFFIX not in text.lower()}
+            yield item.without(others - {0} if is_first else others)
             is_first = False
-            yield record
 
 
 def _rows(items: Rows) -> Iterator[Row | Reject]:

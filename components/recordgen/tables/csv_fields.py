@@ -37,14 +37,6 @@ def read_fields(lines: Iterable[str], delimiter: str = ",") -> Iterator[list[str
     return csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
 
 
-def split_plain(text: str) -> list[str]:
-    """Return the fields, without leading blanks, of a record without quotes."""
-    fields = text.split(",")
-    if ", " in text or text[:1] == " ":
-        return [field.lstrip(" ") for field in fields]
-    return fields
-
-
 def is_number(field: str) -> bool:
     """Return whether Python reads a field as a number, including ``nan``."""
     try:

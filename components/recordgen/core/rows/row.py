@@ -128,6 +128,7 @@ def batched(
     rows, most = list[Row](), FIRST_ROWS
     adjusted = adjusted or Adjustments()
     for item in items:
+        yield from adjusted.taken_lines()
         if not isinstance(item, Row):
             adjusted.forget()
             yield item
@@ -137,7 +138,6 @@ def batched(
                 rows, most = [], BATCH_ROWS
             rows.append(item)
             yield from adjusted.taken_for(item)
-        yield from adjusted.taken_lines()
     yield from adjusted.taken_lines()
     if rows:
         yield RowBatch.of(rows)

@@ -136,9 +136,9 @@ def check_uri(uri: str) -> str:
 
 
 def are_clean_uris(text: str) -> bool:
-    """Return whether :func:`check_uri` accepts all uris in a printable text as they are."""
+    """Return whether :func:`check_uri` accepts all uris in a text as they are."""
     has_needless = "./" in text or text.count("//") > text.count("://")
-    return not has_needless and _CONTENT_MARK not in text
+    return not has_needless and _CONTENT_MARK not in text and text.isprintable()
 
 
 def printable(text: str) -> str:
