@@ -131,6 +131,9 @@ def batched(
         yield from adjusted.taken_lines()
         if not isinstance(item, Row):
             adjusted.forget()
+            if rows and isinstance(item, RowBatch):  # rows keep the order of their file
+                yield RowBatch.of(rows)
+                rows, most = [], BATCH_ROWS
             yield item
         else:
             if rows and (len(rows) == most or rows[0].source != item.source):
