@@ -12,6 +12,7 @@ All decode and resize with :class:`recordgen.access.decode.Decoder`, except ``im
 
     bare               the same bytes from memory, one after the other, in one thread
     bare_torch         the same bytes from memory in a DataLoader: what PyTorch's queue costs
+    bare_grain         the same bytes from memory in Grain: what its threads cost
     source_batches     recordgen.source(…).images(…).batches(…): a thread per core
     source_area        the same with method="area", by OpenCV: the pixels of recordgen.load
     source_torch       the same images in a DataLoader, a worker process per core
@@ -99,6 +100,10 @@ def bare(photos: Photos) -> Pass:
 
 def bare_torch(photos: Photos) -> Pass:
     return _torch(Decoded(photos.stored, photos), photos)
+
+
+def bare_grain(photos: Photos) -> Pass:
+    return _grain(Decoded(photos.stored, photos), photos)
 
 
 def source_batches(photos: Photos) -> Pass:
@@ -227,6 +232,7 @@ def _options() -> Any:
 PIPELINES: Mapping[str, tuple[Callable[[Photos], Pass], tuple[str, ...]]] = {
     "bare": (bare, ()),
     "bare_torch": (bare_torch, ("torch",)),
+    "bare_grain": (bare_grain, ("grain",)),
     "source_batches": (source_batches, ()),
     "source_area": (source_area, ("cv2",)),
     "source_torch": (source_torch, ("torch",)),

@@ -1,4 +1,4 @@
-"""Boxes that globox writes, in each format that it knows, as both programs read them."""
+"""Boxes that globox writes, in each format that it knows, as both programs read them; and back."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,8 @@ from globox import Annotation, AnnotationSet, BoundingBox
 from PIL import Image
 
 import recordgen
+from recordgen.exports import ExportOptions
+from recordgen.registry import EXPORTS
 
 LABELS = ("cat", "dog", "big bird")
 NUMBERS = {label: number for number, label in enumerate(LABELS)}
@@ -92,6 +94,24 @@ def test_boxes(write, tmp_path):
             np.testing.assert_allclose(in_order(mine), in_order(numbers), rtol=0, atol=1e-4)
             images += 1
     assert images == IMAGES
+
+
+@pytest.mark.parametrize("name", ["yolo", "coco"])
+def test_exported_boxes(name, tmp_path):
+    """An export has the boxes that were converted, up to a hundredth of a pixel."""
+    drawn, to = random_boxes(tmp_path / "in"), tmp_path / "to"
+    coco(drawn, tmp_path / "in")
+    recordgen.convert(f"{tmp_path}/in/", tmp_path / "out", split="1,0,0", lint="-ALL")
+    EXPORTS[name]().export(str(tmp_path / "out"), ExportOptions(to=str(to)))
+    found = (
+        AnnotationSet.from_yolo_v5(to / "labels/train", image_folder=to / "images/train")
+        if name == "yolo"
+        else AnnotationSet.from_coco(to / "annotations/instances_train.json")
+    )
+    assert len(found) == IMAGES
+    for each in found:
+        mine, theirs = ([(0, *it.ltrb) for it in s.boxes] for s in (each, drawn[each.image_id]))
+        np.testing.assert_allclose(in_order(mine), in_order(theirs), rtol=0, atol=0.01)
 
 
 def in_order(boxes):

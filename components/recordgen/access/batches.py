@@ -38,9 +38,9 @@ class BatchedSequence(Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         """Return an item; or a list of items, of a slice or a list of indexes."""
 
-    @abstractmethod
     def collate(self, items: Sequence[Any]) -> Any:
-        """Return items as one batch, for the ``collate_fn`` of PyTorch's ``DataLoader``."""
+        """Return items as one batch: numbers and arrays of one shape are stacked."""
+        return together(items)
 
     def __getitems__(self, indexes: Iterable[int]) -> list[Any]:
         """Return several items; PyTorch calls it with the indexes of a batch."""

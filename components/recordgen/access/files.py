@@ -76,13 +76,17 @@ class Range(NamedTuple):
     start: int
     stop: int
 
+    def read(self) -> memoryview:
+        """Return the bytes. Raises: as :meth:`LocalFile.read`."""
+        return self.file.read(self.start, self.stop)
+
 
 def read_ranges(ranges: Sequence[Range]) -> list[memoryview]:
     """Return the bytes of each range; those of far files are requested at the same time.
 
     Raises: as :meth:`LocalFile.read`.
     """
-    found = [file.read(a, b) if isinstance(file, LocalFile) else _NOTHING for file, a, b in ranges]
+    found = [memoryview(b"") if isinstance(it.file, FarFile) else it.read() for it in ranges]
     far = [at for at, (file, _, _) in enumerate(ranges) if isinstance(file, FarFile)]
     if not far:
         return found
@@ -93,25 +97,17 @@ def read_ranges(ranges: Sequence[Range]) -> list[memoryview]:
         else:
             groups.append([at])
     whole = [ranges[group[0]]._replace(stop=ranges[group[-1]].stop) for group in groups]
-    answers = map_in_order(_requested, whole, threads=RANGES_AT_ONCE)
+    answers = map_in_order(Range.read, whole, threads=RANGES_AT_ONCE)
     for group, wanted, data in zip(groups, whole, answers, strict=True):
         for at in group:
             found[at] = data[ranges[at].start - wanted.start : ranges[at].stop - wanted.start]
     return found
 
 
-_NOTHING = memoryview(b"")
-
-
 def _follows(each: Range, last: Range, first: Range) -> bool:
     """Return whether a range is requested together with the ranges before it."""
     is_next = (each.file, each.start) == (last.file, last.stop)
     return is_next and each.stop - first.start <= _RANGE_BYTES
-
-
-def _requested(wanted: Range) -> memoryview:
-    file, start, stop = wanted
-    return file.read(start, stop)
 
 
 def open_file(file: ShardFile, size: int, cache_bytes: int) -> File:

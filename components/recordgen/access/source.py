@@ -14,7 +14,7 @@ import numpy as np
 
 from recordgen import storage
 from recordgen.access.api import Place, source
-from recordgen.access.batches import BatchedSequence, together
+from recordgen.access.batches import BatchedSequence
 from recordgen.access.files import Range, open_file, read_ranges
 from recordgen.access.index import lengths_of, remedy
 from recordgen.access.parse import Values, parse
@@ -168,11 +168,6 @@ class Source(BatchedSequence):
             ranges.append(Range(self._files[file], start, int(ends[number])))
         frames = zip(read_ranges(ranges), places, strict=True)
         return [self._unframed(frame, *place) for frame, place in frames]
-
-    def collate(self, items: Sequence[Example]) -> dict[str, Any]:
-        """Return examples as one dict: numbers and arrays of one shape are stacked."""
-        found: dict[str, Any] = together(items)
-        return found
 
     def images(
         self,
