@@ -58,7 +58,7 @@ FILES = [
         *([1, 2, 4], [3], [(MARK, 2), (MARK, 3)]),
     ),
     (
-        *("tabular", "a.csv", {}),
+        *("tabular", "a.csv", {"columns": "header=yes"}),
         ["", "age,job", "1,a", "age,job", f'{BOM}"age",job', f"{BOM}2,b", "age,c"],
         *([3, 6, 7], [], [(HEADER, 4), (MARK, 5), (HEADER, 5), (MARK, 6)]),
     ),
