@@ -239,9 +239,8 @@ class RowParser(CsvParser):
     def is_header(self, fields: Sequence[str]) -> bool:
         """Return whether a line names the payloads' column and, if it has more fields, another."""
         named = {role for role, where in self.columns_of(fields).items() if where}
-        return bool(named & {"path", "text"}) and (
-            len(fields) == 1 or not named <= {"path", "text"}
-        )
+        payloads = {"path", "text"}
+        return bool(named & payloads) and (len(fields) == 1 or not named <= payloads)
 
     def _names_all_but_payload(self, fields: Sequence[str]) -> bool:
         """Return whether a line names columns of two roles, but not the column of payloads."""
