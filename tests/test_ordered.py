@@ -4,7 +4,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from recordgen.ordered import map_in_order
+from recordgen.ordered import default_threads, map_in_order
 
 pytestmark = pytest.mark.once
 
@@ -117,3 +117,23 @@ def test_nothing_to_do():
     left = Event()
     assert list(map_in_order(str, [], threads=2, on_leave=left.set)) == []
     assert left.is_set()
+
+
+@pytest.mark.parametrize(
+    ("files", "most"),
+    [
+        ({"cpu.max": "200000 100000\n"}, 2),
+        ({"cpu.max": "250000 100000\n"}, 3),
+        ({"cpu.max": "10000 100000\n"}, 2),
+        ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({}, None),
+    ],
+)
+def test_a_container_has_the_threads_of_its_processor_time(tmp_path, monkeypatch, files, most):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(64)))
+    assert default_threads(str(tmp_path)) == (most or 64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,10 +23,31 @@ STORAGE_THREADS = 32
 _AHEAD_PER_THREAD = 3
 
 
-def default_threads() -> int:
-    """Return one thread per core, at least two: decoders release the interpreter's lock."""
+def default_threads(group: str = "/sys/fs/cgroup") -> int:
+    """Return one thread per core, at least two: decoders release the interpreter's lock.
+
+    The cores are those that this process may use, and that its control group, the container, has
+    processor time for.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(2, cores or 2)
+    return max(2, min(cores or 2, _cores_of_group(group)))
+
+
+def _cores_of_group(folder: str) -> int:
+    """Return the cores that a control group (version 2 or 1) has time for, rounded up."""
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            quota, period = map(int, " ".join(_text(folder, name) for name in names).split())
+        except (OSError, ValueError):
+            continue  # no such file, or the quota is "max"
+        if quota > 0:
+            return -(-quota // period)
+    return sys.maxsize
+
+
+def _text(folder: str, name: str) -> str:
+    with open(os.path.join(folder, name)) as file:
+        return file.read()
 
 
 def threads_here(given: int | None) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from recordgen.core.flow.graph import processes_for
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.processes import in_processes
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
@@ -103,6 +104,14 @@ def test_few_elements_stay_in_this_process(tmp_path: Path) -> None:
 
     assert processes(5) == {os.getpid()}
     assert os.getpid() not in processes(6)
+
+
+@pytest.mark.parametrize(
+    ("threads", "memory_gb", "processes"),
+    [(2, 64, 1), (7, 64, 1), (8, 64, 2), (64, 64, 16), (64, 4, 8), (64, 0.25, 1)],
+)
+def test_processes_fit_into_the_memory(threads: int, memory_gb: float, processes: int) -> None:
+    assert processes_for(threads, int(memory_gb * 1e9)) == processes
 
 
 # --- conversions ---------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult, check_shard, write_shard
 from recordgen.errors import UsageError
 from recordgen.ordered import default_threads
+from recordgen.storage.memory import memory_limit
 
 # A bucket's rows are in memory together. Buckets are smaller for small sources; otherwise, each
 # holds this many bytes of import file.
@@ -61,6 +62,9 @@ _MAX_BUCKETS = 4096
 
 # More threads of a process mostly wait for the interpreter's lock.
 _THREADS_PER_PROCESS = 4
+
+# What a process may take: 150 MB, and the payloads in flight.
+_PROCESS_BYTES = 500_000_000
 
 
 def plan_rows(
@@ -174,7 +178,12 @@ def _processes(conversion: Conversion) -> int:
     """Return the processes among which a machine divides its threads: they share no lock."""
     if storage.has_private_files():
         return 1
-    return (conversion.threads or default_threads()) // _THREADS_PER_PROCESS
+    return processes_for(conversion.threads or default_threads(), memory_limit())
+
+
+def processes_for(threads: int, memory: int) -> int:
+    """Return how many processes some threads are worth, with ``memory`` bytes for all of them."""
+    return max(1, min(threads // _THREADS_PER_PROCESS, memory // _PROCESS_BYTES))
 
 
 def _summaries(element: Any) -> Iterator[tuple[int, ReadSummary]]:
