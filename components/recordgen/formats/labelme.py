@@ -12,7 +12,6 @@ same label and ``group_id`` are one object. A document without shapes, but with
 from __future__ import annotations
 
 import base64
-import io
 import json
 import math
 import posixpath
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from recordgen.core.rows.details import Details
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
 from recordgen.core.rows.polygons import NO_POLYGONS, Polygons
+from recordgen.errors import PayloadError
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
 from recordgen.formats.listing import Listing
@@ -208,18 +208,20 @@ def _masked(part: _Part, mask: Any, size: tuple[int, int] | None) -> _Part:
     Raises: ValueError: it is no image of the size that its corners say.
     """
     import numpy as np
-    from PIL import Image
+
+    from recordgen.payloads.opening import file_header, open_image
 
     left, top, right, low = map(round, part.corners)
     part = part._replace(corners=(left, top, right + 1, low + 1))
     if size is None or not mask:
         return part
     try:
-        with Image.open(io.BytesIO(base64.b64decode(mask))) as image:
-            if image.size != (right + 1 - left, low + 1 - top):
-                raise ValueError(f"it has {image.size[0]} × {image.size[1]} pixels")
+        header = file_header(base64.b64decode(mask))
+        if (header.width, header.height) != (right + 1 - left, low + 1 - top):
+            raise ValueError(f"it has {header.width} × {header.height} pixels")
+        with open_image(header) as image:
             xs, ys = np.nonzero(np.asarray(image.convert("L")).T)
-    except (OSError, SyntaxError, TypeError, ValueError, Image.DecompressionBombError) as exc:
+    except (OSError, PayloadError, SyntaxError, TypeError, ValueError) as exc:
         raise ValueError(f"the mask of {part.label!r:.40} cannot be read: {exc}") from exc
     return part._replace(pixels=placed(xs + left, ys + top, *size))
 
