@@ -69,7 +69,7 @@ ABOUT_TFX = ("examplegen", "pipelines")
 # What calls NumPy, pyarrow, TensorFlow, kfp or a store's client also runs with newer versions.
 LEGS = {
     "once": """
-        access checks core exports formats inspection payloads storage tables tasks
+        access checks exports inspection storage tasks
         test_old_options test_options conversion/test_settings project/test_load
         reading/test_boxes reading/test_columns reading/test_describe reading/test_joining
         reading/test_naming reading/test_objects reading/test_options reading/test_plan
@@ -85,12 +85,8 @@ LEGS = {
     """,
     "outside": """
         access/test_index access/test_source checks/test_boxes_and_videos checks/test_pictures
-        checks/test_table_columns conversion/test_conversion core/facts core/planning/test_near
-        core/records/test_tfrecord core/rows/test_arrow_files formats/test_frame_images
-        formats/test_own_format formats/test_parquet fuzz payloads/test_parquet_values
-        payloads/test_pictures reading
-        storage/test_storage_emulated tables/test_schema tables/test_tabular
-        tasks/test_drawn_masks tasks/test_videos writing
+        checks/test_table_columns conversion/test_conversion core formats fuzz payloads reading
+        storage/test_storage_emulated tables tasks/test_drawn_masks tasks/test_videos writing
     """,
     "inside": "console training",
 }
