@@ -29,7 +29,7 @@ from recordgen.conversion.check_stage import Stage
 from recordgen.conversion.found import MergeFindings
 from recordgen.core.flow import graph
 from recordgen.core.flow.local_runner import LocalRunner
-from recordgen.core.flow.runner import Each
+from recordgen.core.flow.runner import OUT_OF_MEMORY, Each
 from recordgen.core.planning.bucket_files import encode_bucket
 from recordgen.core.planning.messages import RowBlock
 from recordgen.core.rows.columns import columns_of
@@ -530,22 +530,22 @@ def test_two_consumers_of_a_flow_get_all_elements_in_order():
 
 
 @pytest.mark.parametrize(
-    ("error", "raised"),
+    ("error", "raised", "fact"),
     [
-        (UsageError("so not"), UsageError),
-        (MemoryError(), RunnerError),
-        (OSError(28, "No space left on device"), RunnerError),
-        (RuntimeError("can't start new thread"), RunnerError),
-        (ZeroDivisionError("a bug"), ZeroDivisionError),
+        (UsageError("so not"), UsageError, "so not"),
+        (MemoryError(), RunnerError, OUT_OF_MEMORY),
+        (OSError(28, "No space left on device"), RunnerError, "No space left on device"),
+        (RuntimeError("can't start new thread"), RunnerError, "can't start new thread"),
+        (ZeroDivisionError("a bug"), ZeroDivisionError, "a bug"),
     ],
 )
-def test_our_errors_stay_and_bugs_keep_their_traceback(error, raised):
+def test_our_errors_stay_and_bugs_keep_their_traceback(error, raised, fact):
     def fail(_):
         raise error
 
     runner = LocalRunner()
     runner.start("One", [1]).through("Fail", Each(fail, Staging("")))
-    with pytest.raises(raised, match=re.escape(str(error))):
+    with pytest.raises(raised, match=re.escape(fact)):
         runner.run(Staging(""))
 
 
