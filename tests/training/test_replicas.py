@@ -6,6 +6,7 @@ import textwrap
 from contextlib import ExitStack
 
 import pytest
+import tensorflow as tf
 
 from recordgen.errors import UsageError
 from recordgen.training import TrainingConfig
@@ -164,6 +165,17 @@ def test_a_process_without_a_part_in_its_cluster_is_refused(monkeypatch, tf_conf
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(UsageError, match=message):
         find_replicas()
+
+
+def test_a_process_may_end_before_another_has_left(monkeypatch):
+    def closed(replicas, values):
+        raise tf.errors.UnavailableError(None, None, "Socket closed")
+
+    monkeypatch.setattr(Replicas, "_broadcast", closed)
+    workers = Replicas(strategy=ThreeDevices(), worker=0, workers=2)
+    with pytest.raises(tf.errors.UnavailableError):
+        workers.broadcast_number(0)
+    workers.leave()
 
 
 class ThreeDevices:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
@@ -106,6 +107,14 @@ class Replicas:
         """Return the chief's number in all processes; waits until all have called this."""
         [found] = self._broadcast([tf.constant(number, tf.float64)])
         return float(found)
+
+    def leave(self) -> None:
+        """Wait until all processes have received what they last waited for.
+
+        The first process that ends closes its connections, from which another may still read.
+        """
+        with suppress(tf.errors.OpError):  # the others have ended
+            self._broadcast([tf.constant(0.0)])
 
     def _broadcast(self, values: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
         """Return the chief's tensors in all processes; waits until all have called this."""

@@ -90,6 +90,7 @@ def run(fn_args: Any) -> None:
             _save(fitting, fn_args)
         fitting.remove_checkpoints()
         replicas.broadcast_number(0)  # wait: TFX needs the chief's model when the first worker ends
+        replicas.leave()
         if events is not None:
             events.emit("COMPLETE")
 
