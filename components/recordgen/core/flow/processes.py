@@ -150,8 +150,9 @@ def serve(asked: IO[bytes], answers: IO[bytes]) -> None:
     lock = threading.Lock()
 
     def answer(message: Any) -> None:
+        data = pickle.dumps(message)
         with lock, suppress(BrokenPipeError):  # the launcher has ended
-            pickle.dump(message, answers)
+            answers.write(data)
             answers.flush()
 
     step, processes, level = pickle.load(asked)
@@ -168,10 +169,11 @@ def serve(asked: IO[bytes], answers: IO[bytes]) -> None:
 def _read(asked: IO[bytes], elements: SimpleQueue[Any]) -> None:
     """Read elements until the launcher ends, and end this process with it."""
     try:
-        while True:
-            elements.put(pickle.load(asked))
-    except (EOFError, pickle.UnpicklingError):
-        os._exit(0)
+        with suppress(EOFError, pickle.UnpicklingError):
+            while True:
+                elements.put(pickle.load(asked))
+    finally:
+        os._exit(0)  # after any error: the launcher waits for an answer
 
 
 def _outputs(step: Step, element: Any) -> Sequence[Any] | None:
