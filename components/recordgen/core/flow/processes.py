@@ -4,7 +4,7 @@ The threads of one process take turns in Python, so beyond a few of them only mo
 Each process is a new interpreter that knows nothing of this one's modules: a script that converts
 needs no ``if __name__ == "__main__"``. It receives the step, then element after element:
 
-    launcher ── Task(step, share, level), element, element, … ──▶ process
+    launcher ── Task(step, processes, level), element, element, … ──▶ process
              ◀── LogRecord, LogRecord, [output, …] | None ────────┘
 
 None is the answer to an element whose error lies in the staging folder. When the launcher ends in
@@ -20,9 +20,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
+from logging.handlers import QueueHandler
 from queue import SimpleQueue
 from typing import IO, Any, NamedTuple, cast
 
@@ -158,7 +159,7 @@ def serve(asked: IO[bytes], answers: IO[bytes]) -> None:
     step, processes, level = pickle.load(asked)
     share_threads(processes)
     logging.captureWarnings(True)
-    logging.basicConfig(level=level, handlers=[_Forwarded(answer)])
+    logging.basicConfig(level=level, format="%(message)s", handlers=[_Forwarded(answer)])
     elements: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_read, args=(asked, elements), daemon=True).start()
     step.begin(lambda amounts: None)  # the results hold all counts
@@ -186,13 +187,12 @@ def _outputs(step: Step, element: Any) -> Sequence[Any] | None:
     return None
 
 
-class _Forwarded(logging.Handler):
+class _Forwarded(QueueHandler):
     """Hands log records to the launcher, whose logs may be JSON."""
 
-    def __init__(self, answer: Any) -> None:
-        super().__init__()
+    def __init__(self, answer: Callable[[logging.LogRecord], None]) -> None:
+        super().__init__(SimpleQueue())  # records are answers instead
         self._answer = answer
 
-    def emit(self, record: logging.LogRecord) -> None:
-        record.msg, record.args, record.exc_info = record.getMessage(), None, None
+    def enqueue(self, record: logging.LogRecord) -> None:
         self._answer(record)
