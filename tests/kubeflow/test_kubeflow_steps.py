@@ -34,11 +34,10 @@ from recordgen.training.auc import THRESHOLDS, ManyLabelsAccumulator
 from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.training.measures import OneLabelAccumulator
 from tests.conftest import encoded, noise
-from tests.preloaded import WITH_TENSORFLOW, WITH_TFX
+from tests.preloaded import WITH_TENSORFLOW
 from tests.steps import call, executor_input
 
 IMAGE = "recordgen:test"
-PRELOADED = WITH_TFX if find_spec("tfx") else WITH_TENSORFLOW
 
 STEP_SETTINGS = {*TRAINING_OPTIONS, "model_name"}
 
@@ -58,7 +57,7 @@ def trained(digits, tmp_path_factory):
         load_step("train", IMAGE),
         tmp_path_factory.mktemp("train"),
         inputs={"dataset": digits},
-        run=PRELOADED.run,
+        run=WITH_TENSORFLOW.run,
         image_size=[16, 16],
         epochs=12,
         learning_rate=3e-3,
@@ -425,7 +424,10 @@ def test_train_defaults_are_those_of_training():
 def test_statistics_describe_each_split(digits, tmp_path):
     tfdv = pytest.importorskip("tensorflow_data_validation")
     found = call(
-        load_step("statistics", IMAGE), tmp_path, inputs={"dataset": digits}, run=PRELOADED.run
+        load_step("statistics", IMAGE),
+        tmp_path,
+        inputs={"dataset": digits},
+        run=WITH_TENSORFLOW.run,
     )
     assert found.done.returncode == 0, found.done.stderr
     assert found.parameters == {"anomaly_count": 0}

@@ -562,7 +562,7 @@ def test_a_listing_with_few_matches_stops(store):
     assert store.proxy.seen.total() == 1
 
 
-def test_a_listing_fails_as_look_ups_do(store, monkeypatch):
+def test_a_listing_fails_as_look_ups_do(store):
     """An outage is an error, a transient fault is not; without permission or folder, look up."""
     store.put_all({f"images/{n:03}.jpg": b"x" for n in range(100)})
     paths = [f"{store.url}/images/{n:03}.jpg" for n in range(100)]

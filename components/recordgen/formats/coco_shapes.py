@@ -28,13 +28,9 @@ _TRIANGLE = 6
 
 @dataclass(eq=False)
 class Shapes:
-    """The shapes of annotations by index. Millions of points are in a temporary file.
+    """The shapes of annotations by index. Millions of points are in a temporary file."""
 
-    Attributes:
-        at_once: numbers of points that are in memory, before they are written.
-    """
-
-    at_once: int = 1 << 18
+    at_once: int = 1 << 18  # numbers of points that are in memory, before they are written
     _points: array[float] = field(default_factory=lambda: array("f"))  # behind those in the file
     _file: IO[bytes] | None = None
     _written: int = 0

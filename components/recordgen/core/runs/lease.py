@@ -113,12 +113,8 @@ def living_holder(
     running = is_running(holder)
     if running is not None:
         return holder if running else None
-    _log.warning(
-        "%s: an unfinished run (%s); waiting %.0f s for a heartbeat",
-        masked(path),
-        holder,
-        watch_seconds,
-    )
+    words = "%s: an unfinished run (%s); waiting %.0f s for a heartbeat"
+    _log.warning(words, masked(path), holder, watch_seconds)
     deadline = time.monotonic() + watch_seconds
     while time.monotonic() < deadline:
         time.sleep(poll_seconds)
