@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from recordgen import parts as parts
     from recordgen import reading as reading
     from recordgen import training as training
-    from recordgen import types as types
     from recordgen.access.api import source as source
-    from recordgen.comparing.api import diff as diff
     from recordgen.console import logs as logs
     from recordgen.console import quiet as quiet
     from recordgen.conversion.api import check as check
@@ -27,12 +25,14 @@ if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset as Dataset
     from recordgen.core.dataset.manifest import read_dataset as read_dataset
     from recordgen.errors import RecordgenError as RecordgenError
+    from recordgen.exports.diff.api import diff as diff
     from recordgen.reading import eval_dataset as eval_dataset
     from recordgen.reading import input_fn as input_fn
     from recordgen.reading import load as load
     from recordgen.reading import read as read
     from recordgen.reading import steps_per_epoch as steps_per_epoch
     from recordgen.reading import train_dataset as train_dataset
+    from recordgen.tables import types as types
     from recordgen.tables.schema import Schema as Schema
     from recordgen.writing.api import write as write
 
@@ -43,7 +43,7 @@ _EXPORTS = {
     "Schema": "tables.schema",
     "check": "conversion.doors",
     "convert": "conversion.doors",
-    "diff": "comparing.api",
+    "diff": "exports.diff.api",
     "eval_dataset": "reading",
     "input_fn": "reading",
     "load": "reading",
@@ -61,7 +61,7 @@ _MOVED = {
     "CheckResult": "results",
     "ConversionResult": "results",
     "ConvertOptions": "options",
-    "Differences": "comparing.differences",
+    "Differences": "exports.diff.differences",
     "RecordgenWarning": "errors",
     "Tuning": "reading",
     "WriteResult": "writing.api",
@@ -82,7 +82,7 @@ _MODULES = {
     "quiet": "console.quiet",
     "reading": "reading",
     "training": "training",
-    "types": "types",
+    "types": "tables.types",
 }
 
 __all__ = sorted((*_EXPORTS, "__version__"))

@@ -25,9 +25,9 @@ from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.core.runs.counters import total_counts
 from recordgen.errors import RecordgenError, RecordgenWarning, UsageError
-from recordgen.masking import masked, masked_json
-from recordgen.old_options import refusal
+from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
+from recordgen.options.old_options import refusal
 from recordgen.registry import EXPORTS
 from recordgen.version import __version__
 
@@ -324,7 +324,7 @@ def _inspect(args: argparse.Namespace) -> int:
     filters = {name: getattr(args, name) for name in ("label", "code", "source")}
     if any(filters.values()):
         return _inspect_matching(args, filters)
-    from recordgen.inspection.records import inspect
+    from recordgen.exports.inspection.records import inspect
 
     num = args.num or _RECORDS_SHOWN
     found = inspect(args.output, split=args.split, num=num, to=args.to)
@@ -336,7 +336,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
 
 def _inspect_matching(args: argparse.Namespace, filters: Mapping[str, str | None]) -> int:
-    from recordgen.inspection.examples import find_examples
+    from recordgen.exports.inspection.examples import find_examples
 
     found = find_examples(args.output, split=args.split, **filters)
     num = args.num or (None if args.json else _EXAMPLES_SHOWN)
@@ -376,8 +376,8 @@ def _show_written(files: Iterable[str]) -> None:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from recordgen.comparing.api import diff
     from recordgen.console.differences import difference_summary
+    from recordgen.exports.diff.api import diff
 
     found = diff(args.old, args.new)
     if args.json:

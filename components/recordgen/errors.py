@@ -28,8 +28,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from recordgen.masking import masked
-from recordgen.quoting import MESSAGE_CHARACTERS, shortened
+from recordgen.messages import MESSAGE_CHARACTERS, shortened
+from recordgen.messages.masking import masked
 
 if TYPE_CHECKING:
     from recordgen.rejects import Reject

@@ -11,8 +11,8 @@ import recordgen
 from recordgen import parts
 from recordgen.cli import main
 from recordgen.console.results import SUMMARIES
+from recordgen.messages.shown import Shown
 from recordgen.results import ConversionResult
-from recordgen.shown import Shown
 
 pytestmark = pytest.mark.once
 

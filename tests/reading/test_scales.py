@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from recordgen import eval_dataset, train_dataset
 from recordgen.errors import UsageError
+from recordgen.options.scales import BACKBONES, RANGES, scale_of
 from recordgen.reading import decode_images
 from recordgen.reading.levels import scaled
-from recordgen.scales import BACKBONES, RANGES, scale_of
 from recordgen.training.config import TrainingConfig
 from recordgen.training.model import build_model
 from tests.conftest import encoded, noise

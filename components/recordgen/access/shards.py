@@ -24,7 +24,7 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
-from recordgen.quoting import listed
+from recordgen.messages import listed
 
 _MAGIC = frozenset("*?[")
 

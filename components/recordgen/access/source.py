@@ -22,12 +22,12 @@ from recordgen.access.shards import find_shards
 from recordgen.access.values import Reader, as_array, as_text, by_kind, reader_of
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset
 from recordgen.core.dataset.splits import TRAIN
+from recordgen.core.ordered import default_threads
 from recordgen.core.records import RECORDS
 from recordgen.core.records.format import LengthError
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.features import VIDEO_URI, FeatureSpec
-from recordgen.ordered import default_threads
 from recordgen.storage.copies import CACHE_BYTES
 
 if TYPE_CHECKING:

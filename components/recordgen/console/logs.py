@@ -27,8 +27,8 @@ from recordgen.console.summaries import format_of
 from recordgen.console.terminal import JsonFormatter, TextFormatter
 from recordgen.core.runs import counters
 from recordgen.errors import DataError
-from recordgen.masking import masked, masked_json
-from recordgen.quoting import megabytes
+from recordgen.messages import megabytes
+from recordgen.messages.masking import masked, masked_json
 from recordgen.version import __version__
 
 if TYPE_CHECKING:

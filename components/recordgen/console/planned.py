@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen.console.summaries import CLASSES_SHOWN, adjusted_lines, detection_lines, first_lines
 from recordgen.console.terminal import aligned
-from recordgen.quoting import megabytes
+from recordgen.messages import megabytes
 
 if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset

@@ -19,13 +19,13 @@ from recordgen.console.summaries import (
     split_table,
 )
 from recordgen.console.terminal import escaped
-from recordgen.masking import masked
-from recordgen.quoting import megabytes
+from recordgen.messages import megabytes
+from recordgen.messages.masking import masked
 
 if TYPE_CHECKING:
     from recordgen.core.dataset.lint import Lint
     from recordgen.core.dataset.manifest import Dataset
-    from recordgen.shown import Shown
+    from recordgen.messages.shown import Shown
 
 # What has the rest of a list, in the place of a command's --json.
 _LISTER = "the result"

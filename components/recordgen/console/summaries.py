@@ -11,8 +11,8 @@ from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.runs import counters
 from recordgen.formats.missing_files import missing_hint
+from recordgen.messages import megabytes
 from recordgen.options import AUTO
-from recordgen.quoting import megabytes
 from recordgen.registry import FORMATS
 from recordgen.rejects import FOUND_BY_NAME, place_of
 from recordgen.storage import is_http

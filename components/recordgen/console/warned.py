@@ -14,9 +14,9 @@ from recordgen.console.terminal import one_line
 from recordgen.core.dataset.lint import Lint, LintFinding
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import RecordgenWarning
-from recordgen.masking import masked
+from recordgen.messages import shortened
+from recordgen.messages.masking import masked
 from recordgen.options import OPTIONS
-from recordgen.quoting import shortened
 from recordgen.rejects import Reject, place_of
 from recordgen.results import CheckResult, ConversionResult, PlanResult
 from recordgen.tasks.suiting import remedies_of

@@ -30,7 +30,7 @@ from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.errors import OutputExistsError
 from recordgen.formats.source import Source
-from recordgen.masking import masked
+from recordgen.messages.masking import masked
 from recordgen.options import ConvertOptions, recorded_there
 from recordgen.results import CheckResult, ConversionResult
 from recordgen.version import __version__

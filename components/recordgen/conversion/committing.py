@@ -42,7 +42,7 @@ from recordgen.core.task.stored import label_files
 from recordgen.exports.beside import CONVERTED, described_names, exported, no_files
 from recordgen.exports.output import Output
 from recordgen.formats.source import Source
-from recordgen.masking import masked
+from recordgen.messages.masking import masked
 from recordgen.rejects import Finding, Reject, to_lines
 from recordgen.results import ConversionResult
 

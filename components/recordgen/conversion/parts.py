@@ -61,8 +61,8 @@ from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, UsageError
 from recordgen.exports.openlineage import conversion_events, facets_of
 from recordgen.formats.source import AnySource
+from recordgen.messages import listed
 from recordgen.options import OptionValues, make_options, takes_options
-from recordgen.quoting import listed
 from recordgen.results import ConversionResult, PartResult, PartsResult
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from recordgen.core.dataset.fractions import SplitFractions
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
-from recordgen.image_settings import Encoding, ImageSizing, Limits
+from recordgen.core.image_settings import Encoding, ImageSizing, Limits
 
 if TYPE_CHECKING:
     from recordgen.tables.columns import Table

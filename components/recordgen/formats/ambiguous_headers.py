@@ -27,7 +27,7 @@ from recordgen.formats.heads import Head
 from recordgen.formats.label_fields import width_of_lists
 from recordgen.formats.missing_files import root_hint
 from recordgen.formats.other_columns import likely_label
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import TASK_OF_TABLES
 

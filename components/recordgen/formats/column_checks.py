@@ -23,8 +23,8 @@ from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.one_hot import one_hot_classes
 from recordgen.formats.row_reader import ROWS_SHOWN
 from recordgen.formats.table_layout import has_row_parser, own_columns, row_parser
+from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.quoting import listed
 from recordgen.tasks import TASKS, task_for
 
 

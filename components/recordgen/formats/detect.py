@@ -39,7 +39,7 @@ from recordgen.formats.row_reader import PreviewRow, preview_files
 from recordgen.formats.samples import Samples
 from recordgen.formats.split_names import check_submission, check_train, with_names
 from recordgen.formats.table_layout import has_row_parser, own_columns
-from recordgen.masking import masked
+from recordgen.messages.masking import masked
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_OTHER_RECORDS
 from recordgen.tasks import TASK_OF_TABLES, TASKS, task_for

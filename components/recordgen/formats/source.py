@@ -24,7 +24,7 @@ from recordgen.formats.row_reader import RowReader, preview_files, preview_rows
 from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import own_columns
-from recordgen.masking import without_secrets
+from recordgen.messages.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, task_for
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.errors import SourceError, UsageError
-from recordgen.scales import BACKBONES
+from recordgen.options.scales import BACKBONES
 from recordgen.training.config import (
     DRAWING,
     FLOAT32,

@@ -15,9 +15,9 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.core.records import RECORDS
+from recordgen.options.scales import AUTO
 from recordgen.reading import parsing_spec
 from recordgen.reading.attempts import answered
-from recordgen.scales import AUTO
 from recordgen.tasks.images.stored_images import (
     IMAGE_BYTES,
     black_image,

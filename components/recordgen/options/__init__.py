@@ -3,6 +3,10 @@
 A field of :class:`ConvertOptions` declares name, type, default, choices and help of an option. The
 command line and the TFX component read them from :data:`OPTIONS`; ``make options`` writes them into
 component.yaml and the tables of the documentation.
+
+old_options.py  options of earlier versions, which are refused with what replaces them
+signatures.py   signatures with all options, for editors and notebooks
+scales.py       the values of ``scale``: the range of pixels that a model expects
 """
 
 from __future__ import annotations
@@ -22,8 +26,7 @@ from recordgen.checks.selection import Selection
 from recordgen.core.dataset.fractions import SplitFractions, SplitRule
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.core.dataset.vocabulary import LABEL_MODES
-from recordgen.errors import UsageError, did_you_mean
-from recordgen.image_settings import (
+from recordgen.core.image_settings import (
     JPEG,
     KEEP,
     MIXED,
@@ -34,10 +37,11 @@ from recordgen.image_settings import (
     ImageSizing,
     Limits,
 )
-from recordgen.masking import without_secrets
-from recordgen.old_options import refusal
+from recordgen.errors import UsageError, did_you_mean
+from recordgen.messages.masking import without_secrets
+from recordgen.options.old_options import refusal
+from recordgen.options.signatures import takes
 from recordgen.registry import FORMAT_CHOICES, OF_SCHEMAS, TASK_CHOICES
-from recordgen.signatures import takes
 from recordgen.storage.access import Access, resolved
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import known_encoding
