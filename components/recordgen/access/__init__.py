@@ -9,6 +9,7 @@ values.py    values → NumPy
 decode.py    an encoded image → pixels
 batches.py   items → batches, in an order that a seed decides
 pairs.py     inputs and labels as a sequence; each task says what they are
-source.py    the records of a split as a sequence
+records.py   the records of a split as a sequence
+source.py    records, and what a trainer needs of them
 api.py       ``recordgen.source``
 """

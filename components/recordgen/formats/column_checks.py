@@ -15,8 +15,8 @@ from recordgen.formats.by_header import check_twice
 from recordgen.formats.column_names import find_columns
 from recordgen.formats.find_format import check_task
 from recordgen.formats.format import Format
+from recordgen.formats.head import Head
 from recordgen.formats.header import Given
-from recordgen.formats.heads import Head
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_keys import check_keys
 from recordgen.formats.label_fields import BETWEEN

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.formats import other_forms
 from recordgen.formats.ambiguities import ambiguities
-from recordgen.formats.candidates import Candidate, candidates_in, read_header, settle
+from recordgen.formats.candidates import candidates_in, read_header, settle
 from recordgen.formats.column_checks import (
     check_columns,
     check_format,
@@ -30,8 +30,8 @@ from recordgen.formats.column_checks import (
 )
 from recordgen.formats.dialect import Dialect
 from recordgen.formats.find_format import find_format
+from recordgen.formats.head import Candidate, Head
 from recordgen.formats.header import Given
-from recordgen.formats.heads import Head
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import read_layout
 from recordgen.formats.one_hot import one_hot_classes, with_one_hot
