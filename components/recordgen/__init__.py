@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from recordgen.access.api import source as source
     from recordgen.console import logs as logs
     from recordgen.console import quiet as quiet
+    from recordgen.conversion import results as results
     from recordgen.conversion.api import check as check
     from recordgen.conversion.api import convert as convert
     from recordgen.conversion.api import plan as plan
@@ -58,8 +59,8 @@ _EXPORTS = {
 
 # Name that was here → the module that has it.
 _MOVED = {
-    "CheckResult": "results",
-    "ConversionResult": "results",
+    "CheckResult": "conversion.results",
+    "ConversionResult": "conversion.results",
     "ConvertOptions": "options",
     "Differences": "exports.diff.differences",
     "RecordgenWarning": "errors",
@@ -81,6 +82,7 @@ _MODULES = {
     "progress": "core.progress",
     "quiet": "console.quiet",
     "reading": "reading",
+    "results": "conversion.results",
     "training": "training",
     "types": "tables.types",
 }
@@ -120,7 +122,7 @@ def _load(module: str, name: str) -> Any:
 
 
 def _summary(result: Any) -> str:
-    from recordgen.console.results import text_of
+    from recordgen.conversion.results.texts import text_of
 
     return text_of(result)
 

@@ -20,9 +20,10 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import storage
-from recordgen.console import inspected, logs, planned, progress_bar, summaries, terminal
+from recordgen.console import logs, progress_bar, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
+from recordgen.conversion.results import events, inspected, planned, summaries
 from recordgen.core.runs.counters import total_counts
 from recordgen.errors import RecordgenError, RecordgenWarning, UsageError
 from recordgen.messages.masking import masked, masked_json
@@ -32,9 +33,9 @@ from recordgen.registry import EXPORTS
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
+    from recordgen.conversion.results import ConversionResult, PlanResult
     from recordgen.core.progress import Progress
     from recordgen.formats.detect import Detection
-    from recordgen.results import ConversionResult, PlanResult
 
 _RECORDS_SHOWN = 5
 _EXAMPLES_SHOWN = 20
@@ -166,7 +167,7 @@ def _show_converted(args: argparse.Namespace, result: ConversionResult) -> int:
         )
     else:
         terminal.show(summaries.conversion_summary(result))
-    logs.converted(result)
+    events.converted(result)
     return 0
 
 
@@ -277,7 +278,7 @@ def _check(args: argparse.Namespace) -> int:
     code = _exit_code(dataset.examples, len(result.rejects), dataset.rows.read, options)
     if result.lint is not None and result.lint.is_bad:
         code = 1
-    logs.checked(result, code)
+    events.checked(result, code)
     return code
 
 
@@ -376,7 +377,7 @@ def _show_written(files: Iterable[str]) -> None:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from recordgen.console.differences import difference_summary
+    from recordgen.conversion.results.differences import difference_summary
     from recordgen.exports.diff.api import diff
 
     found = diff(args.old, args.new)

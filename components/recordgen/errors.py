@@ -224,3 +224,11 @@ def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str
     """
     close = get_close_matches(str(name), list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else otherwise
+
+
+def check_names(given: Iterable[str], known: Sequence[str]) -> None:
+    """Check the names of keyword options. Raises: UsageError, which suggests a similar name."""
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
+            raise UsageError(f"unknown option {name!r}{hint}")

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from recordgen import eval_dataset, train_dataset
+from recordgen.access.scales import BACKBONES, RANGES, scale_of
 from recordgen.errors import UsageError
-from recordgen.options.scales import BACKBONES, RANGES, scale_of
 from recordgen.reading import decode_images
 from recordgen.reading.levels import scaled
 from recordgen.training.config import TrainingConfig

@@ -42,6 +42,7 @@ from recordgen.formats.table_layout import has_row_parser, own_columns
 from recordgen.messages.masking import masked
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_OTHER_RECORDS
+from recordgen.tables.csv_fields import DELIMITERS
 from recordgen.tasks import TASK_OF_TABLES, TASKS, task_for
 
 if TYPE_CHECKING:
@@ -86,6 +87,15 @@ class Detection:
     def delimiter(self) -> str | None:
         """The separator of the first CSV file; None for other formats."""
         return None if self.dialect is None else self.dialect.delimiter
+
+    @property
+    def form(self) -> str:
+        """The format in words: ``csv, separated by commas, no header``."""
+        if self.dialect is None:
+            return self.options.format
+        header = {True: ", with a header", False: ", no header", None: ""}[self.header]
+        special = f", {self.dialect}" if str(self.dialect) else ""
+        return f"csv, separated by {DELIMITERS[self.dialect.delimiter]}{special}{header}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the detection as ``--json`` prints it."""

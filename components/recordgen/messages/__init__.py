@@ -5,6 +5,7 @@ decide the length of a message: ten thousand rejects of one image that each quot
 take gigabytes.
 
 masking.py       no secrets in messages and logs
+signatures.py    signatures with all options, for editors and notebooks
 shown.py         results show themselves as the command prints them
 stderr_lines.py  hides lines that C++ libraries write
 """

@@ -5,8 +5,6 @@ command line and the TFX component read them from :data:`OPTIONS`; ``make option
 component.yaml and the tables of the documentation.
 
 old_options.py  options of earlier versions, which are refused with what replaces them
-signatures.py   signatures with all options, for editors and notebooks
-scales.py       the values of ``scale``: the range of pixels that a model expects
 """
 
 from __future__ import annotations
@@ -37,10 +35,10 @@ from recordgen.core.image_settings import (
     ImageSizing,
     Limits,
 )
-from recordgen.errors import UsageError, did_you_mean
+from recordgen.errors import UsageError, check_names
 from recordgen.messages.masking import without_secrets
+from recordgen.messages.signatures import takes
 from recordgen.options.old_options import refusal
-from recordgen.options.signatures import takes
 from recordgen.registry import FORMAT_CHOICES, OF_SCHEMAS, TASK_CHOICES
 from recordgen.storage.access import Access, resolved
 from recordgen.tables.columns import Table
@@ -701,11 +699,3 @@ def parse_names(name: str, value: object) -> tuple[str, ...]:
             f"'none'"
         )
     return () if names == (NO_NAMES,) else names
-
-
-def check_names(given: Iterable[str], known: Sequence[str]) -> None:
-    """Check the names of keyword options. Raises: UsageError, which suggests a similar name."""
-    for name in given:
-        if name not in known:
-            hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
-            raise UsageError(f"unknown option {name!r}{hint}")

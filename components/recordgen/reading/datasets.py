@@ -15,7 +15,7 @@ from recordgen.access.described import Described
 from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.errors import RecordError, UsageError
-from recordgen.options.signatures import Depends, takes
+from recordgen.messages.signatures import Depends, takes
 from recordgen.reading.caching import NOTHING
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import Kind, kind_of

@@ -14,7 +14,7 @@ from recordgen.core.dataset import splits
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed
-from recordgen.options.signatures import takes
+from recordgen.messages.signatures import takes
 from recordgen.reading.decoding import as_written
 from recordgen.reading.foreign import check_first, first_record
 from recordgen.reading.keywords import RecordKeywords

@@ -8,11 +8,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from recordgen.access.scales import scale_for
 from recordgen.core.image_settings import check_image_size
-from recordgen.errors import UsageError
+from recordgen.errors import UsageError, check_names
 from recordgen.features import OBJECT_FIELDS, TEXT_ENTITIES
-from recordgen.options import check_names
-from recordgen.options.scales import scale_for
 from recordgen.reading.checks import (
     check_at_least,
     check_function,

@@ -14,8 +14,8 @@ import numpy as np
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.access.scales import AUTO
 from recordgen.core.records import RECORDS
-from recordgen.options.scales import AUTO
 from recordgen.reading import parsing_spec
 from recordgen.reading.attempts import answered
 from recordgen.tasks.images.stored_images import (

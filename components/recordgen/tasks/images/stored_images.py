@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.options.scales import scale_of
+from recordgen.access.scales import scale_of
 from recordgen.reading import parsing_spec
 from recordgen.reading.decoding import ImageDecoder, stored_sizes
 from recordgen.reading.levels import scaled

@@ -12,9 +12,8 @@ from recordgen.access.decode import Decoder, Floats
 from recordgen.access.pairs import Pairing
 from recordgen.access.records import Example, Records
 from recordgen.core.records.run_lengths import pixels_of
-from recordgen.core.rows.details import FLAGS, IS_CROWD
 from recordgen.errors import UsageError
-from recordgen.features import AREA, KEYPOINTS, MASKS
+from recordgen.features import AREA, FLAGS, IS_CROWD, KEYPOINTS, MASKS
 
 if TYPE_CHECKING:
     import numpy.typing as npt

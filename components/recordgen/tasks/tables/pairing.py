@@ -11,10 +11,10 @@ import numpy as np
 from recordgen.access.decode import Decoder
 from recordgen.access.pairs import Pairing
 from recordgen.access.records import Example, Records
-from recordgen.core.task.stored import table_of
 from recordgen.errors import UsageError
 from recordgen.features import NO_LABEL
 from recordgen.tables.columns import Table, is_mask
+from recordgen.tables.stored import table_of
 from recordgen.tasks.images.pairing import images
 
 #: The weight of a row without one.

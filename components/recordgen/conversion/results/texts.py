@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from recordgen.console.differences import difference_summary
-from recordgen.console.planned import parts_summary, plan_summary
-from recordgen.console.summaries import (
+from recordgen.console.terminal import escaped
+from recordgen.conversion.results.differences import difference_summary
+from recordgen.conversion.results.planned import parts_summary, plan_summary
+from recordgen.conversion.results.summaries import (
     check_summary,
     class_table,
     conversion_summary,
@@ -18,7 +19,6 @@ from recordgen.console.summaries import (
     row_lines,
     split_table,
 )
-from recordgen.console.terminal import escaped
 from recordgen.messages import megabytes
 from recordgen.messages.masking import masked
 
