@@ -17,12 +17,12 @@ import recordgen
 from benchmarks.diff import Example, write_dataset
 from recordgen import storage
 from recordgen.cli import main
-from recordgen.comparing.differences import LabelDrift
-from recordgen.console.differences import difference_summary
+from recordgen.conversion.results.differences import difference_summary
 from recordgen.core.dataset.counts import Split
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import SourceError, UsageError
+from recordgen.exports.diff.differences import LabelDrift
 from tests.conftest import encoded, noise
 
 pytestmark = pytest.mark.once

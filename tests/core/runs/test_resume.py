@@ -25,6 +25,7 @@ import recordgen
 from recordgen import cli, storage
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.ordered import beside
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.runs import commit, lease
 from recordgen.core.runs.staging import STAGING
@@ -37,7 +38,6 @@ from recordgen.errors import (
     StorageError,
     TooManyRejectsError,
 )
-from recordgen.ordered import beside
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
 from tests.deaths import (
     DEATHS,
