@@ -178,16 +178,11 @@ class Fitting:
         another pass over the data when it has ended one.
         """
         saved = self.models.saved
-        model = keras.Model(saved.input, saved.output)
-        model.compile(
-            loss=self.trainer.loss(),
-            metrics=list(self.trainer.metrics()),
-            jit_compile=_jit_compile(),
-        )
+        model, spec = keras.Model(saved.input, saved.output), data.element_spec
+        loss, metrics = self.trainer.loss(), list(self.trainer.metrics())
+        model.compile(loss=loss, metrics=metrics, jit_compile=_jit_compile())
 
-        @tf.function(
-            input_signature=[data.element_spec], jit_compile=model.jit_compile, autograph=False
-        )
+        @tf.function(input_signature=[spec], jit_compile=model.jit_compile, autograph=False)
         def step(batch: Any) -> None:
             model.test_step(batch)
 

@@ -152,15 +152,10 @@ def write_holder(path: str, holder: Holder | None) -> None:
 
 def this_process() -> Holder:
     """Return this process, seen now."""
-    pid = os.getpid()
+    host, pid, seen = socket.gethostname(), os.getpid(), datetime.now(timezone.utc).isoformat()
     started = start_of(pid)
-    return Holder(
-        host=socket.gethostname(),
-        system=_system() if started else "",
-        pid=pid,
-        started=started or "",
-        seen=datetime.now(timezone.utc).isoformat(),
-    )
+    system = _system() if started else ""
+    return Holder(host=host, system=system, pid=pid, started=started or "", seen=seen)
 
 
 def _is_mine(holder: Holder | None) -> bool:
