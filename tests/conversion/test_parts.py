@@ -247,7 +247,7 @@ def test_a_repeated_part_changes_nothing(written):
     assert {path: path.stat().st_mtime_ns for path in written.rglob("*")} == before
 
 
-def test_a_second_worker_that_is_late_leaves_nothing(planned, whole, source):
+def test_a_second_worker_that_is_late_leaves_nothing(planned, whole):
     """A commit need not wait for a part that two workers write."""
     lines = []
 
