@@ -11,6 +11,7 @@ from recordgen.core.flow.processes import in_processes
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError
+from recordgen.interpreter import has_python
 
 # A process takes some tenths of a second to start, so fewer elements are not worth another one.
 _ELEMENTS_PER_PROCESS = 3
@@ -58,7 +59,7 @@ class _Elements:
 
 
 def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
-    if step.processes > 1:
+    if step.processes > 1 and has_python():
         first = list(islice(elements, step.processes * _ELEMENTS_PER_PROCESS))
         elements = chain(first, elements)
         if (processes := len(first) // _ELEMENTS_PER_PROCESS) > 1:
