@@ -20,7 +20,6 @@ for line in sys.stdin.buffer:
         sys.stderr.buffer.flush()
 """
 
-
 _LAST_SECONDS = 1.0
 
 

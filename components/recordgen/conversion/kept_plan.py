@@ -16,12 +16,10 @@ from recordgen.formats.detect import Detection
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import OPTIONS, ConvertOptions, option_text
-from recordgen.ordered import map_in_order
+from recordgen.ordered import STORAGE_THREADS, map_in_order
 
 # Fields of the options that are not options: what a door or detection has decided.
 _DECIDED = ("confined", "table")
-
-_THREADS = 32  # that look up import files
 
 
 def saved(options: ConvertOptions) -> dict[str, Any]:
@@ -54,7 +52,7 @@ def run_of(output: str, staging: Staging, planned: PlannedParts) -> Run:
 def versions_of(paths: Iterable[str]) -> dict[str, str]:
     """Return the version of each import file by path; empty for a folder."""
     given = list(paths)
-    return dict(zip(given, map_in_order(_version, given, threads=_THREADS), strict=True))
+    return dict(zip(given, map_in_order(_version, given, threads=STORAGE_THREADS), strict=True))
 
 
 def _version(path: str) -> str:

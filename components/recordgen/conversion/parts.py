@@ -37,11 +37,11 @@ from recordgen.core.planning.bucket_files import ShardOutline
 from recordgen.core.progress import SHARDS, Progress
 from recordgen.core.runs import lease
 from recordgen.core.runs.commit import (
-    committed_counts,
     find_planned,
     is_committed,
     note_committed,
     open_planned,
+    read_committed,
     take_back,
 )
 from recordgen.core.runs.counters import total_counts
@@ -141,8 +141,8 @@ def work(
 ) -> PartResult:
     """Write the shards of one part of a planned run.
 
-    It may be repeated, and run several times at once, with the same bytes: a finished part is left
-    as it is, and finished shards of an unfinished part are kept.
+    It may be repeated, also after the commit, and run several times at once, with the same bytes: a
+    finished part is left as it is, and finished shards of an unfinished part are kept.
 
     Args:
         output: as in :func:`plan`, perhaps mounted elsewhere.
@@ -152,29 +152,43 @@ def work(
 
     Raises:
         UsageError: there is no such part.
-        RunnerError: no run is planned there, or another version of Recordgen planned it, or it was
-            committed or taken over meanwhile.
+        RunnerError: no run is planned there, or another version of Recordgen planned it, or
+            another run took it over meanwhile.
         SourceError: an import file has changed since, or is not found.
         StorageError: storage failed.
     """
     started, target = time.monotonic(), storage.normal(os.fspath(output))
-    staging = find_planned(target)
+    try:
+        result = _worked(target, part, said)
+    except RunnerError:  # perhaps because a commit removed the plan, before or meanwhile
+        if (done := read_committed(target)) is None:
+            raise
+        number = _number(part, done.parts)
+        shards = len(range(number, done.shards, done.parts))
+        result = PartResult(
+            output=target,
+            part=number,
+            parts=done.parts,
+            shards=shards,
+            was_done=True,
+            is_committed=True,
+        )
+    return replace(result, seconds=time.monotonic() - started)
+
+
+def _worked(output: str, part: int | None, said: Callable[[str], None] | None) -> PartResult:
+    staging = find_planned(output)
     planned = read_planned(staging)
     number = _number(part, planned.parts)
     outlines = read_part(staging, number) if number in planned.filled else []
     is_done = not outlines or number in finished_parts(staging)
     if not is_done:
         kept_plan.check_sources(planned)
-        with lease.held(worker_lease(staging, number)), naming_end(target, staging):
-            _write(target, staging, planned, outlines, f"part {number} of {planned.parts}", said)
+        with lease.held(worker_lease(staging, number)), naming_end(output, staging):
+            _write(output, staging, planned, outlines, f"part {number} of {planned.parts}", said)
             finish_part(staging, number)
     return PartResult(
-        output=target,
-        part=number,
-        parts=planned.parts,
-        shards=len(outlines),
-        seconds=time.monotonic() - started,
-        was_done=is_done,
+        output=output, part=number, parts=planned.parts, shards=len(outlines), was_done=is_done
     )
 
 
@@ -218,8 +232,8 @@ def commit(
         DataError, StorageError: as :func:`recordgen.convert`.
     """
     started, target = time.monotonic(), storage.normal(os.fspath(output))
-    if (counts := committed_counts(target)) is not None:
-        return _there(target, counts)
+    if (done := read_committed(target)) is not None:
+        return _there(target, done.counts)
     with open_planned(target) as staging, Phases(progress_for(progress)) as phases:
         planned = read_planned(staging)
         if is_committed(target, staging):
@@ -227,7 +241,7 @@ def commit(
             result = _there(target, total_counts(*outcome))
         else:
             result = _published(target, staging, planned, phases)
-        note_committed(target, result.counts)
+        note_committed(target, result.counts, planned)
     result = replace(result, detection=None, seconds=time.monotonic() - started)
     warn_about(result)
     return result
