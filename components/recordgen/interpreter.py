@@ -6,8 +6,6 @@ import os
 import subprocess
 import sys
 
-_NAMES = ("python", "pypy", "graalpy")
-
 
 def has_python() -> bool:
     """Return whether ``sys.executable`` is a Python.
@@ -15,7 +13,7 @@ def has_python() -> bool:
     In uWSGI, in a frozen program and in one that embeds Python, it is that program, or empty.
     """
     path = sys.executable or ""
-    is_python = os.path.basename(os.path.realpath(path)).startswith(_NAMES)
+    is_python = os.path.basename(os.path.realpath(path)).startswith(("python", "pypy", "graalpy"))
     return is_python and not getattr(sys, "frozen", False) and os.access(path, os.X_OK)
 
 

@@ -20,19 +20,17 @@ from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.console.warned import warn_about
 from recordgen.conversion import kept_plan
 from recordgen.conversion.api import open_for
-from recordgen.conversion.appending import find_existing, read_rejects
+from recordgen.conversion.appending import read_rejects
 from recordgen.conversion.committing import committed, opened_run
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
 from recordgen.conversion.finalize import read_outcome, read_plan, stop_unless_usable
 from recordgen.conversion.settings import conversion_of
-from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.running import running
 from recordgen.core.flow.steps import ShardKey
-from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.bucket_files import ShardOutline
 from recordgen.core.progress import SHARDS, Progress
 from recordgen.core.runs import lease
@@ -122,7 +120,7 @@ def plan(
             options=kept_plan.saved(decided),
             sources=versions,
             keypoints=opened.keypoints,
-            base=_digest(existing) if append else None,
+            base=kept_plan.digest_of(existing) if append else None,
             leftovers={
                 os.path.basename(left.staging.root): target in left.roots for left in run.leftovers
             },
@@ -261,7 +259,7 @@ def _published(
     conversion, selection = conversion_of(options), options.selection
     need_packages(conversion.task, selection)
     source, run = kept_plan.source_of(planned, options), kept_plan.run_of(output, staging, planned)
-    existing = _existing(output, staging, planned, conversion)
+    existing = kept_plan.existing_of(planned, output, staging, conversion)
     with conversion_events(source.names, output) as events:
         files = [result.shard.file for result in staging.read_results()]
         take_back(output, staging, files)
@@ -291,22 +289,3 @@ def _number(part: int | None, parts: int) -> int:
     if not 0 <= number < parts:
         raise UsageError(f"the part must be from 0 to {parts - 1} (got {given!r})")
     return number
-
-
-def _existing(
-    output: str, staging: Staging, planned: PlannedParts, conversion: Conversion
-) -> Existing | None:
-    """Return the dataset that the run appends to, if any. Raises: RunnerError if it changed."""
-    if planned.base is None:
-        return None
-    existing = find_existing(output, conversion)
-    if staging.moving or _digest(existing) != planned.base:
-        raise RunnerError(
-            f"{output}: the dataset that this run appends to has changed since it was planned; "
-            f"plan again with --append --resume"
-        )
-    return existing
-
-
-def _digest(existing: Existing | None) -> str:
-    return existing.dataset.digest if existing is not None else ""

@@ -184,8 +184,7 @@ def _is_running(process: int) -> bool:
 
 
 _HERE = """
-import os
-import sys
+import os, sys
 import fsspec
 import recordgen
 from recordgen import storage

@@ -183,8 +183,7 @@ class Committed:
 
 def note_committed(output: str, counts: Mapping[str, int], planned: PlannedParts) -> None:
     """Note that the dataset in the output is that of a planned run. Raises: StorageError."""
-    digest = read_dataset(output).digest
-    note = Committed(digest, counts, planned.parts, planned.shards)
+    note = Committed(read_dataset(output).digest, counts, planned.parts, planned.shards)
     storage.write_text(_note(output), json.dumps(asdict(note)))
 
 
