@@ -10,6 +10,7 @@ from typing import Any
 from recordgen import storage
 from recordgen.conversion.appending import find_existing
 from recordgen.core.conversion import Conversion
+from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing
 from recordgen.core.runs.commit import Leftover, Run
 from recordgen.core.runs.parts import PlannedParts
@@ -19,7 +20,6 @@ from recordgen.formats.detect import Detection
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import OPTIONS, ConvertOptions, option_text
-from recordgen.ordered import STORAGE_THREADS, map_in_order
 
 # Fields of the options that are not options: what a door or detection has decided.
 _DECIDED = ("confined", "table")

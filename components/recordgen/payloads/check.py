@@ -15,9 +15,9 @@ import sys
 import warnings
 
 from recordgen.core.facts.perceptual_hash import SmallPicture
+from recordgen.core.interpreter import has_python, start_main
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError, RunnerError
-from recordgen.interpreter import has_python, start_main
 from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
 from recordgen.payloads.image import prepare
 from recordgen.payloads.opening import out_of_memory

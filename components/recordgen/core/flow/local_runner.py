@@ -9,9 +9,9 @@ from typing import Any
 
 from recordgen.core.flow.processes import in_processes
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
+from recordgen.core.interpreter import has_python
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError
-from recordgen.interpreter import has_python
 
 # A process takes some tenths of a second to start, so fewer elements are not worth another one.
 _ELEMENTS_PER_PROCESS = 3

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from recordgen.interpreter import has_python
+from recordgen.core.interpreter import has_python
 
 # Copies stdin to stderr, except lines that begin with a pattern.
 _FILTER = """
