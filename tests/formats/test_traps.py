@@ -95,6 +95,8 @@ READ = [
     ("coco: absolute", {"a.json": coco(image(1, "/home/me/set/a.jpg"))}, "set/a.jpg", CAT),
     ("coco: BOM", {"a.json": "\ufeff" + coco(image(1, "a.jpg"))}, "a.jpg", CAT),
     ("coco: twice", {"a.json": TWICE}, "a.jpg", [("cat", BOX), ("dog", [0, 0, 0.1, 0.25])]),
+    ("retinanet", {"_annotations.csv": "a.jpg,4,5,8,10,cat\n", "_classes.csv": "dog,1\ncat,0\n"}, "a.jpg", CAT),
+    ("retinanet: SKU-110K", {"annotations.csv": "a.jpg,4,5,8,10,cat,40,20\n"}, "a.jpg", CAT),
     ("yolo: images/images", {"data.yaml": f"train: images/images\n{NAMES}", "images/labels/a.txt": LINE}, "images/images/a.jpg", CAT),
     ("yolo: tabs", {"data.yaml": YAML, "labels/a.txt": LINE.replace(" ", "\t")}, "images/a.jpg", CAT),
     ("yolo: oriented", {"data.yaml": YAML, "labels/a.txt": "0 .1 .25 .2 .25 .2 .5 .1 .5\n"}, "images/a.jpg", CAT),
@@ -424,6 +426,26 @@ def test_the_name_of_an_image_is_no_split(tmp_path, make_pictures):
     assert splits_in(tmp_path / "in") == {None}
 
 
+def test_lines_of_retinanet(tmp_path, make_pictures):
+    """Empty fields are no object, lines of an image are merged, and folders are splits."""
+    make_pictures("train/a.jpg", "train/b.jpg", "valid/c.jpg", "valid/d.jpg")
+    train = "a.jpg,4,5,8,10,cat\nb.jpg,,,,,\n\na.jpg,0,0,4,5,dog\n"
+    files = {
+        "train/_annotations.csv": train,
+        "valid/_annotations.csv": "c.jpg,4,5,8,10,cat\nd.jpg,4,5,x,9,cat\n",
+    }
+    write(tmp_path / "in", {**files, "train/_classes.csv": "dog,0\ncat,1\n"})
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.classes == ("dog", "cat")
+    assert found.images == {
+        "train/a.jpg": [*CAT, ("dog", [0, 0, 0.1, 0.25])],
+        "train/b.jpg": [],
+        "valid/c.jpg": CAT,
+    }
+    assert found.splits["valid/c.jpg"] == "eval"
+    assert found.rejects == {"valid/d.jpg": "bad_annotation"}
+
+
 def test_a_column_of_metadata_names_splits(tmp_path, make_pictures):
     make_pictures("a.jpg", "b.jpg")
     write(
@@ -441,6 +463,7 @@ DARKNET = [
     ({"obj.data": DATA, "train.txt": "data/a.jpg\n", "other.txt": "data/b.jpg\n"}, {"a.jpg": "train", "b.jpg": "eval"}),
     ({"train.txt": "a.jpg\nb.jpg\n", "test.txt": "c.jpg\n"}, {"a.jpg": "train", "b.jpg": "train", "c.jpg": "test"}),
     ({"obj.data": DATA}, {}),
+    ({"obj.data": DATA.replace("other", "train"), "train.txt": "data/a.jpg\n"}, {}),
     ({"train.txt": "a.jpg\n"}, {}),
 ]  # fmt: skip
 

@@ -212,6 +212,8 @@ def _one_of(
 def _check_form(head: Head, options: ConvertOptions) -> None:
     """Check that lines have a form that a reader takes. Raises: SourceError."""
     form = other_forms.of_objects(head.objects, head.path) or other_forms.of_lines(head)
+    if not (form or options.columns.roles):
+        form = other_forms.of_boxes(head)
     if form:
         raise SourceError(form)
     if options.task == AUTO and head.header is None:

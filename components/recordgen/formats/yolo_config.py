@@ -138,8 +138,8 @@ def _darknet_lists(listing: Listing, name: str) -> tuple[str, _Lists | None]:
     """Return the lists of the images of each split, and the file that names them.
 
     It is the ``obj.data`` that belongs to ``obj.names``, the file ``name``; or the lists are
-    ``train.txt`` and ``valid.txt`` beside that one. None if there is only one, such as CVAT's of all
-    images, or if none is here.
+    ``train.txt`` and ``valid.txt`` beside that one. None if there is only one, as CVAT and
+    Yolo_mark write, or if none is here.
     """
     folder, base = posixpath.split(name)
     keys = [key for keys in _SPLITS.values() for key in keys]
@@ -150,10 +150,11 @@ def _darknet_lists(listing: Listing, name: str) -> tuple[str, _Lists | None]:
         if posixpath.basename(found.get("names", "")) == base:
             name, said = other, found
     lists = {split: [said[key] for key in keys if key in said] for split, keys in _SPLITS.items()}
-    lists = {split: paths[:1] for split, paths in lists.items() if paths}
+    lists = {split: found[:1] for split, found in lists.items() if found}
     there = {*map(posixpath.basename, listing.others)}
-    is_here = any(posixpath.basename(path) in there for [path] in lists.values())
-    return (name, lists) if is_here and len(lists) > 1 else (name, None)
+    paths = {path for [path] in lists.values()}
+    is_here = not there.isdisjoint(map(posixpath.basename, paths))
+    return (name, lists) if is_here and len(paths) > 1 else (name, None)
 
 
 def _is_list(listing: Listing, folder: str, name: str) -> bool:
