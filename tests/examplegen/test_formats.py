@@ -121,7 +121,7 @@ def write_conll(root):
     """Write a file of tokens and tags for each split, in place of its images."""
     for split in SPLITS:
         shutil.rmtree(root / split)
-        sentences = (f"Anna B-PER\nflew{number} O\n\n" for number in range(COUNT))
+        sentences = (f"Anna B-PER\n{split}{number} O\n\n" for number in range(COUNT))
         (root / f"{split}.conll").write_text("".join(sentences))
 
 
@@ -129,7 +129,7 @@ def write_sentences(root):
     """Write a file of sentences and one of tags for each split, in place of its images."""
     for split in SPLITS:
         shutil.rmtree(root / split)
-        texts = (f"Anna flew{number}\n" for number in range(COUNT))
+        texts = (f"Anna {split}{number}\n" for number in range(COUNT))
         (root / f"{split}_sentences.txt").write_text("".join(texts))
         (root / f"{split}_labels.txt").write_text("B-PER O\n" * COUNT)
 
