@@ -21,6 +21,7 @@ from recordgen.formats.field_kinds import NUMBER, is_sentence, names_media
 from recordgen.formats.geometry import mostly
 from recordgen.formats.head import Head, Line
 from recordgen.formats.other_columns import FLAGS, are_spans
+from recordgen.tables.roles import Columns
 from recordgen.tasks import TASK_OF_TABLES
 
 _FASTTEXT = re.compile(r"__label__\S")
@@ -79,8 +80,11 @@ def _has_box_and_label(row: Sequence[str]) -> bool:
     return names_media(row[0]) and all(map(NUMBER.fullmatch, box)) and is_label
 
 
-def of_lines(head: Head) -> str:
-    """Return the form of lines without a header whose fields are not separated as in a CSV."""
+def of_lines(head: Head, columns: Columns) -> str:
+    """Return the form of lines without a header whose fields are not those of a CSV.
+
+    ``columns``: those that the user names, which may also be in another order.
+    """
     if head.header is not None or not head.rows:
         return ""
     lines = [head.dialect.delimiter.join(row) for row in head.rows]
@@ -113,7 +117,7 @@ def of_lines(head: Head) -> str:
         are_whole and _are_records([line.split() for line in lines], least=1 / 3)
     ):
         return f"{head.where}: {SEPARATED_BY_BLANKS}"
-    return ""
+    return "" if columns.roles else of_boxes(head)
 
 
 def _is_path_and_values(field: str) -> bool:
