@@ -159,24 +159,26 @@ def _mixed_types(name: str, kept: KeptRows, least: float) -> Iterator[FoundRows]
         part = 100 * float(np.mean(fits(sample, pattern))) if len(sample) else 0.0
         if not len(misfits):
             continue
+        is_kind = part >= least
+        forms = _forms(values, sample) if kind == "numbers" and not is_kind else None
+        if not is_kind and forms is None:
+            continue
         shown = _most_frequent(values.take(pa.array(misfits)))
         # Some values are not of this kind, so the message must not show 100 %.
         share_of_kind = f"{min(part, 99.9):.1f} % of its values are {kind}"
-        if kind == "dates" and part >= least:
+        if kind == "dates":
             message = f"column {name!r} holds {shown}, though {share_of_kind}"
-        elif kind == "numbers" and part >= least:
+        elif is_kind:
             message = (
                 f"column {name!r} is text because of values such as {shown}, though "
                 f"{share_of_kind}; {_REMEDY}"
             )
-        elif kind == "numbers" and (forms := _forms(values, sample)) is not None:
+        else:
             also = f", also with {' and '.join(forms)}" if forms else ""
             message = (
                 f"column {name!r} is text because of values such as {shown}, but most of its "
                 f"values are numbers{also}; {_REMEDY}"
             )
-        else:
-            continue
         yield FoundRows(kept.rows[misfits[:1]], _always(message))
         return
 
@@ -192,11 +194,11 @@ def _forms(values: Values, sample: Values) -> list[str] | None:
 
     Most are meant as numbers if all others are one text, besides markers of missing numbers.
     """
-    found = {form: fits_one(values, pattern) for form, pattern in FORMS.items()}
-    is_number = np.any([fits(values, NUMBER), *found.values()], axis=0)
     written = [fits_one(sample, pattern) for pattern in (NUMBER, *FORMS.values())]
     if not len(sample) or np.mean(np.any(written, axis=0)) <= _MOST:
         return None
+    found = {form: fits_one(values, pattern) for form, pattern in FORMS.items()}
+    is_number = np.any([fits(values, NUMBER), *found.values()], axis=0)
     others = pc.utf8_trim_whitespace(values.filter(pa.array(~is_number))).unique().to_pylist()
     if sum(not is_marker(text) for text in others) > 1:
         return None

@@ -117,11 +117,13 @@ class NoteKeys(Stage):
 
     def _work(self, element: tuple[int, Iterable[str | ExistingGroup]]) -> Iterator[Message]:
         number, batch, shared = element[0], list(element[1]), self.shared
-        facts = self.facts(batch)
-        self._heartbeat.add(len(batch), 0, 0)
-        examined = shared.examined(facts)
         yield (BATCH, number), batch
-        parts = {check.code: check.part(examined) for check in shared.checks(EACH)}
+        self._heartbeat.add(len(batch), 0, 0)
+        if not ((checks := shared.checks(EACH)) or shared.groups()):
+            return
+        facts = self.facts(batch)
+        examined = shared.examined(facts)
+        parts = {check.code: check.part(examined) for check in checks}
         if given := {code: part for code, part in parts.items() if part is not None}:
             yield TOTALS, (number, given)
         for group in shared.groups():
