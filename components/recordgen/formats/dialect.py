@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from recordgen.core.task.annotation import AnnotationError
@@ -60,11 +59,7 @@ class Dialect(NamedTuple):
         return _ESCAPED.sub(_marked, text) if self.has_backslashes and '\\"' in text else text
 
     def fields(self, fields: Sequence[str]) -> list[str]:
-        """Return the fields of a record with quotes for marks, and decimal points.
-
-        Raises:
-            AnnotationError: the point of a number is a decimal point, or divides thousands.
-        """
+        """Return the fields with quotes for marks, and decimal points. Raises: AnnotationError."""
         found = list(fields)
         if self.has_backslashes:
             found = [field.replace(QUOTE_MARK, '"') for field in fields]
@@ -98,9 +93,9 @@ def _marked(found: re.Match[str]) -> str:
 
 def with_marks(texts: Sequence[str]) -> Sequence[str]:
     """Return lines in which marks stand for escaped quotes, if no separator divides them as is."""
-    if not any('\\"' in text for text in texts) or any(
-        map(partial(_are_readable, texts), DELIMITERS)
-    ):
+    if not any('\\"' in text for text in texts):
+        return texts
+    if any(_are_readable(texts, delimiter) for delimiter in DELIMITERS):
         return texts
     return [_ESCAPED.sub(_marked, text) for text in texts]
 
