@@ -459,7 +459,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser."""
     parser = _Parser(
         prog="recordgen",
-        description="AutoML import files → split, sharded TFRecords that a trainer can trust.",
+        description="Labelled data → split, sharded TFRecords that a trainer can trust.",
     )
     parser.add_argument("--version", action="version", version=f"recordgen {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -555,9 +555,8 @@ def build_parser() -> argparse.ArgumentParser:
         help="exit with 1 on changes (of rows, splits or numbers of labels), on leaks, on both, "
         "separated by a comma, or on none (default: changes,leaks)",
     )
-    export = _command(
-        commands, "export", _export, "describe a dataset to people or to another tool"
-    )
+    about = "describe a dataset to people or another tool, or copy it (--to) for another trainer"
+    export = _command(commands, "export", _export, about)
     export.add_argument(
         "name", metavar="NAME", choices=EXPORTS, help="what to export: one of %(choices)s"
     )
@@ -638,8 +637,8 @@ def _add_source(command: argparse.ArgumentParser, more: str = "") -> None:
     command.add_argument(
         "source",
         metavar="SOURCE",
-        help="AutoML import file: a path, URL or quoted glob; or a folder of images by label"
-        f"{more}",
+        help="import file: a path, URL or quoted glob; or a folder or archive of images or texts "
+        f"by label, or of another tool's labels, such as COCO or YOLO{more}",
     )
 
 
@@ -680,7 +679,7 @@ def add_options(
             option.plain_help.replace("%", "%%")
             + ("; one of %(choices)s" if option.choices is not None and form else "")
             + ("; repeat it or separate with commas" if option.several else "")
-            + (f" (default: {default})" if default else "")
+            + (f" (default: {default})" if default else "").replace("`", "")
         )
         action = group.add_argument(
             f"--{option.name.replace('_', '-')}", default=option.default, help=text, **more

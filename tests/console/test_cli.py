@@ -180,7 +180,7 @@ def test_help_names_every_option_with_its_default(command):
         flag = f" --{name.replace('_', '-')} {value} ".replace("  ", " ") + option.plain_help
         assert flag in text
         about = text.split(flag)[1].split(" --")[0]
-        default = option.default_text or option.unset
+        default = (option.default_text or option.unset).replace("`", "")
         assert (f"(default: {default})" in about) == ("(default:" in about) == bool(default), name
     marks = ["SOURCE", " splits: ", " --seed N", " labels: ", " the run: ", " --threads N"]
     assert [text.rindex(mark) for mark in marks] == sorted(map(text.rindex, marks))

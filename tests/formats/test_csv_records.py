@@ -172,7 +172,7 @@ FILES = [
     (b'a,"x\r\n y",1\r\n', [(1, ["a", "x\r\n y", "1"])]),
     (b'a "b" c,d\n', [(1, ['a "b" c', "d"])]),
     (b'a,b\nc\rd,e\n"f\rg",h\n', [(1, ["a", "b"]), (2, "bad_line"), (3, ["f\rg", "h"])]),
-    (b"c\0,d\n\xff,e\nf,g\n", [(1, "bad_line"), (2, "bad_encoding"), (3, ["f", "g"])]),
+    (b"c\0,d\n\xff,e\nf,g\n", [(1, "bad_line"), (2, "bad_encoding"), (3, ["f", "g"])])
 ]  # fmt: skip
 
 
@@ -307,12 +307,12 @@ FORMATS = {
     "image_classification": [["image_uri", "label"], ["a, b.jpg", "cat"], ["c;d.jpg", 'a "dog"']],
     "object_detection": [
         ["TRAIN", "a,b.jpg", "cat", ".1", ".2", "", "", ".5", ".6", "", ""],
-        ["TEST", "c.jpg", "dog", ".1", ".2", "", "", ".5", ".6", "", ""],
+        ["TEST", "c.jpg", "dog", ".1", ".2", "", "", ".5", ".6", "", ""]
     ],
     "text_classification": [["split", "text", "label"], ["TEST", "So,\nso; \tit", "x"]],
     "video_classification": [
         ["TRAIN", "a,b.mp4", "run", "0", "1.5"],
-        ["TEST", "c.mp4", "x", "0", "inf"],
+        ["TEST", "c.mp4", "x", "0", "inf"]
     ],
     "tabular": [["split", "n", "s"], ["TEST", "1", "So,\nso;\tit"], ["TRAIN", "2", ' "a"']],
     "declared": [["n", "s"], ["1", "So,\nso;\tit"], ["x", "a"], ["2", 'a "b"']],

@@ -175,7 +175,7 @@ JSONL = [
     ('{"textContent": "a", "textSegmentAnnotations": [{}]}', "text_entities", "Annotations"),
     ('{"text_snippet": {"content": "a"}, "annotations": [{"text_extraction": {}}]}',
      "text_entities", "annotations of parts of a text"),
-    ('{"videoGcsUri": "a", "classificationAnnotation": {}}', "video_classification", "videoGcsUri"),
+    ('{"videoGcsUri": "a", "classificationAnnotation": {}}', "video_classification", "videoGcsUri")
 ]  # fmt: skip
 
 
@@ -340,7 +340,7 @@ STOPS = [
      {"columns": "path=image,label=label"}, "image_classification: (assigned) | a.jpg | 'cat'"),
     ("document,label\n1.png,bill\n2.png,letter\n", r":1: .* \(document,label\)",
      {"columns": "path=document,label=label"},
-     "image_classification: (assigned) | 1.png | 'bill'"),
+     "image_classification: (assigned) | 1.png | 'bill'")
 ]  # fmt: skip
 
 
@@ -359,10 +359,7 @@ def test_conflicts_stop_until_an_option_settles_them(lines, message, settled, ro
 
 @pytest.mark.parametrize(
     ("lines", "columns"),
-    [
-        (CLOTHES, "text=1,label=2"),
-        ("foto,kind\na.jpg,cat\nb.jpg,dog\n", "path=1,label=2"),
-    ],
+    [(CLOTHES, "text=1,label=2"), ("foto,kind\na.jpg,cat\nb.jpg,dog\n", "path=1,label=2")],
 )
 def test_numbers_of_columns_do_not_say_that_there_is_no_header(lines, columns, tmp_path):
     """A first line that reads as a header stops the run until --columns header=decides."""
@@ -438,7 +435,7 @@ COLUMNS = [
      {"fold": "split"}, ("test", "1.jpg", "")),
     ("a.csv", "age,fold,y\n31,TRAIN,1\n40,TEST,0\n", {"columns": "target=y,split=fold"}, "tabular",
      {"age": "int", "fold": "split", "y": "int (target, classification)"},
-     ("train", "31,TRAIN,1", None)),
+     ("train", "31,TRAIN,1", None))
 ]  # fmt: skip
 
 
@@ -464,19 +461,11 @@ def test_columns_say_what_a_file_holds(name, lines, options, task, columns, row,
 
 # lines, options, error message
 WRONG = [
-    (
-        IMAGES,
-        {"columns": "path=pick"},
-        r"'pick', .* pic, what, fold; .*'pic'",
-    ),
+    (IMAGES, {"columns": "path=pick"}, r"'pick', .* pic, what, fold; .*'pic'"),
     (IMAGES, {"columns": "path=pic,lable=what"}, "'lable'.*'label'"),
     (IMAGES, {"columns": "pic"}, r"ROLE=NAME .* \(got 'pic'\)"),
     (IMAGES, {"columns": "path="}, "'path'"),
-    (
-        IMAGES,
-        {"columns": "path=pic,path=what"},
-        r"'path' .*\(got pic and what\)",
-    ),
+    (IMAGES, {"columns": "path=pic,path=what"}, r"'path' .*\(got pic and what\)"),
     (IMAGES, {"columns": "path=pic,header=no"}, r"\(got path=pic\)"),
     (IMAGES, {"columns": "path=pic,text=what", "task": "image_classification"}, "'text'"),
     (IMAGES, {"columns": "path=9,header=yes"}, "'9', .* pic, what, fold"),
@@ -628,7 +617,7 @@ FRAMES = [
      {"columns": {"path": "pic", "label": ["a", "b"]}}, "image_multi_label",
      '["cat", "cow", "dog"]'),
     ({"words": ["So good"], "stars": [3.0]},
-     {"columns": "text=words,label=stars", "task": "text_sentiment"}, "text_sentiment", "'3'"),
+     {"columns": "text=words,label=stars", "task": "text_sentiment"}, "text_sentiment", "'3'")
 ]  # fmt: skip
 
 

@@ -151,6 +151,24 @@ def test_decimal_commas_are_read(text, numbers, row, tmp_path):
     assert len(detection.dialect.decimals) == len(numbers)
 
 
+# header, lines, a later line, the number of lines that are rejected
+GROUPED = {
+    "decimals": ("a;b", "0,5;x\n2;y\n", "1.234;z", 1),
+    "in quotes": ("a;b", "0,5;x\n2;y\n", '"1.234";"z\nz"', 2),
+    "whole numbers": ("b;a", "950;0,5\n17;2\n", "1.234;3", 1),
+    "only points": ("b;a", "1.950;0,5\n", "1.234;3", 101),
+    "a fraction": ("a;b", "0,5;x\n2;y\n", "1.5;z", 0),
+    "a text": ("a;b", "0,5;x\n2;y\n", "7;1.234", 0),
+}
+
+
+@pytest.mark.parametrize(("header", "body", "line", "lost"), GROUPED.values(), ids=GROUPED.keys())
+def test_points_beside_decimal_commas_may_divide_thousands(header, body, line, lost, tmp_path):
+    """1.234 is 1234 in such a file, unless somebody wrote a decimal point: nobody guesses."""
+    _, _, rows, rejects = table_of(tmp_path, f"{header}\n{body * 100}{line}\n")
+    assert (rejects, line.replace(";", ",") in rows) == (["bad_line"] * lost, lost == 0)
+
+
 def test_a_file_has_several_dialects(tmp_path):
     """Escaped quotes do not hide decimal commas."""
     text = 'text;price\n"He said \\"no\\".";0,5\nFine.;1,5\nAll, yes.;2,5\n'
@@ -187,9 +205,5 @@ def test_boxes_with_decimal_commas(text, tmp_path):
     _, rows, rejects = read(tmp_path, text)
     assert rejects == []
     [box] = Boxes.from_json(rows[0].annotation).boxes
-    assert [round(side, 6) for side in (box.xmin, box.ymin, box.xmax, box.ymax)] == [
-        0.1,
-        0.2,
-        0.5,
-        0.75,
-    ]
+    sides = box.xmin, box.ymin, box.xmax, box.ymax
+    assert [round(side, 6) for side in sides] == [0.1, 0.2, 0.5, 0.75]

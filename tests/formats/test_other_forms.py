@@ -36,7 +36,7 @@ REFUSED = {
     "a split and a table": ("a.csv", "", "TRAIN,5.{i},3.5,1.4,setosa", "header"),
     "one-hot, bare": ("a.csv", "", "{i}.jpg,1,0,0", "one-hot"),
     "joined": ("a.csv", "", "{i}.jpg,cat|dog\nx{i}.jpg,dog|owl", r"'\|'"),
-    "joined in quotes": ("a.csv", "", '{i}.jpg,"cat,dog"\nx{i}.jpg,"dog,owl"', "','"),
+    "joined in quotes": ("a.csv", "", '{i}.jpg,"cat,dog"\nx{i}.jpg,"dog,owl"', "separator ',',"),
     "doccano": (
         "a.jsonl",
         "",
@@ -100,12 +100,7 @@ REFUSED = {
         "4,{i},Mon Apr 06 22:19:45 PDT 2009,NO,user{i},Awww that is such a bummer for me {i}.",
         "text=6",
     ),
-    "labels of doccano": (
-        "a.csv",
-        "text,label",
-        "Good and cheap,a\nBad,b\nFine {i},a#b",
-        "'#'",
-    ),
+    "labels of doccano": ("a.csv", "text,label", "Good and cheap,a\nBad,b\nFine {i},a#b", "'#'"),
     "spans in a table": ("a.csv", "text,start,end,type", "Anna flew {i},0,4,PER", "start.*end"),
     "a numbered test set": ("a.csv", "image,label,test", "{i}.jpg,cat,0", "'test'"),
     "MovieLens": ("ratings.dat", "", "{i}::1193::5::978300760", SIGN),

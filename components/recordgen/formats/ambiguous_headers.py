@@ -55,8 +55,8 @@ def joined_labels(labels: Sequence[str], task: type[Task], given: Given) -> str:
             example = separator.join(joined[0])
             return (
                 f"labels such as {example!r:.80} look like several labels joined by {separator!r}; "
-                f"use --label-separator {shlex.quote(separator)}, or --task {task.name} if they "
-                f"are single labels"
+                f"use --label-separator '{separator}', or --task {task.name} if they are single "
+                f"labels"
             )
     return ""
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.core.dataset.splits import ML_USE_WORDS, PUBLISHED_WORDS
+from recordgen.core.facts.kept_rows import fits_one
 from recordgen.core.records.number_texts import FORMS, NUMBER
 from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
 from recordgen.formats.csv_records import Item
@@ -216,12 +217,8 @@ def _count_misfits(item: ColumnStats, values: Any, counts: Any) -> None:
     """Count the trimmed texts that are not numbers; ``counts`` is how often each occurs."""
     if item.misfits is None:
         return
-
-    def matches(pattern: str) -> Any:
-        return np.asarray(pc.fill_null(pc.match_substring_regex(values, pattern), False))
-
-    is_number = matches(NUMBER)
-    is_written = np.any([is_number, *map(matches, FORMS.values())], axis=0)
+    is_number = fits_one(values, NUMBER)
+    is_written = np.any([is_number, *(fits_one(values, form) for form in FORMS.values())], axis=0)
     is_odd = ~is_number & ~np.asarray(are_markers(values)) & np.asarray(values.is_valid())
     if is_odd.any() and not item.misfits:
         item.misfit = str(values[int(np.argmax(is_odd))].as_py())

@@ -236,6 +236,7 @@ class _Reader:
         self._adjusted = adjusted
         self._uri_in = uri_in
         self._signs = f'"\r{QUOTE_MARK}' + ("" if delimiter == "," else ",")
+        self._signs += "." if dialect.numbers else ""
         # The characters of lines without content, like the lines below a table in spreadsheets.
         self._empty = f"{BLANKS}{delimiter}"
         self._blank_line = re.compile(rf"\n[{re.escape(self._empty.replace(chr(10), ''))}]*\n")
@@ -295,10 +296,9 @@ class _Reader:
         if b"\0" in joined or BOM_UTF8 in joined or max(map(len, block)) > MAX_RECORD_BYTES:
             return _NONE, 0
         try:
-            text = joined.decode("utf-8")
+            text = self._dialect.marked(joined.decode("utf-8"))
         except UnicodeDecodeError:
             return _NONE, 0
-        text = self._dialect.marked(text)
         lines = texts = text.split("\n")
         if "\r" in text:
             texts = [line.rstrip("\r") for line in lines]
@@ -328,14 +328,14 @@ class _Reader:
             if start == len(texts):
                 break
             try:
-                fields = next(reader)
-            except csv.Error:
+                fields = next(reader)  # advances ``at``
+                text, fields = self._written(lines[start:at], fields)
+            except (csv.Error, AnnotationError):
                 break
-            if at - start > 1 and sum(map(len, block[start:at])) + at - start > MAX_RECORD_BYTES:
+            size = sum(map(len, block[start:at])) + at - start
+            if (at - start > 1 and size > MAX_RECORD_BYTES) or self._are_rows(lines[start:at]):
                 break
-            if self._are_rows(lines[start:at]):
-                break
-            text, quoted[len(found)] = self._written(lines[start:at], fields)
+            quoted[len(found)] = fields
             filled_lines.append(start)
             found.append(text)
         return Records([self._number + n for n in filled_lines], found, quoted), start
@@ -361,16 +361,17 @@ class _Reader:
         self._skip_mark()
         try:
             fields = next(read_fields(self._lines_of_record(taken), self._delimiter))
-            if self._are_rows([line.decode("utf-8") for line in taken]):
+            lines = [line.decode("utf-8") for line in taken]
+            if self._are_rows(lines):
                 raise AnnotationError(RejectCode.BAD_LINE, _WHOLE_ROWS)
+            record = Record(self._number, *self._written(lines, fields))
         except AnnotationError as exc:
             broken = exc
         except csv.Error as exc:
             broken = _not_csv(exc, taken[0])
         else:
-            if any(line.strip(self._empty.encode()) for line in taken):
-                lines = [line.decode("utf-8") for line in taken]
-                yield Record(self._number, *self._written(lines, fields))
+            if any(line.strip(self._empty) for line in lines):
+                yield record
             self._number += len(taken)
             return
         first, *rest = taken

@@ -12,7 +12,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, NUMBER, filled_at
+from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import DELIMITERS, read_fields
 
 # Quotes behind backslashes; an odd number of them escapes the quote.
@@ -21,10 +23,11 @@ _ESCAPED = re.compile(r'(?<!\\)(\\+)"')
 #: Stands for an escaped quote while a line is divided into fields; texts have no such character.
 QUOTE_MARK = "\uffff"
 
-_COMMA_NUMBER = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+", re.ASCII)
-_WHOLE_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
-# Commas may as well divide thousands: 1,234.
+_COMMA_NUMBER = re.compile(r"[+-]?(\d+|(\d+|\d{1,3}(\.\d{3})+),\d+)", re.ASCII)
+# Commas may as well divide thousands: 1,234. So may points beside decimal commas: 1.234.
 _MAYBE_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+", re.ASCII)
+_POINT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
+_MAYBE_WHOLE = re.compile(rf"[+-]?\d+|{_POINT.pattern}", re.ASCII)
 
 # Fewer rows may be alike by chance.
 _ROWS_ALIKE = 3
@@ -38,11 +41,13 @@ class Dialect(NamedTuple):
         delimiter: the separator of fields; a blank means any number of them.
         has_backslashes: backslashes escape quotes.
         decimals: the columns whose numbers have decimal commas.
+        numbers: these, and the other columns whose numbers may be whole.
     """
 
     delimiter: str = ","
     has_backslashes: bool = False
     decimals: frozenset[int] = frozenset()
+    numbers: frozenset[int] = frozenset()
 
     @property
     def is_plain(self) -> bool:
@@ -54,12 +59,19 @@ class Dialect(NamedTuple):
         return _ESCAPED.sub(_marked, text) if self.has_backslashes and '\\"' in text else text
 
     def fields(self, fields: Sequence[str]) -> list[str]:
-        """Return the fields of a record with quotes for marks, and decimal points."""
+        """Return the fields with quotes for marks, and decimal points. Raises: AnnotationError."""
         found = list(fields)
         if self.has_backslashes:
             found = [field.replace(QUOTE_MARK, '"') for field in fields]
-        for at in self.decimals:
-            if at < len(found) and _COMMA_NUMBER.fullmatch(found[at].strip()):
+        for at in self.numbers:
+            number = found[at].strip() if at < len(found) else ""
+            if _POINT.fullmatch(number):
+                message = (
+                    f"field {at + 1} must have no point (got {number!r}), since this file has "
+                    f"decimal commas; write {number.replace('.', '')} or {number.replace('.', ',')}"
+                )
+                raise AnnotationError(RejectCode.BAD_LINE, message)
+            if at in self.decimals and _COMMA_NUMBER.fullmatch(number):
                 found[at] = found[at].replace(".", "").replace(",", ".")
         return found
 
@@ -105,35 +117,24 @@ def _are_readable(texts: Iterable[str], delimiter: str) -> bool:
     return True
 
 
-def decimal_columns(records: Sequence[Sequence[str]]) -> frozenset[int]:
-    """Return the columns of numbers with decimal commas, in a file not separated by commas.
+def with_decimal_commas(dialect: Dialect, records: Sequence[Sequence[str]]) -> Dialect:
+    """Return a dialect with the columns of numbers, if some have decimal commas.
 
     All values of such a column, except a header, are numbers without a point. None if commas may
     divide thousands in all of them.
     """
     rows = [[field.strip() for field in row] for row in records]
-    first, *others = rows or [[]]
-    width = max(map(len, others), default=0)
-    found = _with_commas(others, width) or _with_commas(rows, len(first))  # a single row
-    commas = [value for values in found.values() for value in values if "," in value]
-    is_sure = any(_MAYBE_THOUSANDS.fullmatch(value) is None for value in commas)
-    return frozenset(found) if is_sure else frozenset()
-
-
-def _with_commas(rows: Sequence[Sequence[str]], width: int) -> dict[int, list[str]]:
-    """Return the values of the columns of numbers with decimal commas."""
-    columns = {at: filled_at(rows, at) for at in range(width)}
-    return {at: values for at, values in columns.items() if _have_commas(values)}
-
-
-def _have_commas(values: Sequence[str]) -> bool:
-    commas = [value for value in values if "," in value]
-    others = [value for value in values if "," not in value]
-    return (
-        bool(commas)
-        and all(map(_COMMA_NUMBER.fullmatch, commas))
-        and all(map(_WHOLE_NUMBER.fullmatch, others))
-    )
+    for among in (rows[1:], rows):  # a single row has no header
+        width = max(map(len, among), default=0)
+        columns = {at: values for at in range(width) if (values := filled_at(among, at))}
+        found = {at for at, values in columns.items() if all(map(_COMMA_NUMBER.fullmatch, values))}
+        wholes = {at for at, values in columns.items() if all(map(_MAYBE_WHOLE.fullmatch, values))}
+        commas = [value for at in found for value in columns[at] if "," in value]
+        if any(_MAYBE_THOUSANDS.fullmatch(value) is None for value in commas):
+            return dialect._replace(
+                decimals=frozenset(found - wholes), numbers=frozenset(found | wholes)
+            )
+    return dialect
 
 
 def are_between_blanks(texts: Sequence[str]) -> bool:

@@ -20,8 +20,8 @@ from recordgen.formats.dialect import (
     RFC_4180,
     Dialect,
     are_between_blanks,
-    decimal_columns,
     has_backslashes,
+    with_decimal_commas,
     with_marks,
 )
 from recordgen.formats.field_kinds import FILE_SUFFIXES
@@ -87,10 +87,10 @@ def _dialect_of(head: list[bytes], more: Sequence[bytes], source: str) -> Dialec
     delimiter = _delimiter_of(head, source)
     escapes = any(b'\\"' in raw for raw in (*head, *more))
     escapes = escapes and has_backslashes(_texts([*head, *more]), delimiter)
+    dialect = Dialect(delimiter, escapes)
     if delimiter == ",":
-        return Dialect(delimiter, escapes)
-    records = _records(with_marks(_texts(head)), delimiter)
-    return Dialect(delimiter, escapes, decimal_columns(records))
+        return dialect
+    return with_decimal_commas(dialect, _records(with_marks(_texts(head)), delimiter))
 
 
 def _texts(lines: Sequence[bytes]) -> list[str]:
@@ -180,7 +180,8 @@ def _delimiter(texts: Sequence[str]) -> str:
         ends = [fields[-1] for fields in records]
         may_hold_commas = delimiter == "\t" or not any("," in end for end in ends)
         is_alone = has_no_comma or (may_hold_commas and not _are_alike(by_comma))
-        is_filled = any(end.strip() for end in ends) or min(map(_filled, records)) > 2
+        filled = [sum(map(bool, map(str.strip, fields))) for fields in records]
+        is_filled = any(end.strip() for end in ends) or min(filled) > 2
         # Texts contain commas, but hardly ever as many tabs as all others.
         if len(records) > 1 and is_filled and (is_alone or delimiter == "\t"):
             return delimiter
@@ -201,10 +202,6 @@ def _records(texts: Sequence[str], delimiter: str) -> list[list[str]]:
             if fields:
                 found.append(fields)
     return found
-
-
-def _filled(fields: Sequence[str]) -> int:
-    return sum(map(bool, map(str.strip, fields)))
 
 
 def _are_alike(records: Sequence[Sequence[str]]) -> bool:

@@ -283,8 +283,8 @@ def expand(source: str | list[str] | tuple[str, ...]) -> list[str]:
             ) from exc
         if not found:
             raise SourceError(
-                f"{pattern}: no such import file; give a path, a URL or a quoted glob such as "
-                f"'data/*.csv'"
+                f"{pattern}: no such import file, or a folder without files; give a path, a URL or "
+                f"a quoted glob such as 'data/*.csv'"
             )
         files.update(dict.fromkeys(found))
     return list(files)

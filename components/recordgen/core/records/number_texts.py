@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-#: Numbers as people and programs write them, for Arrow's regular expressions.
-NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_EXPONENT = r"[eE](-[0-9]+|\+?0*([0-9]|[12][0-9]|3[0-7]))"
+
+#: Numbers as programs write them, and keys of digits such as 007, for Arrow's regular expressions:
+#: not +7 and -0, whose sign int64 cannot hold, nor exponents that float32 cannot hold.
+NUMBER = rf"^(-?0*[1-9][0-9]*|0+|[+-]?([0-9]+{_EXPONENT}|([0-9]+\.[0-9]*|\.[0-9]+)({_EXPONENT})?))$"
 
 #: Dates, with or without a time.
 DATE = (
@@ -38,6 +41,7 @@ FORMS: Mapping[str, str] = {
         rf"^[+-]?\p{{Sc}} ?[+-]?{_DIGITS}$|^[+-]?{_DIGITS} ?\p{{Sc}}$"
         rf"|^\(\p{{Sc}}? ?{_DIGITS}\)$|^[A-Z]{{3}} {_DIGITS}$|^{_DIGITS} [A-Z]{{3}}$"
     ),
+    "plus signs": r"^\+[0-9]{1,9}$",  # longer ones are telephone numbers
     "limits": rf"^[<>≤≥]=? ?[+-]?{_DIGITS}$",
     "infinities": r"^[+-]?(?i:inf|infinity|∞)$",
 }
