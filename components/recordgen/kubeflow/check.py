@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from recordgen import storage
 from recordgen.console import logs
-from recordgen.conversion.api import with_rejects
-from recordgen.conversion.api import logged
+from recordgen.conversion.api import logged, with_rejects
 from recordgen.conversion.checking import check_opened
 from recordgen.conversion.finalize import why_unusable
 from recordgen.conversion.results import events
