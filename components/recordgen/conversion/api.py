@@ -236,7 +236,7 @@ def _convert_source(
 ) -> ConversionResult:
     started = time.monotonic()
     source.check_apart(output)
-    with conversion_events(source.names, output) as events, Phases(progress) as phases:
+    with conversion_events(source.names, output) as lineage, Phases(progress) as phases:
         storage.check_writable(output)
         conversion = conversion_of(options)
         need_packages(conversion.task, options.selection)
@@ -258,5 +258,5 @@ def _convert_source(
                     written = graph.write_shards(shards, conversion, run)
                     examine(runner, written, shared, existing)
                 result = committed(run, source, output, conversion, selection, existing, phases)
-        events.emit("COMPLETE", partial(facets_of, result.dataset))
+        lineage.emit("COMPLETE", partial(facets_of, result.dataset))
     return replace(result, seconds=time.monotonic() - started)
