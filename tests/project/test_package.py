@@ -187,7 +187,8 @@ MODULES = {
     "quiet": "console.quiet",
     "reading": "reading",
     "training": "training",
-    "types": "types",
+    "results": "conversion.results",
+    "types": "tables.types",
 }
 
 

@@ -16,12 +16,11 @@ from recordgen.checks.run import need_packages
 from recordgen.console import logs
 from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.conversion.appending import find_existing, task_there
-from recordgen.conversion.checking import check_opened, confirm, logged
 from recordgen.conversion.committing import committed, opened_run
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
 from recordgen.conversion.finalize import read_plan
-from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
+from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult, events
 from recordgen.conversion.results.summaries import reject_lines
 from recordgen.conversion.results.warned import warn_about
 from recordgen.conversion.settings import conversion_of
@@ -125,6 +124,16 @@ def open_for(
     return opened, decided
 
 
+def logged(
+    opened: tuple[Source, ConvertOptions], progress: Progress | None
+) -> tuple[Source, ConvertOptions]:
+    """Log the detection of an opened source if there is a ``progress``; return the source."""
+    detection = opened[0].detection
+    if progress is not None and detection is not None:
+        events.detected(detection)
+    return opened
+
+
 @takes_options
 def check(
     source: AnySource,
@@ -137,8 +146,11 @@ def check(
 
     Args and Raises: as :func:`convert`, but any number of rejects is allowed.
     """
-    opened = open_source(source, make_options(options))
-    result = check_opened(opened, beam_args, progress_for(progress))
+    from recordgen.conversion.checking import check_opened  # a conversion needs none
+
+    shown = progress_for(progress)
+    opened, decided = logged(open_source(source, make_options(options)), shown)
+    result = check_opened(opened, decided, beam_args, shown)
     warn_about(result)
     return result
 
@@ -224,7 +236,7 @@ def _convert_source(
 ) -> ConversionResult:
     started = time.monotonic()
     source.check_apart(output)
-    with conversion_events(source.names, output) as events, Phases(progress) as phases:
+    with conversion_events(source.names, output) as lineage, Phases(progress) as phases:
         storage.check_writable(output)
         conversion = conversion_of(options)
         need_packages(conversion.task, options.selection)
@@ -232,6 +244,8 @@ def _convert_source(
         confirms = resume and is_there and not (overwrite or append)
         runner = new_runner()
         if confirms:
+            from recordgen.conversion.checking import confirm  # only of an output that is there
+
             result = confirm(source, output, conversion, options.selection, runner, phases)
         else:
             with opened_run(
@@ -244,5 +258,5 @@ def _convert_source(
                     written = graph.write_shards(shards, conversion, run)
                     examine(runner, written, shared, existing)
                 result = committed(run, source, output, conversion, selection, existing, phases)
-        events.emit("COMPLETE", partial(facets_of, result.dataset))
+        lineage.emit("COMPLETE", partial(facets_of, result.dataset))
     return replace(result, seconds=time.monotonic() - started)

@@ -15,7 +15,7 @@ from recordgen.conversion.dataset import to_dataset
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
 from recordgen.conversion.finalize import all_rejects, first_findings, indexed, linted, read_outcome
-from recordgen.conversion.results import CheckResult, ConversionResult, events
+from recordgen.conversion.results import CheckResult, ConversionResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import Dataset, read_dataset
@@ -38,13 +38,12 @@ _log = logging.getLogger(__name__)
 
 
 def check_opened(
-    source: tuple[Source, ConvertOptions], beam_args: Sequence[str], progress: Progress | None
+    opened: Source, options: ConvertOptions, beam_args: Sequence[str], progress: Progress | None
 ) -> CheckResult:
     """Check an opened source. Raises: as :func:`check`."""
     started = time.monotonic()
-    opened, decoded = logged(source, progress)
     # Check all rows, however many rejects, and without eval.
-    conversion, selection = conversion_of(decoded), decoded.selection
+    conversion, selection = conversion_of(options), options.selection
     splits = replace(conversion.splits, without_eval="")
     conversion = replace(conversion, max_reject_fraction=1.0, splits=splits)
     need_packages(conversion.task, selection)
@@ -137,13 +136,3 @@ def _refuse_other(output: str, differences: Sequence[str]) -> None:
             f"{output}: there is another finished dataset already, which differs in "
             f"{', '.join(differences)}; {ways_on(output)} (with --resume if a run was interrupted)"
         )
-
-
-def logged(
-    opened: tuple[Source, ConvertOptions], progress: Progress | None
-) -> tuple[Source, ConvertOptions]:
-    """Log the detection of an opened source if there is a ``progress``; return the source."""
-    detection = opened[0].detection
-    if progress is not None and detection is not None:
-        events.detected(detection)
-    return opened

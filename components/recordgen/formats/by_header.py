@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from recordgen.core.rows.row import Row
 from recordgen.core.task.annotation import AnnotationError
@@ -12,19 +12,6 @@ from recordgen.errors import UsageError
 from recordgen.formats.column_names import NOWHERE
 from recordgen.formats.label_fields import Classes, classes_of
 from recordgen.rejects import Reject, RejectCode
-
-
-class MakesRows(Protocol):
-    """What a parser of lines needs: :class:`recordgen.formats.row_parser.RowParser` has it."""
-
-    @property
-    def takes_labels(self) -> bool:
-        """Whether an annotation consists only of labels."""
-
-    def to_row(
-        self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
-    ) -> Row | Reject:
-        """Make a row from the contents of its columns; ``fields`` are the annotation's."""
 
 
 class Places(NamedTuple):
@@ -46,7 +33,9 @@ class ByHeader:
     """Parses lines whose columns a header names.
 
     Attributes:
-        parser: makes rows from the columns' contents.
+        to_row: makes rows of the columns' contents, see
+            :meth:`recordgen.formats.row_parser.RowParser.to_row`.
+        takes_labels: an annotation consists only of labels.
         places: the indices of the columns.
         text: the index of the column of texts.
         count: the largest number of fields of a line.
@@ -54,7 +43,8 @@ class ByHeader:
         classes: the classes of each one-hot column of the annotation; empty if none is one-hot.
     """
 
-    parser: MakesRows
+    to_row: Callable[..., Row | Reject]
+    takes_labels: bool
     places: Places
     text: int
     count: int
@@ -69,14 +59,14 @@ class ByHeader:
             code = RejectCode.TOO_MANY_FIELDS.value
             return Reject(source, line, field_at(row, path), code, message)
         annotation = [field_at(row, index) for index in annotation_at]
-        if self.parser.takes_labels:
+        if self.takes_labels:
             try:
                 annotation = self.labels(annotation)
             except AnnotationError as exc:
                 return exc.reject(source, line, field_at(row, path))
         text = row[self.text] if self.text < len(row) else ""
         ml_use, uri = field_at(row, split), field_at(row, path)
-        made = self.parser.to_row(ml_use, uri, text, annotation, source, line)
+        made = self.to_row(ml_use, uri, text, annotation, source, line)
         if self.group == NOWHERE or isinstance(made, Reject):
             return made
         return made._replace(group=field_at(row, self.group) or None)

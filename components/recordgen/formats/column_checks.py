@@ -18,7 +18,6 @@ from recordgen.formats.format import Format
 from recordgen.formats.head import Head
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.json_keys import check_keys
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.one_hot import one_hot_classes
 from recordgen.formats.row_reader import ROWS_SHOWN
@@ -59,6 +58,8 @@ def check_columns(
             with first_lines_shown(head):
                 row_parser(made, Adjustments()).begin(head.rows[0], given, head.where)
         elif given.roles:
+            from recordgen.formats.json_keys import check_keys  # a CSV has no keys
+
             check_keys(made, given)
     if format_.has_headers and not any(head.lines for head in heads):
         head = heads[0]

@@ -9,8 +9,9 @@ cat, 4, A Tale                 in doubt
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import filterfalse, islice
 from urllib.parse import urlsplit
 
 from recordgen import storage
@@ -140,3 +141,9 @@ def words_of(name: str) -> list[str]:
     ``topLeftX`` → top, left, x; ``bbox_x1`` → bbox, x, 1; ``val2017`` → val, 2017
     """
     return [word.lower() for word in _WORDS.findall(name)]
+
+
+def mostly(test: Callable[[str], object], values: Sequence[str]) -> bool:
+    """Return whether at least half of some values pass a test."""
+    misses = filterfalse(test, values)
+    return bool(values) and next(islice(misses, len(values) // 2, None), None) is None

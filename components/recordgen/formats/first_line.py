@@ -27,9 +27,9 @@ from recordgen.formats.field_kinds import (
     is_list,
     is_sentence,
     kind_of,
+    mostly,
     names_media,
 )
-from recordgen.formats.geometry import mostly
 from recordgen.formats.head import Line
 from recordgen.formats.header import Given
 from recordgen.formats.table_layout import row_parser

@@ -12,10 +12,9 @@ drew. Names show geometry, and so do values::
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import filterfalse, islice
+from collections.abc import Iterator, Sequence
 
-from recordgen.formats.field_kinds import NUMBER, filled_at, is_media, words_of
+from recordgen.formats.field_kinds import NUMBER, filled_at, is_media, mostly, words_of
 
 # One of these words is enough.
 _SHAPES = frozenset(
@@ -104,12 +103,6 @@ def runs_of_numbers(
 def _is_flag(value: str) -> bool:
     """Return whether a value is a number or a word, such as a score, an id, or "yes"."""
     return value.isalpha() or NUMBER.fullmatch(value) is not None
-
-
-def mostly(test: Callable[[str], object], values: Sequence[str]) -> bool:
-    """Return whether at least half of some values pass a test."""
-    misses = filterfalse(test, values)
-    return bool(values) and next(islice(misses, len(values) // 2, None), None) is None
 
 
 def is_list_of_numbers(value: str) -> bool:

@@ -17,8 +17,8 @@ from recordgen.core.dataset.splits import TRAIN, is_ml_use
 from recordgen.core.task.task import Task
 from recordgen.formats.by_header import field_at
 from recordgen.formats.column_names import NUMBERED_COLUMNS, TEXT_COLUMNS, column_name
-from recordgen.formats.field_kinds import NUMBER, is_sentence, words_of
-from recordgen.formats.geometry import geometry_columns, mostly, runs_of_numbers
+from recordgen.formats.field_kinds import NUMBER, is_sentence, mostly, words_of
+from recordgen.formats.geometry import geometry_columns, runs_of_numbers
 from recordgen.formats.head import Head
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.missing_files import root_hint

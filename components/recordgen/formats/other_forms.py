@@ -17,8 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recordgen.formats.field_kinds import NUMBER, is_sentence, names_media
-from recordgen.formats.geometry import mostly
+from recordgen.formats.field_kinds import NUMBER, is_sentence, mostly, names_media
 from recordgen.formats.head import Head, Line
 from recordgen.formats.other_columns import FLAGS, are_spans
 from recordgen.tables.roles import Columns

@@ -280,9 +280,9 @@ class RowParser(CsvParser):
             for role in self._task.columns
             for index in (columns[role] if self.takes_labels else (*columns[role], NOWHERE)[:1])
         ]
-        count = len(header) if is_whole else NOWHERE
+        places, count = Places(split, path, annotation), len(header) if is_whole else NOWHERE
         one_hot = [classes.get(at, "") for at in annotation] if classes else ()
-        return ByHeader(self, Places(split, path, annotation), text, count, group, one_hot)
+        return ByHeader(self.to_row, self.takes_labels, places, text, count, group, one_hot)
 
     def decoded(self, fields: Sequence[str]) -> str | None:
         """Return the annotation of fields that hold labels or boxes. Raises: AnnotationError."""

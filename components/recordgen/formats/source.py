@@ -14,7 +14,6 @@ from recordgen.core.rows.row import ROW_BYTES, ReadItem, RowBatch
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.column_checks import check_image_root
 from recordgen.formats.detect import Detection, detect, detect_frame
-from recordgen.formats.frame_images import FrameImages
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.import_file import ImportFile, find_import_files
@@ -29,6 +28,8 @@ from recordgen.tasks import TASKS, task_for
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from recordgen.formats.frame_images import FrameImages
 
 AnySource = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]], "pd.DataFrame"]
 
@@ -58,6 +59,7 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
 
 def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
     from recordgen.formats import dataframe
+    from recordgen.formats.frame_images import FrameImages
 
     own_images = FrameImages(dataframe.SOURCE)
     frame = own_images.with_paths(dataframe.as_dense(frame))

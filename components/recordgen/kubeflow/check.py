@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recordgen import storage
 from recordgen.console import logs
-from recordgen.conversion.api import with_rejects
+from recordgen.conversion.api import logged, with_rejects
 from recordgen.conversion.checking import check_opened
 from recordgen.conversion.finalize import why_unusable
 from recordgen.conversion.results import events
@@ -35,8 +35,9 @@ def run(step: StepInput) -> StepOutput:
     source = values.pop("source")
     logs.started("check", source)
     options = to_options(values)
-    opened = open_files(find_import_files(source), options)
-    result = check_opened(opened, beam_args, logs.ProgressLog())
+    progress = logs.ProgressLog()
+    opened, decided = logged(open_files(find_import_files(source), options), progress)
+    result = check_opened(opened, decided, beam_args, progress)
     folder = write_place(step.outputs["findings"])
     lint = result.lint
     for name, lines in (

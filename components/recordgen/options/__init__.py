@@ -38,7 +38,7 @@ from recordgen.core.image_settings import (
 from recordgen.errors import UsageError, check_names
 from recordgen.messages.masking import without_secrets
 from recordgen.messages.signatures import takes
-from recordgen.options.old_options import refusal
+from recordgen.options.old_options import OLD_NAMES, refusal
 from recordgen.registry import FORMAT_CHOICES, OF_SCHEMAS, TASK_CHOICES
 from recordgen.storage.access import Access, resolved
 from recordgen.tables.columns import Table
@@ -652,8 +652,8 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
 
 def refuse_old(values: Mapping[str, Any]) -> None:
     """Refuse options of an earlier version. Raises: UsageError, which shows the new spelling."""
-    if reason := refusal(values):
-        raise UsageError(reason)
+    if old := [name for name in values if name in OLD_NAMES]:
+        raise UsageError(refusal(old))
 
 
 def option_text(name: str, value: Any) -> Any:

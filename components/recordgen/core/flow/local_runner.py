@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, tee
 from typing import Any
 
-from recordgen.core.flow.processes import in_processes
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.interpreter import has_python
 from recordgen.core.runs.staging import Staging
@@ -63,6 +62,8 @@ def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
         first = list(islice(elements, step.processes * _ELEMENTS_PER_PROCESS))
         elements = chain(first, elements)
         if (processes := len(first) // _ELEMENTS_PER_PROCESS) > 1:
+            from recordgen.core.flow.processes import in_processes  # few rows need none
+
             yield from in_processes(step, elements, processes)
             return
     step.begin(lambda amounts: None)  # do not count here: the results hold all counts
