@@ -83,8 +83,7 @@ class Decoder:
                 )
         if self.size is not None:
             check_image_size(self.size)
-            height, width = map(int, self.size)  # as one type, whatever type was given
-            object.__setattr__(self, "size", (height, width))
+            object.__setattr__(self, "size", tuple(map(int, self.size)))  # of any type
         if not set(self.fields) <= set(OBJECT_FIELDS):
             raise UsageError(
                 f"fields must be of {', '.join(OBJECT_FIELDS)} (got {list(self.fields)})"

@@ -82,18 +82,16 @@ class Source(BatchedSequence):
         # Where each file's records begin among all, and where each record ends in its file.
         self._firsts = [0, *accumulate(map(len, lengths))]
         self._ends = memoryview(np.concatenate([np.zeros(0, np.int64), *ends]))
-        is_small = sum(sizes) < _SMALL_RECORD_BYTES * len(self) and all(
-            map(storage.is_local, self._paths)
-        )
-        self.threads = 1 if is_small else default_threads()
+        is_near = all(map(storage.is_local, self._paths))
+        is_small = sum(sizes) < _SMALL_RECORD_BYTES * len(self)
+        self.threads = 1 if is_near and is_small else default_threads()
         limit = CACHE_BYTES if cache_bytes is None else cache_bytes
-        self._files = [
-            open_file(file, size, limit) for file, size in zip(shards.files, sizes, strict=True)
-        ]
+        self._files = list(map(partial(open_file, cache_bytes=limit), shards.files, sizes))
         self._is_far = any(isinstance(file, FarFile) for file in self._files)
         has_index = shards.parts and shards.parts[0][1].index
         changed = "it was changed since it was opened; open it again"
-        self._remedy = remedy(shards.parts[0][0]) if has_index else changed
+        what_to_do = remedy(shards.parts[0][0]) if has_index else changed
+        self._stale = f"is not where the index says; {what_to_do}"
 
     def __reduce__(self) -> Any:
         place, split, cache_bytes = self._made_of
@@ -250,8 +248,7 @@ class Source(BatchedSequence):
         try:
             return RECORDS.unframed(frame)
         except LengthError as exc:
-            named = self._named(index)
-            raise SourceError(f"{named} is not where the index says; {self._remedy}") from exc
+            raise SourceError(f"{self._named(index)} {self._stale}") from exc
         except ValueError as exc:
             raise RecordError(f"{self._named(index)}: {exc}") from exc
 
