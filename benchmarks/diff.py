@@ -118,8 +118,8 @@ def make_datasets(root: Path, rows: int) -> dict[str, tuple[str, str, int]]:
 
 
 def _diff(old: str, new: str, rows: int) -> float:
-    from recordgen.comparing.api import diff
-    from recordgen.console.differences import difference_summary
+    from recordgen.conversion.results.differences import difference_summary
+    from recordgen.exports.diff.api import diff
 
     started = time.perf_counter()
     found = diff(old, new)

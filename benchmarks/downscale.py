@@ -30,7 +30,7 @@ from PIL import Image
 
 from benchmarks.lint_precision import encoded
 from recordgen.conversion.settings import payloads_of
-from recordgen.image_settings import ImageSizing
+from recordgen.core.image_settings import ImageSizing
 from recordgen.options import ConvertOptions
 from recordgen.payloads.check import check_image
 from recordgen.payloads.resizing import LOSSY_QUALITY

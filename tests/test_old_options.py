@@ -9,8 +9,8 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.errors import UsageError
-from recordgen.old_options import GONE, OLD_NAMES, REPLACED, refusal
 from recordgen.options import OPTIONS, ConvertOptions, make_options
+from recordgen.options.old_options import GONE, OLD_NAMES, REPLACED, refusal
 
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]

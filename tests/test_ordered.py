@@ -4,7 +4,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from recordgen.ordered import default_threads, map_in_order
+from recordgen.core.ordered import default_threads, map_in_order
 
 pytestmark = pytest.mark.once
 

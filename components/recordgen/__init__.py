@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from recordgen import parts as parts
     from recordgen import reading as reading
     from recordgen import training as training
-    from recordgen import types as types
     from recordgen.access.api import source as source
-    from recordgen.comparing.api import diff as diff
     from recordgen.console import logs as logs
     from recordgen.console import quiet as quiet
+    from recordgen.conversion import results as results
     from recordgen.conversion.api import check as check
     from recordgen.conversion.api import convert as convert
     from recordgen.conversion.api import plan as plan
@@ -27,12 +26,14 @@ if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset as Dataset
     from recordgen.core.dataset.manifest import read_dataset as read_dataset
     from recordgen.errors import RecordgenError as RecordgenError
+    from recordgen.exports.diff.api import diff as diff
     from recordgen.reading import eval_dataset as eval_dataset
     from recordgen.reading import input_fn as input_fn
     from recordgen.reading import load as load
     from recordgen.reading import read as read
     from recordgen.reading import steps_per_epoch as steps_per_epoch
     from recordgen.reading import train_dataset as train_dataset
+    from recordgen.tables import types as types
     from recordgen.tables.schema import Schema as Schema
     from recordgen.writing.api import write as write
 
@@ -43,7 +44,7 @@ _EXPORTS = {
     "Schema": "tables.schema",
     "check": "conversion.doors",
     "convert": "conversion.doors",
-    "diff": "comparing.api",
+    "diff": "exports.diff.api",
     "eval_dataset": "reading",
     "input_fn": "reading",
     "load": "reading",
@@ -58,10 +59,10 @@ _EXPORTS = {
 
 # Name that was here → the module that has it.
 _MOVED = {
-    "CheckResult": "results",
-    "ConversionResult": "results",
+    "CheckResult": "conversion.results",
+    "ConversionResult": "conversion.results",
     "ConvertOptions": "options",
-    "Differences": "comparing.differences",
+    "Differences": "exports.diff.differences",
     "RecordgenWarning": "errors",
     "Tuning": "reading",
     "WriteResult": "writing.api",
@@ -81,8 +82,9 @@ _MODULES = {
     "progress": "core.progress",
     "quiet": "console.quiet",
     "reading": "reading",
+    "results": "conversion.results",
     "training": "training",
-    "types": "types",
+    "types": "tables.types",
 }
 
 __all__ = sorted((*_EXPORTS, "__version__"))
@@ -120,7 +122,7 @@ def _load(module: str, name: str) -> Any:
 
 
 def _summary(result: Any) -> str:
-    from recordgen.console.results import text_of
+    from recordgen.conversion.results.texts import text_of
 
     return text_of(result)
 

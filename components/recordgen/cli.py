@@ -20,21 +20,22 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import storage
-from recordgen.console import inspected, logs, planned, progress_bar, summaries, terminal
+from recordgen.console import logs, progress_bar, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
+from recordgen.conversion.results import events, inspected, planned, summaries
 from recordgen.core.runs.counters import total_counts
 from recordgen.errors import RecordgenError, RecordgenWarning, UsageError
-from recordgen.masking import masked, masked_json
-from recordgen.old_options import refusal
+from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
+from recordgen.options.old_options import refusal
 from recordgen.registry import EXPORTS
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
+    from recordgen.conversion.results import ConversionResult, PlanResult
     from recordgen.core.progress import Progress
     from recordgen.formats.detect import Detection
-    from recordgen.results import ConversionResult, PlanResult
 
 _RECORDS_SHOWN = 5
 _EXAMPLES_SHOWN = 20
@@ -166,7 +167,7 @@ def _show_converted(args: argparse.Namespace, result: ConversionResult) -> int:
         )
     else:
         terminal.show(summaries.conversion_summary(result))
-    logs.converted(result)
+    events.converted(result)
     return 0
 
 
@@ -277,7 +278,7 @@ def _check(args: argparse.Namespace) -> int:
     code = _exit_code(dataset.examples, len(result.rejects), dataset.rows.read, options)
     if result.lint is not None and result.lint.is_bad:
         code = 1
-    logs.checked(result, code)
+    events.checked(result, code)
     return code
 
 
@@ -324,7 +325,7 @@ def _inspect(args: argparse.Namespace) -> int:
     filters = {name: getattr(args, name) for name in ("label", "code", "source")}
     if any(filters.values()):
         return _inspect_matching(args, filters)
-    from recordgen.inspection.records import inspect
+    from recordgen.exports.inspection.records import inspect
 
     num = args.num or _RECORDS_SHOWN
     found = inspect(args.output, split=args.split, num=num, to=args.to)
@@ -336,7 +337,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
 
 def _inspect_matching(args: argparse.Namespace, filters: Mapping[str, str | None]) -> int:
-    from recordgen.inspection.examples import find_examples
+    from recordgen.exports.inspection.examples import find_examples
 
     found = find_examples(args.output, split=args.split, **filters)
     num = args.num or (None if args.json else _EXAMPLES_SHOWN)
@@ -376,8 +377,8 @@ def _show_written(files: Iterable[str]) -> None:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from recordgen.comparing.api import diff
-    from recordgen.console.differences import difference_summary
+    from recordgen.conversion.results.differences import difference_summary
+    from recordgen.exports.diff.api import diff
 
     found = diff(args.old, args.new)
     if args.json:

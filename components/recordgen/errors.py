@@ -28,8 +28,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from recordgen.masking import masked
-from recordgen.quoting import MESSAGE_CHARACTERS, shortened
+from recordgen.messages import MESSAGE_CHARACTERS, shortened
+from recordgen.messages.masking import masked
 
 if TYPE_CHECKING:
     from recordgen.rejects import Reject
@@ -224,3 +224,11 @@ def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str
     """
     close = get_close_matches(str(name), list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else otherwise
+
+
+def check_names(given: Iterable[str], known: Sequence[str]) -> None:
+    """Check the names of keyword options. Raises: UsageError, which suggests a similar name."""
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
+            raise UsageError(f"unknown option {name!r}{hint}")

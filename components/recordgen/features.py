@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordgen.core.rows.details import FLAGS, IS_CROWD
 from recordgen.registry import TASKS
 
 IMAGE_ENCODED = "image/encoded"
@@ -29,7 +28,7 @@ IMAGE_OBJECT_YMIN = "image/object/bbox/ymin"
 IMAGE_OBJECT_YMAX = "image/object/bbox/ymax"
 IMAGE_OBJECT_TEXT = "image/object/class/text"
 IMAGE_OBJECT_LABEL = "image/object/class/label"
-IMAGE_OBJECT_IS_CROWD = f"image/object/{IS_CROWD}"
+IMAGE_OBJECT_IS_CROWD = "image/object/is_crowd"
 IMAGE_OBJECT_AREA = "image/object/area"
 IMAGE_OBJECT_KEYPOINT_X = "image/object/keypoint/x"
 IMAGE_OBJECT_KEYPOINT_Y = "image/object/keypoint/y"
@@ -78,7 +77,9 @@ WEBP = "webp"
 #: The corners of boxes.
 BBOX = (IMAGE_OBJECT_XMIN, IMAGE_OBJECT_YMIN, IMAGE_OBJECT_XMAX, IMAGE_OBJECT_YMAX)
 
-#: The flags of boxes, 0 or 1.
+#: The words that may hold of an object, and the features that say so, 0 or 1 for each box.
+FLAGS = ("is_crowd", "difficult", "truncated", "occluded", "group_of")
+IS_CROWD, DIFFICULT, TRUNCATED, OCCLUDED, GROUP_OF = FLAGS
 OBJECT_FLAGS = tuple(f"image/object/{name}" for name in FLAGS)
 
 #: What boxes may be read with; ``masks`` are drawn from outlines, or stored runs.

@@ -17,12 +17,12 @@ import recordgen
 from benchmarks.diff import Example, write_dataset
 from recordgen import storage
 from recordgen.cli import main
-from recordgen.comparing.differences import LabelDrift
-from recordgen.console.differences import difference_summary
+from recordgen.conversion.results.differences import difference_summary
 from recordgen.core.dataset.counts import Split
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import SourceError, UsageError
+from recordgen.exports.diff.differences import LabelDrift
 from tests.conftest import encoded, noise
 
 pytestmark = pytest.mark.once
@@ -337,7 +337,7 @@ def test_splits_are_known_by_name(tmp_path):
 
 
 def test_many_blocks_of_rows(found, monkeypatch):
-    monkeypatch.setattr("recordgen.comparing.rows._ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("recordgen.exports.diff.rows._ROWS_AT_ONCE", 2)
     again = recordgen.diff(found.old.path, found.new.path)
     assert "".join(again.json_pieces()) == "".join(found.json_pieces())
 

@@ -10,9 +10,9 @@ import pytest
 import recordgen
 from recordgen import parts
 from recordgen.cli import main
-from recordgen.console.results import SUMMARIES
-from recordgen.results import ConversionResult
-from recordgen.shown import Shown
+from recordgen.conversion.results import ConversionResult
+from recordgen.conversion.results.texts import SUMMARIES
+from recordgen.messages.shown import Shown
 
 pytestmark = pytest.mark.once
 

@@ -31,7 +31,7 @@ from recordgen.errors import (
     TooManyRejectsError,
     UsageError,
 )
-from recordgen.inspection.records import find_shards, inspect
+from recordgen.exports.inspection.records import find_shards, inspect
 from tests.conftest import encoded, noise, tree_bytes
 
 MakeImages = Callable[[int], list[Path]]

@@ -23,8 +23,8 @@ from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import serialize_example
-from recordgen.core.rows.details import FLAGS
 from recordgen.examplegen import AutoMLExampleGen
+from recordgen.features import FLAGS
 from tests.conftest import encoded, noise, stored_examples
 from tests.examplegen.configs import input_config
 from tests.formats.written import SPLITS, WRITERS, write

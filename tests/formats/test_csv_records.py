@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen import Schema
-from recordgen.console.summaries import format_of
 from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.formats import csv_records, declared_rows, video_lists
 from recordgen.formats.automl_csv import LineParser
@@ -360,7 +359,7 @@ def test_the_separator_is_shown(delimiter, name, task, tmp_path):
     schema = json.dumps({"text": "text", "label": "label"}) if task == "declared" else ""
     found = detect([ImportFile(str(path))], ConvertOptions(task=task, schema=schema))
     assert found.to_json()["delimiter"] == delimiter
-    assert format_of(found).startswith(f"csv, separated by {name}")
+    assert found.form.startswith(f"csv, separated by {name}")
 
 
 PARSERS = {

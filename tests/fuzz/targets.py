@@ -20,7 +20,7 @@ from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.lines import bounded_lines
-from recordgen.masking import masked, masked_values, without_secrets
+from recordgen.messages.masking import masked, masked_values, without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.payloads.check import check_image
 from recordgen.payloads.drawing import draw_boxes

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
 
 from benchmarks.bombs import png_chunk as chunk
+from recordgen.core.image_settings import MAX_SIDE
 from recordgen.errors import PayloadError
-from recordgen.image_settings import MAX_SIDE
 from recordgen.payloads.check import check_image
 from recordgen.payloads.reencoding import CheckedImage
 from tests.conftest import encoded, exif_of, noise

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from recordgen.core.image_settings import ImageSizing
 from recordgen.errors import PayloadError, UsageError
-from recordgen.image_settings import ImageSizing
 from recordgen.options import make_options
 from recordgen.payloads.check import check_image
 from recordgen.payloads.resizing import Placed, View, measured_psnr, place

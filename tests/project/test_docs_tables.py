@@ -11,8 +11,8 @@ from pipelines.component import STEPS
 from recordgen import cli
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.old_options import OLD_NAMES
 from recordgen.options import ConvertOptions
+from recordgen.options.old_options import OLD_NAMES
 from recordgen.rejects import Reject
 from recordgen.tasks.text_entities.task import TextEntities
 from tests.pages import ROOT, blocks

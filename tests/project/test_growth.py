@@ -20,7 +20,7 @@ import recordgen
 from recordgen.cli import main
 from recordgen.core.task.annotation import bad_annotation
 from recordgen.errors import DataError, PayloadError, RecordgenError
-from recordgen.quoting import MESSAGE_CHARACTERS, listed
+from recordgen.messages import MESSAGE_CHARACTERS, listed
 from tests.conftest import encoded, noise
 
 pytestmark = [pytest.mark.once]

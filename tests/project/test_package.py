@@ -26,8 +26,8 @@ LIGHT = [
     ("recordgen.core.planning.plan", HEAVY),
     ("recordgen.kubeflow.__main__", HEAVY),
     ("recordgen.training", (*HEAVY, "keras")),
-    ("recordgen.comparing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
-    ("recordgen.inspection.records", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.exports.diff.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.exports.inspection.records", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.core.shards.task", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.writing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.conversion.api", ("tensorflow", "apache_beam", "grpc", "tfx", "kfp")),
@@ -211,7 +211,7 @@ def test_public_functions_are_not_hidden_by_modules():
         "import importlib, pkgutil, recordgen\n"
         "import recordgen.conversion.api, recordgen.core.planning.plan\n"
         "import recordgen.core.dataset.manifest\n"
-        "import recordgen.comparing.api, recordgen.writing.api\n"
+        "import recordgen.exports.diff.api, recordgen.writing.api\n"
         "print(*(callable(getattr(recordgen, name)) for name in\n"
         "    ('convert', 'plan', 'check', 'diff', 'write')))\n"
     )

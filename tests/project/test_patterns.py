@@ -21,11 +21,11 @@ METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "f
 
 # Patterns that are slow by their structure, and the reason why that does no harm.
 BOUNDED = {
-    ("masking.py", r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"): "fits with at most one letter less",
+    ("messages/masking.py", r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"): "fits with at most one letter less",
     ("formats/field_kinds.py", r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+"): (
         "fits with at most one letter less"
     ),
-    ("signatures.py", r"^ {4}(\w+): (.+(?:\n {8}.+)*)"): "docstrings of this package",
+    ("messages/signatures.py", r"^ {4}(\w+): (.+(?:\n {8}.+)*)"): "docstrings of this package",
     ("tasks/suiting.py", r"--([a-z-]+) ([\w:=,]+)"): "remedies of this package",
     ("core/task/annotation.py", r"/(?:\.?/)+"): "fits with at most one letter less",
     ("reading/naming.py", r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?"): "a few thousand letters",

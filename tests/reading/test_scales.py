@@ -9,10 +9,10 @@ import pytest
 import tensorflow as tf
 
 from recordgen import eval_dataset, train_dataset
+from recordgen.access.scales import BACKBONES, RANGES, scale_of
 from recordgen.errors import UsageError
 from recordgen.reading import decode_images
 from recordgen.reading.levels import scaled
-from recordgen.scales import BACKBONES, RANGES, scale_of
 from recordgen.training.config import TrainingConfig
 from recordgen.training.model import build_model
 from tests.conftest import encoded, noise

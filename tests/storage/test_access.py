@@ -14,7 +14,7 @@ from recordgen.cli import main
 from recordgen.conversion.api import make_options
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.source import open_source
-from recordgen.masking import masked
+from recordgen.messages.masking import masked
 from recordgen.options import ConvertOptions
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.paths import OBJECT_STORES, resolve

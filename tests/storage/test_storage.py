@@ -26,7 +26,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import recordgen
 from recordgen import storage
-from recordgen.console.summaries import conversion_summary
+from recordgen.conversion.results.summaries import conversion_summary
 from recordgen.conversion.settings import store_of
 from recordgen.core.records import RECORDS
 from recordgen.core.rows.planned import PlannedRow

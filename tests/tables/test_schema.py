@@ -19,8 +19,8 @@ from recordgen.core.records.example import parse_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import SourceError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
+from recordgen.tables.types import ColumnType
 from recordgen.tasks import Declared
-from recordgen.types import ColumnType
 from tests.conftest import encoded, noise, stored_examples
 from tests.planned import record_of
 from tests.servers import serving

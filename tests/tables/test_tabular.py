@@ -29,19 +29,19 @@ from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import PlacedRow, PlannedRow
 from recordgen.core.rows.row import RowBatch
 from recordgen.errors import NothingToConvertError, SourceError, TooManyRejectsError, UsageError
+from recordgen.exports.inspection import records as inspection
 from recordgen.features import FeatureSpec
 from recordgen.formats.column_stats import in_blocks
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.inspection import records as inspection
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tables.arrow import parse_column
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.csv_fields import csv_line
 from recordgen.tables.examples import label_lists, make_examples
+from recordgen.tables.types import ColumnType
 from recordgen.tasks import task_for
-from recordgen.types import ColumnType
 from tests.conftest import stored_examples, tree_bytes
 from tests.planned import bucket_of, chosen, resolve_bucket
 

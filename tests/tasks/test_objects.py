@@ -12,7 +12,7 @@ from recordgen.core.records.objects import details_in, features_of
 from recordgen.core.records.run_lengths import box_of, pixels_of, runs_in, runs_of, text_of
 from recordgen.core.rows.details import Details, Mask
 from recordgen.core.rows.polygons import Polygons
-from recordgen.inspection.records import inspect
+from recordgen.exports.inspection.records import inspect
 from tests.conftest import stored_examples
 from tests.exports.copies import export
 from tests.formats.conftest import make_pictures  # noqa: F401

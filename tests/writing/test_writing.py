@@ -28,8 +28,8 @@ from recordgen.errors import (
     StorageError,
     UsageError,
 )
+from recordgen.exports.inspection.records import inspect
 from recordgen.features import RAW_DTYPES, FeatureSpec
-from recordgen.inspection.records import inspect
 from recordgen.writing.shard_writer import ShardedWriter
 from tests.conftest import COMPONENTS, run_python, tree_bytes
 

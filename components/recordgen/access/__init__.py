@@ -7,8 +7,10 @@ files.py     the bytes of a file at any place
 parse.py     a record → its values
 values.py    values → NumPy
 decode.py    an encoded image → pixels
+scales.py    pixels → the range that a model expects
 batches.py   items → batches, in an order that a seed decides
 pairs.py     inputs and labels as a sequence; each task says what they are
-source.py    the records of a split as a sequence
+records.py   the records of a split as a sequence
+source.py    records, and what a trainer needs of them
 api.py       ``recordgen.source``
 """

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from recordgen.access.shards import Place
     from recordgen.access.source import Source
-
-Place: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
 
 def source(place: Place, split: str = "train", *, cache_bytes: int | None = None) -> Source:

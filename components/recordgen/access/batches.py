@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recordgen.core.ordered import map_in_order
 from recordgen.errors import UsageError
-from recordgen.ordered import map_in_order
 
 if TYPE_CHECKING:
     import numpy.typing as npt

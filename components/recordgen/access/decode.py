@@ -21,9 +21,9 @@ import simplejpeg
 from PIL import Image
 
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.image_settings import check_image_size
 from recordgen.errors import UsageError
 from recordgen.features import OBJECT_FIELDS, RAW, RAW_CHANNELS
-from recordgen.image_settings import check_image_size
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 from recordgen import storage
 from recordgen.access.counting import cache_file
 from recordgen.access.shards import ShardFile
+from recordgen.core.ordered import map_in_order
 from recordgen.errors import RecordError, UsageError
-from recordgen.ordered import map_in_order
 from recordgen.storage.copies import make_room
 
 #: Ranges that are requested at the same time: object stores answer in tens of milliseconds.

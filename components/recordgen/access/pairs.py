@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from recordgen.access.batches import BatchedSequence, together
 from recordgen.access.decode import Decoder
+from recordgen.access.records import Example, Records
 from recordgen.core.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
 from recordgen.features import OBJECTS
 from recordgen.registry import OF_OTHER_RECORDS, TASKS
-
-if TYPE_CHECKING:
-    from recordgen.access.source import Example, Source
 
 
 @dataclass(frozen=True)
@@ -44,11 +42,11 @@ class Pairing:
 
 
 #: Returns the pairing of a source's examples.
-MakePairing: TypeAlias = "Callable[[Source, Collection[str], Decoder], Pairing]"
+MakePairing: TypeAlias = Callable[[Records, Collection[str], Decoder], Pairing]
 
 
 def labelled(
-    source: Source,
+    source: Records,
     there: Collection[str],
     names: Sequence[str],
     inputs: Callable[[Example], Any],
@@ -91,7 +89,7 @@ class Pairs(BatchedSequence):
         class_names: the labels, in the order of their numbers.
     """
 
-    def __init__(self, source: Source, decoder: Decoder, task: str = "auto") -> None:
+    def __init__(self, source: Records, decoder: Decoder, task: str = "auto") -> None:
         """Prepare to read pairs. Raises: UsageError: the records lack what the task needs."""
         self.source = source
         self.class_names = source.class_names

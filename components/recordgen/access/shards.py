@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from recordgen import storage
 from recordgen.access.counting import is_cheap, lengths_in
@@ -24,7 +25,10 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
-from recordgen.quoting import listed
+from recordgen.messages import listed
+
+#: A dataset, several of them, or patterns of files.
+Place: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
 _MAGIC = frozenset("*?[")
 
@@ -113,9 +117,7 @@ class ShardSet:
         return self._stats.unlabelled if self._stats is not None else 0
 
 
-def find_shards(
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Described, split: str
-) -> ShardSet:
+def find_shards(source: Place | Described, split: str) -> ShardSet:
     """Return the shards of ``split``.
 
     ``"out"`` → the files and counts of ``out/dataset.json``;

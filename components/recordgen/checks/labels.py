@@ -10,7 +10,7 @@ from recordgen.checks.check import NONE, Check, CheckedTask, Examined
 from recordgen.checks.class_shares import distance, most_changed, share
 from recordgen.core.dataset.splits import EVAL, NO_EVAL, TEST, TRAIN, without_eval
 from recordgen.core.dataset.vocabulary import look_alikes
-from recordgen.quoting import listed
+from recordgen.messages import listed
 
 # Vertex AI "Prepare image training data": labels of letters, digits and underscore. Its own
 # sample has "Baked goods", so this is only advice.

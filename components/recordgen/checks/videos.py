@@ -15,8 +15,8 @@ import numpy as np
 from recordgen.checks.check import EACH, KEYED, Check, Examined, FoundRows, OpenPayload
 from recordgen.checks.facts import ExampleFacts
 from recordgen.core.facts import PAYLOADS, SEGMENTS
+from recordgen.core.ordered import map_in_order
 from recordgen.errors import RecordgenError
-from recordgen.ordered import map_in_order
 
 # Videos that are opened at once; most of the time is spent waiting for storage.
 _THREADS = 16

@@ -1,7 +1,5 @@
 """The output of the command in a terminal.
 
-summaries.py     results of convert, check and plan, as text and as JSON
-differences.py   results of diff
 progress_bar.py  a live progress bar
 logs.py          progress and errors as log lines, for people or for machines
 quiet.py         hides messages of libraries

@@ -23,19 +23,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recordgen.console.progress_bar import progress_message
-from recordgen.console.summaries import format_of
 from recordgen.console.terminal import JsonFormatter, TextFormatter
 from recordgen.core.runs import counters
 from recordgen.errors import DataError
-from recordgen.masking import masked, masked_json
-from recordgen.quoting import megabytes
+from recordgen.messages import megabytes
+from recordgen.messages.masking import masked, masked_json
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
     from recordgen.core.progress import Phase, Snapshot
-    from recordgen.formats.detect import Detection
     from recordgen.rejects import Reject
-    from recordgen.results import CheckResult, ConversionResult
 
 FORMATS = ("text", "json")
 
@@ -77,17 +74,7 @@ def set_up(log_format: str, *, level: int) -> None:
 def started(command: str, source: str, **more: str) -> None:
     """Log the command and its arguments."""
     fields = {"command": command, "source": source, **more, "version": __version__}
-    _say("started", f"{command} {source}", fields)
-
-
-def detected(detection: Detection) -> None:
-    """Log how the source is read, before the run begins."""
-    task, found = detection.options.task, format_of(detection)
-    shown = [f"reading {task} from {found}"]
-    if detection.found_by_name:
-        root = detection.options.image_root
-        shown.append(f"{detection.found_by_name:,} paths found below {root} by name so far")
-    _say("detected", "; ".join([*shown, *map(str, detection.rows)]), detection.to_json())
+    event("started", f"{command} {source}", fields)
 
 
 def finished(
@@ -114,7 +101,7 @@ def finished(
         **more: further fields.
     """
     for text in warnings:
-        _say("warning", text, level=logging.WARNING)
+        event("warning", text, level=logging.WARNING)
     fields: dict[str, Any] = {
         **counts,
         "rejected": _by_code(rejects),
@@ -124,39 +111,26 @@ def finished(
     }
     if phases:
         fields["phases"] = {name: round(took, 3) for name, took in phases.items()}
-    _say("finished", message, fields)
+    event("finished", message, fields)
+
+
+def event(
+    name: str,
+    message: str,
+    fields: Mapping[str, Any] | None = None,
+    *,
+    level: int = logging.INFO,
+    error: BaseException | None = None,
+) -> None:
+    """Log an event, with a message for people and fields for machines."""
+    # Mask secrets here too: in a pipeline's step the records go to other handlers.
+    extra = {"event": name, "fields": masked_json(fields or {})}
+    _log.log(level, "%s", masked(message), exc_info=error, extra=extra)
 
 
 def said(message: str) -> None:
     """Log the result of a pipeline's step."""
     _log.info("%s", masked(message))
-
-
-def converted(result: ConversionResult) -> None:
-    """Log the result of a conversion."""
-    finished(
-        f"{result.dataset.examples} examples written to {result.output}",
-        result.counts,
-        seconds=result.seconds,
-        rejects=result.rejects,
-        warnings=result.dataset.warnings,
-        phases=result.phases,
-        output=result.output,
-        digest=result.dataset.digest,
-    )
-
-
-def checked(result: CheckResult, exit_code: int) -> None:
-    """Log the result of a check."""
-    finished(
-        f"{result.dataset.examples} of {result.dataset.rows.read} rows are usable",
-        result.counts,
-        seconds=result.seconds,
-        rejects=result.rejects,
-        warnings=result.dataset.warnings,
-        phases=result.phases,
-        exit_code=exit_code,
-    )
 
 
 def failed(error: BaseException, exit_code: int, *, traceback: bool) -> None:
@@ -165,7 +139,7 @@ def failed(error: BaseException, exit_code: int, *, traceback: bool) -> None:
     if isinstance(error, DataError):
         fields |= {"rejects_file": error.rejects_file, "rejected": _by_code(error.rejects)}
     shown = error if traceback else None
-    _say("failed", str(error), fields, level=logging.ERROR, error=shown)
+    event("failed", str(error), fields, level=logging.ERROR, error=shown)
 
 
 def interrupted(error: BaseException, by: signal.Signals, *, traceback: bool) -> int:
@@ -173,7 +147,7 @@ def interrupted(error: BaseException, by: signal.Signals, *, traceback: bool) ->
     what = "interrupted" if by == signal.SIGINT else f"stopped by {by.name}"
     message = f"{what}; nothing was committed, run it again"
     shown = error if traceback else None
-    _say("interrupted", message, {"exit_code": 128 + by}, level=logging.ERROR, error=shown)
+    event("interrupted", message, {"exit_code": 128 + by}, level=logging.ERROR, error=shown)
     return 128 + by
 
 
@@ -201,14 +175,14 @@ class ProgressLog:
         """Log that rows are being read."""
         self._wait()
         zero = {counters.ROWS_READ: 0, counters.ROWS_PLANNED: 0, counters.ROWS_REJECTED: 0}
-        _say("planning", "reading and planning rows", {**zero, "seconds": 0.0})
+        event("planning", "reading and planning rows", {**zero, "seconds": 0.0})
 
     def planning_rows(self, snapshot: Snapshot) -> None:
         """Log rows read and planned so far, every few seconds."""
         if time.monotonic() >= self._next:
             self._wait()
             message = f"planning: {snapshot.rows_read:,} rows read, {snapshot.rows:,} planned"
-            _say("planning", message, _row_counts(snapshot))
+            event("planning", message, _row_counts(snapshot))
 
     def writing(self, snapshot: Snapshot) -> None:
         """Log the plan once, then the progress every few seconds."""
@@ -220,7 +194,7 @@ class ProgressLog:
                 f"({megabytes(snapshot.bytes)}), {snapshot.rows_rejected:,} rejects"
             )
             fields = {**_row_counts(snapshot), "planned_bytes": snapshot.bytes}
-            _say("planned", message, fields)
+            event("planned", message, fields)
         self._unlogged = snapshot
         if time.monotonic() >= self._next:
             self._log_progress(snapshot)
@@ -229,7 +203,7 @@ class ProgressLog:
         """Log the phase at work, every few seconds."""
         if time.monotonic() >= self._next:
             self._wait()
-            _say("phase", str(phase), phase._asdict())
+            event("phase", str(phase), phase._asdict())
 
     def finished(self) -> None:
         """Log the last progress, unless it is logged already."""
@@ -248,7 +222,7 @@ class ProgressLog:
             "examples_per_s": _rounded(snapshot.examples_per_s),
             "seconds_left": _rounded(snapshot.seconds_left),
         }
-        _say("progress", progress_message(snapshot), fields)
+        event("progress", progress_message(snapshot), fields)
 
     def _wait(self) -> None:
         self._next = time.monotonic() + self._seconds
@@ -274,16 +248,3 @@ def _rounded(number: float | None) -> float | None:
 def _thread_died(args: threading.ExceptHookArgs) -> None:
     name = args.thread.name if args.thread else "unknown"
     _log.error("thread %s died: %s", name, args.exc_value, exc_info=args.exc_value)
-
-
-def _say(
-    event: str,
-    message: str,
-    fields: Mapping[str, Any] | None = None,
-    *,
-    level: int = logging.INFO,
-    error: BaseException | None = None,
-) -> None:
-    # Mask secrets here too: in a pipeline's step the records go to other handlers.
-    extra = {"event": event, "fields": masked_json(fields or {})}
-    _log.log(level, "%s", masked(message), exc_info=error, extra=extra)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from recordgen.quoting import megabytes
+from recordgen.messages import megabytes
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

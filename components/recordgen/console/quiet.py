@@ -24,7 +24,7 @@ from types import FrameType
 from typing import TypeVar
 
 from recordgen.errors import MissingPackageError
-from recordgen.stderr_lines import without_lines
+from recordgen.messages.stderr_lines import without_lines
 
 # Absl must create its own logger: no other kind knows the caller of a log function.
 _ABSL = "absl"

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 
 from recordgen.errors import StorageError
-from recordgen.masking import masked, masked_values
-from recordgen.quoting import INVISIBLE
+from recordgen.messages import INVISIBLE
+from recordgen.messages.masking import masked, masked_values
 
 # Control characters except line breaks, and lone surrogates.
 _UNSAFE = re.compile(f"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff{INVISIBLE}]")

@@ -15,14 +15,15 @@ from recordgen.beam.runners import need_local_workers, need_reachable, runner_fa
 from recordgen.checks.run import need_packages
 from recordgen.console import logs
 from recordgen.console.progress_bar import AUTO, progress_for
-from recordgen.console.summaries import reject_lines
-from recordgen.console.warned import warn_about
 from recordgen.conversion.appending import find_existing, task_there
 from recordgen.conversion.checking import check_opened, confirm, logged
 from recordgen.conversion.committing import committed, opened_run
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
 from recordgen.conversion.finalize import read_plan
+from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
+from recordgen.conversion.results.summaries import reject_lines
+from recordgen.conversion.results.warned import warn_about
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.flow import graph
@@ -36,7 +37,6 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import AnySource, Source, open_files, open_source
 from recordgen.options import ConvertOptions, OptionValues, make_options, takes_options
 from recordgen.rejects import Reject
-from recordgen.results import CheckResult, ConversionResult, PlanResult
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -17,14 +17,14 @@ from recordgen.core.dataset.manifest import (
     read_dataset,
 )
 from recordgen.core.facts.columns import Columns, with_kept
+from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.rows.arrow_files import count_groups
 from recordgen.core.rows.columns import values_of
 from recordgen.core.task.task import Task
 from recordgen.errors import RecordError, SourceError, UsageError
-from recordgen.old_options import OLD_NAMES
 from recordgen.options import AUTO, ConvertOptions, recorded_there
-from recordgen.ordered import STORAGE_THREADS, map_in_order
+from recordgen.options.old_options import OLD_NAMES
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
 

@@ -17,10 +17,10 @@ from recordgen.conversion.examination import Examination
 from recordgen.conversion.found import FoundFile, write_found
 from recordgen.core.facts.columns import Columns
 from recordgen.core.flow.runner import Count, Step
+from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import ExistingGroup
 from recordgen.core.rows.columns import packed, unpacked
 from recordgen.core.runs.staging import Staging
-from recordgen.ordered import map_in_order
 
 #: What a message is about, and a number: of a bucket, or of a batch of shards.
 Key: TypeAlias = tuple[str, int]

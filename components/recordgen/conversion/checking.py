@@ -11,11 +11,11 @@ from dataclasses import fields, replace
 from recordgen.beam.runners import need_local_workers, runner_factory
 from recordgen.checks.run import need_packages
 from recordgen.checks.selection import Selection
-from recordgen.console import logs
 from recordgen.conversion.dataset import to_dataset
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
 from recordgen.conversion.finalize import all_rejects, first_findings, indexed, linted, read_outcome
+from recordgen.conversion.results import CheckResult, ConversionResult, events
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import Dataset, read_dataset
@@ -30,9 +30,8 @@ from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import ShardResult
 from recordgen.errors import OutputExistsError
 from recordgen.formats.source import Source
-from recordgen.masking import masked
+from recordgen.messages.masking import masked
 from recordgen.options import ConvertOptions, recorded_there
-from recordgen.results import CheckResult, ConversionResult
 from recordgen.version import __version__
 
 _log = logging.getLogger(__name__)
@@ -146,5 +145,5 @@ def logged(
     """Log the detection of an opened source if there is a ``progress``; return the source."""
     detection = opened[0].detection
     if progress is not None and detection is not None:
-        logs.detected(detection)
+        events.detected(detection)
     return opened

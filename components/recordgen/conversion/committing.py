@@ -23,6 +23,7 @@ from recordgen.conversion.finalize import (
     stop_on_findings,
     stop_unless_usable,
 )
+from recordgen.conversion.results import ConversionResult
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.lint import Lint, LintFinding
 from recordgen.core.dataset.manifest import (
@@ -42,9 +43,8 @@ from recordgen.core.task.stored import label_files
 from recordgen.exports.beside import CONVERTED, described_names, exported, no_files
 from recordgen.exports.output import Output
 from recordgen.formats.source import Source
-from recordgen.masking import masked
+from recordgen.messages.masking import masked
 from recordgen.rejects import Finding, Reject, to_lines
-from recordgen.results import ConversionResult
 
 _log = logging.getLogger(__name__)
 

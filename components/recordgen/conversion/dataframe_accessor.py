@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Unpack
 
+    from recordgen.conversion.results import ConversionResult
     from recordgen.options import OptionValues
-    from recordgen.results import ConversionResult
 
 
 class TensorFlowAccessor:

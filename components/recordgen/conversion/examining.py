@@ -44,11 +44,11 @@ from recordgen.conversion.found import MergeFindings
 from recordgen.conversion.uniting import Crowd, Size, UniteGroups
 from recordgen.core.facts.columns import Columns
 from recordgen.core.flow.runner import Each, Flow, Runner
+from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.rows.columns import grouped
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult
-from recordgen.ordered import STORAGE_THREADS, map_in_order
 
 # Facts that are in memory together, and the bytes of those of an example.
 _FACTS_BYTES, _EXAMPLE_BYTES = 64 << 20, 500

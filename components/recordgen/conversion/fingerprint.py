@@ -21,7 +21,7 @@ from recordgen.errors import NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
-from recordgen.masking import without_secrets
+from recordgen.messages.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.registry import FORMATS
 from recordgen.storage import FileInfo, RequestContext

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from recordgen import storage
+from recordgen.core.ordered import map_in_order
 from recordgen.core.runs.commit import Leftover, Run
 from recordgen.core.runs.parts import PlannedParts
 from recordgen.core.runs.staging import STAGING, Staging
@@ -16,7 +17,6 @@ from recordgen.formats.detect import Detection
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import OPTIONS, ConvertOptions, option_text
-from recordgen.ordered import map_in_order
 
 # Fields of the options that are not options: what a door or detection has decided.
 _DECIDED = ("confined", "table")

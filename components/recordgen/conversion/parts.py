@@ -17,7 +17,6 @@ from recordgen import storage
 from recordgen.beam.runners import runner_factory
 from recordgen.checks.run import need_packages
 from recordgen.console.progress_bar import AUTO, progress_for
-from recordgen.console.warned import warn_about
 from recordgen.conversion import kept_plan
 from recordgen.conversion.api import open_for
 from recordgen.conversion.appending import find_existing, read_rejects
@@ -25,6 +24,8 @@ from recordgen.conversion.committing import committed, opened_run
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
 from recordgen.conversion.finalize import read_outcome, read_plan, stop_unless_usable
+from recordgen.conversion.results import ConversionResult, PartResult, PartsResult
+from recordgen.conversion.results.warned import warn_about
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
@@ -61,9 +62,8 @@ from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, UsageError
 from recordgen.exports.openlineage import conversion_events, facets_of
 from recordgen.formats.source import AnySource
+from recordgen.messages import listed
 from recordgen.options import OptionValues, make_options, takes_options
-from recordgen.quoting import listed
-from recordgen.results import ConversionResult, PartResult, PartsResult
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

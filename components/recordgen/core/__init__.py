@@ -7,5 +7,6 @@ records/   the framing of records, and files of them
 runs/      staging, resume and commit of a run
 flow/      the steps of a conversion, in this process or by another runner
 dataset/   dataset.json: what an output holds
+ordered    work of threads, in the order of its items
 progress   what is done of a run or an export, and who receives it
 """

@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from recordgen.core.dataset.fractions import SplitFractions
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
-from recordgen.image_settings import Encoding, ImageSizing, Limits
-
-if TYPE_CHECKING:
-    from recordgen.tables.columns import Table
-    from recordgen.tables.schema import Schema
+from recordgen.core.image_settings import Encoding, ImageSizing, Limits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,8 +130,8 @@ class TaskSettings:
         box_orientation: boxes refer to the image as ``stored``, or to the ``upright`` one.
         resize: how an image gets its shape: ``stretch``, ``fit`` or ``center_crop``.
         offsets: what the offsets of entities count; ``auto``: characters.
-        table: the detected columns of a table; None if there are none.
-        schema: the declared columns; None if there are none.
+        table: the detected :class:`recordgen.tables.columns.Table`; None if there is none.
+        schema: the declared :class:`recordgen.tables.schema.Schema`; None if there is none.
     """
 
     stratifies: bool
@@ -146,8 +141,8 @@ class TaskSettings:
     box_orientation: str
     resize: str
     offsets: str
-    table: Table | None
-    schema: Schema | None
+    table: object | None
+    schema: object | None
 
 
 _KEPT, _AS_IT_IS = Encoding(), ImageSizing()

@@ -15,12 +15,11 @@ from tfx.types import component_spec, standard_artifacts
 from tfx.types import standard_component_specs as specs
 
 from recordgen.core.dataset.splits import NO_EVAL
-from recordgen.errors import UsageError
+from recordgen.errors import UsageError, check_names
 from recordgen.examplegen import driver, executor, parameters
 from recordgen.options import (
     OPTIONS,
     OptionValues,
-    check_names,
     make_options,
     option_text,
     refuse_old,

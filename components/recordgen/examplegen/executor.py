@@ -15,8 +15,8 @@ from tfx.types import artifact_utils
 from tfx.types import standard_component_specs as specs
 
 from recordgen.beam.beam_runner import BeamRunner
-from recordgen.console import logs
 from recordgen.conversion.api import convert_files
+from recordgen.conversion.results import events
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.runs.counters import dataset_numbers
 from recordgen.errors import SourceError
@@ -72,7 +72,7 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
             new_runner=lambda: BeamRunner(self._make_beam_pipeline()),
         )
         describe(examples, result.dataset, parameters)
-        logs.converted(result)
+        events.converted(result)
 
 
 def newest(examples: Iterable[types.Artifact]) -> types.Artifact:

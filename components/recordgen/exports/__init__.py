@@ -15,6 +15,8 @@ with an entry point, whose name is the name in ``recordgen export NAME``::
     label_counts = "label_counts:LabelCounts"
 
 The same dataset gives the same bytes. No export needs the tool that reads it, except arrayrecord.
+``recordgen diff`` and ``recordgen inspect`` (:mod:`recordgen.exports.diff`,
+:mod:`recordgen.exports.inspection`) describe finished datasets, too, but only to whom asks.
 """
 
 from __future__ import annotations

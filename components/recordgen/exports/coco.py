@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from recordgen.core.dataset.events import dataset_name
 from recordgen.core.records.boxes import StoredBox
-from recordgen.core.rows.details import IS_CROWD, KEYPOINT, Details
+from recordgen.core.rows.details import KEYPOINT, Details
 from recordgen.exports.copying import Copy
 from recordgen.exports.image_files import (
     ImageCopyExport,
@@ -24,6 +24,7 @@ from recordgen.exports.image_files import (
     in_folder,
     split_word,
 )
+from recordgen.features import IS_CROWD
 from recordgen.tasks import ObjectDetection
 
 # Of a pixel, in segmentations and keypoints.

@@ -22,17 +22,12 @@ import numpy as np
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
-from recordgen.core.task.stored import (
-    is_image,
-    label_features,
-    label_files,
-    stored_features,
-    table_of,
-)
+from recordgen.core.task.stored import is_image, label_files, stored_features
 from recordgen.errors import UsageError
 from recordgen.exports.image_files import file_name
 from recordgen.features import LIST_DTYPES, FeatureSpec
 from recordgen.payloads.stored import stored_image
+from recordgen.tables.stored import label_features, table_of
 from recordgen.tasks import TASKS
 
 #: Lists of values by feature name.

@@ -30,7 +30,7 @@ from recordgen.core.records.example import parse_example
 from recordgen.errors import OutputExistsError, RecordError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.output import Output
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.version import __version__
 
 #: The file of a copy that says what it is a copy of.

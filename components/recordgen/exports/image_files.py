@@ -18,13 +18,13 @@ import numpy as np
 from recordgen import features, storage
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.ordered import map_in_order
 from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.errors import RecordError, UsageError
 from recordgen.exports.copying import Copy, CopyExport
 from recordgen.exports.output import Output
-from recordgen.masking import without_secrets
-from recordgen.ordered import map_in_order
+from recordgen.messages.masking import without_secrets
 from recordgen.payloads.stored import stored_image
 
 _THREADS = 8

@@ -17,10 +17,11 @@ from recordgen.core.dataset.events import (
     source_name,
 )
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.task.stored import label_features, stored_features
+from recordgen.core.task.stored import stored_features
 from recordgen.errors import StorageError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.output import Output
+from recordgen.tables.stored import label_features
 
 
 class OpenLineage(Export):

@@ -25,10 +25,11 @@ from typing import NamedTuple
 
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.task.stored import label_features, label_files, stored_features, table_of
+from recordgen.core.task.stored import label_files, stored_features
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.features import LIST_DTYPES, FeatureSpec, statistics_features
+from recordgen.tables.stored import label_features, table_of
 
 _TYPES = {"bytes": "BYTES", "int64": "INT", "float32": "FLOAT"}
 

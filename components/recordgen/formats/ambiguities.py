@@ -29,9 +29,9 @@ from recordgen.formats.ambiguous_headers import (
     values_of_labels,
 )
 from recordgen.formats.field_kinds import NUMBER, ends_sentence, kind_of
-from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, Line
+from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE
+from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given
-from recordgen.formats.heads import Head
 from recordgen.formats.other_forms import of_bare_labels
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS

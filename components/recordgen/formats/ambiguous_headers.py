@@ -20,14 +20,14 @@ from recordgen.formats.column_names import (
     find_split,
 )
 from recordgen.formats.field_kinds import BRACKETED, IMAGE_SUFFIX, NUMBER, kind_of
-from recordgen.formats.first_line import Line, odd_first_line
+from recordgen.formats.first_line import odd_first_line
 from recordgen.formats.geometry import geometry_columns
+from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given
-from recordgen.formats.heads import Head
 from recordgen.formats.label_fields import width_of_lists
 from recordgen.formats.missing_files import root_hint
 from recordgen.formats.other_columns import likely_label
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import TASK_OF_TABLES
 

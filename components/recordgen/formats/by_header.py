@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from recordgen.core.rows.row import Row
 from recordgen.core.task.annotation import AnnotationError
@@ -13,8 +13,18 @@ from recordgen.formats.column_names import NOWHERE
 from recordgen.formats.label_fields import Classes, classes_of
 from recordgen.rejects import Reject, RejectCode
 
-if TYPE_CHECKING:
-    from recordgen.formats.row_parser import RowParser
+
+class MakesRows(Protocol):
+    """What a parser of lines needs: :class:`recordgen.formats.row_parser.RowParser` has it."""
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether an annotation consists only of labels."""
+
+    def to_row(
+        self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
+    ) -> Row | Reject:
+        """Make a row from the contents of its columns; ``fields`` are the annotation's."""
 
 
 class Places(NamedTuple):
@@ -44,7 +54,7 @@ class ByHeader:
         classes: the classes of each one-hot column of the annotation; empty if none is one-hot.
     """
 
-    parser: RowParser
+    parser: MakesRows
     places: Places
     text: int
     count: int

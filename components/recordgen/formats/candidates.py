@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from recordgen import tasks
 from recordgen.core.task.task import Task
@@ -34,9 +33,9 @@ from recordgen.formats.field_kinds import (
     kind_of,
     likely_kind,
 )
-from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, Line, is_table
+from recordgen.formats.first_line import LINES_AROUND_A_MISTAKE, is_table
 from recordgen.formats.format import Format
-from recordgen.formats.heads import Head
+from recordgen.formats.head import Candidate, Head, Line
 from recordgen.formats.label_fields import separated
 from recordgen.formats.one_hot import have_several
 from recordgen.options import AUTO, ConvertOptions
@@ -57,20 +56,6 @@ _SUBSUMES: Mapping[str, str] = {
     "image_multi_label": "image_classification",
     "text_multi_label": "text_classification",
 }
-
-
-class Candidate(NamedTuple):
-    """A possible task, with the evidence.
-
-    Attributes:
-        task: its name.
-        reason: a line, and what the line has.
-        lines: number of lines that show the task; 0 for a guess from lines without annotations.
-    """
-
-    task: str
-    reason: str
-    lines: int = 1
 
 
 def settle(readings: Iterable[Candidate]) -> list[Candidate]:

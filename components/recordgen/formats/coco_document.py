@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordgen.core.records.run_lengths import box_of, runs_of
-from recordgen.core.rows.details import IS_CROWD, KEYPOINT, Details, flagged
+from recordgen.core.rows.details import KEYPOINT, Details, flagged
 from recordgen.core.rows.picture import Corners, Marked, Picture, are_numbers, is_number
 from recordgen.errors import SourceError
+from recordgen.features import IS_CROWD
 from recordgen.formats.coco_shapes import Shapes, mask_in, polygons_in
 from recordgen.formats.json_items import top_items
 from recordgen.formats.listing import Listing

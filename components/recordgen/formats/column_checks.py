@@ -15,16 +15,16 @@ from recordgen.formats.by_header import check_twice
 from recordgen.formats.column_names import find_columns
 from recordgen.formats.find_format import check_task
 from recordgen.formats.format import Format
+from recordgen.formats.head import Head
 from recordgen.formats.header import Given
-from recordgen.formats.heads import Head
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_keys import check_keys
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.one_hot import one_hot_classes
 from recordgen.formats.row_reader import ROWS_SHOWN
 from recordgen.formats.table_layout import has_row_parser, own_columns, row_parser
+from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.quoting import listed
 from recordgen.tasks import TASKS, task_for
 
 

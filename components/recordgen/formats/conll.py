@@ -63,7 +63,7 @@ class Conll(Format):
         named = _SPLITS.get(posixpath.splitext(path)[1].lower()) or split_in_path(path)
         split = named if given.names_splits else None
         begun = Adjustments()  # not reported: in IOB1, entities begin with I-
-        listing = Listing.around(file)
+        listing = file.around
         with listing.open(path.removeprefix(listing.root)) as opened:
             lines = without_mark(bounded_lines(opened, path, given.encoding), path, adjusted)
             for line, sentence in _sentences(lines):

@@ -16,9 +16,10 @@ from typing import ClassVar
 from xml.etree import ElementTree
 
 from recordgen.core.dataset.splits import is_ml_use
-from recordgen.core.rows.details import NOTHING, OCCLUDED, Details, flagged
+from recordgen.core.rows.details import NOTHING, Details, flagged
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
 from recordgen.errors import SourceError
+from recordgen.features import OCCLUDED
 from recordgen.formats import shapes
 from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.format import Evidence

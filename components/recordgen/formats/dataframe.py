@@ -17,9 +17,9 @@ from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.column_names import NOWHERE
-from recordgen.formats.first_line import Line
+from recordgen.formats.frame_cells import as_before_gaps, frame_cells, is_list, single_text
+from recordgen.formats.head import Head, Line
 from recordgen.formats.header import NOTHING_GIVEN, Given
-from recordgen.formats.heads import Head
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import OpenFrame, row_parser
 from recordgen.options import ConvertOptions
@@ -47,13 +47,6 @@ def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
         for _, column in frame.items()
     ]
     return pd.concat(columns, axis=1)
-
-
-def frame_cells(frame: pd.DataFrame) -> Iterator[list[Any]]:
-    """Yield the cells of each row; missing values are empty texts."""
-    present = frame.notna().to_numpy()
-    for row, there in zip(frame.to_numpy(dtype=object), present, strict=True):
-        yield [value if known else "" for value, known in zip(row, there, strict=True)]
 
 
 def frame_records(frame: pd.DataFrame) -> Iterator[list[str]]:
@@ -151,46 +144,3 @@ def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
         classes=given.one_hot(names, SOURCE),
         label_separator=separator,
     )
-
-
-def is_list(value: Any) -> bool:
-    """Return whether a cell has several values."""
-    import numpy as np
-
-    return isinstance(value, list | tuple | set | frozenset | np.ndarray)  # Parquet yields arrays
-
-
-def _way_of_content(value: Any, column: str) -> str:
-    """Return what a cell holds instead of a path, and the way to convert it; "" for other cells."""
-    import numpy as np
-
-    kind = type(value).__name__
-    if isinstance(value, bytes | bytearray | memoryview):
-        return f"texts as bytes; decode them: frame[{column!r}].str.decode('utf-8')"
-    if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
-        if isinstance(value, np.generic) or np.ndim(value) < 2:
-            return ""
-        what = f"images in memory ({kind})"
-    else:
-        return ""
-    return (
-        f"{what}; write each to a file, and put the paths of the files into the column; or write "
-        f"examples of arrays or bytes with recordgen.write"
-    )
-
-
-def as_before_gaps(value: Any) -> Any:
-    """Return a cell as it was before pandas, which turns 3 into 3.0 in a column with gaps."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def single_text(value: Any, column: str, line: int, remedy: str = "") -> str:
-    """Return a cell as a CSV field; None is empty. Raises: UsageError: it is not a single value."""
-    if way := _way_of_content(value, column):
-        raise UsageError(f"row {line} of the DataFrame: column {column!r} holds {way}")
-    if isinstance(value, dict) or is_list(value):
-        raise UsageError(
-            f"row {line} of the DataFrame: column {column!r} must hold single values (got "
-            f"{value!r:.80})" + (f"; {remedy}" if remedy else "")
-        )
-    return "" if value is None else str(value)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.formats import other_forms
 from recordgen.formats.ambiguities import ambiguities
-from recordgen.formats.candidates import Candidate, candidates_in, read_header, settle
+from recordgen.formats.candidates import candidates_in, read_header, settle
 from recordgen.formats.column_checks import (
     check_columns,
     check_format,
@@ -30,8 +30,8 @@ from recordgen.formats.column_checks import (
 )
 from recordgen.formats.dialect import Dialect
 from recordgen.formats.find_format import find_format
+from recordgen.formats.head import Candidate, Head
 from recordgen.formats.header import Given
-from recordgen.formats.heads import Head
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import read_layout
 from recordgen.formats.one_hot import one_hot_classes, with_one_hot
@@ -39,9 +39,10 @@ from recordgen.formats.row_reader import PreviewRow, preview_files
 from recordgen.formats.samples import Samples
 from recordgen.formats.split_names import check_submission, check_train, with_names
 from recordgen.formats.table_layout import has_row_parser, own_columns
-from recordgen.masking import masked
+from recordgen.messages.masking import masked
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_OTHER_RECORDS
+from recordgen.tables.csv_fields import DELIMITERS
 from recordgen.tasks import TASK_OF_TABLES, TASKS, task_for
 
 if TYPE_CHECKING:
@@ -86,6 +87,15 @@ class Detection:
     def delimiter(self) -> str | None:
         """The separator of the first CSV file; None for other formats."""
         return None if self.dialect is None else self.dialect.delimiter
+
+    @property
+    def form(self) -> str:
+        """The format in words: ``csv, separated by commas, no header``."""
+        if self.dialect is None:
+            return self.options.format
+        header = {True: ", with a header", False: ", no header", None: ""}[self.header]
+        special = f", {self.dialect}" if str(self.dialect) else ""
+        return f"csv, separated by {DELIMITERS[self.dialect.delimiter]}{special}{header}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the detection as ``--json`` prints it."""

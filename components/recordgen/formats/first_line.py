@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from recordgen import tasks
 from recordgen.core.dataset.splits import is_ml_use
@@ -31,8 +30,8 @@ from recordgen.formats.field_kinds import (
     names_media,
 )
 from recordgen.formats.geometry import mostly
+from recordgen.formats.head import Line
 from recordgen.formats.header import Given
-from recordgen.formats.label_fields import separated
 from recordgen.formats.table_layout import row_parser
 from recordgen.options import AUTO
 from recordgen.tasks import TASKS
@@ -50,50 +49,6 @@ _LAST_WORDS = frozenset(
 )
 
 _DIGITS = re.compile(r"\d+")
-
-
-class Line(NamedTuple):
-    """The fields of a line, read as a row without a header.
-
-    Attributes:
-        where: file and line.
-        fields: stripped, without empty fields at the end.
-        has_ml_use: the line begins with ML_USE, which may be empty.
-        kind: of its path or text, see :func:`recordgen.formats.field_kinds.kind_of`.
-        annotation: the fields after the path or text.
-        labels: the filled fields of the annotation.
-        is_quoted: a field other than the first is in quotes.
-    """
-
-    where: str
-    fields: Sequence[str]
-    has_ml_use: bool
-    kind: str
-    annotation: Sequence[str]
-    labels: Sequence[str]
-    is_quoted: bool
-
-    @classmethod
-    def of(
-        cls, where: str, fields: Sequence[str], *, is_quoted: bool = False, separator: str = ""
-    ) -> Line:
-        """Return a line; the path or text follows ML_USE, which may be misspelt.
-
-        ``separator`` separates several labels in one field; empty if a field is a label.
-        """
-        first, second = (*fields, "", "")[:2]
-        has_ml_use = len(fields) > 1 and is_ml_use(first)
-        at, kind = int(has_ml_use), kind_of(second if has_ml_use else first)
-        if not kind and not has_ml_use and kind_of(second) in ("image", "video"):
-            at, kind = 1, kind_of(second)
-        annotation = fields[at + 1 :]
-        labels = list(filter(None, separated(annotation, separator)))
-        return cls(where, fields, has_ml_use, kind, annotation, labels, is_quoted)
-
-    @property
-    def subject(self) -> str:
-        """The path or text."""
-        return (*self.fields, "")[len(self.fields) - len(self.annotation) - 1]
 
 
 def first_is_header(rows: Sequence[Sequence[str]], given: Given, task: str) -> bool:

@@ -24,8 +24,8 @@ from recordgen.rejects import Reject
 
 if TYPE_CHECKING:
     from recordgen.core.task.task import Task
+    from recordgen.formats.head import Head
     from recordgen.formats.header import Given
-    from recordgen.formats.heads import Head
     from recordgen.formats.import_file import ImportFile
     from recordgen.formats.listing import Listing
     from recordgen.formats.samples import Samples

@@ -27,7 +27,7 @@ from recordgen.formats.column_names import (
 )
 from recordgen.formats.field_kinds import kind_of
 from recordgen.formats.label_fields import Classes, one_hot_columns, one_hot_list
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.tables.roles import AUTO, LABEL_COLUMNS, TABLE_ROLES, Roles
 
 if TYPE_CHECKING:

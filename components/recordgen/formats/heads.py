@@ -1,88 +1,24 @@
-"""The first rows of import files, from which detection infers the task and the columns."""
+"""Reads the head of an import file: its first rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.by_header import without_padding
-from recordgen.formats.column_names import find_split
 from recordgen.formats.csv_records import read_blocks
-from recordgen.formats.dialect import RFC_4180, Dialect
-from recordgen.formats.first_line import Line, first_is_header
+from recordgen.formats.first_line import first_is_header
+from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given
 from recordgen.formats.label_fields import Classes
 from recordgen.formats.layout import read_layout
 from recordgen.formats.path_template import PathTemplate, with_path_key, with_paths
 from recordgen.rejects import Reject
-
-
-@dataclass(frozen=True)
-class Head:
-    """The first records of a CSV file or a DataFrame, or the first objects of a JSONL file.
-
-    Attributes:
-        path: the file.
-        where: file and line of the first record.
-        rows: all records, including the header.
-        header: the names of the columns, given columns by their role; None if position decides.
-        has_header: whether the first record is a header.
-        lines: the records below the header.
-        lists: columns whose cells are lists.
-        objects: the objects of a JSONL file, with their line numbers.
-        dialect: how a CSV file is written.
-        keys: the given keys of a JSONL file, one for each column.
-        classes: the classes of one-hot columns, by index.
-        label_separator: separates several labels in one field; empty if a field is a label.
-        splits_of_objects: the words for the splits of objects.
-    """
-
-    path: str
-    where: str
-    rows: Sequence[Sequence[str]] = ()
-    header: Sequence[str] | None = None
-    has_header: bool = False
-    lines: Sequence[Line] = ()
-    lists: Set[int] = frozenset()
-    objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
-    dialect: Dialect = RFC_4180
-    keys: Sequence[str] = ()
-    classes: Mapping[int, Classes] = field(default_factory=dict)
-    label_separator: str = ""
-    splits_of_objects: Sequence[str] = ()
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The columns as ``--columns`` takes them: by name, key, or number without a header."""
-        if self.keys:
-            return self.keys
-        if self.has_header:
-            return self.rows[0]
-        return [str(number) for number, _ in enumerate(self.header or self.rows[0], start=1)]
-
-    @property
-    def says_unassigned(self) -> bool:
-        """Whether a row asks for an assigned split."""
-        return UNASSIGNED in self._split_words
-
-    @property
-    def names_splits(self) -> bool:
-        """Whether a row names a split."""
-        return any(is_ml_use(word) for word in self._split_words - {"", UNASSIGNED})
-
-    @property
-    def _split_words(self) -> Set[str]:
-        """The contents of the rows' fields for the split, in lower case."""
-        at = 0 if self.header is None else find_split(self.header)
-        fields = (line.fields[at] for line in self.lines if at < len(line.fields))
-        return {text.strip().lower() for text in chain(fields, self.splits_of_objects)}
 
 
 def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> Head | None:

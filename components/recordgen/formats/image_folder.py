@@ -220,7 +220,7 @@ class ImageFolder(Format):
         return task.name == ImageClassification.name
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        listing = Listing.around(file)
+        listing = file.around
         found = _understood(listing)
         what = "files or folders whose names show that they are no images"
         add_skipped(listing.root, sorted(found.others), what, adjusted)
@@ -231,7 +231,7 @@ class ImageFolder(Format):
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
         roles: list[tuple[str, str]] = []
         for file in files:
-            found = _understood(Listing.around(file))
+            found = _understood(file.around)
             skipped = dict.fromkeys(found.datasets, "skipped, a converted dataset")
             roles += {**found.roles, **skipped}.items()
         return roles

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.errors import SourceError, StorageError, UsageError
-
-if TYPE_CHECKING:
-    from recordgen.formats.image_root import ImageRoot
-    from recordgen.formats.listing import Listing
+from recordgen.formats.image_root import ImageRoot
+from recordgen.formats.listing import Listing
 
 #: Physical lines without their line feeds.
 Lines: TypeAlias = tuple[bytes, ...]
@@ -45,6 +43,12 @@ class ImportFile(NamedTuple):
     lines: Lines | None = None
     listing: Listing | None = None
     images: ImageRoot | None = None
+
+    @property
+    def around(self) -> Listing:
+        """The listing in which it was found."""
+        found = self.listing or Listing.of(self.folder or self.path)
+        return found.at(self.path.removeprefix(found.root))
 
 
 def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:

@@ -77,7 +77,7 @@ def read_sentences(file: ImportFile, adjusted: Adjustments, given: Given) -> Ite
             tags are missing or have another number of lines.
         StorageError: storage failed.
     """
-    listing = Listing.around(file)
+    listing = file.around
     names = [listing.only] if listing.only else [*filter(names_sentences, listing.names)]
     if not names:
         raise SourceError(f"{file.path}: there is no file …{SENTENCES}….txt in this folder")

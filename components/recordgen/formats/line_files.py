@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 from recordgen import storage
 from recordgen.formats.encodings import decoded_head
 from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.head import Head
 from recordgen.formats.header import Given
-from recordgen.formats.heads import Head, read_csv_head, read_jsonl_head
+from recordgen.formats.heads import read_csv_head, read_jsonl_head
 from recordgen.formats.lines import open_file
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_layout import has_row_parser

@@ -22,7 +22,6 @@ from recordgen.errors import SourceError
 from recordgen.formats.archives import Archive, archive_at, names_in
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.folder_names import holds_no_images
-from recordgen.formats.import_file import ImportFile
 from recordgen.storage.access import Access
 
 #: The bytes of a file that detection may read: enough for the first keys of a document.
@@ -105,12 +104,6 @@ class Listing:
             return cls(path, access=access, archive=archive_at(path))
         folder, _, name = path.rpartition("/")
         return cls(f"{folder}/" if folder or path.startswith("/") else "./", name, access)
-
-    @classmethod
-    def around(cls, file: ImportFile) -> Listing:
-        """Return the listing in which an import file was found."""
-        found = file.listing or cls.of(file.folder or file.path)
-        return found.at(file.path.removeprefix(found.root))
 
     def at(self, name: str) -> Listing:
         """Return this listing as if the user had passed the file ``name`` in it."""

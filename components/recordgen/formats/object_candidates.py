@@ -10,9 +10,8 @@ from recordgen.core.task.annotation import printable
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
-from recordgen.formats.candidates import Candidate
 from recordgen.formats.column_names import PATH_COLUMNS, TEXT_COLUMNS, find_columns
-from recordgen.formats.heads import Head
+from recordgen.formats.head import Candidate, Head
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from recordgen.tasks.images.image_classification import ImageClassification

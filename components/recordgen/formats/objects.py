@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
-from recordgen.core.rows.details import IS_CROWD, Details, flagged
+from recordgen.core.rows.details import Details, flagged
 from recordgen.core.rows.picture import Marked, is_number
+from recordgen.features import IS_CROWD
 from recordgen.formats.declared_classes import CLASSES, declared_classes
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import HEAD_BYTES, Listing

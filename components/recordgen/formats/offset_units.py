@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import UsageError
-from recordgen.formats.heads import Head
+from recordgen.formats.head import Head
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import FORMATS
 from recordgen.tasks import TASKS, TextEntities

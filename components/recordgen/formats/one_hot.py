@@ -45,7 +45,7 @@ from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS, SEGMENT_ROLES, Colu
 from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
-    from recordgen.formats.heads import Head
+    from recordgen.formats.head import Head
 
 
 def with_one_hot(heads: Sequence[Head], options: ConvertOptions) -> ConvertOptions:

@@ -19,9 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import ClassVar, NamedTuple
 
-from recordgen.core.rows.details import GROUP_OF, IS_CROWD, NOTHING, OCCLUDED, TRUNCATED, Details
+from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
+from recordgen.features import GROUP_OF, IS_CROWD, OCCLUDED, TRUNCATED
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem

@@ -19,7 +19,7 @@ from recordgen.formats.by_header import field_at
 from recordgen.formats.column_names import NUMBERED_COLUMNS, TEXT_COLUMNS, column_name
 from recordgen.formats.field_kinds import NUMBER, is_sentence, words_of
 from recordgen.formats.geometry import geometry_columns, mostly, runs_of_numbers
-from recordgen.formats.heads import Head
+from recordgen.formats.head import Head
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.missing_files import root_hint
 from recordgen.tasks import TASK_OF_TABLES

@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recordgen.formats.field_kinds import NUMBER, is_sentence, names_media
-from recordgen.formats.first_line import Line
 from recordgen.formats.geometry import mostly
-from recordgen.formats.heads import Head
+from recordgen.formats.head import Head, Line
 from recordgen.formats.other_columns import FLAGS, are_spans
 from recordgen.tasks import TASK_OF_TABLES
 

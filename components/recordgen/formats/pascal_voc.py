@@ -19,9 +19,10 @@ from dataclasses import replace
 from typing import ClassVar
 from xml.etree import ElementTree
 
-from recordgen.core.rows.details import DIFFICULT, OCCLUDED, TRUNCATED, Details, flagged
+from recordgen.core.rows.details import Details, flagged
 from recordgen.core.rows.picture import Corners, Marked, Picture
 from recordgen.errors import SourceError
+from recordgen.features import DIFFICULT, OCCLUDED, TRUNCATED
 from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence

@@ -95,7 +95,7 @@ def with_path_column(frame: pd.DataFrame, given: Given, where: str) -> pd.DataFr
     template, names = PathTemplate.of(given), [str(name) for name in frame.columns]
     if template is None or template.text in names:
         return frame
-    from recordgen.formats.dataframe import as_before_gaps, frame_cells
+    from recordgen.formats.frame_cells import as_before_gaps, frame_cells
 
     places = [*template.places_in(names, where)]
     cells = frame_cells(frame.iloc[:, places])
@@ -107,7 +107,7 @@ def with_path_key(record: Mapping[str, Any], template: PathTemplate | None) -> M
     """Return a JSON object with the path under one more key, if a template is given."""
     if template is None or template.text in record:
         return record
-    from recordgen.formats.dataframe import as_before_gaps
+    from recordgen.formats.frame_cells import as_before_gaps
 
     values = [record.get(name) for name in template.names]
     texts = ["" if value is None else str(as_before_gaps(value)) for value in values]

@@ -115,7 +115,7 @@ class PictureFormat(Format):
         """
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        listing = Listing.around(file)
+        listing = file.around
         root, document = listing.root, listing.only
         # Addresses are relative to the root. So a document in a folder of its own is named in
         # messages, and the root takes its place in the row.

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from recordgen import storage
 from recordgen.core.rows.row import ReadItem, Row, RowBatch
 from recordgen.core.task.task import Task
-from recordgen.masking import masked, may_hold_secrets, without_secrets
+from recordgen.messages.masking import masked, may_hold_secrets, without_secrets
 from recordgen.rejects import Counted, Finding, Reject
 
 

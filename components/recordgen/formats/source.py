@@ -18,13 +18,12 @@ from recordgen.formats.frame_images import FrameImages
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.import_file import ImportFile, find_import_files
-from recordgen.formats.listing import Listing
 from recordgen.formats.path_template import with_path_column
 from recordgen.formats.row_reader import RowReader, preview_files, preview_rows
 from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import own_columns
-from recordgen.masking import without_secrets
+from recordgen.messages.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, task_for
 
@@ -195,7 +194,7 @@ def _size(file: ImportFile) -> int:
     if file.bytes is not None:
         return file.bytes
     if path.endswith("/"):
-        return len(Listing.around(file).tree.files) * ROW_BYTES
+        return len(file.around.tree.files) * ROW_BYTES
     try:
         return storage.size(path)
     except OSError as exc:

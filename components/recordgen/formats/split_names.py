@@ -28,7 +28,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.options import AUTO, ConvertOptions
 
 if TYPE_CHECKING:
-    from recordgen.formats.heads import Head
+    from recordgen.formats.head import Head
 
 # Words that a name may have beside the one of a split.
 _PLAIN = frozenset(

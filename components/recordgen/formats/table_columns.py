@@ -35,8 +35,8 @@ from recordgen.formats.other_forms import (
 )
 from recordgen.formats.table_csv import fitted, without_headers
 from recordgen.formats.table_roles import decide_table, schema_types
+from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.quoting import listed
 from recordgen.rejects import Reject
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import is_number

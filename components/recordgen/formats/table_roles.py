@@ -11,10 +11,10 @@ from recordgen.formats.column_names import NOWHERE, NUMBERED_COLUMNS, SPLIT_COLU
 from recordgen.formats.column_stats import DOUBTFUL, MAX_CLASSES, ColumnStats
 from recordgen.formats.header import Given, no_column
 from recordgen.formats.other_columns import numbered_split
+from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.quoting import listed
 from recordgen.tables.columns import Column, Prediction, Table
-from recordgen.types import Weight
+from recordgen.tables.types import Weight
 
 # Nobody reads a longer list.
 _MARKERS_SHOWN = 5

@@ -81,7 +81,7 @@ class TextFolder(Format):
         return task.name == TextClassification.name
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
-        listing = Listing.around(file)
+        listing = file.around
         found = _understood(listing)
         what = f"files that are no {_SUFFIX} in the folder of a class"
         add_skipped(listing.root, found.others, what, adjusted)
@@ -93,7 +93,7 @@ class TextFolder(Format):
         yield from rows_of(listing, found.placed, content)
 
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
-        found = (_understood(Listing.around(file)) for file in files)
+        found = (_understood(file.around) for file in files)
         return [item for each in found for item in each.roles.items()]
 
 

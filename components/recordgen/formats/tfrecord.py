@@ -29,7 +29,7 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem
 from recordgen.formats.tfrecord_names import Names, names_of
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recordgen import features
-from recordgen.core.rows.details import FLAGS
 from recordgen.errors import SourceError
+from recordgen.features import FLAGS
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.objects import names_beside
 

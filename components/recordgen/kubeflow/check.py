@@ -7,6 +7,7 @@ from recordgen.console import logs
 from recordgen.conversion.api import with_rejects
 from recordgen.conversion.checking import check_opened
 from recordgen.conversion.finalize import why_unusable
+from recordgen.conversion.results import events
 from recordgen.core.dataset.manifest import LINT_FILE, REJECTS_FILE
 from recordgen.errors import LintError
 from recordgen.formats.import_file import find_import_files
@@ -52,7 +53,7 @@ def run(step: StepInput) -> StepOutput:
         shown = [str(item) for item in lint.findings() if item.code in lint.fatal]
         message = f"findings that fail_on names: {counts}; fix the data, or change fail_on"
         raise LintError("\n  ".join([message, *shown[:_FINDINGS_SHOWN]]))
-    logs.checked(result, exit_code=0)
+    events.checked(result, exit_code=0)
     metrics = {**metrics_of(dataset), "seconds": round(result.seconds, 3)}
     del metrics["bytes"]  # nothing was written
     return StepOutput(counts_of(dataset), {"metrics": metrics})

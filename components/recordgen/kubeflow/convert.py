@@ -10,6 +10,7 @@ from recordgen import storage
 from recordgen.beam.runners import need_reachable, runner_factory
 from recordgen.console import logs
 from recordgen.conversion.api import convert_files
+from recordgen.conversion.results import events
 from recordgen.core.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.core.dataset.splits import SPLITS
 from recordgen.core.runs.counters import dataset_numbers
@@ -44,7 +45,7 @@ def run(step: StepInput) -> StepOutput:
     result = convert_files(files, output, options, new_runner=runner_factory(beam_args))
     page = storage.read_text(storage.join(output, REPORT_FILE))
     storage.write_text(place_of(step.outputs["report"], transfer), page)
-    logs.converted(result)
+    events.converted(result)
     return StepOutput(
         counts_of(result.dataset),
         {

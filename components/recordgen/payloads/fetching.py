@@ -17,12 +17,12 @@ from typing import IO
 
 from recordgen import storage
 from recordgen.core.conversion import Content
+from recordgen.core.image_settings import Limits
+from recordgen.core.ordered import threads_here
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.ranges import Range, file_of
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import FileTooLargeError, PayloadError
-from recordgen.image_settings import Limits
-from recordgen.ordered import threads_here
 from recordgen.payloads.check import picture_in_small
 from recordgen.payloads.requests import (
     FAR_REQUESTS,

@@ -22,9 +22,9 @@ from contextlib import suppress
 from typing import IO, Any
 
 from recordgen import storage
+from recordgen.core.ordered import slot
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, StorageError
-from recordgen.ordered import slot
 from recordgen.rejects import RejectCode
 from recordgen.storage import RequestContext
 from recordgen.storage.copies import CACHE_BYTES, locked, make_room, remove_at_end

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 from recordgen import storage
 from recordgen.core.conversion import IN_FLIGHT_BYTES
+from recordgen.core.image_settings import Limits
+from recordgen.core.ordered import map_in_order, slot
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import (
     FileTooLargeError,
@@ -17,8 +19,6 @@ from recordgen.errors import (
     UnknownSchemeError,
     UnreachableError,
 )
-from recordgen.image_settings import Limits
-from recordgen.ordered import map_in_order, slot
 from recordgen.rejects import RejectCode
 from recordgen.storage import FileInfo, RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy

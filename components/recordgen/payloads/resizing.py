@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from PIL import Image, ImageChops, ImageStat
 
+from recordgen.core.image_settings import KEEP, MIXED
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.features import RAW, WEBP
-from recordgen.image_settings import KEEP, MIXED
 from recordgen.rejects import RejectCode
 
 #: Quality of JPEGs and WEBPs that are encoded because of an option, unless a quality is given.

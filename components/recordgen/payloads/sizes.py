@@ -17,10 +17,10 @@ from threading import Event
 from typing import TypeAlias
 
 from recordgen import storage
+from recordgen.core.image_settings import Limits
+from recordgen.core.ordered import map_in_order
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError
-from recordgen.image_settings import Limits
-from recordgen.ordered import map_in_order
 from recordgen.payloads.requests import (
     any_far,
     ask_all,

@@ -15,6 +15,7 @@ from recordgen.access.described import Described
 from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.errors import RecordError, UsageError
+from recordgen.messages.signatures import Depends, takes
 from recordgen.reading.caching import NOTHING
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import Kind, kind_of
@@ -31,7 +32,6 @@ from recordgen.reading.options import (
 )
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import batches_of, read_records
-from recordgen.signatures import Depends, takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -27,14 +27,15 @@ from recordgen.core.dataset.vocabulary import build_vocabulary, with_seen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.records.float32 import is_exact
-from recordgen.core.task.stored import is_image, table_of
+from recordgen.core.task.stored import is_image
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.reading.kinds import kind_for
 from recordgen.registry import TASKS
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.roles import AUTO, Columns
-from recordgen.types import Weight
+from recordgen.tables.stored import table_of
+from recordgen.tables.types import Weight
 
 # The end of the name of the feature that holds the texts of labels.
 _LABELS = "class/text"

@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.rows.details import IS_CROWD
-from recordgen.features import KEYPOINTS, MASKS
+from recordgen.features import IS_CROWD, KEYPOINTS, MASKS
 from recordgen.reading import boxes
 from recordgen.reading.classes import ClassPlan
 from recordgen.reading.masks import drawn_masks

@@ -13,7 +13,8 @@ from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.quoting import listed
+from recordgen.messages import listed
+from recordgen.messages.signatures import takes
 from recordgen.reading.decoding import as_written
 from recordgen.reading.foreign import check_first, first_record
 from recordgen.reading.keywords import RecordKeywords
@@ -24,7 +25,6 @@ from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, with_gaps
 from recordgen.reading.plan import plan_records
 from recordgen.reading.records import batches, finished
 from recordgen.registry import TASKS
-from recordgen.signatures import takes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -15,7 +15,7 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.reading.class_masks import MaskTargets
 from recordgen.reading.classes import has_boxes
 from recordgen.reading.detection import BoxTargets

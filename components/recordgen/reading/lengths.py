@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from recordgen.access.counting import is_cheap, remembered
 from recordgen.access.shards import ShardSet
+from recordgen.core.ordered import map_in_order
 from recordgen.core.records import RECORDS
 from recordgen.errors import RecordError
-from recordgen.ordered import map_in_order
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.plan import ReadPlan
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from recordgen.scales import PixelScale, scale_for
+from recordgen.access.scales import PixelScale, scale_for
 
 
 def to_uint8(pixels: tf.Tensor) -> tf.Tensor:
@@ -68,7 +68,7 @@ def typed(pixels: tf.Tensor, scale: str, dtype: str) -> tf.Tensor:
 
     Args:
         pixels: uint8 or float32 from 0 to 255, [..., 3].
-        scale: the name of a range, see :func:`recordgen.scales.scale_for`.
+        scale: the name of a range, see :func:`recordgen.access.scales.scale_for`.
         dtype: ``uint8``, or the name of a type of floats.
 
     Returns:

@@ -22,7 +22,7 @@ from recordgen import features
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import DataError, RecordError, StorageError
-from recordgen.masking import without_secrets
+from recordgen.messages.masking import without_secrets
 from recordgen.reading.replaced import REPLACED
 
 if TYPE_CHECKING:

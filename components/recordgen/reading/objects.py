@@ -9,9 +9,9 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.core.rows.details import FLAGS, KEYPOINT
+from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import UsageError
-from recordgen.features import AREA, KEYPOINTS, MASKS
+from recordgen.features import AREA, FLAGS, KEYPOINTS, MASKS
 
 #: Among the details of boxes: see :func:`whole_frames`; and what masks are drawn of.
 FRAME, POLYGONS, RUNS, SIZES = "frame", "polygons", "runs", "sizes"

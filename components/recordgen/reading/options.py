@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from recordgen.errors import UsageError
+from recordgen.access.scales import scale_for
+from recordgen.core.image_settings import check_image_size
+from recordgen.errors import UsageError, check_names
 from recordgen.features import OBJECT_FIELDS, TEXT_ENTITIES
-from recordgen.image_settings import check_image_size
-from recordgen.options import check_names
 from recordgen.reading.checks import (
     check_at_least,
     check_function,
@@ -24,7 +24,6 @@ from recordgen.reading.checks import (
 )
 from recordgen.reading.tuning import AUTO, Tuning, check_moved
 from recordgen.registry import TASK_CHOICES
-from recordgen.scales import scale_for
 
 #: The types of pixels; ``uint8`` has the range 0..255.
 DTYPES = ("float32", "float16", "bfloat16", "uint8")

@@ -1,14 +1,14 @@
 """Words and tokens of texts, split inside a TensorFlow graph for both training and serving.
 
 Scripts without blanks between words (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) are split
-into characters; :data:`recordgen.unspaced.UNSPACED` lists them.
+into characters; :data:`recordgen.core.records.unspaced.UNSPACED` lists them.
 """
 
 from __future__ import annotations
 
 import tensorflow as tf
 
-from recordgen.unspaced import UNSPACED
+from recordgen.core.records.unspaced import UNSPACED
 
 # The rules of recordgen.tasks.text_entities.tags in RE2's syntax: blanks, and one token of a text
 # after _apart.

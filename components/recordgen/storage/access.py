@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from recordgen.errors import UsageError
-from recordgen.masking import without_secrets
+from recordgen.messages.masking import without_secrets
 from recordgen.storage.paths import (
     OBJECT_STORES,
     is_chained,

@@ -18,8 +18,8 @@ from contextlib import contextmanager, nullcontext
 from threading import Lock
 
 from recordgen.errors import StorageError, UnreachableError
-from recordgen.masking import without_secrets
-from recordgen.quoting import listed
+from recordgen.messages import listed
+from recordgen.messages.masking import without_secrets
 from recordgen.rejects import Reject, RejectCode
 from recordgen.storage.paths import is_http, resolve, scheme_of
 from recordgen.storage.places import PORTS, origin_of

@@ -26,7 +26,7 @@ from recordgen.errors import (
     UnreachableError,
     UsageError,
 )
-from recordgen.masking import masked
+from recordgen.messages.masking import masked
 from recordgen.rejects import RejectCode
 from recordgen.storage.failures import Meaning, is_transient, meaning, status_of
 from recordgen.storage.paths import is_http

@@ -22,7 +22,7 @@ from recordgen.core.records.number_texts import MARKERS
 from recordgen.core.rows.columns import heads_by_size, joined, joined_by_row
 from recordgen.tables.columns import Column
 from recordgen.tables.csv_fields import read_fields
-from recordgen.types import MAX_WEIGHT, Weight
+from recordgen.tables.types import MAX_WEIGHT, Weight
 
 # Arrow's type stubs, if installed, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray

@@ -16,7 +16,7 @@ from typing import Literal
 from recordgen import features
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
-from recordgen.types import ColumnType, FloatInput, IntegerInput, StringInput, Weight
+from recordgen.tables.types import ColumnType, FloatInput, IntegerInput, StringInput, Weight
 
 #: The value that readers return for a missing one, by dtype.
 MISSING: dict[str, float | bytes] = {"int64": math.nan, "float32": math.nan, "bytes": b""}

@@ -24,7 +24,7 @@ from typing import Any
 
 from recordgen.errors import UsageError
 from recordgen.tables.columns import Column, Table
-from recordgen.types import ColumnType
+from recordgen.tables.types import ColumnType
 
 
 class Schema:
@@ -38,7 +38,7 @@ class Schema:
         """Declare columns.
 
         Args:
-            columns: types by name: types of :mod:`recordgen.types`, their names as text
+            columns: types by name: types of :mod:`recordgen.tables.types`, their names as text
                 (``"IntegerInput"``), the short names that the module shows, or ``int``, ``float``
                 and ``str``.
 

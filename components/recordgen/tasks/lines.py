@@ -12,7 +12,7 @@ from recordgen.core.task.annotation import (
     check_uri,
     printable,
 )
-from recordgen.masking import without_secrets
+from recordgen.messages.masking import without_secrets
 from recordgen.rejects import RejectCode
 
 _Item = TypeVar("_Item")

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from recordgen.access.scales import AUTO, BACKBONES, PixelScale, scale_of
 from recordgen.core.dataset.description import DESCRIPTION_KEYS
+from recordgen.core.image_settings import check_image_size
 from recordgen.errors import DataError, UsageError, did_you_mean
-from recordgen.image_settings import check_image_size
 from recordgen.options import Option, declared_options, option
 from recordgen.registry import TASKS
-from recordgen.scales import AUTO, BACKBONES, PixelScale, scale_of
 
 # Keys of TFX's own Trainer and Tuner for Vertex AI, which pass them on with the settings.
 _VERTEX_PREFIX = "ai_platform_"

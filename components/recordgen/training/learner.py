@@ -12,12 +12,12 @@ import keras
 import numpy.typing as npt
 import tensorflow as tf
 
+from recordgen.access.scales import AUTO
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import Tuning, eval_dataset, steps_per_epoch, train_dataset
 from recordgen.reading.targets import lookup_table
 from recordgen.registry import TASKS
-from recordgen.scales import AUTO
 from recordgen.training.config import (
     BALANCED,
     LABEL,

@@ -12,8 +12,8 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
+from recordgen.access.scales import BACKBONES
 from recordgen.errors import SourceError, UsageError
-from recordgen.scales import BACKBONES
 from recordgen.training.config import (
     DRAWING,
     FLOAT32,

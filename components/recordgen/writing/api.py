@@ -35,6 +35,7 @@ from recordgen.core.dataset.manifest import (
     split_dir,
 )
 from recordgen.core.dataset.splits import TRAIN
+from recordgen.core.ordered import default_threads
 from recordgen.core.records.example import serialize_example
 from recordgen.core.runs.commit import commit, open_run
 from recordgen.core.runs.staging import STAGING, Staging
@@ -42,9 +43,8 @@ from recordgen.errors import NothingToConvertError, OutputExistsError, UsageErro
 from recordgen.exports.beside import WRITTEN, described_names, exported, no_files
 from recordgen.exports.output import Output
 from recordgen.features import FeatureSpec
+from recordgen.messages.shown import Shown
 from recordgen.options import COMPRESSIONS
-from recordgen.ordered import default_threads
-from recordgen.shown import Shown
 from recordgen.writing.example_schema import ExampleSchema
 from recordgen.writing.shard_writer import ShardedWriter, WrittenShard, staged_file
 

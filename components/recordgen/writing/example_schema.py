@@ -8,7 +8,7 @@ from typing import Any
 from recordgen.core.records.example import FeatureValue
 from recordgen.errors import DataError
 from recordgen.features import LIST_DTYPES, FeatureSpec
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.writing.values import Stored, described, to_stored
 
 _NO_KEY = "no such key"

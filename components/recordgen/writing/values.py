@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from recordgen.core.records.example import FeatureValue
 from recordgen.features import LIST_DTYPES, RAW_DTYPES
-from recordgen.quoting import listed
+from recordgen.messages import listed
 
 _STORABLE = "whole numbers, floats, text, bytes, NumPy arrays and lists of these"
 

@@ -18,9 +18,9 @@ from recordgen.core.flow.graph import processes_for
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.processes import in_processes
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
+from recordgen.core.ordered import threads_here
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, StorageError
-from recordgen.ordered import threads_here
 from tests.conftest import encoded, noise
 
 

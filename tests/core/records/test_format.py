@@ -14,8 +14,8 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import parse_example
 from recordgen.core.records.format import LengthError, RecordFormat
 from recordgen.errors import RecordError
+from recordgen.exports.inspection.records import inspect
 from recordgen.formats.foreign_formats import TFRECORD, of_file
-from recordgen.inspection.records import inspect
 
 
 class Lines(RecordFormat):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.masking import masked, without_secrets
+from recordgen.messages.masking import masked, without_secrets
 from recordgen.version import __version__
 
 if TYPE_CHECKING:

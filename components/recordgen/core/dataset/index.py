@@ -17,7 +17,7 @@ import numpy as np
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import INDEX_FILE, Dataset
-from recordgen.ordered import STORAGE_THREADS, map_in_order
+from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -17,9 +17,9 @@ from recordgen.core.dataset.counts import RowCounts, Split, dataset_digest
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.splits import split_order
 from recordgen.core.dataset.vocabulary import join_names
+from recordgen.core.image_settings import KEEP, MIXED, WEBP, Encoding
 from recordgen.errors import DataError
 from recordgen.features import FeatureSpec
-from recordgen.image_settings import KEEP, MIXED, WEBP, Encoding
 from recordgen.version import __version__
 
 

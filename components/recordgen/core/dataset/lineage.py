@@ -21,7 +21,7 @@ from typing import Any
 from recordgen import storage
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.typed import built
-from recordgen.masking import without_secrets
+from recordgen.messages.masking import without_secrets
 from recordgen.version import __version__
 
 LINEAGE_FILE = "assets.extra/lineage.json"

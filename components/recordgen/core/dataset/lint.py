@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import NamedTuple
 
+from recordgen.messages.shown import Shown
 from recordgen.registry import CHECKS
 from recordgen.rejects import place_of
-from recordgen.shown import Shown
 
 # Lines of this size together need no file.
 _IN_MEMORY = 16 << 20

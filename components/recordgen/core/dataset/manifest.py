@@ -24,10 +24,10 @@ from recordgen import storage
 from recordgen.core.dataset.counts import RowCounts, Shard, Split
 from recordgen.core.dataset.typed import built
 from recordgen.core.dataset.vocabulary import Vocabulary, labels_digest, parse_labels
+from recordgen.core.image_settings import Encoding
 from recordgen.errors import SourceError
 from recordgen.features import LIST_DTYPES, RAW_DTYPES, FeatureSpec
-from recordgen.image_settings import Encoding
-from recordgen.shown import Shown
+from recordgen.messages.shown import Shown
 
 FORMAT = "recordgen/1"
 #: The task of examples that were written from Python.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from recordgen.errors import SplitNotFoundError, UsageError
-from recordgen.quoting import listed
+from recordgen.messages import listed
 
 TRAIN = "train"
 EVAL = "eval"

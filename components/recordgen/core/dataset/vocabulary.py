@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from recordgen.errors import DataError, UsageError
-from recordgen.quoting import listed
+from recordgen.messages import listed
 
 #: The mode of rows without labels.
 NO_LABELS = "none"

@@ -42,6 +42,7 @@ from recordgen.core.flow.steps import (
     WorkOnShards,
     summaries_in,
 )
+from recordgen.core.ordered import default_threads
 from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.messages import ReadSummary, SplitsNamed
 from recordgen.core.planning.plan import Base
@@ -51,7 +52,6 @@ from recordgen.core.runs.resume import compare_shard, keep_or_write_shard
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult, check_shard, write_shard
 from recordgen.errors import UsageError
-from recordgen.ordered import default_threads
 from recordgen.storage.memory import memory_limit
 
 # A bucket's rows are in memory together. Buckets are smaller for small sources; otherwise, each

@@ -28,8 +28,8 @@ from queue import SimpleQueue
 from typing import IO, Any, NamedTuple, cast
 
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
+from recordgen.core.ordered import map_in_order, share_threads
 from recordgen.errors import RecordgenError, RunnerError
-from recordgen.ordered import map_in_order, share_threads
 
 
 class Task(NamedTuple):

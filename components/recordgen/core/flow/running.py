@@ -15,6 +15,7 @@ from functools import partial
 
 from recordgen import storage
 from recordgen.core.flow.runner import Runner
+from recordgen.core.ordered import beside
 from recordgen.core.progress import (
     CHECKS,
     Pace,
@@ -26,7 +27,6 @@ from recordgen.core.progress import (
 )
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.errors import RecordgenError
-from recordgen.ordered import beside
 from recordgen.storage.hosts import forget_failures
 
 NewRunner = Callable[[], Runner]

@@ -20,7 +20,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary, exte
 from recordgen.core.rows.planned import Group
 from recordgen.core.settings import Labels
 from recordgen.errors import DataError, LintError, UsageError
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.rejects import Reject
 
 # Every group needs at least one file, and every bucket counts its rows by group.

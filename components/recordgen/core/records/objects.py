@@ -22,8 +22,9 @@ import numpy as np
 from recordgen import features
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.run_lengths import runs_of, text_of
-from recordgen.core.rows.details import FLAGS, KEYPOINT, Details, Mask
+from recordgen.core.rows.details import KEYPOINT, Details, Mask
 from recordgen.core.rows.polygons import NO_POLYGONS, Points, Polygons, points_of
+from recordgen.features import FLAGS
 
 # Other writers' keypoints may have no visibility.
 _VISIBLE = 2

@@ -16,7 +16,7 @@ from typing import IO, Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from recordgen.quoting import shortened
+from recordgen.messages import shortened
 
 _PICKLED = "arrow.py_extension_type"
 _IS_EXTENSION = b"ARROW:extension:name"

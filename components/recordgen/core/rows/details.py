@@ -14,10 +14,6 @@ from typing import Any, NamedTuple
 
 from recordgen.core.rows.polygons import NO_POLYGONS, Points, Polygons
 
-#: The words that may hold of an object; each is the end of a feature's name.
-FLAGS = ("is_crowd", "difficult", "truncated", "occluded", "group_of")
-IS_CROWD, DIFFICULT, TRUNCATED, OCCLUDED, GROUP_OF = FLAGS
-
 _SHAPES = ("polygons", "mask")
 
 #: Numbers of a keypoint: x, y, and its visibility (0: not labelled, 1: hidden, 2: visible).
@@ -43,7 +39,7 @@ class Details:
     """What is known of an object; all of it may be missing.
 
     Attributes:
-        flags: words of :data:`FLAGS`.
+        flags: words of :data:`recordgen.features.FLAGS`.
         area: its area in pixels of the picture.
         polygons: its outline, in the unit of its box.
         mask: its pixels, if they are not given as polygons.

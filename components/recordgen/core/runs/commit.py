@@ -29,6 +29,7 @@ from recordgen.core.dataset.manifest import (
     read_dataset,
     write_dataset,
 )
+from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.runs import lease
 from recordgen.core.runs.parts import is_planned, withdraw, worker_leases
 from recordgen.core.runs.staging import STAGING, Staging
@@ -41,8 +42,7 @@ from recordgen.errors import (
     StorageError,
     UsageError,
 )
-from recordgen.masking import masked
-from recordgen.ordered import STORAGE_THREADS, map_in_order
+from recordgen.messages.masking import masked
 from recordgen.registry import TASKS
 
 # In the staging folder, what the last commit of a run in parts leaves for a scheduler that repeats

@@ -25,9 +25,9 @@ from datetime import datetime, timezone
 from functools import partial
 
 from recordgen import storage
+from recordgen.core.ordered import beside
 from recordgen.errors import RunnerError, StorageError
-from recordgen.masking import masked
-from recordgen.ordered import beside
+from recordgen.messages.masking import masked
 from recordgen.version import __version__
 
 #: Seconds between heartbeats, without which a process is taken for dead, and between two looks.

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from threading import Event
 
+from recordgen.core.ordered import beside
 from recordgen.core.progress import SHARDS, Phase, PhaseProgress, Progress
-from recordgen.ordered import beside
 
 # Short phases are not shown.
 _POLL_SECONDS = 0.5

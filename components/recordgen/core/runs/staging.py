@@ -41,6 +41,7 @@ from recordgen.core.dataset.manifest import SPLIT_PREFIX, shard_index
 from recordgen.core.dataset.typed import built
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
+from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.bucket_files import (
     BucketFile,
     ByteRange,
@@ -56,7 +57,6 @@ from recordgen.core.runs.heartbeat import Heartbeat
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.shards.task import ShardResult
 from recordgen.errors import RecordgenError, StorageError
-from recordgen.ordered import STORAGE_THREADS, map_in_order
 from recordgen.rejects import Finding, OddLine, Reject, to_lines
 
 _T = TypeVar("_T")

@@ -22,11 +22,11 @@ from recordgen.core.dataset.typed import built
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
 from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder, together
+from recordgen.core.ordered import threads_here
 from recordgen.core.records import RECORDS
 from recordgen.core.records.format import Record
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.task.built import BuiltBatch
-from recordgen.ordered import threads_here
 from recordgen.rejects import Reject
 from recordgen.version import __version__
 

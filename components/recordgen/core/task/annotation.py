@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.rows.row import is_content_uri
-from recordgen.quoting import shortened
+from recordgen.messages import shortened
 from recordgen.rejects import Reject, RejectCode
 
 # In uris of payloads that rows contain.

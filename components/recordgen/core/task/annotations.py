@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from recordgen.core.task.annotation import AnnotationError, Merged
 from recordgen.errors import UsageError
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.registry import imported
 from recordgen.rejects import RejectCode
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from recordgen.core.dataset.manifest import LABELS_FILE, Dataset
 from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.features import IMAGE_CHANNELS, IMAGE_ENCODED, OBJECTS, FeatureSpec
 from recordgen.registry import TASKS
-
-if TYPE_CHECKING:
-    from recordgen.tables.columns import Table
 
 # Suffix of image features, after ``image`` or the name of a column.
 _IMAGE_BYTES = "/encoded"
@@ -29,17 +25,6 @@ def stored_features(dataset: Dataset) -> Mapping[str, FeatureSpec]:
     return known
 
 
-def table_of(dataset: Dataset) -> Table | None:
-    """Return the columns of a table, inferred or declared; None for other datasets."""
-    from recordgen.tables.columns import Table  # readers of records of other tasks need neither
-    from recordgen.tables.schema import Schema
-
-    options = dataset.options
-    if options.get("table"):
-        return Table.from_json(options["table"])
-    return Schema.from_json(options["schema"]).table if options.get("schema") else None
-
-
 def is_image(feature: str) -> bool:
     """Return whether a feature holds the bytes of an image: ``image/encoded``, ``day/encoded``."""
     return feature.endswith(_IMAGE_BYTES)
@@ -54,21 +39,3 @@ def label_files(dataset: Dataset) -> Mapping[str, str]:
     if dataset.task not in TASKS:  # written from Python, or by a package that is not installed
         return {}
     return {LABELS_FILE: labels_text(dataset.labels), **TASKS[dataset.task].files(dataset.labels)}
-
-
-def label_features(dataset: Dataset) -> tuple[str | None, str | None]:
-    """Return the features with the text and the number of labels, each None if it is missing.
-
-    ``("image/class/text", "image/class/label")``; for a table, the target if it is text.
-    """
-    if (table := table_of(dataset)) is not None:
-        if table.label:
-            return table.label_features
-        is_text = table.has_labels and dataset.features[str(table.target)].dtype == "bytes"
-        return (table.target, None) if is_text else (None, None)
-    if dataset.task not in TASKS:  # written from Python: any feature may have any name
-        return None, None
-    names = stored_features(dataset)
-    text = next((name for name in names if name.endswith("class/text")), None)
-    number = next((name for name in names if name.endswith("class/label")), None)
-    return text, number

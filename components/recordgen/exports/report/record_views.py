@@ -19,7 +19,7 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.core.records.class_masks import background_of
 from recordgen.errors import PayloadError
-from recordgen.masking import without_secrets
+from recordgen.messages.masking import without_secrets
 from recordgen.payloads.drawing import draw_mask
 from recordgen.payloads.stored import stored_image
 from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail

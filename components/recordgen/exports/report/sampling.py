@@ -15,6 +15,7 @@ from typing import NamedTuple
 from recordgen import storage
 from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.ordered import default_threads, map_in_order
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import RecordgenError
@@ -28,7 +29,6 @@ from recordgen.exports.report.record_views import (
     record_view,
 )
 from recordgen.features import IMAGE_ENCODED
-from recordgen.ordered import default_threads, map_in_order
 from recordgen.tasks import TASKS
 
 _ALL_SHOWN = 15

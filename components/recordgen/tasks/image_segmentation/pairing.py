@@ -12,13 +12,13 @@ from PIL import Image
 from recordgen import features
 from recordgen.access.decode import Decoder
 from recordgen.access.pairs import Pairing
-from recordgen.access.source import Example, Source
+from recordgen.access.records import Example, Records
 from recordgen.core.records.class_masks import IGNORED, Mask, seen_through
 
 _MASK = features.IMAGE_MASK_ENCODED
 
 
-def masks(source: Source, there: Collection[str], decoder: Decoder) -> Pairing:
+def masks(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
     """Return the pairing of images and masks of class numbers."""
     decode = decoder.of_examples(source.dataset)
 

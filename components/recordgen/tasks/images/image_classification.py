@@ -25,7 +25,7 @@ from recordgen.core.task.annotation import (
     check_uri,
 )
 from recordgen.core.task.annotations import ONE
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks.images.image_task import LabelledImage

@@ -14,10 +14,10 @@ import numpy as np
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.access.scales import AUTO
 from recordgen.core.records import RECORDS
 from recordgen.reading import parsing_spec
 from recordgen.reading.attempts import answered
-from recordgen.scales import AUTO
 from recordgen.tasks.images.stored_images import (
     IMAGE_BYTES,
     black_image,

@@ -10,11 +10,10 @@ import numpy as np
 from recordgen import features
 from recordgen.access.decode import Decoder, Floats
 from recordgen.access.pairs import Pairing
-from recordgen.access.source import Example, Source
+from recordgen.access.records import Example, Records
 from recordgen.core.records.run_lengths import pixels_of
-from recordgen.core.rows.details import FLAGS, IS_CROWD
 from recordgen.errors import UsageError
-from recordgen.features import AREA, KEYPOINTS, MASKS
+from recordgen.features import AREA, FLAGS, IS_CROWD, KEYPOINTS, MASKS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -38,7 +37,7 @@ _EMPTY = {name: np.zeros(0, spec.dtype) for name, spec in features.OBJECTS.items
 _MIN_VISIBLE = 0.3 - 1e-4
 
 
-def boxes(source: Source, there: Collection[str], decoder: Decoder) -> Pairing:
+def boxes(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
     """Return the pairing of images and boxes; batches are padded as in ``recordgen.load``."""
     decode = decoder.of_examples(source.dataset)
     fields = decoder.fields

@@ -40,7 +40,7 @@ from recordgen.core.task.annotation import (
 )
 from recordgen.core.task.annotations import PARTS
 from recordgen.core.task.task import Task, Texts
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS
 from recordgen.tasks.images.image_task import Described, ImageTask, StoredImage

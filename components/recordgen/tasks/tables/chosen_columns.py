@@ -8,12 +8,12 @@ from numbers import Integral, Real
 from typing import Any
 
 from recordgen.access.shards import ShardSet
-from recordgen.core.task.stored import table_of
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.reading.options import TableOptions
 from recordgen.tables.columns import Table
+from recordgen.tables.stored import table_of
 from recordgen.tasks.tables.pairing import DEFAULT_WEIGHT
 
 _KINDS: Mapping[str, tuple[type[Any], ...]] = {

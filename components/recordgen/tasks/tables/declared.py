@@ -79,7 +79,7 @@ class Declared(TableTask):
 
     @classmethod
     def of(cls, settings: TaskSettings) -> Task:
-        if settings.schema is None:
+        if not isinstance(settings.schema, Schema):
             raise UsageError(
                 f"the task {cls.name} needs a schema with the types of the columns, such as "
                 f'schema={{"photo": "image", "age": "int"}}'

@@ -10,18 +10,18 @@ import numpy as np
 
 from recordgen.access.decode import Decoder
 from recordgen.access.pairs import Pairing
-from recordgen.access.source import Example, Source
-from recordgen.core.task.stored import table_of
+from recordgen.access.records import Example, Records
 from recordgen.errors import UsageError
 from recordgen.features import NO_LABEL
 from recordgen.tables.columns import Table, is_mask
+from recordgen.tables.stored import table_of
 from recordgen.tasks.images.pairing import images
 
 #: The weight of a row without one.
 DEFAULT_WEIGHT = 1.0
 
 
-def rows(source: Source, there: Collection[str], decoder: Decoder) -> Pairing:
+def rows(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
     """Return the pairing of columns and the target, or of images and labels.
 
     Raises: UsageError: no ``dataset.json`` lists the columns, or a column of images has masks.

@@ -83,7 +83,7 @@ class Tabular(TableTask):
         if settings.by_label:
             raise UsageError(f"shard_by=label is not for {cls.name}: use shard_by=hash")
         table = settings.table
-        if table is None:
+        if not isinstance(table, Table):
             raise UsageError("the columns are not decided: detect them from the import files first")
         if settings.stratifies and not table.has_labels:
             raise UsageError(

@@ -18,7 +18,6 @@ import numpy as np
 import tensorflow as tf
 
 from recordgen.core.records.example import serialize_example
-from recordgen.core.task.stored import table_of
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import read
 from recordgen.reading.attempts import answered
@@ -26,6 +25,7 @@ from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
 from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
+from recordgen.tables.stored import table_of
 from recordgen.tasks.images.stored_images import black_image
 from recordgen.tasks.tables.reading import TableReader
 from recordgen.tasks.tables.serving import COLUMNS, column_specs, decode_columns, given_columns

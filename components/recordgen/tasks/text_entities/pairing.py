@@ -9,11 +9,11 @@ import numpy as np
 
 from recordgen.access.decode import Decoder
 from recordgen.access.pairs import Pairing
-from recordgen.access.source import Example, Source
+from recordgen.access.records import Example, Records
 from recordgen.features import TAGS_LABEL, TOKENS
 
 
-def entities(source: Source, there: Collection[str], decoder: Decoder) -> Pairing:
+def entities(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
     """Return the pairing of tokens and tags; batches are padded as in ``recordgen.load``."""
     return Pairing((TOKENS, TAGS_LABEL), _tagged, padding=-1, least=1)
 

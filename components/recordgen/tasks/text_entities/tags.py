@@ -16,7 +16,7 @@ from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from recordgen.unspaced import UNSPACED
+from recordgen.core.records.unspaced import UNSPACED
 
 #: The tag of a token that is in no entity.
 OUTSIDE = "O"

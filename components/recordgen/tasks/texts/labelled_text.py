@@ -27,7 +27,7 @@ from recordgen.core.task.annotation import (
 )
 from recordgen.core.task.built import BuiltExample
 from recordgen.core.task.examples import each_row
-from recordgen.quoting import listed
+from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks.lines import add_up, display_name, stored_uri

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from recordgen import features
 from recordgen.access.decode import Decoder
 from recordgen.access.pairs import Pairing, labelled
-from recordgen.access.source import Example, Source
+from recordgen.access.records import Example, Records
 
 #: The parts of a segment, and the features that hold them.
 SEGMENT = {
@@ -17,7 +17,7 @@ SEGMENT = {
 }
 
 
-def segments(source: Source, there: Collection[str], decoder: Decoder) -> Pairing:
+def segments(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
     """Return the pairing of segments (path of the video, start and end in seconds) and labels."""
 
     def segment(example: Example) -> dict[str, object]:

@@ -3,6 +3,8 @@
 A field of :class:`ConvertOptions` declares name, type, default, choices and help of an option. The
 command line and the TFX component read them from :data:`OPTIONS`; ``make options`` writes them into
 component.yaml and the tables of the documentation.
+
+old_options.py  options of earlier versions, which are refused with what replaces them
 """
 
 from __future__ import annotations
@@ -22,8 +24,7 @@ from recordgen.checks.selection import Selection
 from recordgen.core.dataset.fractions import SplitFractions, SplitRule
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.core.dataset.vocabulary import LABEL_MODES
-from recordgen.errors import UsageError, did_you_mean
-from recordgen.image_settings import (
+from recordgen.core.image_settings import (
     JPEG,
     KEEP,
     MIXED,
@@ -34,10 +35,11 @@ from recordgen.image_settings import (
     ImageSizing,
     Limits,
 )
-from recordgen.masking import without_secrets
-from recordgen.old_options import refusal
+from recordgen.errors import UsageError, check_names
+from recordgen.messages.masking import without_secrets
+from recordgen.messages.signatures import takes
+from recordgen.options.old_options import refusal
 from recordgen.registry import FORMAT_CHOICES, OF_SCHEMAS, TASK_CHOICES
-from recordgen.signatures import takes
 from recordgen.storage.access import Access, resolved
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import known_encoding
@@ -697,11 +699,3 @@ def parse_names(name: str, value: object) -> tuple[str, ...]:
             f"'none'"
         )
     return () if names == (NO_NAMES,) else names
-
-
-def check_names(given: Iterable[str], known: Sequence[str]) -> None:
-    """Check the names of keyword options. Raises: UsageError, which suggests a similar name."""
-    for name in given:
-        if name not in known:
-            hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
-            raise UsageError(f"unknown option {name!r}{hint}")

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 from recordgen.console.terminal import aligned, one_line
 from recordgen.core.rows.row import is_content_uri
-from recordgen.quoting import shortened
+from recordgen.messages import shortened
 from recordgen.tasks import TASKS
 
 if TYPE_CHECKING:
-    from recordgen.comparing.differences import (
+    from recordgen.exports.diff.differences import (
         ChangedRow,
         Compared,
         Differences,
         Leak,
         VocabularyChange,
     )
-    from recordgen.comparing.rows import RowRef
+    from recordgen.exports.diff.rows import RowRef
 
 _Item = TypeVar("_Item")
 

@@ -22,10 +22,10 @@ from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, LINT_FILE
 from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import SourceError, UsageError, did_you_mean
+from recordgen.exports.inspection.records import extract_images
 from recordgen.exports.output import Output, read_lines
-from recordgen.inspection.records import extract_images
+from recordgen.messages import listed
 from recordgen.options import ConvertOptions
-from recordgen.quoting import listed
 from recordgen.registry import CHECKS
 from recordgen.tasks import TASKS, task_for
 
@@ -96,7 +96,7 @@ class Matches:
     def extract(self, count: int | None, to: str) -> list[str]:
         """Write the images of the first examples to a folder, and return their paths.
 
-        Raises: as :func:`recordgen.inspection.records.extract_images`.
+        Raises: as :func:`recordgen.exports.inspection.records.extract_images`.
         """
         by_shard: dict[str, dict[int, int]] = defaultdict(dict)
         for number, item in enumerate(self.first(count)):

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from recordgen.checks.class_shares import changes
-from recordgen.comparing.rows import RowRef
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.splits import split_order
-from recordgen.shown import Shown
+from recordgen.exports.diff.rows import RowRef
+from recordgen.messages.shown import Shown
 
 _Item = TypeVar("_Item")
 

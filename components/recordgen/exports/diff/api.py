@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from recordgen import storage
-from recordgen.comparing.differences import (
+from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, read_dataset
+from recordgen.core.facts.columns import read_examples
+from recordgen.errors import SourceError, UsageError
+from recordgen.exports.diff.differences import (
     ChangedRow,
     Compared,
     Differences,
@@ -22,11 +25,8 @@ from recordgen.comparing.differences import (
     OptionChange,
     VocabularyChange,
 )
-from recordgen.comparing.rows import COLUMNS, Places, Rows, differing, joined, leaks, match
-from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES_FILE, Dataset, read_dataset
-from recordgen.core.facts.columns import read_examples
-from recordgen.errors import SourceError, UsageError
-from recordgen.masking import without_secrets
+from recordgen.exports.diff.rows import COLUMNS, Places, Rows, differing, joined, leaks, match
+from recordgen.messages.masking import without_secrets
 
 # Fields of dataset.json that are compared in addition to its options.
 _COMPARED_FIELDS = ("task", "recordgen_version", "seed", "compression", "label_kind", "source")

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from recordgen.console.summaries import CLASSES_SHOWN, adjusted_lines, detection_lines, first_lines
 from recordgen.console.terminal import aligned
-from recordgen.quoting import megabytes
+from recordgen.conversion.results.summaries import (
+    CLASSES_SHOWN,
+    adjusted_lines,
+    detection_lines,
+    first_lines,
+)
+from recordgen.messages import megabytes
 
 if TYPE_CHECKING:
+    from recordgen.conversion.results import PartResult, PartsResult, PlanResult
     from recordgen.core.dataset.manifest import Dataset
     from recordgen.core.shards.intact import Difference
-    from recordgen.results import PartResult, PartsResult, PlanResult
 
 
 def plan_summary(plan: PlanResult, output: str = "", *, lister: str = "--json") -> str:

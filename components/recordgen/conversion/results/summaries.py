@@ -11,21 +11,20 @@ from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.runs import counters
 from recordgen.formats.missing_files import missing_hint
+from recordgen.messages import megabytes
 from recordgen.options import AUTO
-from recordgen.quoting import megabytes
 from recordgen.registry import FORMATS
 from recordgen.rejects import FOUND_BY_NAME, place_of
 from recordgen.storage import is_http
 from recordgen.storage.hosts import unreachable_text
-from recordgen.tables.csv_fields import DELIMITERS
 from recordgen.tasks.suiting import remedies_of
 
 if TYPE_CHECKING:
+    from recordgen.conversion.results import CheckResult, ConversionResult
     from recordgen.core.dataset.lint import Lint, LintFinding
     from recordgen.core.dataset.manifest import Dataset
     from recordgen.formats.detect import Detection
     from recordgen.rejects import Finding, Reject
-    from recordgen.results import CheckResult, ConversionResult
 
 
 CLASSES_SHOWN = 20
@@ -121,7 +120,7 @@ def detection_lines(detection: Detection | None) -> list[str]:
         return []
     task, reason = detection.options.task, detection.reason
     lines = [f"Task       {task}{f' ({reason})' if reason else ''}"]
-    if (found := format_of(detection)) != AUTO:
+    if (found := detection.form) != AUTO:
         lines.append(f"Format     {found}")
     if detection.columns:
         columns = [f"{name} = {role}" for name, role in detection.columns[:_COLUMNS_SHOWN]]
@@ -144,15 +143,6 @@ def _named_splits(named: Sequence[tuple[str, str]]) -> str:
     shown = [f"{split} by the name of {path}" for path, split in named[:_COLUMNS_SHOWN]]
     more = f", and {len(named) - len(shown)} more" if len(named) > len(shown) else ""
     return f"{', '.join(shown)}{more} (--split names=no: assigned)"
-
-
-def format_of(detection: Detection) -> str:
-    """Return a format in words: ``csv, separated by commas, no header``."""
-    if detection.delimiter is None or detection.dialect is None:
-        return detection.options.format
-    header = {True: ", with a header", False: ", no header", None: ""}[detection.header]
-    special = f", {detection.dialect}" if str(detection.dialect) else ""
-    return f"csv, separated by {DELIMITERS[detection.delimiter]}{special}{header}"
 
 
 def reject_lines(rejects: Sequence[Reject], limit: int) -> list[str]:

@@ -21,10 +21,10 @@ from recordgen.core.records.class_masks import background_of
 from recordgen.core.records.example import parse_example
 from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.masking import without_secrets
+from recordgen.messages import listed
+from recordgen.messages.masking import without_secrets
 from recordgen.payloads.drawing import draw_boxes, draw_mask
 from recordgen.payloads.stored import stored_image
-from recordgen.quoting import listed
 from recordgen.tasks import TASKS
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

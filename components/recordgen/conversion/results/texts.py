@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from recordgen.console.differences import difference_summary
-from recordgen.console.planned import parts_summary, plan_summary
-from recordgen.console.summaries import (
+from recordgen.console.terminal import escaped
+from recordgen.conversion.results.differences import difference_summary
+from recordgen.conversion.results.planned import parts_summary, plan_summary
+from recordgen.conversion.results.summaries import (
     check_summary,
     class_table,
     conversion_summary,
@@ -18,14 +19,13 @@ from recordgen.console.summaries import (
     row_lines,
     split_table,
 )
-from recordgen.console.terminal import escaped
-from recordgen.masking import masked
-from recordgen.quoting import megabytes
+from recordgen.messages import megabytes
+from recordgen.messages.masking import masked
 
 if TYPE_CHECKING:
     from recordgen.core.dataset.lint import Lint
     from recordgen.core.dataset.manifest import Dataset
-    from recordgen.shown import Shown
+    from recordgen.messages.shown import Shown
 
 # What has the rest of a list, in the place of a command's --json.
 _LISTER = "the result"

@@ -1,8 +1,13 @@
-"""Quote input in messages, a few items, each shortened; and show sizes.
+"""What people read: input in messages, quoted in part, each item shortened; and sizes.
 
 Labels, columns, boxes and files come from the input, so neither their number nor their length may
 decide the length of a message: ten thousand rejects of one image that each quote all of its labels
 take gigabytes.
+
+masking.py       no secrets in messages and logs
+signatures.py    signatures with all options, for editors and notebooks
+shown.py         results show themselves as the command prints them
+stderr_lines.py  hides lines that C++ libraries write
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from recordgen import features
 from recordgen.console.terminal import aligned
-from recordgen.quoting import shortened
+from recordgen.messages import shortened
 from recordgen.rejects import place_of
 
 if TYPE_CHECKING:
-    from recordgen.inspection.examples import ListedExample
-    from recordgen.inspection.records import Record
+    from recordgen.exports.inspection.examples import ListedExample
+    from recordgen.exports.inspection.records import Record
 
 
 _CELL_VALUES = 4

@@ -1,4 +1,13 @@
-"""The return values of ``check``, ``convert``, ``plan`` and :mod:`recordgen.parts`."""
+"""The return values of ``check``, ``convert``, ``plan`` and :mod:`recordgen.parts`.
+
+summaries.py    results of convert and check, as text and as JSON
+planned.py      results of plan
+differences.py  results of diff
+inspected.py    results of inspect
+texts.py        the summary of any result, for Python
+warned.py       results as Python's warnings
+events.py       results as events of the log
+"""
 
 from __future__ import annotations
 
@@ -9,8 +18,8 @@ from recordgen.core.dataset.lint import Lint
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.runs.staging import StagedPlan
 from recordgen.formats.detect import Detection
+from recordgen.messages.shown import Shown
 from recordgen.rejects import Finding, Reject
-from recordgen.shown import Shown
 
 
 @dataclass(frozen=True, repr=False)

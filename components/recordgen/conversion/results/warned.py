@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
-from recordgen.console.summaries import is_worth_naming
 from recordgen.console.terminal import one_line
+from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
+from recordgen.conversion.results.summaries import is_worth_naming
 from recordgen.core.dataset.lint import Lint, LintFinding
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import RecordgenWarning
-from recordgen.masking import masked
+from recordgen.messages import shortened
+from recordgen.messages.masking import masked
 from recordgen.options import OPTIONS
-from recordgen.quoting import shortened
 from recordgen.rejects import Reject, place_of
-from recordgen.results import CheckResult, ConversionResult, PlanResult
 from recordgen.tasks.suiting import remedies_of
 
 # A message may quote a whole row.

@@ -1,0 +1,206 @@
+"""The records of a split as a sequence of examples."""
+
+from __future__ import annotations
+
+import operator
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from recordgen import storage
+from recordgen.access.batches import BatchedSequence
+from recordgen.access.files import FarFile, Range, open_file, read_ranges
+from recordgen.access.index import lengths_of, remedy
+from recordgen.access.parse import Values, parse
+from recordgen.access.shards import Place, find_shards
+from recordgen.access.values import Reader, as_array, as_text, by_kind, reader_of
+from recordgen.core.dataset.manifest import EXAMPLES, Dataset
+from recordgen.core.dataset.splits import TRAIN
+from recordgen.core.ordered import default_threads
+from recordgen.core.records import RECORDS
+from recordgen.core.records.format import LengthError
+from recordgen.core.task.stored import is_image, stored_features
+from recordgen.errors import RecordError, SourceError
+from recordgen.features import VIDEO_URI, FeatureSpec
+from recordgen.storage.copies import CACHE_BYTES
+
+# Records below this size are mostly work in Python.
+_SMALL_RECORD_BYTES = 16_000
+
+#: Values by feature name.
+Example: TypeAlias = dict[str, Any]
+ToItem: TypeAlias = Callable[[Example], Any]
+Readers: TypeAlias = Mapping[str, Reader]
+
+
+class Records(BatchedSequence):
+    """The records of a split as values; :class:`recordgen.access.source.Source` describes them.
+
+    Each record's checksum is compared. It is read by several threads and forked processes at the
+    same time; pickled, it is its place and its split.
+    """
+
+    def __init__(self, place: Place, split: str = TRAIN, *, cache_bytes: int | None = None) -> None:
+        self._made_of = (_absolute(place), split, cache_bytes)
+        shards = find_shards(self._made_of[0], split)
+        if damage := next((file.damage for file in shards.files if file.damage), ""):
+            raise RecordError(damage)
+        shards.check_numbers()
+        known = shards.dataset
+        self.dataset: Dataset | None = known
+        self.split = shards.split
+        self.features: Mapping[str, FeatureSpec] = {} if known is None else stored_features(known)
+        self.class_names: Sequence[str] = () if known is None else known.labels
+        is_text = known is not None and known.task != EXAMPLES
+        self._readers = self.readers(self.features, is_text=is_text)
+        self._paths = [file.path for file in shards.files]
+        lengths = lengths_of(shards)
+        ends = [np.cumsum(RECORDS.frame_bytes(each.astype(np.int64))) for each in lengths]
+        sizes = [int(each[-1]) if len(each) else 0 for each in ends]
+        # Where each file's records begin among all, and where each record ends in its file.
+        self._firsts = [0, *accumulate(map(len, lengths))]
+        self._ends = memoryview(np.concatenate([np.zeros(0, np.int64), *ends]))
+        is_near = all(map(storage.is_local, self._paths))
+        is_small = sum(sizes) < _SMALL_RECORD_BYTES * len(self)
+        self.threads = 1 if is_near and is_small else default_threads()
+        limit = CACHE_BYTES if cache_bytes is None else cache_bytes
+        self._files = list(map(partial(open_file, cache_bytes=limit), shards.files, sizes))
+        self._is_far = any(isinstance(file, FarFile) for file in self._files)
+        has_index = shards.parts and shards.parts[0][1].index
+        changed = "it was changed since it was opened; open it again"
+        what_to_do = remedy(shards.parts[0][0]) if has_index else changed
+        self._stale = f"is not where the index says; {what_to_do}"
+
+    def __reduce__(self) -> Any:
+        place, split, cache_bytes = self._made_of
+        kind = type(self)
+        limited = kind if cache_bytes is None else partial(kind, cache_bytes=cache_bytes)
+        return limited, (place, split)
+
+    def __repr__(self) -> str:
+        # The same records have the same text at any place: Grain compares it in checkpoints.
+        name = "files" if self.dataset is None else self.dataset.digest[:16]
+        return f"recordgen.Source({name}, {self.split or 'all'}, {len(self)} records)"
+
+    def __len__(self) -> int:
+        return self._firsts[-1]
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return an example, or a list of them. Raises: IndexError, and as :meth:`records`."""
+        return self.read(index)
+
+    def read(
+        self,
+        index: Any,
+        readers: Readers | None = None,
+        to_item: ToItem = lambda example: example,
+    ) -> Any:
+        """Return an example or a list of them, as ``[index]``.
+
+        Args:
+            index: a number, a slice, or several numbers.
+            readers: of the features to read, see :meth:`readers`; None: all.
+            to_item: turns an example into what is returned; ValueError: the record is damaged.
+        """
+        used = self._readers if readers is None else readers
+        if isinstance(index, slice):
+            index = range(len(self))[index]
+        if not hasattr(index, "__iter__") or getattr(index, "ndim", 1) == 0:
+            return self._item(index, self._record(index), used, to_item)
+        indexes = list(index)
+        records = zip(indexes, self.records(indexes), strict=True)
+        return [self._item(at, record, used, to_item) for at, record in records]
+
+    def readers(self, specs: Mapping[str, FeatureSpec], *, is_text: bool) -> Readers:
+        """Return the readers of features; with ``is_text``, bytes are text, images and paths."""
+        known = self.dataset
+        inexact = () if known is None else known.inexact
+        base = storage.join(known.folder, "") if known is not None and known.folder else ""
+        return {
+            name: reader_of(
+                spec,
+                as_bytes=_as_bytes(name, base) if is_text else bytes,
+                is_inexact=name in inexact,
+            )
+            for name, spec in specs.items()
+        }
+
+    def records(self, indexes: Sequence[int]) -> list[memoryview]:
+        """Return serialised examples; remote ones are requested at the same time.
+
+        Raises:
+            IndexError: there is no such record.
+            RecordError: a record is damaged.
+            SourceError: the index is stale.
+            OSError, StorageError: a file cannot be read.
+        """
+        if not self._is_far:
+            return list(map(self._record, indexes))
+        frames = read_ranges(list(map(self._range, indexes)))
+        return list(map(self._unframed, frames, indexes))
+
+    def _item(self, index: int, record: memoryview, readers: Readers, to_item: ToItem) -> Any:
+        try:
+            values = parse(record, readers or None)
+            return to_item(_read(values, readers) if readers else by_kind(values))
+        except ValueError as exc:
+            raise RecordError(f"{self._named(index)}: {exc}") from exc
+
+    def _record(self, index: int) -> memoryview:
+        file, start, stop = self._range(index)
+        return self._unframed(file.read(start, stop), index)
+
+    def _range(self, index: int) -> Range:
+        """Return where a record's frame is. Raises: IndexError."""
+        at = operator.index(index)
+        count = self._firsts[-1]
+        if not -count <= at < count:
+            raise IndexError(f"there are {count} records (got the index {at})")
+        at %= count
+        file = bisect_right(self._firsts, at) - 1
+        start = self._ends[at - 1] if at > self._firsts[file] else 0
+        return Range(self._files[file], start, self._ends[at])
+
+    def _unframed(self, frame: memoryview, index: int) -> memoryview:
+        try:
+            return RECORDS.unframed(frame)
+        except LengthError as exc:
+            raise SourceError(f"{self._named(index)} {self._stale}") from exc
+        except ValueError as exc:
+            raise RecordError(f"{self._named(index)}: {exc}") from exc
+
+    def _named(self, index: int) -> str:
+        """Return the file and the number of a record, as text."""
+        at = operator.index(index) % len(self)
+        file = bisect_right(self._firsts, at) - 1
+        return f"{self._paths[file]}: record {at - self._firsts[file]}"
+
+
+def _absolute(place: Place) -> Any:
+    """Return a place that means the same in another process."""
+    if not isinstance(place, str | os.PathLike):
+        return [_absolute(each) for each in place] if isinstance(place, Iterable) else place
+    path = storage.normal(os.fspath(place))
+    return os.path.abspath(storage.local_path(path)) if storage.is_local(path) else path
+
+
+def _read(values: Mapping[str, Values], readers: Readers) -> Example:
+    found = {}
+    for name, read in readers.items():
+        try:
+            found[name] = read(values.get(name, ()))
+        except ValueError as exc:
+            raise ValueError(f"feature {name!r}: {exc}") from exc
+    return found
+
+
+def _as_bytes(name: str, folder: str) -> Callable[[memoryview], Any]:
+    """Return how one value of a feature is read; paths of videos start in the folder, if any."""
+    if name == VIDEO_URI and folder:
+        return lambda view: storage.resolve(as_text(view), folder)
+    return as_array if is_image(name) else as_text

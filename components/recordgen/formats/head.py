@@ -1,0 +1,133 @@
+"""The first rows of import files, from which detection infers the task and the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple
+
+from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
+from recordgen.formats.column_names import find_split
+from recordgen.formats.dialect import RFC_4180, Dialect
+from recordgen.formats.field_kinds import kind_of
+from recordgen.formats.label_fields import Classes, separated
+
+
+class Line(NamedTuple):
+    """The fields of a line, read as a row without a header.
+
+    Attributes:
+        where: file and line.
+        fields: stripped, without empty fields at the end.
+        has_ml_use: the line begins with ML_USE, which may be empty.
+        kind: of its path or text, see :func:`recordgen.formats.field_kinds.kind_of`.
+        annotation: the fields after the path or text.
+        labels: the filled fields of the annotation.
+        is_quoted: a field other than the first is in quotes.
+    """
+
+    where: str
+    fields: Sequence[str]
+    has_ml_use: bool
+    kind: str
+    annotation: Sequence[str]
+    labels: Sequence[str]
+    is_quoted: bool
+
+    @classmethod
+    def of(
+        cls, where: str, fields: Sequence[str], *, is_quoted: bool = False, separator: str = ""
+    ) -> Line:
+        """Return a line; the path or text follows ML_USE, which may be misspelt.
+
+        ``separator`` separates several labels in one field; empty if a field is a label.
+        """
+        first, second = (*fields, "", "")[:2]
+        has_ml_use = len(fields) > 1 and is_ml_use(first)
+        at, kind = int(has_ml_use), kind_of(second if has_ml_use else first)
+        if not kind and not has_ml_use and kind_of(second) in ("image", "video"):
+            at, kind = 1, kind_of(second)
+        annotation = fields[at + 1 :]
+        labels = list(filter(None, separated(annotation, separator)))
+        return cls(where, fields, has_ml_use, kind, annotation, labels, is_quoted)
+
+    @property
+    def subject(self) -> str:
+        """The path or text."""
+        return (*self.fields, "")[len(self.fields) - len(self.annotation) - 1]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The first records of a CSV file or a DataFrame, or the first objects of a JSONL file.
+
+    Attributes:
+        path: the file.
+        where: file and line of the first record.
+        rows: all records, including the header.
+        header: the names of the columns, given columns by their role; None if position decides.
+        has_header: whether the first record is a header.
+        lines: the records below the header.
+        lists: columns whose cells are lists.
+        objects: the objects of a JSONL file, with their line numbers.
+        dialect: how a CSV file is written.
+        keys: the given keys of a JSONL file, one for each column.
+        classes: the classes of one-hot columns, by index.
+        label_separator: separates several labels in one field; empty if a field is a label.
+        splits_of_objects: the words for the splits of objects.
+    """
+
+    path: str
+    where: str
+    rows: Sequence[Sequence[str]] = ()
+    header: Sequence[str] | None = None
+    has_header: bool = False
+    lines: Sequence[Line] = ()
+    lists: Set[int] = frozenset()
+    objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
+    dialect: Dialect = RFC_4180
+    keys: Sequence[str] = ()
+    classes: Mapping[int, Classes] = field(default_factory=dict)
+    label_separator: str = ""
+    splits_of_objects: Sequence[str] = ()
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The columns as ``--columns`` takes them: by name, key, or number without a header."""
+        if self.keys:
+            return self.keys
+        if self.has_header:
+            return self.rows[0]
+        return [str(number) for number, _ in enumerate(self.header or self.rows[0], start=1)]
+
+    @property
+    def says_unassigned(self) -> bool:
+        """Whether a row asks for an assigned split."""
+        return UNASSIGNED in self._split_words
+
+    @property
+    def names_splits(self) -> bool:
+        """Whether a row names a split."""
+        return any(is_ml_use(word) for word in self._split_words - {"", UNASSIGNED})
+
+    @property
+    def _split_words(self) -> Set[str]:
+        """The contents of the rows' fields for the split, in lower case."""
+        at = 0 if self.header is None else find_split(self.header)
+        fields = (line.fields[at] for line in self.lines if at < len(line.fields))
+        return {text.strip().lower() for text in chain(fields, self.splits_of_objects)}
+
+
+class Candidate(NamedTuple):
+    """A possible task, with the evidence.
+
+    Attributes:
+        task: its name.
+        reason: a line, and what the line has.
+        lines: number of lines that show the task; 0 for a guess from lines without annotations.
+    """
+
+    task: str
+    reason: str
+    lines: int = 1
