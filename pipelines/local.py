@@ -184,7 +184,7 @@ def build_parser() -> argparse.ArgumentParser:
         "steps with unchanged input come from the cache.",
     )
     add = parser.add_argument
-    add("--data", required=True, help="a folder of AutoML import CSVs, or one CSV")
+    add("--data", required=True, help="a folder of import CSVs or of labelled images, or one CSV")
     add("--workdir", required=True, help="folder for artifacts, metadata and pushed models")
     add_pipeline_options(parser, other_task="detected from the files")
     add("--verbose", action="store_true", help="also show TFX's own log")

@@ -92,7 +92,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
         "--pattern",
         default="*.csv",
         help="import files in --data, or a folder of images, whose name ends with /; may contain "
-        "{SPAN}, {YYYY}, …; default *.csv",
+        "{SPAN}, {YYYY}, …; default *.csv, or all of --data if there are none",
     )
     add("--span", type=int, help="the span to read (days since 1970 for dates); default: latest")
     add("--dataset-version", help="your own name for this data; part of the cache key")
@@ -133,7 +133,7 @@ def to_settings(args: argparse.Namespace, input_base: str, pattern: str) -> Sett
 
 
 def local_input(data: str, pattern: str) -> tuple[str, str]:
-    """Return folder and pattern of ``data``, a folder of import files or one file.
+    """Return folder and pattern of ``data``: import files, one file, or a folder of other labels.
 
     Raises:
         SourceError: there is nothing at ``data``.
@@ -142,9 +142,11 @@ def local_input(data: str, pattern: str) -> tuple[str, str]:
         data = os.path.abspath(storage.local_path(data))
     if not storage.exists(data):
         raise SourceError(f"{data}: no such file or folder; give a CSV file or a folder of them")
+    parent, _, name = data.rstrip("/").rpartition("/")
     if storage.list_files(data) == [data]:
-        data, pattern = data.rsplit("/", 1)
-    return data, pattern
+        return parent, name
+    has_others = pattern == "*.csv" and not storage.list_files(storage.join(data, pattern))
+    return (parent, f"{name}/") if has_others else (data, pattern)
 
 
 class Machine(NamedTuple):

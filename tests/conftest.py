@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import logging
 import os
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.machinery import SourceFileLoader
@@ -124,6 +125,22 @@ def _see_two_cores(worker: int) -> None:
     """Use two cores, as on a small machine: with more, conversions leave this process."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[(2 * worker + at) % len(cores)] for at in (0, 1)})
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while tests are collected: nearly everything stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    """Look for garbage once; pytest would look at all objects five times."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects tests
@@ -285,7 +302,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 
 
 @contextmanager
-def _found(site: Path, plug_ins: registry.Registry[Any]) -> Iterator[None]:
+def found(site: Path, plug_ins: registry.Registry[Any]) -> Iterator[None]:
     """Register the plug-ins of an installed package."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(site)
@@ -299,28 +316,28 @@ def _found(site: Path, plug_ins: registry.Registry[Any]) -> Iterator[None]:
 @pytest.fixture
 def text_pairs(installed: Callable[[str], Path]) -> Iterator[None]:
     """Register the task ``text_similarity`` of examples/own_task until the test ends."""
-    with _found(installed("own_task"), registry.TASKS):
+    with found(installed("own_task"), registry.TASKS):
         yield
 
 
 @pytest.fixture
 def albums(installed: Callable[[str], Path]) -> Iterator[None]:
     """Register the format ``album`` of examples/own_format until the test ends."""
-    with _found(installed("own_format"), registry.FORMATS):
+    with found(installed("own_format"), registry.FORMATS):
         yield
 
 
 @pytest.fixture
 def label_counts(installed: Callable[[str], Path]) -> Iterator[None]:
     """Register the export ``label_counts`` of examples/own_export until the test ends."""
-    with _found(installed("own_export"), registry.EXPORTS):
+    with found(installed("own_export"), registry.EXPORTS):
         yield
 
 
 @pytest.fixture
 def shared_patients(installed: Callable[[str], Path]) -> Iterator[None]:
     """Register the check ``SHARED_PATIENT`` of examples/own_check until the test ends."""
-    with _found(installed("own_check"), registry.CHECKS):
+    with found(installed("own_check"), registry.CHECKS):
         yield
 
 

@@ -1,6 +1,31 @@
-"""``python -m recordgen``: the command, where its script is not on the path."""
+"""The ``recordgen`` command, also ``python -m recordgen``; Ctrl-C ends it from the first line."""
 
-from recordgen.cli import exit_main
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Run the command line as a process."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        if callable(handler):  # a shell's background jobs ignore Ctrl-C
+            # Not an exception yet: modules in C swallow it while they import others.
+            signal.signal(signal.SIGINT, _end)
+        from recordgen import cli
+
+        signal.signal(signal.SIGINT, handler)
+        cli.exit_main()
+    except KeyboardInterrupt:  # before or after the command handles it
+        _end(signal.SIGINT)
+
+
+def _end(number: int, frame: FrameType | None = None) -> NoReturn:
+    os._exit(128 + number)
+
 
 if __name__ == "__main__":
-    exit_main()
+    main()

@@ -58,6 +58,7 @@ OWN_FORMATS: Mapping[str, str] = {
     "open_images": "recordgen.formats.open_images:OpenImages",
     "via": "recordgen.formats.via:Via",
     "yolo_keras": "recordgen.formats.yolo_keras:YoloKeras",
+    "retinanet": "recordgen.formats.retinanet:RetinaNet",
     "webdataset": "recordgen.formats.webdataset:WebDataset",
     "tfrecord": "recordgen.formats.tfrecord:TfRecordFiles",
     "parquet": "recordgen.formats.parquet:Parquet",
@@ -84,6 +85,7 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "hugging_face": ("metadata.jsonl", "metadata.csv"),
     "open_images": (".csv",),
     "via": (".json", ".csv"),
+    "retinanet": ("annotations.csv",),
     "webdataset": (".tar",),
     "parquet": (".parquet",),
 }

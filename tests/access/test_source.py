@@ -19,6 +19,7 @@ from recordgen.core.records.example import parse_example
 from recordgen.errors import RecordError, SourceError, UsageError
 from tests.conftest import run_python
 from tests.golden import NEEDED, ROOT, SAMPLES
+from tests.opened import opened
 
 
 @pytest.fixture(autouse=True)
@@ -188,16 +189,19 @@ def test_spans_are_read_one_after_the_other(out, tmp_path):
     assert numbers(patterns) == numbers(source)
 
 
-def test_other_tools_files(out, cache, monkeypatch):
+def test_other_tools_files(out, cache):
     """TFRecords without a dataset.json: one pass finds their lengths, which are remembered."""
     for number, path in enumerate(sorted(out.glob("Split-train/*"))):
         shutil.copy(path, out.parent / f"part-{number}.tfrecord")
-    source = recordgen.source(str(out.parent / "part-*.tfrecord"))
+    with opened() as first:
+        source = recordgen.source(str(out.parent / "part-*.tfrecord"))
     assert numbers([{"number": each["number"][0]} for each in source]) == stored(out)
     assert source[5]["values"].dtype == np.float32
     assert len(list((cache / "lengths").iterdir())) == 4
-    monkeypatch.setattr(RECORDS, "lengths", None)  # not read again
-    assert len(recordgen.source(str(out.parent / "part-*.tfrecord"))) == 100
+    with opened() as again:
+        assert len(recordgen.source(str(out.parent / "part-*.tfrecord"))) == 100
+    known, unknown = (sum(p.endswith(".tfrecord") for p in paths) for paths in (again, first))
+    assert known < unknown
 
 
 def test_an_older_output(out, cache):
@@ -308,13 +312,14 @@ def packed(tmp_path):
     return tmp_path / "packed"
 
 
-def test_gzip_shards_are_inflated_once(packed, cache, monkeypatch):
+def test_gzip_shards_are_inflated_once(packed, cache):
     source = recordgen.source(packed)
     assert not (cache / "copies").exists()  # nothing is inflated before it is needed
     assert numbers(source) == stored(packed)
     assert len(list((cache / "copies").iterdir())) == 4
-    monkeypatch.setattr(files.gzip, "GzipFile", None)
-    assert numbers(recordgen.source(packed)) == numbers(source)
+    with opened() as paths:
+        assert numbers(recordgen.source(packed)) == numbers(source)
+    assert not [path for path in paths if path.endswith(".gz")]
 
 
 def test_the_cache_of_gzip_shards_is_bounded(packed, cache):

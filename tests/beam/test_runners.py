@@ -124,12 +124,9 @@ def test_a_portable_job_server_writes_the_same_bytes(source, expected, tmp_path)
     assert tree_bytes(tmp_path / "out") == expected
 
 
-def test_dask_on_two_processes_writes_the_same_bytes(source, expected, tmp_path, cluster):
-    recordgen.convert(source, tmp_path / "out", beam_args=on_dask(cluster), **_OPTIONS)
-    assert tree_bytes(tmp_path / "out") == expected
-
-
-def test_the_checks_run_on_the_workers_of_dask(source, expected, tmp_path, cluster, monkeypatch):
+def test_dask_writes_the_same_bytes_and_checks_on_its_workers(
+    source, expected, tmp_path, cluster, monkeypatch
+):
     """The launcher's own process runs no step of the checks, and the findings are the same."""
 
     def process(step, element):

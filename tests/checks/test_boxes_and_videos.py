@@ -17,6 +17,7 @@ from recordgen import storage
 from recordgen.errors import UsageError
 from tests.checks.facts import findings
 from tests.conftest import encoded, noise
+from tests.opened import opened
 from tests.servers import serving
 
 BOXES = """TRAIN,a.png,dog,0.1,0.1,,,0.5,0.5,,
@@ -184,26 +185,20 @@ BEYOND = {
 }
 
 
-def test_segments_beyond_the_end(clips, monkeypatch):
+def test_segments_beyond_the_end(clips):
     """A segment may end one frame too late; a video that cannot be read is a finding.
 
     Each video is opened once.
     """
     source = clips / "segments.csv"
     source.write_text(SEGMENTS)
-    opened, open_read = Counter[str](), storage.open_read
-
-    def counted(path, *args):
-        opened[Path(path).name] += 1
-        return open_read(path, *args)
-
-    monkeypatch.setattr(storage, "open_read", counted)
-    given = {"task": "video_classification", "lint": "ALL,SEGMENT_END,-OVERLAP"}
-    found = about_rows(source, **given)
+    with opened() as paths:
+        found = about_rows(source, task="video_classification", lint="ALL,SEGMENT_END,-OVERLAP")
     assert [(code, line) for code, line, _ in found] == [("SEGMENT_END", line) for line in BEYOND]
     for _, line, message in found:
         assert re.fullmatch(re.escape(BEYOND[line]).replace("…", ".*"), message)
-    assert {opened[Path(row.split(",")[1]).name] for row in SEGMENTS.splitlines()} == {1}
+    names = Counter(Path(path).name for path in paths)
+    assert {names[Path(row.split(",")[1]).name] for row in SEGMENTS.splitlines()} == {1}
 
 
 def test_videos_of_an_object_store(clips):

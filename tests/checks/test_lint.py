@@ -115,7 +115,7 @@ def test_examples_are_listed(source, output):
             assert [mine[number] for number in range(shard.examples)] == there
 
 
-def test_the_report_shows_the_first_of_each_code(source, output):
+def test_the_report_shows_the_first_of_each_code(output):
     """The page shows errors unfolded, also when it is rendered again from lint.jsonl."""
     page = (output / "report.html").read_text()
     assert render_report(output) == page

@@ -127,7 +127,7 @@ def test_a_wrong_call_ends_with_its_code_and_no_traceback(args, code, words, sou
     assert not (tmp_path / "out" / "dataset.json").exists()
 
 
-def test_too_many_rejects_end_with_code_1_and_debug_shows_the_traceback(make_csv, source, tmp_path):
+def test_too_many_rejects_end_with_code_1_and_debug_shows_the_traceback(make_csv, tmp_path):
     bad = make_csv(["TRAIN,nowhere.jpg,cat"], name="bad.csv")
     output = str(tmp_path / "out")
     done = recordgen("convert", bad, output, "-q")

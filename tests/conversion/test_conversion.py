@@ -554,7 +554,7 @@ def test_content_is_only_read_of_regular_files(make_images, make_csv, tmp_path):
     assert [item.code for item in result.rejects] == ["not_a_file"]
 
 
-def test_memory_urls_work_end_to_end(make_images, tmp_path):
+def test_memory_urls_work_end_to_end(make_images):
     """Import files, payloads and output may all be URLs that fsspec knows."""
     fs = fsspec.filesystem("memory")
     local = make_images(4)
@@ -586,7 +586,7 @@ def test_memory_urls_work_end_to_end(make_images, tmp_path):
         fs.rm("/bucket", recursive=True)
 
 
-def test_a_dataframe_gives_the_shards_of_its_csv(make_images, tmp_path, make_csv):
+def test_a_dataframe_gives_the_shards_of_its_csv(make_images, tmp_path):
     """A DataFrame gives the same shards as the CSV; both accessor methods work."""
     images = make_images(6)
     frame = pd.DataFrame(

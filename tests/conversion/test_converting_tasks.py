@@ -323,7 +323,7 @@ NUMBERS = [(("0", "255"), 256, 254), (("1", "2", "3", "4"), 5, 1), (("0", "1"), 
 
 
 @pytest.mark.parametrize(("labels", "classes", "unused"), NUMBERS)
-def test_numbers_without_examples_are_said(labels, classes, unused, make_csv, tmp_path):
+def test_numbers_without_examples_are_said(labels, classes, unused, make_csv):
     """They are outputs of a model. labels=text removes them, labels=integer confirms them."""
     texts = make_csv([f"Good and cheap {n}.,{labels[n % len(labels)]}" for n in range(12)])
     rows = [f"n{n},{labels[n % len(labels)]}" for n in range(12)]
@@ -341,7 +341,7 @@ def test_numbers_without_examples_are_said(labels, classes, unused, make_csv, tm
             assert number_findings(source, **options, labels="integer") == (classes, [])
 
 
-def test_no_label_at_all_is_an_error(make_images, make_csv, tmp_path):
+def test_no_label_at_all_is_an_error(make_images, make_csv):
     """labels=none confirms data to predict, and refuses labels; one label is enough."""
     images = [str(path) for path in make_images(4)]
     given = [

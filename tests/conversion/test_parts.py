@@ -224,20 +224,27 @@ def test_a_commit_that_dies_is_made_again(name, written, whole):
 
 
 def test_a_repeated_commit(written, source, whole, capsys):
-    """It changes nothing, and fails if the output holds another dataset by now."""
+    """It changes nothing, and fails if the output holds another dataset by now; so do parts."""
     first = parts.commit(written)
     before = conftest.tree_bytes(written)
     again = parts.commit(written)
     assert (again.dataset, again.counts, again.unchanged) == (first.dataset, first.counts, True)
     assert cli.main(["parts", "commit", str(written)]) == 0
     assert first.dataset.digest[:16] in capsys.readouterr().out
+    late = work_on_all(written)
+    assert all(part.is_committed and part.was_done for part in late)
+    assert sum(part.shards for part in late) == sum(name.startswith("Split-") for name in before)
+    with pytest.raises(UsageError):
+        parts.work(written, PARTS)
+    assert cli.main(["parts", "work", str(written), "0"]) == 0
     assert conftest.tree_bytes(written) == before
     plan(source, written, overwrite=True)
     with pytest.raises(RunnerError, match=f"{PARTS} of {PARTS} parts"):
         parts.commit(written)
     recordgen.convert(source, written, overwrite=True, resume=True, seed=4)
-    with pytest.raises(RunnerError, match=f"^{written}: "):
-        parts.commit(written)
+    for function in (parts.commit, lambda output: parts.work(output, 0)):
+        with pytest.raises(RunnerError, match=f"^{written}: "):
+            function(written)
     assert not (written / STAGING).exists()
 
 
@@ -247,7 +254,7 @@ def test_a_repeated_part_changes_nothing(written):
     assert {path: path.stat().st_mtime_ns for path in written.rglob("*")} == before
 
 
-def test_a_second_worker_that_is_late_leaves_nothing(planned, whole, source):
+def test_a_second_worker_that_is_late_leaves_nothing(planned, whole):
     """A commit need not wait for a part that two workers write."""
     lines = []
 
@@ -257,8 +264,7 @@ def test_a_second_worker_that_is_late_leaves_nothing(planned, whole, source):
             parts.commit(planned)
         lines.append(line)
 
-    with pytest.raises(RunnerError, match=f"^{planned}: "):
-        parts.work(planned, 0, said=said)
+    assert parts.work(planned, 0, said=said).is_committed
     assert len(lines) == 1
     assert tree_bytes(planned) == whole
 
@@ -273,6 +279,24 @@ def test_a_part_without_shards_needs_no_worker(source, tmp_path):
     parts.commit(output)
     recordgen.convert(source, tmp_path / "expected")
     assert tree_bytes(output) == tree_bytes(tmp_path / "expected")
+
+
+@pytest.mark.parametrize(("given", "processes"), [({}, 0), ({"threads": 8}, 2)])
+def test_a_part_has_processes_if_the_plan_has_threads(
+    given, processes, source, whole, tmp_path, monkeypatch
+):
+    """It may be one of several parts on its machine, so it does not take all cores by itself."""
+    python, started = tmp_path / "python3", tmp_path / "started"
+    python.write_text(f'#!/bin/sh\necho $$ >> {started}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    started.touch()
+    parts.plan(source, tmp_path / "out", 1, **SMALL, **given)
+    monkeypatch.setattr("sys.executable", str(python))
+    monkeypatch.setattr("recordgen.core.flow.graph.default_threads", lambda: 64)
+    parts.work(tmp_path / "out", 0)
+    assert len(started.read_text().split()) == processes
+    parts.commit(tmp_path / "out")
+    assert tree_bytes(tmp_path / "out") == whole
 
 
 def test_a_commit_names_the_parts_that_are_missing(planned):

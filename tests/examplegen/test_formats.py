@@ -7,6 +7,7 @@ all, which saves no model. The CSV with which examples are compared is converted
 
 import io
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from recordgen.examplegen import AutoMLExampleGen
 from recordgen.features import FLAGS
 from tests.conftest import encoded, noise, stored_examples
 from tests.examplegen.configs import input_config
-from tests.formats.written import SPLITS, WRITERS, write
+from tests.formats.written import SPLITS, WRITERS, tfds_features, write
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +81,68 @@ def write_masks(root):
             Image.fromarray(mask).save(path.with_name(f"{path.stem}_mask.png"))
 
 
+def write_by_class(root):
+    """Move each image into the folder of its class."""
+    for split in SPLITS:
+        for number, path in enumerate(sorted((root / split).iterdir())):
+            (root / split / "ab"[number % 2]).mkdir(exist_ok=True)
+            path.rename(root / split / "ab"[number % 2] / path.name)
+
+
+def write_names(root):
+    """Write a CSV of the names of images, without suffixes."""
+    names = (path.relative_to(root).with_suffix("") for path in sorted(root.rglob("*.jpg")))
+    lines = (f"{name},{'ab'[at % 2]},{name.parts[0]}\n" for at, name in enumerate(names))
+    (root / "names.csv").write_text("".join(["image_id,label,split\n", *lines]))
+
+
+def write_zip(root):
+    """Write YOLO's folder as an archive in place of it."""
+    write("yolo", root)
+    archive = shutil.make_archive(str(root.with_suffix("")), "zip", root)
+    shutil.rmtree(root)
+    root.mkdir()
+    shutil.move(archive, root / "data.zip")
+
+
+def write_tfds(root):
+    """Write records as TensorFlow Datasets does, with features.json beside them."""
+    for split in SPLITS:
+        images = sorted((root / split).iterdir())
+        records = [{"image": path.read_bytes(), "label": at % 2} for at, path in enumerate(images)]
+        _write_records(root / f"x-{split}.tfrecord-00000-of-00001", records)
+        shutil.rmtree(root / split)
+    features = tfds_features({"image": "Image", "label": "ClassLabel"})
+    (root / "features.json").write_text(json.dumps(features))
+    (root / "label.labels.txt").write_text("a\nb\n")
+
+
+def write_conll(root):
+    """Write a file of tokens and tags for each split, in place of its images."""
+    for split in SPLITS:
+        shutil.rmtree(root / split)
+        sentences = (f"Anna B-PER\n{split}{number} O\n\n" for number in range(COUNT))
+        (root / f"{split}.conll").write_text("".join(sentences))
+
+
+def write_sentences(root):
+    """Write a file of sentences and one of tags for each split, in place of its images."""
+    for split in SPLITS:
+        shutil.rmtree(root / split)
+        texts = (f"Anna {split}{number}\n" for number in range(COUNT))
+        (root / f"{split}_sentences.txt").write_text("".join(texts))
+        (root / f"{split}_labels.txt").write_text("B-PER O\n" * COUNT)
+
+
+def write_jsonl(root):
+    """Write the import file of AutoML for texts with entities."""
+    entities = [{"startOffset": 0, "endOffset": 4, "displayName": "PER"}]
+    lines = [
+        {"textContent": f"Anna flew{at}", "textSegmentAnnotations": entities} for at in range(COUNT)
+    ]
+    (root / "import.jsonl").write_text("\n".join(map(json.dumps, lines)))
+
+
 def write_csv(root, labels):
     """Write the import file of AutoML, with these labels for each image or text."""
     files = (path for path in sorted(root.rglob("*.*")) if "mask" not in path.name)
@@ -122,12 +185,13 @@ def _tar(root, split, labelled):
 
 
 def _records(root, split, labelled):
-    records = (
-        serialize_example({"image/encoded": data, "image/class/label": label})
-        for _, data, label in labelled
-    )
-    frames = b"".join(b"".join(RECORDS.frame(record)) for record in records)
-    (root / f"{split}.tfrecord").write_bytes(frames)
+    records = ({"image/encoded": data, "image/class/label": label} for _, data, label in labelled)
+    _write_records(root / f"{split}.tfrecord", records)
+
+
+def _write_records(path, records):
+    framed = (RECORDS.frame(serialize_example(record)) for record in records)
+    path.write_bytes(b"".join(map(b"".join, framed)))
 
 
 def _parquet(root, split, labelled):
@@ -144,9 +208,15 @@ SOURCES = {
         name: (lambda root, name=name: write(name, root), name, "object_detection")
         for name in WRITERS
     },
+    "zip": (write_zip, "yolo", "object_detection"),
     "choices": (write_choices, "label_studio", "image_classification"),
     "labels": (write_labels, "open_images", "image_multi_label"),
     "one_hot": (write_one_hot, "csv", "image_multi_label"),
+    "by_class": (write_by_class, "folder", "image_classification"),
+    "names": (write_names, "csv", "image_classification"),
+    "tfds": (write_tfds, "tfrecord", "image_classification"),
+    "conll": (write_conll, "conll", "text_entities"),
+    "sentences": (write_sentences, "iob", "text_entities"),
     "texts": (write_texts, "text_folder", "text_classification"),
     "masks": (write_masks, "mask_folders", "image_segmentation"),
     **{
@@ -162,7 +232,11 @@ CSV = {
     "image_multi_label": (None, "a,b"),
     "text_classification": (write_texts, "a"),
     "image_segmentation": (write_masks, "{name}_mask.png"),
+    "text_entities": (write_jsonl, ""),
 }
+#: by name: the import file, if it is not the folder
+FILES = {"names": "names.csv", "zip": "data.zip"}
+
 # What documents say of objects beside their boxes.
 DETAILS = {f"image/object/{word}" for word in (*FLAGS, "area")}
 
@@ -184,7 +258,8 @@ def root(tmp_path_factory):
             prepare, labels = CSV[name]
             if prepare:
                 prepare(folder)
-            write_csv(folder, labels)
+            if labels:
+                write_csv(folder, labels)
     return root
 
 
@@ -193,8 +268,10 @@ def run(root, run_tfx):
     """The uris of the artifacts of one run with all sources, by component and type."""
     steps, examples = [], {task: {} for task in CSV}
     for name, (_, _, task) in SOURCES.items():
+        path = f"{name}/{FILES.get(name, '')}"
+        more = {"image_root": str(root / "data" / name)} if name == "names" else {}
         example_gen = AutoMLExampleGen(
-            str(root / "data"), input_config=input_config(all=f"{name}/"), lint="-ALL"
+            str(root / "data"), input_config=input_config(all=path), lint="-ALL", **more
         ).with_id(f"{name}_examples")
         examples[task][name] = example_gen.outputs["examples"]
         steps.append(example_gen)
@@ -206,7 +283,7 @@ def run(root, run_tfx):
         trainer = tfx.components.Trainer(
             run_fn="tests.examplegen.fitted.run_fn",
             examples=channel_utils.union(found.values()),
-            custom_config=SETTINGS if task == "text_classification" else {**SETTINGS, **IMAGES},
+            custom_config=SETTINGS | (IMAGES if task.startswith(("image", "object")) else {}),
             train_args=tfx.proto.TrainArgs(),
             eval_args=tfx.proto.EvalArgs(),
         )
@@ -225,7 +302,8 @@ def features_of_csv(root):
     found = {}
     for task in CSV:
         folder = root / "converted" / task
-        convert(root / "data" / task / "import.csv", folder, task=task, lint="-ALL")
+        [source] = (root / "data" / task).glob("import.*")
+        convert(source, folder, task=task, lint="-ALL")
         found[task] = features_of(folder)
     return found
 

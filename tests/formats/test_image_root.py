@@ -23,6 +23,7 @@ from recordgen.formats.import_file import find_import_files
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from tests.conftest import stored_examples
+from tests.opened import opened
 from tests.servers import serving
 
 pytestmark = pytest.mark.once
@@ -204,18 +205,15 @@ def test_the_numbers_of_paths_found_by_name(names, capsys, caplog):
     assert answer["detection"]["image_root"] == "in/images"
 
 
-def test_the_root_is_listed_once(names, monkeypatch):
+def test_the_root_is_listed_once(names):
     """Detection, preview and conversion list the root once; without the option, nobody does."""
-    listed = []
-    real = listing.list_tree
-    monkeypatch.setattr(
-        "recordgen.formats.image_root.list_tree", lambda root: listed.append(root) or real(root)
-    )
-    recordgen.check("in/train.csv", image_root="in/images", **QUIET)
-    assert listed == ["in/images/"]
+    with opened("os.scandir") as listed:
+        recordgen.check("in/train.csv", image_root="in/images", **QUIET)
+    assert listed.count("in/images/") == 1
     (names / "in/train.csv").write_text("images/0.jpg,a\nimages/1.jpg,b\n")
-    recordgen.check("in/train.csv", **QUIET)
-    assert len(listed) == 1
+    with opened("os.scandir") as listed:
+        recordgen.check("in/train.csv", **QUIET)
+    assert "in/images/" not in listed
 
 
 def test_workers_list_again(names):

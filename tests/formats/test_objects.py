@@ -18,7 +18,6 @@ pytestmark = pytest.mark.once
 PIXELS = [(4, 5), (12, 5), (8, 15)]
 SHARES = (0.1, 0.25, 0.3, 0.25, 0.2, 0.75)
 POLYGON = Details(polygons=Polygons.of([SHARES]))
-FLAT = [value for point in PIXELS for value in point]
 
 
 def yolo(lines, **config):

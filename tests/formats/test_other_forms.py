@@ -22,6 +22,9 @@ SIGN = "::"
 REFUSED = {
     "fastText": ("a.txt", "", "__label__praise Good and cheap, in fact {i}.", "fastText"),
     "boxes after blanks": ("a.txt", "", "{i}.jpg 10,20,30,40,0 50,60,70,80,1", "PATH,LABEL"),
+    "keras-retinanet": ("a.csv", "", "{i}.jpg,4,5,8,10,cat\nx{i}.jpg,,,,,", "retinanet"),
+    "SKU-110K": ("a.csv", "", "{i}.jpg,4,5,8,10,cat,40,20", "retinanet"),
+    "shares before labels": ("a.csv", "", "{i}.jpg,0,.5,.8,1.0,cat", "use --columns .*,label=6$"),
     "pipes": ("a.csv", "", "Good, and cheap {i}.|praise", r"\|"),
     "blanks": ("a.data", "", " 0.0063{i}  18.00   2.31  0  0.538", "header"),
     "blanks and quotes": ("a.data", "", '18.{i}   8   307.0  130.0\t"ford f{i}"', "blanks"),
@@ -117,8 +120,12 @@ def refusal(folder, name, header, line, **options):
     lines = [header] if header else []
     lines += [line.format(i=number) for number in range(ROWS)]
     (folder / name).write_text("\n".join(lines) + "\n")
+    return refusal_of(folder / name, **options)
+
+
+def refusal_of(path, **options):
     with pytest.raises(RecordgenError) as caught:
-        detect([ImportFile(str(folder / name))], ConvertOptions(**options))
+        detect([ImportFile(str(path))], ConvertOptions(**options))
     return str(caught.value)
 
 

@@ -10,11 +10,10 @@ from PIL import Image
 import recordgen
 from recordgen import cli
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats import find_format
 from recordgen.formats.format import Format, check_declaration
 from recordgen.options import FORMAT_CHOICES
 from recordgen.registry import FORMATS, OWN_FORMATS
-from tests.conftest import stored_examples
+from tests.conftest import found, stored_examples
 from tests.trainer import train
 
 pytestmark = pytest.mark.usefixtures("albums")
@@ -61,8 +60,8 @@ def test_recordgens_own_formats_are_plug_ins_too():
     """They are in the same registry, and complete."""
     assert list(FORMATS) == [*OWN_FORMATS, "album"]
     assert "album" in FORMAT_CHOICES
-    for name, found in FORMATS.items():
-        check_declaration(name, found)
+    for name in FORMATS:
+        check_declaration(name, FORMATS[name])
 
 
 @pytest.mark.slow
@@ -152,13 +151,15 @@ def test_options_that_do_not_fit(options, error, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_two_formats_in_one_folder_stop(tmp_path, monkeypatch):
+def test_two_formats_in_one_folder_stop(tmp_path):
     """Nothing is guessed; the message lists both, and --format decides."""
-    path = album(tmp_path / "in", *PAGES)
-    twin = type("Twin", (FORMATS["album"],), {"name": "twin"})
-    both = {**FORMATS, "twin": twin}
-    monkeypatch.setattr(find_format, "FORMATS", both)
-    with pytest.raises(UsageError, match=r"album: .*twin: .*format='album'"):
+    path, site = album(tmp_path / "in", *PAGES), tmp_path / "twin-1.dist-info"
+    site.mkdir()
+    (site / "METADATA").write_text("Metadata-Version: 2.1\nName: twin\nVersion: 1\n")
+    (site / "entry_points.txt").write_text("[recordgen.formats]\ntwin = twin:Twin\n")
+    twin = "from albums.format import Album\nclass Twin(Album): name = 'twin'\n"
+    (tmp_path / "twin.py").write_text(twin)
+    with found(tmp_path, FORMATS), pytest.raises(UsageError, match=r"album: .*twin: .*='album'"):
         recordgen.plan(str(path.parent))
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from recordgen import storage
-from recordgen.formats import listing
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
+from tests.opened import opened
 
 pytestmark = pytest.mark.once
 
@@ -21,20 +18,6 @@ COCO = {
     "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 2, 2]}],
     "categories": [{"id": 1, "name": "cat"}],
 }
-
-
-@pytest.fixture
-def opens(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count how often each file is opened, by its name."""
-    found: Counter[str] = Counter()
-    open_read = storage.open_read
-
-    def counted(path: str, *given: Any, **named: Any) -> Any:
-        found[Path(path).name] += 1
-        return open_read(path, *given, **named)
-
-    monkeypatch.setattr(storage, "open_read", counted)
-    return found
 
 
 @pytest.mark.parametrize(
@@ -48,50 +31,35 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     ],
 )
 def test_an_import_file_is_opened_once_before_the_conversion(
-    name: str, text: str, tmp_path: Path, opens: Counter[str]
+    name: str, text: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(text)
-    source, _ = open_source(tmp_path / name, ConvertOptions())
+    with opened() as paths:
+        source, _ = open_source(tmp_path / name, ConvertOptions())
     assert source.detection is not None
     assert source.detection.rows
-    assert opens[name] == 1
+    assert paths.count(str(tmp_path / name)) == 1
     assert all(file.lines is None and file.listing is None for file in source.files)
 
 
-@pytest.fixture
-def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Collect the folders whose names are listed."""
-    found: list[str] = []
-    list_tree = listing.list_tree
-
-    def counted(folder: str) -> listing.Tree:
-        found.append(folder)
-        return list_tree(folder)
-
-    monkeypatch.setattr(listing, "list_tree", counted)
-    return found
-
-
-def test_a_folder_of_images_is_listed_once_before_the_conversion(
-    tmp_path: Path, listed: list[str]
-) -> None:
+def test_a_folder_of_images_is_listed_once_before_the_conversion(tmp_path: Path) -> None:
     for name in ("cat/a.jpg", "dog/b.jpg"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_bytes(b"")
-    source, _ = open_source(tmp_path, ConvertOptions())
+    with opened("os.scandir") as listed:
+        source, _ = open_source(tmp_path, ConvertOptions())
     assert source.detection is not None
     assert len(source.detection.rows) == 2
-    assert listed == [f"{tmp_path}/"]
+    assert listed.count(f"{tmp_path}/") == 1
 
 
-def test_a_coco_document_is_parsed_once_before_the_conversion(
-    tmp_path: Path, opens: Counter[str], listed: list[str]
-) -> None:
+def test_a_coco_document_is_parsed_once_before_the_conversion(tmp_path: Path) -> None:
     """It is opened for its first bytes, and to be parsed; its folder is listed once."""
     (tmp_path / "a.jpg").write_bytes(b"")
     (tmp_path / "coco.json").write_text(json.dumps(COCO))
-    source, options = open_source(tmp_path, ConvertOptions())
-    assert (options.format, len(source.files), len(listed)) == ("coco", 1, 1)
+    with opened("os.scandir") as listed, opened() as paths:
+        source, options = open_source(tmp_path, ConvertOptions())
+    assert (options.format, len(source.files), listed.count(f"{tmp_path}/")) == ("coco", 1, 1)
     assert source.detection is not None
     assert source.detection.rows
-    assert opens["coco.json"] == 2
+    assert paths.count(str(tmp_path / "coco.json")) == 2

@@ -14,6 +14,7 @@ from tests.conftest import run_python
 from tests.exports.copies import boxes, labelled
 from tests.formats.boxes import boxes_of
 from tests.formats.containers import contents, converted, image
+from tests.formats.written import tfds_features
 
 
 @pytest.fixture
@@ -81,18 +82,7 @@ def test_object_detection_api(has_text, folder):
 
 def tfds(folder, **features):
     """Write features.json as TensorFlow Datasets does."""
-
-    def node(kind):
-        if isinstance(kind, dict):
-            inner = {key: node(each) for key, each in kind.items()}
-            head = "tensorflow_datasets.core.features.features_dict.FeaturesDict"
-            return {"pythonClassName": head, "featuresDict": {"features": inner}}
-        if isinstance(kind, list):
-            head = "tensorflow_datasets.core.features.sequence_feature.Sequence"
-            return {"pythonClassName": head, "sequence": {"feature": node(kind[0])}}
-        return {"pythonClassName": f"tensorflow_datasets.core.features.some_feature.{kind}"}
-
-    (folder / "in/features.json").write_text(json.dumps(node(features)))
+    (folder / "in/features.json").write_text(json.dumps(tfds_features(features)))
 
 
 def test_tfds_boxes(folder):

@@ -11,12 +11,16 @@ from PIL import Image
 
 import recordgen
 from recordgen.core.records.run_lengths import pixels_of
+from recordgen.core.rows.row import Row
 from recordgen.errors import SourceError
+from recordgen.formats.source import open_source
+from recordgen.options import ConvertOptions
 from tests.conftest import stored_examples
 from tests.formats.boxes import Outcome
 from tests.formats.test_coco import CATEGORIES, box, image
 from tests.formats.test_pascal_voc import document as voc
 from tests.formats.test_yolo import NAMES
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.once
 
@@ -91,6 +95,8 @@ READ = [
     ("coco: absolute", {"a.json": coco(image(1, "/home/me/set/a.jpg"))}, "set/a.jpg", CAT),
     ("coco: BOM", {"a.json": "\ufeff" + coco(image(1, "a.jpg"))}, "a.jpg", CAT),
     ("coco: twice", {"a.json": TWICE}, "a.jpg", [("cat", BOX), ("dog", [0, 0, 0.1, 0.25])]),
+    ("retinanet", {"_annotations.csv": "a.jpg,4,5,8,10,cat\n", "_classes.csv": "dog,1\ncat,0\n"}, "a.jpg", CAT),
+    ("retinanet: SKU-110K", {"annotations.csv": "a.jpg,4,5,8,10,cat,40,20\n"}, "a.jpg", CAT),
     ("yolo: images/images", {"data.yaml": f"train: images/images\n{NAMES}", "images/labels/a.txt": LINE}, "images/images/a.jpg", CAT),
     ("yolo: tabs", {"data.yaml": YAML, "labels/a.txt": LINE.replace(" ", "\t")}, "images/a.jpg", CAT),
     ("yolo: oriented", {"data.yaml": YAML, "labels/a.txt": "0 .1 .25 .2 .25 .2 .5 .1 .5\n"}, "images/a.jpg", CAT),
@@ -374,6 +380,119 @@ def test_an_image_in_two_splits_is_reported(tmp_path, make_pictures):
     write(tmp_path / "in", found)
     assert Outcome(tmp_path / "in", tmp_path / "out").splits == {"a.jpg": "train"}
     assert "SEVERAL_SPLITS" in (tmp_path / "out/lint.jsonl").read_text()
+
+
+CREATE_ML = {"label": "cat", "coordinates": {"x": 6, "y": 7.5, "width": 4, "height": 5}}
+STUDIO = {"x": 10, "y": 25, "width": 10, "height": 25, "rectanglelabels": ["cat"]}
+RESULT = [{"type": "rectanglelabels", "original_width": 40, "original_height": 20, "value": STUDIO}]
+IN_SPLITS = ("train/a.jpg", "images/val2017/b.jpg", "test/c.jpg")
+HF = lines(*({"file_name": name, "label": "cat"} for name in IN_SPLITS))
+
+# name, one document of images in folders of splits
+ONE_DOCUMENT = {
+    "coco": coco(*(image(at, name) for at, name in enumerate(IN_SPLITS, start=1))),
+    "via": json.dumps({key: value for name in IN_SPLITS for key, value in via(name, VIA_BOX).items()}),
+    "create_ml": json.dumps([{"image": name, "annotations": [CREATE_ML]} for name in IN_SPLITS]),
+    "label_studio": json.dumps([{"data": {"image": name}, "annotations": [{"result": RESULT}]} for name in IN_SPLITS]),
+    "cvat": "".join(["<annotations>", *(cvat(CVAT_BOX, name=name)[13:-14] for name in IN_SPLITS), "</annotations>"]),
+    "open_images": "ImageID,LabelName,XMin,XMax,YMin,YMax\n" + "".join(f"{name},cat,.1,.2,.25,.5\n" for name in "abc"),
+    "hugging_face": HF,
+}  # fmt: skip
+NAMED = {"cvat": "a.xml", "open_images": "a.csv", "hugging_face": "metadata.jsonl"}
+
+
+def splits_in(folder, split="names=auto"):
+    """Return the splits of rows before any are assigned."""
+    source, options = open_source(folder, ConvertOptions(split=split))
+    rows = read_rows(options, *source.files)
+    return {row.split for row in rows if isinstance(row, Row)}
+
+
+@pytest.mark.parametrize("name", ONE_DOCUMENT)
+def test_folders_of_images_are_splits_where_no_document_says_more(name, tmp_path, make_pictures):
+    """Else images of test would teach."""
+    make_pictures(*IN_SPLITS)
+    write(tmp_path / "in", {NAMED.get(name, "a.json"): ONE_DOCUMENT[name]})
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.splits == dict(zip(IN_SPLITS, ("train", "eval", "test"), strict=True))
+    assert splits_in(tmp_path / "in", "names=no") == {None}
+
+
+def test_the_name_of_an_image_is_no_split(tmp_path, make_pictures):
+    """A document for each image is named after it, and this one shows a train."""
+    names = ("train_1.jpg", "test.jpg")
+    make_pictures(*names)
+    write(tmp_path / "in", {f"{name[:-4]}.xml": voc(name, ("cat", "4 5 8 10")) for name in names})
+    assert splits_in(tmp_path / "in") == {None}
+
+
+def test_lines_of_retinanet(tmp_path, make_pictures):
+    """Empty fields are no object, lines of an image are merged, and folders are splits."""
+    make_pictures("train/a.jpg", "train/b.jpg", "valid/c.jpg", "valid/d.jpg")
+    train = "a.jpg,4,5,8,10,cat\nb.jpg,,,,,\n\na.jpg,0,0,4,5,dog\n"
+    files = {
+        "train/_annotations.csv": train,
+        "valid/_annotations.csv": "c.jpg,4,5,8,10,cat\nd.jpg,4,5,x,9,cat\n",
+    }
+    write(tmp_path / "in", {**files, "train/_classes.csv": "dog,0\ncat,1\n"})
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.classes == ("dog", "cat")
+    assert found.images == {
+        "train/a.jpg": [*CAT, ("dog", [0, 0, 0.1, 0.25])],
+        "train/b.jpg": [],
+        "valid/c.jpg": CAT,
+    }
+    assert found.splits["valid/c.jpg"] == "eval"
+    assert found.rejects == {"valid/d.jpg": "bad_annotation"}
+
+
+def test_a_column_of_metadata_names_splits(tmp_path, make_pictures):
+    make_pictures("a.jpg", "b.jpg")
+    write(
+        tmp_path / "in",
+        {"metadata.csv": "file_name,label,split\na.jpg,cat,train\nb.jpg,cat,TEST\n"},
+    )
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert found.splits == {"a.jpg": "train", "b.jpg": "test"}
+
+
+DATA = "classes = 2\ntrain = data/train.txt\nvalid = data/other.txt\nnames = data/obj.names\n"
+
+# Darknet's files, and the splits of a.jpg, b.jpg and c.jpg; {} if they are assigned
+DARKNET = [
+    ({"obj.data": DATA, "train.txt": "data/a.jpg\n", "other.txt": "data/b.jpg\n"}, {"a.jpg": "train", "b.jpg": "eval"}),
+    ({"train.txt": "a.jpg\nb.jpg\n", "test.txt": "c.jpg\n"}, {"a.jpg": "train", "b.jpg": "train", "c.jpg": "test"}),
+    ({"obj.data": DATA}, {}),
+    ({"obj.data": DATA.replace("other", "train"), "train.txt": "data/a.jpg\n"}, {}),
+    ({"train.txt": "a.jpg\n"}, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "splits"), DARKNET)
+def test_lists_of_darknet_are_splits(files, splits, tmp_path, make_pictures):
+    """One list says nothing, and one that is not here neither. Others are counted."""
+    make_pictures("a.jpg", "b.jpg", "c.jpg")
+    labels = {f"{name}.txt": LINE for name in "abc"}
+    write(tmp_path / "in", {"obj.names": "cat\n", **labels, **files})
+    found = Outcome(tmp_path / "in", tmp_path / "out")
+    assert len(found.images) == (len(splits) or 3)
+    assert not splits or found.splits == splits
+    assert bool(found.skipped) == (len(found.images) < 3)
+
+
+@pytest.mark.parametrize(
+    ("flag", "is_set"), [("Unspecified", 0), ("False", 0), ("1", 1), ("true", 1)]
+)
+def test_flags_of_voc_as_programs_write_them(flag, is_set, tmp_path, make_pictures):
+    """``Unspecified`` is as usual as 0."""
+    make_pictures("a.jpg")
+    document = voc("a.jpg", ("cat", "4 5 8 10"))
+    more = f"</name><difficult>{flag}</difficult><truncated>1</truncated>"
+    write(tmp_path / "in", {"a.xml": document.replace("</name>", more)})
+    recordgen.convert(str(tmp_path / "in"), tmp_path / "out")
+    [(_, example)] = stored_examples(tmp_path / "out")
+    assert example.get("image/object/difficult", [0]) == [is_set]
+    assert example["image/object/truncated"] == [1]
 
 
 def test_a_stray_classes_txt_is_no_evidence(tmp_path, make_pictures):

@@ -148,10 +148,7 @@ def test_keypoints_follow_the_box(tmp_path, make_pictures):
 
 # data.yaml, what the message names
 STOPS = [
-    (
-        "train: images\nval: nowhere/images\n" + NAMES,
-        "val .*'nowhere/images'",
-    ),
+    ("train: images\nval: nowhere/images\n" + NAMES, "val .*'nowhere/images'"),
     ("train: images\nval: images\n" + NAMES, "train.*val|val.*train"),
     ("train: images\nnc: 3\nnames: [cat, dog]\n", "nc .*3"),
     ("train: images\nnames: 7\n", "names"),
@@ -160,6 +157,12 @@ STOPS = [
     ("train: images\nkpt_shape: [a, 3]\n" + NAMES, "kpt_shape"),
     ("train: images\nkpt_shape: [-3, 1]\n" + NAMES, "kpt_shape"),
     ("train: 3\n" + NAMES, "train .*3"),
+    # what cannot be read, instead of a missing data.yaml; and it comes at once
+    ("x: " + "[" * 60_000, "nested"),
+    ("x: &a [1]\ny: *a\n" + NAMES, "aliases"),
+    ("x: !!python/object/apply:os.getcwd []\n" + NAMES, "python"),
+    (f"train: images\n{NAMES}---\nx: 1\n", "document"),
+    (f"train: images\n{NAMES}#" + "x" * 70_000, "KiB"),
 ]
 
 
@@ -246,22 +249,3 @@ def test_classes_of_one_name_are_reported(tmp_path, make_pictures):
     recordgen.convert(str(root), tmp_path / "out")
     assert boxes_of(tmp_path / "out")["images/a.jpg"][1] == [("dog", 1, [0, 0, 1, 1])]
     assert "named 'cat'" in (tmp_path / "out/lint.jsonl").read_text()
-
-
-# data.yaml beside images and labels, part of the message
-UNREADABLE = [
-    ("x: " + "[" * 60_000, "nested"),
-    ("x: &a [1]\ny: *a\n" + NAMES, "aliases"),
-    ("x: !!python/object/apply:os.getcwd []\n" + NAMES, "python"),
-    (f"train: images\n{NAMES}---\nx: 1\n", "document"),
-    (f"train: images\n{NAMES}#" + "x" * 70_000, "KiB"),
-]
-
-
-@pytest.mark.parametrize(("text", "words"), UNREADABLE)
-def test_a_data_yaml_that_cannot_be_read(text, words, tmp_path, make_pictures):
-    """The message has the reason, instead of a missing data.yaml; and it comes at once."""
-    make_pictures("images/a.jpg")
-    root = write(tmp_path, {"data.yaml": text, "labels/a.txt": "1 0.5 0.5 1 1\n"})
-    with pytest.raises(SourceError, match=words):
-        recordgen.plan(str(root))

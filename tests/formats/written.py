@@ -139,6 +139,15 @@ def _yolo_keras(folder, names):
     (folder / "_classes.txt").write_text("\n".join(CLASSES))
 
 
+def _retinanet(folder, names):
+    lines = [
+        f"{name},{','.join(map(str, corners))},{label}\n"
+        for name in names
+        for label, corners in zip(CLASSES, CORNERS, strict=True)
+    ]
+    (folder / "_annotations.csv").write_text("".join(lines))
+
+
 #: Each writes the documents of one split beside its images.
 WRITERS = {
     "coco": _coco,
@@ -152,7 +161,21 @@ WRITERS = {
     "open_images": _open_images,
     "via": _via,
     "yolo_keras": _yolo_keras,
+    "retinanet": _retinanet,
 }
+
+
+def tfds_features(kind):
+    """Return the content of TensorFlow Datasets' features.json for the kinds of features."""
+    module = "tensorflow_datasets.core.features"
+    if isinstance(kind, dict):
+        inner = {key: tfds_features(each) for key, each in kind.items()}
+        head = f"{module}.features_dict.FeaturesDict"
+        return {"pythonClassName": head, "featuresDict": {"features": inner}}
+    if isinstance(kind, list):
+        head = f"{module}.sequence_feature.Sequence"
+        return {"pythonClassName": head, "sequence": {"feature": tfds_features(kind[0])}}
+    return {"pythonClassName": f"{module}.some_feature.{kind}"}
 
 
 def write(name, root):

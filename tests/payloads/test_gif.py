@@ -26,7 +26,7 @@ def header(width=4, height=4, flags=0x81, palette=GRAYS):
 
 def lzw(codes, bits=CODE_BITS):
     """Return a stream of codes with ``bits`` + 1 bits each, the lowest bit first."""
-    stream = sum(code << place * (bits + 1) for place, code in enumerate(codes))
+    stream = int("".join(f"{code:0{bits + 1}b}" for code in reversed(codes)), 2)
     return stream.to_bytes(-(-len(codes) * (bits + 1) // 8), "little")
 
 

@@ -222,9 +222,9 @@ def test_a_slow_decoder_is_killed():
     assert (code, "--limit seconds=" in message) == ("too_slow", True)
 
 
-def killed_by(signal, tmp_path, monkeypatch):
+def killed_by(signal, tmp_path, monkeypatch, name="python"):
     """Make the process of a decoder end with this signal."""
-    python = tmp_path / "python"
+    python = tmp_path / name
     python.write_text(f"#!/bin/sh\ncat > /dev/null\nkill -{signal} $$\n")
     python.chmod(0o755)
     monkeypatch.setattr("sys.executable", str(python))
@@ -241,7 +241,10 @@ def test_a_decoder_that_crashes_ends_neither_the_run_nor_the_worker(signal, tmp_
 def test_a_decoder_that_the_system_kills_needed_too_much_memory(tmp_path, monkeypatch):
     """Images that announce much work are checked in another process."""
     killed_by("KILL", tmp_path, monkeypatch)
-    assert refusal(bombs.of_one_colour("WEBP", "RGB", 2500), SLOW)[0] == "out_of_memory"
+    slow = bombs.of_one_colour("WEBP", "RGB", 2500)
+    assert refusal(slow, SLOW)[0] == "out_of_memory"
+    killed_by("KILL", tmp_path, monkeypatch, "uwsgi")  # this program has no Python to start
+    assert check_image(slow, SLOW).small is not None
 
 
 def test_a_process_that_is_stopped(tmp_path, monkeypatch):

@@ -112,6 +112,8 @@ def test_bugs_keep_their_traceback():
 def test_data_is_a_folder_or_a_file(data):
     assert local_input(str(data), "*.csv") == (str(data), "*.csv")
     assert local_input(f"{data}/a.csv", "*.csv") == (str(data), "a.csv")
+    (data / "photos/cat").mkdir(parents=True)  # a folder without an import file
+    assert local_input(f"{data}/photos/", "*.csv") == (str(data), "photos/")
     with pytest.raises(SourceError):
         local_input(f"{data}/b.csv", "*.csv")
 

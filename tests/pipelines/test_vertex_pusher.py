@@ -155,7 +155,7 @@ def as_json(value):
     return [as_json(item) for item in value] if np.ndim(value) else value.item()
 
 
-def test_an_instance_is_a_file_in_base64(model, tmp_path):
+def test_an_instance_is_a_file_in_base64(model):
     files = sorted((Path(model).parent / "data").rglob("*.png"))[:2]
     values = [{"b64": base64.b64encode(file.read_bytes()).decode()} for file in files]
     by_name = json.dumps({"instances": [{"image_bytes": value} for value in values]})

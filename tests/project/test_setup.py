@@ -512,7 +512,7 @@ def test_another_folder_can_be_set_up(machine):
 
 def test_the_command_is_installed():
     (command,) = importlib.metadata.entry_points(group="console_scripts", name="recordgen")
-    assert command.value == "recordgen.cli:exit_main"
+    assert command.value == "recordgen.__main__:main"
 
 
 def test_setup_py_makes_the_archive_that_beam_sends_to_workers(tmp_path):

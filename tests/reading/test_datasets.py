@@ -23,7 +23,8 @@ from recordgen.reading import (
     steps_per_epoch,
     train_dataset,
 )
-from tests.conftest import encoded, noise, run_python
+from tests.conftest import encoded, noise
+from tests.preloaded import WITH_TENSORFLOW
 from tests.reading.conftest import case_name, ids, pet, write_records
 
 TRAIN = [n for n in range(200) if n % 5]
@@ -454,12 +455,17 @@ def test_a_predicate_that_rejects_all_gives_an_empty_dataset(pets):
     assert list(train_dataset(pets, epochs="endless", seed=1, **none)) == []
 
 
-def model():
+def fitted(training, validation, **more):
+    """Train a model for three epochs without a warning; return the losses."""
     layers = tf.keras.layers
-    built = tf.keras.Sequential([layers.Flatten(), layers.Dense(200)])
+    model = tf.keras.Sequential([layers.Flatten(), layers.Dense(200)])
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    built.compile(optimizer="sgd", loss=loss, jit_compile=False)
-    return built
+    model.compile(optimizer="sgd", loss=loss, jit_compile=False)
+    # shuffle is for arrays; newer Keras warns about its own default
+    settings = dict(validation_data=validation, epochs=3, shuffle=False, verbose=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return model.fit(training, **settings, **more).history
 
 
 @pytest.mark.parametrize("weights", [None, "balanced"])
@@ -467,31 +473,14 @@ def test_fit_on_endless_data_with_steps_does_not_warn(pets, weights):
     training = train_dataset(
         pets, batch_size=16, image_size=SIZE, weights=weights, epochs="endless"
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        history = model().fit(
-            training,
-            steps_per_epoch=steps_per_epoch(pets, 16),
-            validation_data=eval_dataset(pets, batch_size=16, image_size=SIZE),
-            epochs=3,
-            shuffle=False,  # shuffle is for arrays; newer Keras warns about its own default
-            verbose=0,
-        )
-    assert len(history.history["val_loss"]) == 3
+    validation = eval_dataset(pets, batch_size=16, image_size=SIZE)
+    losses = fitted(training, validation, steps_per_epoch=steps_per_epoch(pets, 16))
+    assert len(losses["val_loss"]) == 3
 
 
 def test_every_epoch_of_fit_has_the_declared_length(pets):
     data = load(pets, batch_size=16, image_size=SIZE)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        history = model().fit(
-            data["train"],
-            validation_data=data["validation"],
-            epochs=3,
-            shuffle=False,
-            verbose=0,
-        )
-    assert len(history.history["loss"]) == 3
+    assert len(fitted(data["train"], data["validation"])["loss"]) == 3
 
 
 def test_a_truncated_shard_is_named_before_training(pets, tmp_path):
@@ -534,7 +523,7 @@ def test_memory_stays_flat(tmp_path):
     may stay.
     """
     source = write_records(tmp_path / "a.rec", map(pet, range(100)))
-    done = run_python("-c", EPOCHS, source)
+    done = WITH_TENSORFLOW.run("-c", EPOCHS, source)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found[3] - found[1] < 10, found

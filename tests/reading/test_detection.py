@@ -331,7 +331,7 @@ def test_cached_boxes_are_augmented_anew_in_each_epoch(plain, tmp_path, stage, p
     assert first != second
 
 
-def test_the_images_around_a_skipped_one_keep_their_boxes(tmp_path, caplog):
+def test_the_images_around_a_skipped_one_keep_their_boxes(tmp_path):
     examples = [Scene.drawn(n, SIZE, colours=range(n % 4)).features for n in range(12)]
     for n in (0, 5, 7):
         examples[n]["image/encoded"] = b"no image"

@@ -137,7 +137,7 @@ def test_a_source_gives_the_same(fields, resize, output):
         np.testing.assert_allclose(values, expected[name], atol=1e-5, err_msg=name)
 
 
-def test_fields_of_a_source_are_checked(output, tmp_path):
+def test_fields_of_a_source_are_checked(output):
     source = recordgen.source(output, "train")
     with pytest.raises(UsageError, match="fields"):
         source.images(fields=["mask"])

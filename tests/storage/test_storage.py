@@ -676,7 +676,7 @@ def test_private_addresses_in_disguise(serve, host):
     assert not asked
 
 
-def test_rows_of_import_files_from_the_web(serve, tmp_path):
+def test_rows_of_import_files_from_the_web(serve):
     """They reach their own and public servers, but no private servers and no other storages."""
     inner = serve(redirecting())
     lines = ["1.jpg", f"{inner}/1.jpg", "/etc/passwd", "gs://bucket/1.jpg"]

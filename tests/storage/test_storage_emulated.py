@@ -162,10 +162,10 @@ def test_parts_meet_in_a_bucket(store, tmp_path):
     parts.plan(f"{store.url}/labels.csv", output, 2, shard_mb=0.002)
     for part in (1, 0, 1):
         parts.work(output, part)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("recordgen.core.runs.commit.show_dataset", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            parts.commit(output)
+    store.proxy.fault = always(503, name="out/labels.txt")
+    with pytest.raises(StorageError, match=r"labels\.txt"):
+        parts.commit(output)
+    store.proxy.reset()
     assert [parts.commit(output).unchanged for _ in range(2)] == [False, True]
     there = store.tree("sets/out")
     del there[".recordgen-staging/committed/counts.json"]
@@ -562,7 +562,7 @@ def test_a_listing_with_few_matches_stops(store):
     assert store.proxy.seen.total() == 1
 
 
-def test_a_listing_fails_as_look_ups_do(store, monkeypatch):
+def test_a_listing_fails_as_look_ups_do(store):
     """An outage is an error, a transient fault is not; without permission or folder, look up."""
     store.put_all({f"images/{n:03}.jpg": b"x" for n in range(100)})
     paths = [f"{store.url}/images/{n:03}.jpg" for n in range(100)]

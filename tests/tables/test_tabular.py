@@ -792,7 +792,7 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path):
         recordgen.convert(pd.DataFrame({"a": [[1, 2]]}), tmp_path / "no", task="tabular")
 
 
-def test_classes_that_gaps_made_floats(tmp_path):
+def test_classes_that_gaps_made_floats():
     frame = pd.DataFrame({"a": range(6), "y": [0.0, None, 1.0, 1.0, 0.0, 1.0]})
     options = {"task": "tabular", "columns": "target=y"}
     with pytest.raises(UsageError, match=r"target:class="):

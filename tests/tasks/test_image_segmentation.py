@@ -239,35 +239,22 @@ def corners(height, width):
 
 
 @pytest.mark.parametrize("way", range(1, 9))
-@pytest.mark.parametrize("options", [{}, {"image_size": "20x20", "resize": "fit"}])
+@pytest.mark.parametrize("resize", [None, "stretch", "fit", "center_crop"])
 @pytest.mark.parametrize("drawn_on", ["stored", "upright"])
-def test_masks_turn_with_their_image(way, options, drawn_on):
+def test_masks_turn_with_their_image(way, resize, drawn_on):
     """The stored mask shows the classes where the stored photo shows their levels."""
     upright = corners(24, 40)
     turns = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # of Pillow, to lie in this way
     lying = Image.fromarray(upright * 60)
     if way > 1:
         lying = lying.transpose(Image.Transpose(turns[way]))
-    settings = payload_settings(**options)
+    settings = payload_settings(**({"image_size": "20x20", "resize": resize} if resize else {}))
     photo = check_image(png(lying, "JPEG", quality=100, exif=exif_of(way)), settings)
     mask = np.asarray(lying) // 60 if drawn_on == "stored" else upright
     found = mask_of(png(gray(mask)), {}, photo, drawn_on, settings)
     seen = np.asarray(Image.open(io.BytesIO(photo.data)).convert("L"))
     classes = np.asarray(Image.open(io.BytesIO(found.data)))
-    shown = np.where(classes == 255, 0, classes.astype(int) * 60)
-    assert (np.abs(shown - seen) < 30).mean() > 0.9
-
-
-@pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
-def test_masks_are_resized_with_their_image(resize):
-    """A class stays where its pixels are, and no new class appears."""
-    mask = corners(37, 61)
-    settings = payload_settings(image_size="16x16", resize=resize)
-    photo = check_image(png(gray(mask * 60)), settings)
-    found = mask_of(png(gray(mask)), {}, photo, "stored", settings)
-    seen = np.asarray(Image.open(io.BytesIO(photo.data)).convert("L"))
-    classes = np.asarray(Image.open(io.BytesIO(found.data)))
-    assert set(np.unique(classes)) <= {1, 2, 3, 4, 255}
+    assert set(np.unique(classes)) <= {1, 2, 3, 4, 255}  # no new class appears
     shown = np.where(classes == 255, 0, classes.astype(int) * 60)
     assert (np.abs(shown - seen) < 30).mean() > 0.8
 

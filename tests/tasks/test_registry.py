@@ -3,7 +3,6 @@
 import importlib
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -88,8 +87,6 @@ from recordgen.tasks import TextClassification
 class Mine(TextClassification):
     name = "mine"
 """
-
-Install = Callable[..., None]
 
 
 def tasks_found():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import recordgen
+from pipelines.samples import sample_of
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
@@ -82,6 +83,16 @@ def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path,
 
 
 @pytest.mark.slow
+def test_the_sample_of_the_demo_is_learnt(tmp_path):
+    sample, output = sample_of("tabular"), str(tmp_path / "out")
+    path = sample.write(str(tmp_path / "data"), None)
+    dataset = recordgen.convert(path, output, task="tabular", **sample.options).dataset
+    assert [split.examples for split in dataset.splits.values()] == [108, 35, 35]
+    model = trainer.train(output, tmp_path, **sample.training.to_custom_config())
+    assert evaluate(model, output, dataset, "eval").score >= max(sample.min_score, 0.9)
+
+
+@pytest.mark.slow
 def test_the_model_learns_large_numbers(source, tmp_path):
     lines = Path(source).read_text().splitlines()
     (tmp_path / "b.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in lines) + "\n")
@@ -125,7 +136,7 @@ def test_only_columns_with_gaps_have_inputs_for_missing_numbers():
     assert moments.with_gaps == [1, 2]
 
 
-def test_tfma_says_the_same(source, tmp_path):
+def test_tfma_says_the_same():
     tfma_metrics = pytest.importorskip("recordgen.training.tfma_metrics", exc_type=ImportError)
     from tensorflow_model_analysis import metrics
 

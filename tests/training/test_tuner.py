@@ -209,7 +209,7 @@ def test_a_search_on_several_machines_is_refused(tuner_args, monkeypatch):
 
 
 @pytest.mark.parametrize("algorithm", ["random", "bayesian"])
-def test_a_seed_decides_what_is_tried(tuner_args, tmp_path, algorithm):
+def test_a_seed_decides_what_is_tried(tuner_args, algorithm):
     space = {"learning_rate": [1e-4, 1e-2, "log"], "batch_size": [2, 64, "log"]}
 
     def tried(seed):

@@ -8,11 +8,14 @@ from contextlib import suppress
 from typing import Any
 
 from recordgen import storage
-from recordgen.core.ordered import map_in_order
+from recordgen.conversion.appending import find_existing
+from recordgen.core.conversion import Conversion
+from recordgen.core.ordered import STORAGE_THREADS, map_in_order
+from recordgen.core.planning.appending import Existing
 from recordgen.core.runs.commit import Leftover, Run
 from recordgen.core.runs.parts import PlannedParts
 from recordgen.core.runs.staging import STAGING, Staging
-from recordgen.errors import SourceError, StorageError
+from recordgen.errors import RunnerError, SourceError, StorageError
 from recordgen.formats.detect import Detection
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
@@ -20,8 +23,6 @@ from recordgen.options import OPTIONS, ConvertOptions, option_text
 
 # Fields of the options that are not options: what a door or detection has decided.
 _DECIDED = ("confined", "table")
-
-_THREADS = 32  # that look up import files
 
 
 def saved(options: ConvertOptions) -> dict[str, Any]:
@@ -51,10 +52,30 @@ def run_of(output: str, staging: Staging, planned: PlannedParts) -> Run:
     return Run(staging, tuple(leftovers), in_parts=True)
 
 
+def digest_of(existing: Existing | None) -> str:
+    """Return the digest of the dataset that a run appends to; empty if there is none yet."""
+    return existing.dataset.digest if existing is not None else ""
+
+
+def existing_of(
+    planned: PlannedParts, output: str, staging: Staging, conversion: Conversion
+) -> Existing | None:
+    """Return the dataset that the run appends to, if any. Raises: RunnerError if it changed."""
+    if planned.base is None:
+        return None
+    existing = find_existing(output, conversion)
+    if staging.moving or digest_of(existing) != planned.base:
+        raise RunnerError(
+            f"{output}: the dataset that this run appends to has changed since it was planned; "
+            f"plan again with --append --resume"
+        )
+    return existing
+
+
 def versions_of(paths: Iterable[str]) -> dict[str, str]:
     """Return the version of each import file by path; empty for a folder."""
     given = list(paths)
-    return dict(zip(given, map_in_order(_version, given, threads=_THREADS), strict=True))
+    return dict(zip(given, map_in_order(_version, given, threads=STORAGE_THREADS), strict=True))
 
 
 def _version(path: str) -> str:

@@ -19,7 +19,7 @@ from recordgen.checks.run import need_packages
 from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.conversion import kept_plan
 from recordgen.conversion.api import open_for
-from recordgen.conversion.appending import find_existing, read_rejects
+from recordgen.conversion.appending import read_rejects
 from recordgen.conversion.committing import committed, opened_run
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
@@ -27,22 +27,20 @@ from recordgen.conversion.finalize import read_outcome, read_plan, stop_unless_u
 from recordgen.conversion.results import ConversionResult, PartResult, PartsResult
 from recordgen.conversion.results.warned import warn_about
 from recordgen.conversion.settings import conversion_of
-from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.running import running
 from recordgen.core.flow.steps import ShardKey
-from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.bucket_files import ShardOutline
 from recordgen.core.progress import SHARDS, Progress
 from recordgen.core.runs import lease
 from recordgen.core.runs.commit import (
-    committed_counts,
     find_planned,
     is_committed,
     note_committed,
     open_planned,
+    read_committed,
     take_back,
 )
 from recordgen.core.runs.counters import total_counts
@@ -122,7 +120,7 @@ def plan(
             options=kept_plan.saved(decided),
             sources=versions,
             keypoints=opened.keypoints,
-            base=_digest(existing) if append else None,
+            base=kept_plan.digest_of(existing) if append else None,
             leftovers={
                 os.path.basename(left.staging.root): target in left.roots for left in run.leftovers
             },
@@ -141,8 +139,8 @@ def work(
 ) -> PartResult:
     """Write the shards of one part of a planned run.
 
-    It may be repeated, and run several times at once, with the same bytes: a finished part is left
-    as it is, and finished shards of an unfinished part are kept.
+    It may be repeated, also after the commit, and run several times at once, with the same bytes: a
+    finished part is left as it is, and finished shards of an unfinished part are kept.
 
     Args:
         output: as in :func:`plan`, perhaps mounted elsewhere.
@@ -152,29 +150,43 @@ def work(
 
     Raises:
         UsageError: there is no such part.
-        RunnerError: no run is planned there, or another version of Recordgen planned it, or it was
-            committed or taken over meanwhile.
+        RunnerError: no run is planned there, or another version of Recordgen planned it, or
+            another run took it over meanwhile.
         SourceError: an import file has changed since, or is not found.
         StorageError: storage failed.
     """
     started, target = time.monotonic(), storage.normal(os.fspath(output))
-    staging = find_planned(target)
+    try:
+        result = _worked(target, part, said)
+    except RunnerError:  # perhaps because a commit removed the plan, before or meanwhile
+        if (done := read_committed(target)) is None:
+            raise
+        number = _number(part, done.parts)
+        shards = len(range(number, done.shards, done.parts))
+        result = PartResult(
+            output=target,
+            part=number,
+            parts=done.parts,
+            shards=shards,
+            was_done=True,
+            is_committed=True,
+        )
+    return replace(result, seconds=time.monotonic() - started)
+
+
+def _worked(output: str, part: int | None, said: Callable[[str], None] | None) -> PartResult:
+    staging = find_planned(output)
     planned = read_planned(staging)
     number = _number(part, planned.parts)
     outlines = read_part(staging, number) if number in planned.filled else []
     is_done = not outlines or number in finished_parts(staging)
     if not is_done:
         kept_plan.check_sources(planned)
-        with lease.held(worker_lease(staging, number)), naming_end(target, staging):
-            _write(target, staging, planned, outlines, f"part {number} of {planned.parts}", said)
+        with lease.held(worker_lease(staging, number)), naming_end(output, staging):
+            _write(output, staging, planned, outlines, f"part {number} of {planned.parts}", said)
             finish_part(staging, number)
     return PartResult(
-        output=target,
-        part=number,
-        parts=planned.parts,
-        shards=len(outlines),
-        seconds=time.monotonic() - started,
-        was_done=is_done,
+        output=output, part=number, parts=planned.parts, shards=len(outlines), was_done=is_done
     )
 
 
@@ -218,8 +230,8 @@ def commit(
         DataError, StorageError: as :func:`recordgen.convert`.
     """
     started, target = time.monotonic(), storage.normal(os.fspath(output))
-    if (counts := committed_counts(target)) is not None:
-        return _there(target, counts)
+    if (done := read_committed(target)) is not None:
+        return _there(target, done.counts)
     with open_planned(target) as staging, Phases(progress_for(progress)) as phases:
         planned = read_planned(staging)
         if is_committed(target, staging):
@@ -227,7 +239,7 @@ def commit(
             result = _there(target, total_counts(*outcome))
         else:
             result = _published(target, staging, planned, phases)
-        note_committed(target, result.counts)
+        note_committed(target, result.counts, planned)
     result = replace(result, detection=None, seconds=time.monotonic() - started)
     warn_about(result)
     return result
@@ -247,7 +259,7 @@ def _published(
     conversion, selection = conversion_of(options), options.selection
     need_packages(conversion.task, selection)
     source, run = kept_plan.source_of(planned, options), kept_plan.run_of(output, staging, planned)
-    existing = _existing(output, staging, planned, conversion)
+    existing = kept_plan.existing_of(planned, output, staging, conversion)
     with conversion_events(source.names, output) as events:
         files = [result.shard.file for result in staging.read_results()]
         take_back(output, staging, files)
@@ -277,22 +289,3 @@ def _number(part: int | None, parts: int) -> int:
     if not 0 <= number < parts:
         raise UsageError(f"the part must be from 0 to {parts - 1} (got {given!r})")
     return number
-
-
-def _existing(
-    output: str, staging: Staging, planned: PlannedParts, conversion: Conversion
-) -> Existing | None:
-    """Return the dataset that the run appends to, if any. Raises: RunnerError if it changed."""
-    if planned.base is None:
-        return None
-    existing = find_existing(output, conversion)
-    if staging.moving or _digest(existing) != planned.base:
-        raise RunnerError(
-            f"{output}: the dataset that this run appends to has changed since it was planned; "
-            f"plan again with --append --resume"
-        )
-    return existing
-
-
-def _digest(existing: Existing | None) -> str:
-    return existing.dataset.digest if existing is not None else ""

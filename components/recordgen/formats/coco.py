@@ -31,7 +31,6 @@ from recordgen.formats.pictures import (
     notes_about,
     size_of,
 )
-from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 # Documents of COCO's other tasks, by a key path that only they have, and what they hold.
@@ -76,7 +75,6 @@ class Coco(PictureFormat):
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         parsed: CocoDocument = listing.parsed(document, parse_document)
         yield from parsed.notes()
-        split = split_in_path(f"{listing.root}{document}")
         folders = _folders(document)
         seen: Counter[str] = Counter()
         for line, (image, boxes) in enumerate(parsed.pictures(), start=1):
@@ -98,13 +96,13 @@ class Coco(PictureFormat):
                         f"{listing.root}{document}: there are no images below its folder; pass the "
                         f"folder that holds both the document and the images"
                     )
-                found = image_or_problem(listing, name, *folders, line=line, split=split)
+                found = image_or_problem(listing, name, *folders, line=line)
             if isinstance(found, Problem):
                 yield found
                 continue
             seen[found] += 1
             size = size_of(image.width, image.height)
-            yield parsed.picture(line, found, split, size, boxes)
+            yield parsed.picture(line, found, size, boxes)
         if twice := sum(count > 1 for count in seen.values()):
             yield Note(0, f"{twice:,} images are listed more than once; their boxes were merged")
         is_alone = not any(name != document for name in listing.at("").candidates(".json"))

@@ -141,12 +141,7 @@ class CocoDocument:
             yield image, order[mine].tolist()
 
     def picture(
-        self,
-        line: int,
-        uri: str,
-        split: str | None,
-        size: tuple[int, int] | None,
-        boxes: Sequence[int],
+        self, line: int, uri: str, size: tuple[int, int] | None, boxes: Sequence[int]
     ) -> Picture | Problem:
         """Return an image with its boxes, or the problem with one of them."""
         id_of = self._id_of
@@ -163,7 +158,7 @@ class CocoDocument:
                 return Problem(line, f"the annotation {self._id[at]} of this image: {exc}", uri)
             xmin, ymin, xmax, ymax = self._corners[4 * at : 4 * at + 4]
             objects.append(Marked(label, (xmin, ymin, xmax, ymax), details))
-        return Picture(line, uri, split, size, objects)
+        return Picture(line, uri, size=size, objects=objects)
 
     def _details(self, at: int) -> Details:
         """Return what is known of an object. Raises: ValueError: its segmentation is damaged."""

@@ -26,14 +26,11 @@ from recordgen.core.rows.polygons import NO_POLYGONS, Points, Polygons
 _TRIANGLE = 6
 
 
-# Numbers of points that are in memory, before they are written.
-_AT_ONCE = 1 << 18
-
-
 @dataclass(eq=False)
 class Shapes:
     """The shapes of annotations by index. Millions of points are in a temporary file."""
 
+    at_once: int = 1 << 18  # numbers of points that are in memory, before they are written
     _points: array[float] = field(default_factory=lambda: array("f"))  # behind those in the file
     _file: IO[bytes] | None = None
     _written: int = 0
@@ -49,7 +46,7 @@ class Shapes:
         for points in polygons_in(shape):
             self._points += points
             self._ends.append(self._ends[-1] + len(points))
-        if len(self._points) >= _AT_ONCE:
+        if len(self._points) >= self.at_once:
             self._write()
         self._polygons.append(len(self._ends) - 1)
         try:

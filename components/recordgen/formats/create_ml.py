@@ -18,7 +18,6 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, items_of
-from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ObjectDetection
 
 _SIDES = ("x", "y", "width", "height")
@@ -40,9 +39,8 @@ class CreateMl(PictureFormat):
         return Evidence(reason, self.tasks[0], found)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        split = split_in_path(f"{listing.root}{document}")
         for number, item in items_of(listing, document):
-            yield _picture(listing, posixpath.dirname(document), number, item, split)
+            yield _picture(listing, posixpath.dirname(document), number, item)
 
 
 def _is_mine(listing: Listing, name: str) -> bool:
@@ -53,21 +51,19 @@ def _is_mine(listing: Listing, name: str) -> bool:
     return "annotations.coordinates" in keys and not keys.isdisjoint(_NAMES)
 
 
-def _picture(
-    listing: Listing, folder: str, number: int, item: Any, split: str | None
-) -> Picture | Problem:
+def _picture(listing: Listing, folder: str, number: int, item: Any) -> Picture | Problem:
     found = item if isinstance(item, dict) else {}
     name = next((found[key] for key in _NAMES if isinstance(found.get(key), str)), "")
     if not name:
         return Problem(number, f"item {number} of the list names no image")
-    image = image_or_problem(listing, name, folder, line=number, split=split)
+    image = image_or_problem(listing, name, folder, line=number)
     if isinstance(image, Problem):
         return image
     try:
         objects = [_marked(each) for each in found.get("annotations") or ()]
     except ValueError as exc:
         return Problem(number, str(exc), image)
-    return Picture(number, image, split, objects=objects)
+    return Picture(number, image, objects=objects)
 
 
 def _marked(item: Any) -> Marked:

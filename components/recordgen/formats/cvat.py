@@ -25,7 +25,6 @@ from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
-from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 _ROOT = b"<annotations"
@@ -60,13 +59,12 @@ class Cvat(PictureFormat):
         return Evidence(reason, task, found, tuple(classes))
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        named = split_in_path(f"{listing.root}{document}")
         folder = posixpath.dirname(document)
         images = posixpath.join(folder, "images")
         for number, element in enumerate(_elements(listing, document, "image"), start=1):
             name = element.get("name", "").strip()
             subset = element.get("subset", "")
-            split = subset if is_ml_use(subset) else named
+            split = subset if is_ml_use(subset) else None
             # Projects have a folder for each subset, with images of the same names.
             own = (posixpath.join(images, subset), posixpath.join(folder, subset)) if subset else ()
             places = (*own, folder, images, posixpath.dirname(folder))

@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen.errors import RecordgenError, SourceError, UsageError
-from recordgen.formats import other_forms
 from recordgen.formats.ambiguities import ambiguities
 from recordgen.formats.candidates import candidates_in, read_header, settle
 from recordgen.formats.column_checks import (
@@ -35,6 +34,7 @@ from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import read_layout
 from recordgen.formats.one_hot import one_hot_classes, with_one_hot
+from recordgen.formats.other_forms import of_lines, of_objects
 from recordgen.formats.row_reader import PreviewRow, preview_files
 from recordgen.formats.samples import Samples
 from recordgen.formats.split_names import check_submission, check_train, with_names
@@ -221,7 +221,7 @@ def _one_of(
 
 def _check_form(head: Head, options: ConvertOptions) -> None:
     """Check that lines have a form that a reader takes. Raises: SourceError."""
-    form = other_forms.of_objects(head.objects, head.path) or other_forms.of_lines(head)
+    form = of_objects(head.objects, head.path) or of_lines(head, options.columns)
     if form:
         raise SourceError(form)
     if options.task == AUTO and head.header is None:

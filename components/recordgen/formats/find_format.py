@@ -121,9 +121,10 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
         certain = [item for item in certain if item in all_found]
     if len(certain) > 1:
         shown = "; ".join(f"{item.name}: {evidence.reason}" for item, evidence in certain)
+        choices = " or ".join(f"--format {item.name}" for item, _ in certain)
         raise UsageError(
             f"{path}: the source may have more than one format ({shown}); choose one with "
-            f"--format {certain[0][0].name}, or pass the document itself"
+            f"{choices}, or pass the document itself"
         )
     if not all_found:
         raise SourceError(

@@ -17,17 +17,19 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
+from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
 from recordgen.formats.declared_classes import class_names
 from recordgen.formats.format import Evidence
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, names_beside, objects_in, read_objects
+from recordgen.formats.other_columns import names_split, numbered_split
 from recordgen.formats.parquet import opened
 from recordgen.formats.parquet_columns import features_in
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_in_file
-from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
@@ -70,7 +72,6 @@ class HuggingFace(PictureFormat):
         where = f"{listing.root}{document}"
         label = _label_of(where, _first(listing, document))
         names = _class_names(listing, document, label)
-        split = split_in_path(where)
         folder = posixpath.dirname(document)
         used: set[str] = set()
         forms = _BoxForms()
@@ -88,9 +89,7 @@ class HuggingFace(PictureFormat):
                 yield Problem(line, message, image, RejectCode.MISSING_FILE)
                 continue
             used.add(image)
-            item = _picture(
-                listing, line, image, split, record.get(label), names, label == _OBJECTS
-            )
+            item = _picture(listing, line, image, record, label, names)
             if isinstance(item, Picture):
                 forms.add(item)
             yield item
@@ -185,6 +184,9 @@ def _first(listing: Listing, name: str) -> Mapping[str, Any]:
 def _label_of(where: str, first: Mapping[str, Any]) -> str:
     """Return the column of labels or objects. Raises: SourceError: it is unclear which it is."""
     others = [key for key in first if key and key != _FILE]
+    for key in filter(names_split, others):
+        if problem := numbered_split(key, {str(first[key]).lower()}):
+            raise SourceError(f"{where}: {problem}")
     if objects_in(first.get(_OBJECTS)) is not None:
         return _OBJECTS
     lost = [key for key in others if any(part in key.lower() for part in _GEOMETRY)]
@@ -198,17 +200,23 @@ def _label_of(where: str, first: Mapping[str, Any]) -> str:
     return labels[0]
 
 
+def _split_in(record: Mapping[str, Any]) -> str | None:
+    """Return the word for the split in a column that is named like one, if any."""
+    said = (value for key, value in record.items() if key and column_name(key) in SPLIT_COLUMNS)
+    return next((word for word in said if isinstance(word, str) and is_ml_use(word)), None)
+
+
 def _picture(
     listing: Listing,
     line: int,
     image: str,
-    split: str | None,
-    value: Any,
+    record: Mapping[str, Any],
+    label: str,
     names: Sequence[str],
-    is_objects: bool,
 ) -> Picture | Problem:
+    value, split = record.get(label), _split_in(record)
     try:
-        if not is_objects:
+        if label != _OBJECTS:
             return Picture(line, image, split, labels=labels_of(value, names))
         objects = read_objects(objects_in(value), names)
     except ValueError as exc:

@@ -32,7 +32,6 @@ from recordgen.formats.pictures import (
     size_of,
 )
 from recordgen.formats.shapes import Region, ellipse, outlined, rectangle, shape_notes
-from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
@@ -80,13 +79,12 @@ class LabelStudio(PictureFormat):
         return Evidence(f"{found[0]} has Label Studio's {what} of images", task, found)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        split = split_in_path(f"{listing.root}{document}")
         folder = posixpath.dirname(document)
         unlabelled = 0
         for number, item in items_of(listing, document):
             results = list(_results(item))
             if results:
-                yield _picture(listing, folder, number, item, results, split)
+                yield _picture(listing, folder, number, item, results)
             else:
                 unlabelled += 1
         if unlabelled:
@@ -125,12 +123,11 @@ def _picture(
     number: int,
     item: Mapping[str, Any],
     results: Sequence[Sequence[Any]],
-    split: str | None,
 ) -> Picture | Problem:
     written = _written(item.get("data"))
     if isinstance(written, Problem):
         return written._replace(line=number)
-    image = _image(listing, written, folder, number, split)
+    image = _image(listing, written, folder, number)
     if isinstance(image, Problem):
         return image
     try:
@@ -144,7 +141,7 @@ def _picture(
     ):
         message = f"{len(results)} annotators disagree; the labels of the first were kept"
         notes.append((ANNOTATORS_DIFFER, message))
-    return Picture(number, image, split, first.size, first.objects, first.labels, notes)
+    return Picture(number, image, None, first.size, first.objects, first.labels, notes)
 
 
 def _written(data: Any) -> str | Problem:
@@ -164,18 +161,16 @@ def _path_of(written: str) -> str:
     return unquote(parts.path) if parts.scheme or written.startswith("/data/") else written
 
 
-def _image(
-    listing: Listing, written: str, folder: str, number: int, split: str | None
-) -> str | Problem:
+def _image(listing: Listing, written: str, folder: str, number: int) -> str | Problem:
     parts = urlsplit(written)
     if parts.netloc and not parts.path.startswith((_UPLOADS, _LOCAL)):
         return written  # gs://bucket/a.jpg
     path = _path_of(written).removeprefix("/data/")
-    found = image_or_problem(listing, path, folder, "images", line=number, split=split)
+    found = image_or_problem(listing, path, folder, "images", line=number)
     name = posixpath.basename(path)
     if isinstance(found, Problem) and _UPLOADED.match(name):
         name = _UPLOADED.sub("", name, count=1)
-        return image_or_problem(listing, name, folder, line=number, split=split)
+        return image_or_problem(listing, name, folder, line=number)
     return found
 
 

@@ -36,7 +36,6 @@ from recordgen.formats.pictures import (
     size_of,
 )
 from recordgen.formats.shapes import around, ellipse, mask_of, outlined, placed, shape_notes
-from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
@@ -128,18 +127,17 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
     except (ValueError, RecursionError) as exc:
         return Problem(line, f"{name}: {exc}", beside)
     image: str | Problem = beside
-    split = split_in_path(f"{listing.root}{name}")
     if not beside:
         said = str(found.get("imagePath") or "")
         said = said or f"{stem}.jpg"
-        image = image_or_problem(listing, said, posixpath.dirname(name), line=line, split=split)
+        image = image_or_problem(listing, said, posixpath.dirname(name), line=line)
     if isinstance(image, Problem):
         return image._replace(message=f"{name}: {image.message}")
     notes = shape_notes([kind for kind in kinds if kind in _OTHERS])
     flags = found.get("flags")
     chosen = flags.items() if isinstance(flags, dict) else ()
     labels = [key for key, is_chosen in chosen if is_chosen is True and key != _IGNORE]
-    return Picture(line, image, split, size, objects, labels, notes)
+    return Picture(line, image, None, size, objects, labels, notes, document=name)
 
 
 def _kind_of(shape: Any) -> str:

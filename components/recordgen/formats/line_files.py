@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from recordgen.storage.access import Access
 
 _CSV_SUFFIXES = (".csv",)
-# Roboflow's one-hot table, in the folder of each split.
-_ROBOFLOW = "_classes.csv"
+# Roboflow's tables in the folder of each split: of boxes, and of one-hot labels.
+_ROBOFLOW = ("_annotations.csv", "_classes.csv")
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -58,10 +58,13 @@ class CsvFile(_LineFile):
     def detect(self, listing: Listing) -> Evidence | None:
         if listing.only or storage.is_http(listing.root):
             return super().detect(listing)
-        named = [name for name in listing.others if posixpath.basename(name) == _ROBOFLOW]
-        # The same file beside masks names the classes of their pixels.
-        found = [name for name in named if not listing.head(name).startswith(b"Pixel Value")]
-        return Evidence(f"{found[0]} has columns of classes", "", found) if found else None
+        for table in _ROBOFLOW:
+            named = [name for name in listing.others if posixpath.basename(name) == table]
+            # Beside masks, or boxes without a header, it is another file.
+            found = [name for name in named if listing.head(name).startswith(b"filename")]
+            if found:
+                return Evidence(f"{found[0]} is Roboflow's table of {table[1:-4]}", "", found)
+        return None
 
     def accepts(self, task: type[Task]) -> bool:
         return task.csv_parser is not None

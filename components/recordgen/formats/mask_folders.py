@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import ClassVar, NamedTuple
 
-from recordgen.core.dataset.splits import word_in_folders
 from recordgen.core.rows.picture import Picture
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Evidence
@@ -100,7 +99,7 @@ class MaskFolders(PictureFormat):
             yield Picture(
                 line,
                 image,
-                splits.get(stem) or word_in_folders(image),
+                splits.get(stem),
                 notes=notes,
                 mask=mask,
                 colours=classes.colours,

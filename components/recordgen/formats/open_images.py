@@ -25,8 +25,7 @@ from recordgen.errors import SourceError
 from recordgen.features import GROUP_OF, IS_CROWD, OCCLUDED, TRUNCATED
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem
-from recordgen.formats.split_names import split_in_path
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ImageMultiLabel, ObjectDetection
 
@@ -63,22 +62,22 @@ class OpenImages(PictureFormat):
         where = f"{listing.root}{document}"
         names = _names(listing, document)
         folders = _folders(document)
-        split = split_in_path(where)
         used = missing = 0
         unnamed: dict[str, None] = {}
         for image, group in groupby(_lines(listing, document), key=lambda line: line.image):
             lines = list(group)
-            found = _image(listing, image, folders, split)
-            if found is None:
+            name = image if image in listing.tree.by_base else f"{image}.jpg"
+            found = image_or_problem(listing, name, *folders, line=lines[0].number)
+            if isinstance(found, Problem) and found.code == RejectCode.MISSING_FILE:
                 missing += 1
                 continue
             used += 1
             if isinstance(found, Problem):
-                yield found._replace(line=lines[0].number)
+                yield found
                 continue
             codes = (line.label for line in lines if line.label.startswith(_CODES))
             unnamed.update((code, None) for code in codes if code not in names)
-            yield _picture(found, split, lines, names)
+            yield _picture(found, lines, names)
         if not used:
             raise SourceError(
                 f"{where}: none of its {missing:,} images is in {listing.root}; expected files "
@@ -177,23 +176,7 @@ def _folders(document: str) -> Sequence[str]:
     ]
 
 
-def _image(
-    listing: Listing, image: str, folders: Sequence[str], split: str | None
-) -> str | Problem | None:
-    """Return the file of an image; None if there is none, or the problem of several."""
-    name = image if image in listing.tree.by_base else f"{image}.jpg"
-    found = listing.image_at(name, *folders, split=split)
-    if not found:
-        return None
-    if isinstance(found, str):
-        return found
-    message = f"{name} may be {' and '.join(found[:2])}; leave one of them"
-    return Problem(0, message, name, RejectCode.AMBIGUOUS_PATH)
-
-
-def _picture(
-    image: str, split: str | None, lines: Sequence[_Line], names: Mapping[str, str]
-) -> Picture | Problem:
+def _picture(image: str, lines: Sequence[_Line], names: Mapping[str, str]) -> Picture | Problem:
     number = lines[0].number
     labels, objects = [], []
     for line in lines:
@@ -210,4 +193,4 @@ def _picture(
             objects.append(Marked(label, (xmin, ymin, xmax, ymax), line.details))
         else:
             labels.append(label)
-    return Picture(number, image, split, None, objects, labels)
+    return Picture(number, image, objects=objects, labels=labels)

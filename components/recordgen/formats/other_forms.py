@@ -5,6 +5,7 @@
     Good, and cheap.|praise              separated by |
     1::1193::5                           separated by ::
     5.1,3.5,1.4,0.2,setosa               a table without a header: the "image" 5.1
+    a.jpg,4,5,8,10,cat                   a box before its label: no row could be read
     {"text": "…", "label": [[0, 4, "PER"]]}   spans: the class 0,4,PER
 
 Each function returns the message that names the form and the remedy, or "".
@@ -20,6 +21,7 @@ from recordgen.formats.field_kinds import NUMBER, is_sentence, names_media
 from recordgen.formats.geometry import mostly
 from recordgen.formats.head import Head, Line
 from recordgen.formats.other_columns import FLAGS, are_spans
+from recordgen.tables.roles import Columns
 from recordgen.tasks import TASK_OF_TABLES
 
 _FASTTEXT = re.compile(r"__label__\S")
@@ -47,8 +49,42 @@ _LINES_OF_A_TABLE = 3
 _COLUMNS_OF_A_TABLE = 3
 
 
-def of_lines(head: Head) -> str:
-    """Return the form of lines without a header whose fields are not separated as in a CSV."""
+def of_boxes(head: Head) -> str:
+    """Return the message for lines whose boxes come before their labels: ``a.jpg,4,5,8,10,cat``."""
+    rows = [] if head.header is not None else boxes_before_labels(head.rows)
+    if not rows:
+        return ""
+    remedy = "--columns path=1,xmin=2,ymin=3,xmax=4,ymax=5,label=6"
+    return (
+        f"{head.where}: these lines have a box before its label ({','.join(rows[0]):.80} was read "
+        f"as path, xmin, ymin, xmax, ymax, label); use "
+        f"{'--format retinanet' if in_pixels(rows) else remedy}"
+    )
+
+
+def boxes_before_labels(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """Return rows of a path, a box and its label, if most rows are some; else none."""
+    rows = [row for row in rows if any(row[1:])]  # a.jpg,,,,, has no object
+    found = [row for row in rows if _has_box_and_label(row)]
+    return found if len(found) * 2 > len(rows) else []
+
+
+def in_pixels(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether boxes behind a path are in pixels, and not in shares of the image."""
+    return any(float(text) > 1 for row in rows for text in row[1:5])
+
+
+def _has_box_and_label(row: Sequence[str]) -> bool:
+    *box, label = (*row, *[""] * 6)[1:6]
+    is_label = bool(label) and NUMBER.fullmatch(label) is None
+    return names_media(row[0]) and all(map(NUMBER.fullmatch, box)) and is_label
+
+
+def of_lines(head: Head, columns: Columns) -> str:
+    """Return the form of lines without a header whose fields are not those of a CSV.
+
+    ``columns``: those that the user names, which may also be in another order.
+    """
     if head.header is not None or not head.rows:
         return ""
     lines = [head.dialect.delimiter.join(row) for row in head.rows]
@@ -81,7 +117,7 @@ def of_lines(head: Head) -> str:
         are_whole and _are_records([line.split() for line in lines], least=1 / 3)
     ):
         return f"{head.where}: {SEPARATED_BY_BLANKS}"
-    return ""
+    return "" if columns.roles else of_boxes(head)
 
 
 def _is_path_and_values(field: str) -> bool:

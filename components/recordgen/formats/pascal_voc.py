@@ -28,7 +28,6 @@ from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_of
-from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ObjectDetection
 
@@ -42,6 +41,8 @@ VOC_ONE_BASED = "voc_one_based"
 _CHALLENGE = re.compile(r"VOC20\d\d")
 _ROOT = re.compile(rb"<annotation[\s>]")
 _FLAGS = (DIFFICULT, TRUNCATED, OCCLUDED)
+# Programs write all of these for a flag that is not set.
+_UNSET = frozenset({"", "0", "false", "no", "none", "unspecified"})
 _MAX_DOCUMENT = 16 << 20
 # Only the first documents are looked at before the run begins.
 _PROBED = 3
@@ -80,8 +81,7 @@ class PascalVoc(PictureFormat):
                 if splits and stem not in splits:
                     yield Note(line, f"{name} is in no list of ImageSets/Main; it was skipped")
                     continue
-                split = splits.get(stem) or split_in_path(f"{listing.root}{name}")
-                item = replace(item, split=split)
+                item = replace(item, split=splits.get(stem), document=name)
                 used.add(item.uri)
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]
@@ -207,7 +207,7 @@ def _objects(root: ElementTree.Element) -> Iterator[Marked]:
             xmin, ymin, xmax, ymax = map(float, texts)
         except ValueError:
             raise ValueError(f"object {number}: a corner is no number (got {texts})") from None
-        flags = {name: _text(item, name) not in ("", "0") for name in _FLAGS}
+        flags = {name: _text(item, name).lower() not in _UNSET for name in _FLAGS}
         yield Marked(label, (xmin, ymin, xmax, ymax), Details(flagged(flags)))
 
 

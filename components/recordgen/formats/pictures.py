@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.dataset.splits import parse_ml_use, word_in_folders
 from recordgen.core.rows.picture import Picture, is_size
 from recordgen.core.rows.ranges import Range
 from recordgen.core.rows.row import Adjustments, Row
@@ -25,6 +25,7 @@ from recordgen.formats.format import Format, Rows
 from recordgen.formats.json_items import list_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.shapes import SHAPES_DROPPED
+from recordgen.formats.split_names import split_in_path
 from recordgen.rejects import SKIPPED, Reject, RejectCode
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ class PictureFormat(Format):
         is_named = self.has_lines and "/" not in document
         source = file.path if is_named else root
         prefix = "" if is_named or self.names_files or not document else f"{document}: "
+        by_name = given.names_splits and file.split is None
+        named = split_in_path(file.path) if by_name and document else None
         for item in self.read(listing, document):
             if isinstance(item, Note):
                 adjusted.add_line(source, item.line, item.code, f"{prefix}{item.message}")
@@ -129,6 +132,9 @@ class PictureFormat(Format):
                 message = f"{prefix}{item.message}"
                 yield Reject(source, item.line, item.uri, item.code.value, message)
             else:
+                if by_name and not item.split:
+                    found = named or _split_by_folder(item)
+                    item = replace(item, split=found) if found else item
                 yield self._row(item, listing, source, prefix, task, adjusted)
 
     def _row(
@@ -169,6 +175,11 @@ class PictureFormat(Format):
         message = f"the size of {picture.uri} is missing; it was read from the image"
         notes = (*picture.notes, (SIZE_MISSING, message)) if self.has_sizes else picture.notes
         return replace(picture, size=size, notes=notes)
+
+
+def _split_by_folder(picture: Picture) -> str | None:
+    """Return the split that a folder of an image's own document, or of the image, names."""
+    return word_in_folders(picture.document) or word_in_folders(picture.uri)
 
 
 def items_of(listing: Listing, document: str) -> Iterator[tuple[int, Any]]:
@@ -241,6 +252,7 @@ def image_or_problem(
     listing: Listing, name: str, *folders: str, line: int, split: str | None = None
 ) -> str | Problem:
     """Return the image that a document names, or the problem that there is not exactly one."""
+    split = split or split_in_path(f"{listing.root}{listing.only}")
     found = listing.image_at(name, *folders, split=split)
     if isinstance(found, str):
         return found

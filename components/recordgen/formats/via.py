@@ -27,7 +27,6 @@ from recordgen.formats.json_items import key_paths, top_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
 from recordgen.formats.shapes import Region, ellipse, outlined, shape_notes
-from recordgen.formats.split_names import split_in_path
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageSegmentation, ObjectDetection
 
@@ -63,9 +62,8 @@ class Via(PictureFormat):
                 f"{where}: this is no whole export of VGG Image Annotator: {exc}"
             ) from exc
         attribute = _attribute(where, images)
-        split = split_in_path(where)
         for number, image in enumerate(images, start=1):
-            yield _picture(listing, posixpath.dirname(document), number, image, attribute, split)
+            yield _picture(listing, posixpath.dirname(document), number, image, attribute)
 
 
 class _Image(NamedTuple):
@@ -128,9 +126,9 @@ def _attribute(where: str, images: Sequence[_Image]) -> str:
 
 
 def _picture(
-    listing: Listing, folder: str, number: int, image: _Image, attribute: str, split: str | None
+    listing: Listing, folder: str, number: int, image: _Image, attribute: str
 ) -> Picture | Problem:
-    found = image_or_problem(listing, image.name, folder, "images", line=number, split=split)
+    found = image_or_problem(listing, image.name, folder, "images", line=number)
     if isinstance(found, Problem):
         return found
     kinds = [shape.get("name") if isinstance(shape, dict) else "" for shape, _ in image.regions]
@@ -144,7 +142,7 @@ def _picture(
                 rotated += bool(shape.get("theta"))
     except ValueError as exc:
         return Problem(number, str(exc), found)
-    return Picture(number, found, split, objects=objects, notes=shape_notes(dropped, rotated))
+    return Picture(number, found, objects=objects, notes=shape_notes(dropped, rotated))
 
 
 def _label(attributes: Any, name: str) -> str:

@@ -28,7 +28,6 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, names_beside, read_objects
 from recordgen.formats.pictures import MAX_HEADER, Note, PictureFormat, Problem, size_of
-from recordgen.formats.split_names import split_in_path
 from recordgen.formats.tar_members import BadMember, Member, tar_members
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -107,10 +106,9 @@ class WebDataset(PictureFormat):
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         names = names_beside(listing, document, _LABELS[0])
-        split = split_in_path(f"{listing.root}{document}")
         with listing.open(document) as file:
             for line, group in enumerate(_groups(file), start=1):
-                yield _picture(file, document, line, group, split, names)
+                yield _picture(file, document, line, group, names)
 
 
 def _first_groups(listing: Listing, name: str) -> Sequence[_Group]:
@@ -126,7 +124,7 @@ def tar_begins(head: bytes) -> bool:
 
 
 def _groups(file: IO[bytes]) -> Iterator[_Group]:
-    """Yield the groups of a tar, without hidden files."""
+    """Yield the groups of a tar, without hidden files and names without a dot, as the library."""
     group: _Group | None = None
     members = tar_members(file)
     for member in members:
@@ -134,9 +132,9 @@ def _groups(file: IO[bytes]) -> Iterator[_Group]:
         if "./" in name or "//" in name:
             name = posixpath.normpath(name)
         base = name.rfind("/") + 1
-        if isinstance(member, Member) and name.startswith(".", base):
-            continue
         dot = name.find(".", base)
+        if isinstance(member, Member) and dot <= base:
+            continue
         key, suffix = (name[:dot], name[dot + 1 :]) if dot >= 0 else (name, "")
         if group is not None and (group.key != key or isinstance(member, BadMember)):
             yield group
@@ -158,7 +156,6 @@ def _picture(
     document: str,
     line: int,
     group: _Group,
-    split: str | None,
     names: Sequence[str],
 ) -> Picture | Problem:
     """Return the image of a group with its labels and boxes, or the problem with it."""
@@ -181,7 +178,7 @@ def _picture(
     except (ValueError, PayloadError) as exc:
         return Problem(line, str(exc), uri)
     payload = Range(document, image.offset, image.size)
-    return Picture(line, uri, split, size, objects, labels, payload=payload)
+    return Picture(line, uri, None, size, objects, labels, payload=payload)
 
 
 def _values(file: IO[bytes], group: _Group) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@
 becomes the picture ``images/train/a.jpg`` of split train with a dog from (0.4, 0.3) to (0.6, 0.7),
 in shares of the image. Rules: Ultralytics' "Object detection datasets overview". Also read are
 Darknet's and Label Studio's folders, in which ``classes.txt``, ``obj.names`` or
-``_darknet.labels`` names the classes.
+``_darknet.labels`` names the classes, and ``obj.data`` or lists beside it the splits.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Yolo(PictureFormat):
                     f"have smaller numbers",
                 )
         line = 0
-        used: set[str | None] = set()
+        used, seen = set[str | None](), set[str]()
         for split, labelled in _splits(listing, config):
             missing = labelled.missing
             if len(missing) * 2 > len(labelled.images):
@@ -105,7 +105,11 @@ class Yolo(PictureFormat):
             for image, labels in labelled.images.items():
                 line += 1
                 used.add(labels)
-                yield _picture(listing, config, line, image, labels, split)
+                seen.add(image)
+                own = split if config.splits else None  # else names decide
+                yield _picture(listing, config, line, image, labels, own)
+        unused = [name for name in _below(listing, config.folder) if name not in seen]
+        yield from notes_about(unused, "images are in no split, and were skipped")
         lost = [name for name in _label_files(listing, config) if name not in used]
         yield from notes_about(lost, "files of labels have no image in a split")
 
@@ -162,12 +166,14 @@ def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Seq
 def _there(listing: Listing, config: YoloConfig, value: str) -> str | None:
     """Return the folder or list that a value of data.yaml means, relative to the root.
 
-    Paths of another machine are tried without their leading folders, down to the last two names.
+    Paths of another machine are tried without their leading folders, down to the last two names, or
+    to the name of a list.
     """
     whole = posixpath.join(config.root, value) if config.root else value
     for path in dict.fromkeys((whole, value)):
         parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".", "..")]
-        for start in range(max(1, len(parts) - 1)):
+        least = 1 if value.endswith(".txt") else 2  # many folders are named images
+        for start in range(max(1, len(parts) + 1 - least)):
             tried = posixpath.join(config.folder, *parts[start:])
             if tried in listing or _below(listing, tried):
                 return tried

@@ -5,13 +5,16 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
 from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import SourceError
+from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.listing import HEAD_BYTES, Listing
+
+_Lists: TypeAlias = Mapping[str, Sequence[str]]
 
 CLASS_FILES = ("classes.txt", "obj.names", "_darknet.labels")
 
@@ -30,7 +33,7 @@ class YoloConfig:
         where: its path, for messages.
         folder: its folder, relative to the root.
         classes: the names of the classes by number.
-        splits: for each split, the folders or lists of images as written; None if it says none.
+        splits: for each split, the folders or lists of images as written; None if there are none.
         root: the value of ``path``.
         keypoints: the count of numbers of keypoints behind each box.
         per_keypoint: numbers of each keypoint: 2, or 3 with its visibility.
@@ -90,8 +93,10 @@ def read_config(listing: Listing, name: str) -> YoloConfig:
     """Return what the file with the classes says. Raises: SourceError."""
     where, folder = f"{listing.root}{name}", posixpath.dirname(name)
     if posixpath.basename(name) in CLASS_FILES:
-        text = listing.head(name).decode("utf-8-sig", "replace")
-        return YoloConfig(where, folder, _class_names(text.rstrip().splitlines(), where))
+        classes = _class_names(_lines(listing, name), where)
+        named_by, lists = _darknet_lists(listing, name)
+        where = where if lists is None else f"{listing.root}{named_by}"
+        return YoloConfig(where, folder, classes, lists)
     found = read_yaml(listing, name)
     classes = _class_names(found["names"], where)
     if isinstance(count := found.get("nc"), int) and count != len(classes):
@@ -123,6 +128,40 @@ def read_config(listing: Listing, name: str) -> YoloConfig:
         _keypoint_names(found.get("kpt_names"), count),
         _flip(found.get("flip_idx"), count, where),
     )
+
+
+def _lines(listing: Listing, name: str) -> list[str]:
+    return listing.head(name).decode("utf-8-sig", "replace").rstrip().splitlines()
+
+
+def _darknet_lists(listing: Listing, name: str) -> tuple[str, _Lists | None]:
+    """Return the lists of the images of each split, and the file that names them.
+
+    It is the ``obj.data`` that belongs to ``obj.names``, the file ``name``; or the lists are
+    ``train.txt`` and ``valid.txt`` beside that one. None if there is only one, as CVAT and
+    Yolo_mark write, or if none is here.
+    """
+    folder, base = posixpath.split(name)
+    keys = [key for keys in _SPLITS.values() for key in keys]
+    said = {key: f"{key}.txt" for key in keys if _is_list(listing, folder, f"{key}.txt")}
+    for other in (each for each in listing.others if each.endswith(".data")):
+        pairs = (line.partition("=") for line in _lines(listing, other))
+        found = {key.strip(): value.strip() for key, _, value in pairs}
+        if posixpath.basename(found.get("names", "")) == base:
+            name, said = other, found
+    lists = {split: [said[key] for key in keys if key in said] for split, keys in _SPLITS.items()}
+    lists = {split: found[:1] for split, found in lists.items() if found}
+    there = {*map(posixpath.basename, listing.others)}
+    paths = {path for [path] in lists.values()}
+    is_here = not there.isdisjoint(map(posixpath.basename, paths))
+    return (name, lists) if is_here and len(paths) > 1 else (name, None)
+
+
+def _is_list(listing: Listing, folder: str, name: str) -> bool:
+    """Return whether a file is there, and begins with the path of an image."""
+    path = posixpath.join(folder, name)
+    first = next(iter(_lines(listing, path)), "") if path in listing else ""
+    return IMAGE_SUFFIX.search(first.strip()) is not None
 
 
 def _keypoint_names(names: Any, count: int) -> Sequence[str]:

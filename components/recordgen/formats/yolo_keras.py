@@ -18,7 +18,6 @@ from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
-from recordgen.formats.split_names import split_in_path
 from recordgen.tasks import ObjectDetection
 
 _DOCUMENT, _CLASSES = "_annotations.txt", "_classes.txt"
@@ -51,11 +50,10 @@ class YoloKeras(PictureFormat):
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         classes = _classes(listing, document)
-        split = split_in_path(f"{listing.root}{document}")
         with listing.open(document) as file:
             for number, raw in enumerate(iter(lambda: file.readline(_MAX_LINE), b""), start=1):
                 if fields := raw.decode("utf-8-sig", "replace").split():
-                    yield _picture(listing, document, number, fields, classes, split)
+                    yield _picture(listing, document, number, fields, classes)
 
 
 def _classes_file(document: str) -> str:
@@ -80,20 +78,19 @@ def _picture(
     line: int,
     fields: Sequence[str],
     classes: Sequence[str],
-    split: str | None,
 ) -> Picture | Problem:
     start = len(fields)
     while start > 1 and "," in fields[start - 1]:  # the name may contain blanks
         start -= 1
     name = " ".join(fields[:start])
-    image = image_or_problem(listing, name, posixpath.dirname(document), line=line, split=split)
+    image = image_or_problem(listing, name, posixpath.dirname(document), line=line)
     if isinstance(image, Problem):
         return image
     try:
         objects = [_object(text, classes) for text in fields[start:]]
     except ValueError as exc:
         return Problem(line, str(exc), image)
-    return Picture(line, image, split, objects=objects)
+    return Picture(line, image, objects=objects)
 
 
 def _object(text: str, classes: Sequence[str]) -> Marked:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+from recordgen.core.interpreter import has_python
+
 # Copies stdin to stderr, except lines that begin with a pattern.
 _FILTER = """
 import re, sys
@@ -18,7 +20,6 @@ for line in sys.stdin.buffer:
         sys.stderr.buffer.flush()
 """
 
-
 _LAST_SECONDS = 1.0
 
 
@@ -28,7 +29,7 @@ def without_lines(patterns: Sequence[str]) -> Iterator[None]:
 
     The filter is another process: it passes on the last lines even if the block aborts this one.
     """
-    if not patterns:
+    if not (patterns and has_python()):
         yield
         return
     try:

@@ -15,6 +15,7 @@ import sys
 import warnings
 
 from recordgen.core.facts.perceptual_hash import SmallPicture
+from recordgen.core.interpreter import has_python, start_main
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError, RunnerError
 from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
@@ -50,7 +51,7 @@ def check_image(data: bytes, settings: PayloadSettings, uri: str = "the image") 
     """
     try:
         prepared = prepare(data, settings)
-        apart = prepared.seconds > settings.limit.seconds * APART_SHARE
+        apart = prepared.seconds > settings.limit.seconds * APART_SHARE and has_python()
         if not apart and prepared.bytes < SMALL_BYTES:
             return prepared.decode()
         with DECODING.hold(int(prepared.bytes), settings.limit.memory_bytes or default_budget()):
@@ -82,13 +83,7 @@ def check_apart(
         PayloadError: the image is refused.
         MemoryError: the process ran out of memory.
     """
-    # The child must import the package from the same place.
-    code = (
-        f"import sys; sys.path[:] = {sys.path!r}; from recordgen.payloads.check import main; main()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    with start_main(__name__) as process:
         try:
             answer, _ = process.communicate(pickle.dumps((data, settings)), silent_seconds)
         except subprocess.TimeoutExpired:

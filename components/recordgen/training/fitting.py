@@ -7,7 +7,7 @@ with an iterator that can be saved; it runs the model's own training step and ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -103,8 +103,8 @@ class Fitting:
         callbacks = keras.callbacks.CallbackList(
             list(self.callbacks), model=model, epochs=self.epochs, steps=self.steps
         )
-        validate = replicas.is_chief and self.validation is not None
-        evaluator = self._evaluator() if validate else None
+        held, is_chief = self.validation, replicas.is_chief
+        validate = self._validate(held) if is_chief and held is not None else None
         callbacks.on_train_begin()
         for phase, folder in list(zip(phases, folders, strict=True))[begun:]:
             with replicas.strategy.scope():
@@ -122,7 +122,7 @@ class Fitting:
                     *(int(progress.epoch), self.epochs, int(progress.step), self.steps, folder),
                 )
             while int(progress.epoch) < phase.end and not self._is_over(progress):
-                self._epoch(train_step, evaluator, progress, checkpoints, callbacks)
+                self._epoch(train_step, validate, progress, checkpoints, callbacks)
             if config.patience:
                 progress.restore_best(model.weights)
         callbacks.on_train_end()
@@ -171,24 +171,33 @@ class Fitting:
 
         return lambda: step(replicas.divide(next(batches)))
 
-    def _evaluator(self) -> keras.Model:
-        """Return a model with the same weights that evaluates on one device.
+    def _validate(self, data: tf.data.Dataset) -> Callable[[], Mapping[str, Any]]:
+        """Return a function that measures the model on data of the split eval, on one device.
 
-        Keras's ``evaluate`` fails on several workers, as its train function does.
+        Keras's ``evaluate`` fails on several workers, as its train function does, and it begins
+        another pass over the data when it has ended one.
         """
         saved = self.models.saved
-        model = keras.Model(saved.input, saved.output)
-        model.compile(
-            loss=self.trainer.loss(),
-            metrics=list(self.trainer.metrics()),
-            jit_compile=_jit_compile(),
-        )
-        return model
+        model, spec = keras.Model(saved.input, saved.output), data.element_spec
+        loss, metrics = self.trainer.loss(), list(self.trainer.metrics())
+        model.compile(loss=loss, metrics=metrics, jit_compile=_jit_compile())
+
+        @tf.function(input_signature=[spec], jit_compile=model.jit_compile, autograph=False)
+        def step(batch: Any) -> None:
+            model.test_step(batch)
+
+        def validate() -> Mapping[str, Any]:
+            model.reset_metrics()
+            for batch in data:
+                step(batch)
+            return model.get_metrics_result()
+
+        return validate
 
     def _epoch(
         self,
         train_step: Callable[[], None],
-        evaluator: keras.Model | None,
+        validate: Callable[[], Mapping[str, Any]] | None,
         progress: Progress,
         checkpoints: Checkpoints,
         callbacks: keras.callbacks.CallbackList,
@@ -206,9 +215,8 @@ class Fitting:
                 checkpoints.save_if_due()
         self.replicas.copy_from_chief(model.non_trainable_variables)
         found = {name: float(value) for name, value in model.get_metrics_result().items()}
-        if evaluator is not None:
-            measured = evaluator.evaluate(self.validation, return_dict=True, verbose=0)
-            found |= {f"val_{name}": float(value) for name, value in measured.items()}
+        if validate is not None:
+            found |= {f"val_{name}": float(value) for name, value in validate().items()}
         callbacks.on_epoch_end(epoch, found)
         if self.trainer.config.patience:
             # All workers compare the chief's loss, so that they stop together.

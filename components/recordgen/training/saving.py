@@ -84,8 +84,9 @@ def save_for_serving(
     # Do not save the Keras model itself: the C++ loader does not find the variables that Keras 3
     # wraps. Variables of the optimizer, which no signature uses, are not saved.
     saved = tf.Module()
-    functions = [signature.get_concrete_function() for signature in signatures.values()]
-    found = [variable for function in functions for variable in function.graph.variables]
+    # Trace each signature once: saving would trace functions that are not concrete again.
+    traced = {name: each.get_concrete_function() for name, each in signatures.items()}
+    found = [variable for function in traced.values() for variable in function.graph.variables]
     saved.all_variables = list({id(variable): variable for variable in found}.values())
     saved.weights = [weight.value for weight in model.weights]  # for a warm start
     resource = tf.saved_model.experimental.TrackableResource
@@ -94,7 +95,7 @@ def save_for_serving(
     if trainer.dataset.labels:
         saved.label_table = trainer.label_table
     saved.graph = trainer.graph
-    tf.saved_model.save(saved, path, signatures=signatures)
+    tf.saved_model.save(saved, path, signatures=traced)
     if PIXELS in signatures:
         with tempfile.TemporaryDirectory() as folder:
             local = Path(folder, "model.keras")

@@ -183,13 +183,21 @@ def _is_running(process: int) -> bool:
         return False
 
 
-_PRIVATE = """
-import sys
+_HERE = """
+import os, sys
 import fsspec
 import recordgen
 from recordgen import storage
+from recordgen.messages.stderr_lines import without_lines
 
-labels, out = sys.argv[1:]
+labels, out, folder = sys.argv[1:]
+
+def program(name):
+    path = os.path.join(folder, name)
+    with open(path, "w") as file:
+        file.write(f"#!/bin/sh\\nexec touch {path}-ran\\n")
+    os.chmod(path, 0o755)
+    return path
 
 def convert():
     options = dict(threads=8, shard_mb=0.03, max_reject_fraction=1, overwrite=True)
@@ -199,18 +207,31 @@ there = convert()
 memory = fsspec.filesystem("memory")
 memory.pipe("/private/1.txt", b"1")
 assert storage.has_private_files()
-sys.executable = "/no/such/python"
+sys.executable = program("python3")
 assert convert() == there
 memory.rm("/private", recursive=True)
 assert not storage.has_private_files()
+for sys.executable in (program("uwsgi"), os.path.join(folder, "python"), "", None):
+    assert convert() == there
+    with without_lines(("hidden",)):
+        os.write(2, b"hidden\\n")
+sys.executable, sys.frozen = program("python3"), True
+assert convert() == there
+print(*os.listdir(folder))
+del sys.frozen
 try:
     convert()
-except recordgen.errors.RunnerError as error:
-    print(error)
+except recordgen.errors.RunnerError:
+    print(*os.listdir(folder))
 """
 
 
-def test_files_that_only_one_process_has_are_read_there(labels: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _PRIVATE, str(labels), str(tmp_path)]
+def test_what_processes_cannot_do_is_done_by_one(labels: Path, tmp_path: Path) -> None:
+    """Files that only one process has, and a program that is no Python: it is never started."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    command = [sys.executable, "-Wignore", "-c", _HERE, str(labels), str(tmp_path), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "/no/such/python" in done.stdout
+    programs, more = (set(line.split()) for line in done.stdout.splitlines())
+    assert (programs, more - programs) == ({"python3", "uwsgi"}, {"python3-ran"})
+    assert done.stderr == "hidden\n" * 4

@@ -202,7 +202,7 @@ def test_a_column_of_a_frame_has_the_group():
     assert groups_read(table, task="tabular", group_by="patient") == ["p1", None]
 
 
-def test_the_summary_names_the_column_of_groups(make_csv, tmp_path):
+def test_the_summary_names_the_column_of_groups(make_csv):
     found = recordgen.plan(make_csv(LINES["a table"][0], "t.csv"), group_by="patient")
     assert dict(found.detection.columns)["patient"] == "text (group)"
     images = make_csv(["image_uri,patient,label", "TRAIN,p1,cat"])

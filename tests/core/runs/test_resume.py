@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ import recordgen
 from recordgen import cli, storage
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.ordered import beside
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.runs import commit, lease
 from recordgen.core.runs.staging import STAGING
@@ -553,12 +555,6 @@ def test_a_full_disk_leaves_the_old_dataset(source, tmp_path):
 # --- two runs at once ----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def short_watch(monkeypatch):
-    for name, seconds in (("BEAT", 0.02), ("WATCH", 0.5), ("POLL", 0.02)):
-        monkeypatch.setattr(lease, f"{name}_SECONDS", seconds)
-
-
 def test_two_runs_on_one_output(source, tmp_path):
     output = tmp_path / "out"
     with commit.open_run(str(output), overwrite=False):
@@ -611,27 +607,41 @@ def test_processes_of_this_system_are_judged_at_once(holder, dead, tmp_path, mon
     assert lease.living_holder(path) == (None if dead else holder)
 
 
-@pytest.mark.usefixtures("short_watch")
+def test_a_process_that_holds_a_lease_is_seen_again_and_again(tmp_path):
+    path = str(tmp_path / "run.json")
+    seen, limit = set(), time.monotonic() + 60
+    with lease.held(path, beat_seconds=0.01):
+        while len(seen) < 3 and time.monotonic() < limit:
+            seen.add(lease.read_holder(path))
+    assert len(seen) == 3
+    assert {replace(holder, seen=HERE.seen) for holder in seen} == {HERE}
+    assert lease.read_holder(path) is None
+
+
 @pytest.mark.parametrize(
     "elsewhere",
     [replace(HERE, host="elsewhere"), replace(HERE, system="other"), replace(HERE, system="")],
 )
-def test_processes_elsewhere_are_watched(elsewhere, tmp_path, monkeypatch):
+def test_processes_elsewhere_are_watched(elsewhere, tmp_path):
     """A process on another machine is judged by its heartbeat only: without one, it is dead.
 
     Its clock may be set back meanwhile.
     """
     path = str(tmp_path / "run.json")
+    watched = partial(lease.living_holder, path, watch_seconds=0.5, poll_seconds=0.02)
     lease.write_holder(path, elsewhere)
-    assert lease.living_holder(path) is None
+    assert watched() is None
     clock = count(1_000_000, -1)
-    monkeypatch.setattr(lease, "this_process", lambda: replace(elsewhere, seen=str(next(clock))))
-    with lease.held(path):
-        monkeypatch.setattr(lease, "is_running", lambda _: None)
-        found = lease.living_holder(path)
+
+    def beat(done):
+        while not done.wait(0.02):
+            lease.write_holder(path, replace(elsewhere, seen=str(next(clock))))
+
+    with beside(beat):
+        found = watched()
     assert found is not None
     assert found.pid == elsewhere.pid
-    assert lease.living_holder(path) is None
+    assert watched() is None
 
 
 def test_an_output_that_is_removed_meanwhile(source, tmp_path):
@@ -650,14 +660,11 @@ def test_an_output_that_is_removed_meanwhile(source, tmp_path):
     assert not (output / "dataset.json").exists()
 
 
-@pytest.mark.usefixtures("short_watch")
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_run_that_was_taken_for_dead_does_not_commit(
     resume, source, whole, tmp_path, monkeypatch
 ):
     output = tmp_path / "out"
-    # No heartbeat: it would overwrite the holder that the test writes.
-    monkeypatch.setattr(lease, "BEAT_SECONDS", 3600)
 
     class Stalled:
         """Takes over its own run, as another machine would."""
@@ -669,8 +676,10 @@ def test_a_run_that_was_taken_for_dead_does_not_commit(
                 holder = lease.read_holder(str(path))
                 if holder is not None:
                     lease.write_holder(str(path), replace(holder, host="elsewhere", pid=1))
+                    # the next looks are 20 and 40 s later
+                    monkeypatch.setattr(time, "monotonic", count(0, 20).__next__)
                     with commit.open_run(str(output), overwrite=False, resume=resume):
-                        pass
+                        monkeypatch.undo()
 
     with pytest.raises(RunnerError):
         convert(source, output, progress=Stalled())
@@ -695,16 +704,16 @@ def test_a_run_is_resumed_after_storage_failed_while_moving(
 ):
     """A run can be resumed after storage failed while it moved its shards."""
     convert(source, tmp_path / "expected")
-    move = storage.move
-    moved = []
+    memory, moved = fsspec.filesystem("memory"), []
+    move = memory.mv
 
     def fail(path, target):
         moved.append(path)
         if len(moved) == failing:
-            raise StorageError("503 Service Unavailable")
+            raise OSError("503 Service Unavailable")
         move(path, target)
 
-    monkeypatch.setattr(storage, "move", fail)
+    monkeypatch.setattr(memory, "mv", fail)
     with pytest.raises(StorageError, match="503"):
         recordgen.convert(source, bucket, **SMALL)
     monkeypatch.undo()

@@ -44,6 +44,21 @@ def test_sigterm_ends_as_ctrl_c_does(before, by, seconds, holds, stdout, code):
     assert time.monotonic() - started < 30
 
 
+# A module that the command imports first, in which Ctrl-C raises nothing.
+LOADING = """
+import contextlib, os, signal
+with contextlib.suppress(BaseException):
+    os.kill(os.getpid(), signal.SIGINT)
+    signal.pause()
+"""
+
+
+def test_ctrl_c_while_the_command_loads(tmp_path):
+    (tmp_path / "argparse.py").write_text(LOADING)
+    done = run_python("-m", "recordgen", "--version", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 SWALLOWED = """
 import contextlib, os, signal, sys
 import recordgen

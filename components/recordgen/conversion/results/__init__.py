@@ -57,14 +57,16 @@ class PartResult:
         shards: its shards.
         seconds: wall-clock time.
         was_done: the part was finished already, or has no shards.
+        is_committed: the dataset of all parts is committed already.
     """
 
     output: str
     part: int
     parts: int
     shards: int
-    seconds: float
-    was_done: bool
+    seconds: float = 0.0
+    was_done: bool = False
+    is_committed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -158,7 +158,8 @@ def write_shards(shards: Flow, conversion: Conversion, run: Run) -> Flow:
             leftovers=run.leftovers,
             conversion=conversion,
         )
-    processes = 1 if run.in_parts else _processes(conversion)
+    # A worker of a part may be one of several on its machine, so only --threads gives it processes.
+    processes = 1 if run.in_parts and not conversion.threads else _processes(conversion)
     return shards.through("WriteShards", WorkOnShards(work, run.staging, processes))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from recordgen.core.flow.processes import in_processes
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
+from recordgen.core.interpreter import has_python
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError
 
@@ -58,7 +59,7 @@ class _Elements:
 
 
 def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
-    if step.processes > 1:
+    if step.processes > 1 and has_python():
         first = list(islice(elements, step.processes * _ELEMENTS_PER_PROCESS))
         elements = chain(first, elements)
         if (processes := len(first) // _ELEMENTS_PER_PROCESS) > 1:

@@ -17,7 +17,6 @@ import logging
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,6 +27,7 @@ from queue import SimpleQueue
 from typing import IO, Any, NamedTuple, cast
 
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
+from recordgen.core.interpreter import start_main
 from recordgen.core.ordered import map_in_order, share_threads
 from recordgen.errors import RecordgenError, RunnerError
 
@@ -85,14 +85,7 @@ class _Process:
     """A process that runs a step."""
 
     def __init__(self, task: bytes) -> None:
-        # It must import the package from the same place.
-        code = (
-            f"import sys; sys.path[:] = {sys.path!r}; "
-            f"from recordgen.core.flow.processes import main; main()"
-        )
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        self._process = start_main(__name__)
         self._elements = cast("IO[bytes]", self._process.stdin)
         self._answers = cast("IO[bytes]", self._process.stdout)
         self._send(task)

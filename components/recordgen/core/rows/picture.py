@@ -59,7 +59,8 @@ class Picture:
         line: 1-based line or number of the item in the document.
         uri: the image, relative to the root of the listing, or a URL; in a container, its name
             below that of the container, such as ``train-000.tar/1.jpg``.
-        split: the word for its split, such as ``train`` or ``val``; None if there is none.
+        split: the word for its split, such as ``train`` or ``val``, if a document says it; None if
+            names of files and folders decide.
         size: width and height, in pixels, of the picture that the corners refer to.
         objects: the objects that are marked in it; none: it shows none of the classes.
         labels: the labels of the whole image.
@@ -67,6 +68,7 @@ class Picture:
         colours: the class of each colour in the mask, such as ``#ff0000``; empty if its pixels are
             the numbers of classes.
         notes: pairs of a code and a message about what had to be changed in it.
+        document: its own document, if each image has one; empty if several share one.
         payload: where its bytes are in a container; None if the uri is its own file.
     """
 
@@ -77,6 +79,7 @@ class Picture:
     objects: Sequence[Marked] = ()
     labels: Sequence[str] = ()
     notes: Sequence[tuple[str, str]] = ()
+    document: str = ""
     payload: Range | None = None
     mask: str = ""
     colours: Mapping[str, str] = field(default_factory=dict)

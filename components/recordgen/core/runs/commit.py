@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from uuid import uuid4
 
@@ -31,7 +31,7 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.runs import lease
-from recordgen.core.runs.parts import is_planned, withdraw, worker_leases
+from recordgen.core.runs.parts import PlannedParts, is_planned, withdraw, worker_leases
 from recordgen.core.runs.staging import STAGING, Staging
 from recordgen.errors import (
     DataError,
@@ -164,22 +164,39 @@ def find_planned(output: str) -> Staging:
     )
 
 
-def note_committed(output: str, counts: Mapping[str, int]) -> None:
+@dataclass(frozen=True)
+class Committed:
+    """What stays of a planned run whose dataset is in the output.
+
+    Attributes:
+        digest: that of the dataset.
+        counts: of the run, by the names of :mod:`recordgen.core.runs.counters`.
+        parts: number of its parts.
+        shards: number of shards that it planned.
+    """
+
+    digest: str
+    counts: Mapping[str, int]
+    parts: int
+    shards: int
+
+
+def note_committed(output: str, counts: Mapping[str, int], planned: PlannedParts) -> None:
     """Note that the dataset in the output is that of a planned run. Raises: StorageError."""
-    note = {"digest": read_dataset(output).digest, "counts": counts}
-    storage.write_text(_note(output), json.dumps(note))
+    note = Committed(read_dataset(output).digest, counts, planned.parts, planned.shards)
+    storage.write_text(_note(output), json.dumps(asdict(note)))
 
 
-def committed_counts(output: str) -> Mapping[str, int] | None:
-    """Return the counts of a planned run if its dataset is in the output, and no other is planned.
+def read_committed(output: str) -> Committed | None:
+    """Return the planned run whose dataset is in the output, if no other is planned.
 
     Raises: SourceError, StorageError.
     """
     if not (storage.exists(_note(output)) and _has_dataset(output)):
         return None
-    note = json.loads(storage.read_text(_note(output)))
-    is_same = read_dataset(output).digest == note["digest"]
-    return note["counts"] if is_same and not any(map(is_planned, _runs(output))) else None
+    note = Committed(**json.loads(storage.read_text(_note(output))))
+    is_same = read_dataset(output).digest == note.digest
+    return note if is_same and not any(map(is_planned, _runs(output))) else None
 
 
 def _note(output: str) -> str:

@@ -61,7 +61,7 @@ class Holder:
 
 
 @contextmanager
-def held(path: str) -> Iterator[None]:
+def held(path: str, beat_seconds: float = BEAT_SECONDS) -> Iterator[None]:
     """Hold the lease ``path`` with this process while the block runs.
 
     Raises:
@@ -69,7 +69,7 @@ def held(path: str) -> Iterator[None]:
     """
     write_holder(path, this_process())
     try:
-        with beside(partial(_beat, path)):
+        with beside(partial(_beat, path, beat_seconds)):
             yield
     finally:
         with suppress(StorageError):  # the error that ended the block matters more
@@ -96,11 +96,13 @@ def check_held(path: str) -> None:
         )
 
 
-def living_holder(path: str) -> Holder | None:
+def living_holder(
+    path: str, watch_seconds: float = WATCH_SECONDS, poll_seconds: float = POLL_SECONDS
+) -> Holder | None:
     """Return the process that holds the lease ``path``; None if it has ended or died.
 
-    If the process is on another machine or in another container, and dead, this takes half a
-    minute.
+    If the process is on another machine or in another container, and dead, this takes
+    ``watch_seconds``.
 
     Raises:
         StorageError: storage failed.
@@ -111,23 +113,19 @@ def living_holder(path: str) -> Holder | None:
     running = is_running(holder)
     if running is not None:
         return holder if running else None
-    _log.warning(
-        "%s: an unfinished run (%s); waiting %.0f s for a heartbeat",
-        masked(path),
-        holder,
-        WATCH_SECONDS,
-    )
-    deadline = time.monotonic() + WATCH_SECONDS
+    words = "%s: an unfinished run (%s); waiting %.0f s for a heartbeat"
+    _log.warning(words, masked(path), holder, watch_seconds)
+    deadline = time.monotonic() + watch_seconds
     while time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
+        time.sleep(poll_seconds)
         found = read_holder(path)
         if found is None or found.seen != holder.seen:
             return found
     return None
 
 
-def _beat(path: str, done: threading.Event) -> None:
-    while not done.wait(BEAT_SECONDS):
+def _beat(path: str, seconds: float, done: threading.Event) -> None:
+    while not done.wait(seconds):
         try:
             if not _is_mine(read_holder(path)):
                 return
@@ -154,15 +152,10 @@ def write_holder(path: str, holder: Holder | None) -> None:
 
 def this_process() -> Holder:
     """Return this process, seen now."""
-    pid = os.getpid()
+    host, pid, seen = socket.gethostname(), os.getpid(), datetime.now(timezone.utc).isoformat()
     started = start_of(pid)
-    return Holder(
-        host=socket.gethostname(),
-        system=_system() if started else "",
-        pid=pid,
-        started=started or "",
-        seen=datetime.now(timezone.utc).isoformat(),
-    )
+    system = _system() if started else ""
+    return Holder(host=host, system=system, pid=pid, started=started or "", seen=seen)
 
 
 def _is_mine(holder: Holder | None) -> bool:

@@ -1,0 +1,25 @@
+"""Other processes of the Python that runs this one, if it can be started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def has_python() -> bool:
+    """Return whether ``sys.executable`` is a Python.
+
+    In uWSGI, in a frozen program and in one that embeds Python, it is that program, or empty.
+    """
+    path = sys.executable or ""
+    is_python = os.path.basename(os.path.realpath(path)).startswith(("python", "pypy", "graalpy"))
+    return is_python and not getattr(sys, "frozen", False) and os.access(path, os.X_OK)
+
+
+def start_main(module: str) -> subprocess.Popen[bytes]:
+    """Start ``main`` of a module of this package, with pipes for stdin and stdout."""
+    # It must import the package from the same place.
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
+    command = [sys.executable, "-c", code]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

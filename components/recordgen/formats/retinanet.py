@@ -1,0 +1,115 @@
+"""keras-retinanet's CSV: a line for each box, without a header; Roboflow's "RetinaNet Keras CSV".
+
+    _annotations.csv  a.jpg,10,20,40,60,dog
+                      b.jpg,,,,,
+    _classes.csv      cat,0
+                      dog,1
+
+becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog, in pixels, and ``b.jpg``
+without objects. Rules: "CSV datasets" of github.com/fizyr/keras-retinanet; SKU-110K's lines also
+have the size of the image, which is read from the image.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import posixpath
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
+from typing import ClassVar
+
+from recordgen.core.rows.picture import Marked, Picture
+from recordgen.errors import SourceError
+from recordgen.formats.format import Evidence
+from recordgen.formats.listing import Listing
+from recordgen.formats.other_forms import boxes_before_labels, in_pixels
+from recordgen.formats.pictures import (
+    Note,
+    PictureFormat,
+    Problem,
+    image_or_problem,
+    notes_about,
+)
+from recordgen.tasks import ObjectDetection
+
+_CLASSES = ("_classes.csv", "classes.csv")
+_LINES_READ = 10_000
+
+
+class RetinaNet(PictureFormat):
+    """Lines of a path, a box in pixels and its class, without a header."""
+
+    name = "retinanet"
+    tasks: ClassVar = (ObjectDetection.name,)
+    in_pixels = True
+    has_lines = True
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        names = listing.candidates(".csv")
+        found = [each for each in names if in_pixels(boxes_before_labels(_head(listing, each)))]
+        if not found:
+            return None
+        # Of one split, all lines may be blank.
+        same = {posixpath.basename(name) for name in found}
+        documents = [name for name in names if posixpath.basename(name) in same]
+        reason = f"{found[0]} has lines of a path, a box and its class"
+        return Evidence(reason, self.tasks[0], documents, _classes(listing, found[0]))
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        folder = posixpath.dirname(document)
+        used = set()
+        with listing.open(document) as file:
+            lines = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""))
+            rows = ((lines.line_num, fields) for fields in lines if any(fields))
+            try:
+                for name, group in groupby(rows, key=lambda row: row[1][0].strip()):
+                    item = _picture(listing, folder, name, list(group))
+                    used.add(item.uri)
+                    yield item
+            except csv.Error as exc:
+                raise SourceError(f"{listing.root}{document}:{lines.line_num}: {exc}") from exc
+        beside = (name for name in listing.images if posixpath.dirname(name) == folder)
+        others = [name for name in beside if name not in used]
+        yield from notes_about(others, "images are not in it, and were skipped")
+
+
+def _head(listing: Listing, name: str) -> list[list[str]]:
+    """Return the first lines of a file; none if they are no CSV, or it is not there."""
+    head = listing.head(name) if name in listing else b""
+    try:
+        lines = csv.reader(head.decode("utf-8-sig", "replace").splitlines())
+        return [fields for fields in islice(lines, _LINES_READ) if any(fields)]
+    except csv.Error:
+        return []
+
+
+def _classes(listing: Listing, document: str) -> Sequence[str]:
+    """Return the names of classes by number, as a file beside a document says them."""
+    for base in _CLASSES:
+        name = posixpath.join(posixpath.dirname(document), base)
+        names = {row[-1].strip(): row[0].strip() for row in _head(listing, name)}
+        if names and names.keys() == set(map(str, range(len(names)))):
+            return tuple(dict.fromkeys(names[str(number)] for number in range(len(names))))
+    return ()
+
+
+def _picture(
+    listing: Listing, folder: str, name: str, rows: Sequence[tuple[int, Sequence[str]]]
+) -> Picture | Problem:
+    """Return an image with its boxes, or the problem with one of them."""
+    number = rows[0][0]
+    image = image_or_problem(listing, name, folder, line=number)
+    if isinstance(image, Problem):
+        return image
+    objects = []
+    for line, fields in rows:
+        if any(fields[1:6]):
+            try:
+                *corners, label = fields[1:6]
+                xmin, ymin, xmax, ymax = map(float, corners)
+            except ValueError:
+                shown = ",".join(fields)
+                return Problem(line, f"expected PATH,x1,y1,x2,y2,CLASS (got {shown:.80})", image)
+            objects.append(Marked(label.strip(), (xmin, ymin, xmax, ymax)))
+    return Picture(number, image, objects=objects)
