@@ -228,6 +228,13 @@ def test_an_image_that_cannot_be_decoded(tmp_path):
         recordgen.source(tmp_path / "out").images(8)[0]
 
 
+def test_a_size_of_any_integers_is_one_size(photos):
+    """Checkpoints of Grain compare the texts."""
+    source = recordgen.source(photos)
+    for size in (np.int64(8), [8, 8], (np.int64(8), 8)):
+        assert repr(source.images(size)) == repr(source.images(8))
+
+
 def test_a_wrong_argument_is_an_error(photos, tmp_path):
     source = recordgen.source(photos)
     for options in ({"resize": "random_crop"}, {"method": "cubic"}, {"dtype": "float64"}):

@@ -41,8 +41,9 @@ def test_processes_share_an_epoch(numbers):
 def test_an_epoch_goes_on_where_it_stopped(numbers):
     """The order is PyTorch's own: the rest of a permutation is the rest of the epoch."""
     source = recordgen.source(numbers)
-    order = torch.randperm(len(source), generator=torch.Generator().manual_seed(5)).tolist()
+    order = torch.randperm(len(source), generator=torch.Generator().manual_seed(5))
     whole = seen(DataLoader(source, 32, sampler=order, num_workers=2))
+    assert whole == [int(source[at]["number"]) for at in order]
     assert seen(DataLoader(source, 32, sampler=order[7 * 32 :], num_workers=2)) == whole[7 * 32 :]
 
 

@@ -43,7 +43,6 @@ _JPEG = b"\xff\xd8\xff"
 # The scales of libjpeg's decoder that TensorFlow uses: 1 / ratio. Others are slower, too.
 _RATIOS = (1, 2, 4, 8)
 
-
 # The view of a whole image: top, left, height, width.
 _WHOLE = np.array([0, 0, 1, 1], np.float32)
 _WHOLE.flags.writeable = False
@@ -84,6 +83,7 @@ class Decoder:
                 )
         if self.size is not None:
             check_image_size(self.size)
+            object.__setattr__(self, "size", tuple(map(int, self.size)))  # of any type
         if not set(self.fields) <= set(OBJECT_FIELDS):
             raise UsageError(
                 f"fields must be of {', '.join(OBJECT_FIELDS)} (got {list(self.fields)})"

@@ -88,8 +88,6 @@ def read_ranges(ranges: Sequence[Range]) -> list[memoryview]:
     """
     found = [memoryview(b"") if isinstance(it.file, FarFile) else it.read() for it in ranges]
     far = [at for at, (file, _, _) in enumerate(ranges) if isinstance(file, FarFile)]
-    if not far:
-        return found
     groups: list[list[int]] = []  # places of ranges next to each other
     for at in sorted(far, key=ranges.__getitem__):
         if groups and _follows(ranges[at], ranges[groups[-1][-1]], ranges[groups[-1][0]]):

@@ -100,6 +100,8 @@ def _values(record: memoryview, at: int, stop: int) -> Values:
 
 def _within(record: memoryview, at: int, stop: int, tag: int) -> int:
     """Return where the value of a field begins, which must have ``tag`` and end at ``stop``."""
+    if record[at] == tag and record[at + 1] == stop - at - 2 < 128:
+        return at + 2  # nearly always
     start, end = _field(record, at, tag)
     if end != stop:
         raise _OtherLayoutError
@@ -112,17 +114,16 @@ def _field(record: memoryview, at: int, tag: int) -> tuple[int, int]:
         raise _OtherLayoutError
     size = record[at + 1]
     at += 2
-    if size > 127:
-        size &= 127
-        for shift in range(7, 64, 7):
-            byte = record[at]
-            at += 1
-            size |= (byte & 127) << shift
-            if byte < 128:
-                break
-        else:
-            raise _OtherLayoutError
-    return at, at + size
+    if size < 128:
+        return at, at + size
+    size &= 127
+    for shift in range(7, 64, 7):
+        byte = record[at]
+        at += 1
+        size |= (byte & 127) << shift
+        if byte < 128:
+            return at, at + size
+    raise _OtherLayoutError
 
 
 def _integers(packed: memoryview) -> npt.NDArray[np.int64]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from recordgen import storage
 from recordgen.access.batches import BatchedSequence
-from recordgen.access.files import Range, open_file, read_ranges
+from recordgen.access.files import FarFile, Range, open_file, read_ranges
 from recordgen.access.index import lengths_of, remedy
 from recordgen.access.parse import Values, parse
 from recordgen.access.shards import Place, find_shards
@@ -34,6 +34,8 @@ _SMALL_RECORD_BYTES = 16_000
 
 #: Values by feature name.
 Example: TypeAlias = dict[str, Any]
+ToItem: TypeAlias = Callable[[Example], Any]
+Readers: TypeAlias = Mapping[str, Reader]
 
 
 class Records(BatchedSequence):
@@ -58,22 +60,21 @@ class Records(BatchedSequence):
         self._readers = self.readers(self.features, is_text=is_text)
         self._paths = [file.path for file in shards.files]
         lengths = lengths_of(shards)
+        ends = [np.cumsum(RECORDS.frame_bytes(each.astype(np.int64))) for each in lengths]
+        sizes = [int(each[-1]) if len(each) else 0 for each in ends]
         # Where each file's records begin among all, and where each record ends in its file.
         self._firsts = [0, *accumulate(map(len, lengths))]
-        self._ends = [np.cumsum(RECORDS.frame_bytes(each.astype(np.int64))) for each in lengths]
-        size = sum(int(ends[-1]) for ends in self._ends if len(ends))
-        is_small = size < _SMALL_RECORD_BYTES * len(self) and all(
-            map(storage.is_local, self._paths)
-        )
-        self.threads = 1 if is_small else default_threads()
+        self._ends = memoryview(np.concatenate([np.zeros(0, np.int64), *ends]))
+        is_near = all(map(storage.is_local, self._paths))
+        is_small = sum(sizes) < _SMALL_RECORD_BYTES * len(self)
+        self.threads = 1 if is_near and is_small else default_threads()
         limit = CACHE_BYTES if cache_bytes is None else cache_bytes
-        self._files = [
-            open_file(file, int(ends[-1]) if len(ends) else 0, limit)
-            for file, ends in zip(shards.files, self._ends, strict=True)
-        ]
+        self._files = list(map(partial(open_file, cache_bytes=limit), shards.files, sizes))
+        self._is_far = any(isinstance(file, FarFile) for file in self._files)
         has_index = shards.parts and shards.parts[0][1].index
         changed = "it was changed since it was opened; open it again"
-        self._remedy = remedy(shards.parts[0][0]) if has_index else changed
+        what_to_do = remedy(shards.parts[0][0]) if has_index else changed
+        self._stale = f"is not where the index says; {what_to_do}"
 
     def __reduce__(self) -> Any:
         place, split, cache_bytes = self._made_of
@@ -96,8 +97,8 @@ class Records(BatchedSequence):
     def read(
         self,
         index: Any,
-        readers: Mapping[str, Reader] | None = None,
-        to_item: Callable[[Example], Any] | None = None,
+        readers: Readers | None = None,
+        to_item: ToItem = lambda example: example,
     ) -> Any:
         """Return an example or a list of them, as ``[index]``.
 
@@ -106,22 +107,16 @@ class Records(BatchedSequence):
             readers: of the features to read, see :meth:`readers`; None: all.
             to_item: turns an example into what is returned; ValueError: the record is damaged.
         """
+        used = self._readers if readers is None else readers
         if isinstance(index, slice):
             index = range(len(self))[index]
-        is_one = not hasattr(index, "__iter__")
-        indexes = [index] if is_one else list(index)
-        used = self._readers if readers is None else readers
-        found = []
-        for at, record in zip(indexes, self.records(indexes), strict=True):
-            try:
-                values = parse(record, used or None)
-                example = _read(values, used) if used else by_kind(values)
-                found.append(example if to_item is None else to_item(example))
-            except ValueError as exc:
-                raise self._damaged(*self._place(at), exc) from exc
-        return found[0] if is_one else found
+        if not hasattr(index, "__iter__") or getattr(index, "ndim", 1) == 0:
+            return self._item(index, self._record(index), used, to_item)
+        indexes = list(index)
+        records = zip(indexes, self.records(indexes), strict=True)
+        return [self._item(at, record, used, to_item) for at, record in records]
 
-    def readers(self, specs: Mapping[str, FeatureSpec], *, is_text: bool) -> dict[str, Reader]:
+    def readers(self, specs: Mapping[str, FeatureSpec], *, is_text: bool) -> Readers:
         """Return the readers of features; with ``is_text``, bytes are text, images and paths."""
         known = self.dataset
         inexact = () if known is None else known.inexact
@@ -144,37 +139,46 @@ class Records(BatchedSequence):
             SourceError: the index is stale.
             OSError, StorageError: a file cannot be read.
         """
-        places = [self._place(index) for index in indexes]
-        ranges = []
-        for file, number in places:
-            ends = self._ends[file]
-            start = int(ends[number - 1]) if number else 0
-            ranges.append(Range(self._files[file], start, int(ends[number])))
-        frames = zip(read_ranges(ranges), places, strict=True)
-        return [self._unframed(frame, *place) for frame, place in frames]
+        if not self._is_far:
+            return list(map(self._record, indexes))
+        frames = read_ranges(list(map(self._range, indexes)))
+        return list(map(self._unframed, frames, indexes))
 
-    def _place(self, index: int) -> tuple[int, int]:
-        """Return the number of a record's file, and the record's number in it."""
+    def _item(self, index: int, record: memoryview, readers: Readers, to_item: ToItem) -> Any:
+        try:
+            values = parse(record, readers or None)
+            return to_item(_read(values, readers) if readers else by_kind(values))
+        except ValueError as exc:
+            raise RecordError(f"{self._named(index)}: {exc}") from exc
+
+    def _record(self, index: int) -> memoryview:
+        file, start, stop = self._range(index)
+        return self._unframed(file.read(start, stop), index)
+
+    def _range(self, index: int) -> Range:
+        """Return where a record's frame is. Raises: IndexError."""
         at = operator.index(index)
-        count = len(self)
+        count = self._firsts[-1]
         if not -count <= at < count:
             raise IndexError(f"there are {count} records (got the index {at})")
         at %= count
         file = bisect_right(self._firsts, at) - 1
-        return file, at - self._firsts[file]
+        start = self._ends[at - 1] if at > self._firsts[file] else 0
+        return Range(self._files[file], start, self._ends[at])
 
-    def _unframed(self, frame: memoryview, file: int, number: int) -> memoryview:
+    def _unframed(self, frame: memoryview, index: int) -> memoryview:
         try:
             return RECORDS.unframed(frame)
         except LengthError as exc:
-            raise SourceError(
-                f"{self._paths[file]}: record {number} is not where the index says; {self._remedy}"
-            ) from exc
+            raise SourceError(f"{self._named(index)} {self._stale}") from exc
         except ValueError as exc:
-            raise self._damaged(file, number, exc) from exc
+            raise RecordError(f"{self._named(index)}: {exc}") from exc
 
-    def _damaged(self, file: int, number: int, reason: object) -> RecordError:
-        return RecordError(f"{self._paths[file]}: record {number}: {reason}")
+    def _named(self, index: int) -> str:
+        """Return the file and the number of a record, as text."""
+        at = operator.index(index) % len(self)
+        file = bisect_right(self._firsts, at) - 1
+        return f"{self._paths[file]}: record {at - self._firsts[file]}"
 
 
 def _absolute(place: Place) -> Any:
@@ -185,7 +189,7 @@ def _absolute(place: Place) -> Any:
     return os.path.abspath(storage.local_path(path)) if storage.is_local(path) else path
 
 
-def _read(values: Mapping[str, Values], readers: Mapping[str, Reader]) -> Example:
+def _read(values: Mapping[str, Values], readers: Readers) -> Example:
     found = {}
     for name, read in readers.items():
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from recordgen.access.records import Records
@@ -71,7 +71,7 @@ class Source(Records):
         from recordgen.access.decode import Decoder  # loads decoders of images
         from recordgen.access.pairs import Pairs
 
-        square = (size, size) if isinstance(size, int) else size
+        square = size if size is None or isinstance(size, Iterable) else (size, size)
         found = Pairs(self, Decoder(square, resize, method, dtype, tuple(fields)), task)
         if not any(map(is_image, found.names)):
             raise UsageError(

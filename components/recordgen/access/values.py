@@ -41,6 +41,8 @@ def reader_of(
     has_default = isinstance(spec.default, bytes) if is_bytes else spec.default is not None
 
     def scalar(values: Values) -> Any:
+        if len(values) == 1 and getattr(values, "dtype", bytes) == stored:
+            return one(values[0])
         if not len(values) and has_default:
             return one(spec.default)
         return one(_one(_of_kind(values, stored)))

@@ -135,12 +135,11 @@ class TfRecords(RecordFormat):
         size = len(frame) - _FRAME_BYTES
         if size < 0 or _LENGTH.unpack_from(frame)[0] != size:
             raise LengthError("its head has another length")
-        record = frame[_HEAD_BYTES : _HEAD_BYTES + size]
-        [expected] = _CRC.unpack_from(frame, _HEAD_BYTES + size)
         # The library takes a view only in a NumPy array.
-        if _masked(google_crc32c.value(np.frombuffer(record, np.uint8))) != expected:
+        crc = google_crc32c.value(np.frombuffer(frame, np.uint8, size, _HEAD_BYTES))
+        if _masked(crc) != _CRC.unpack_from(frame, _HEAD_BYTES + size)[0]:
             raise ValueError("its checksum is wrong")
-        return record
+        return frame[_HEAD_BYTES : _HEAD_BYTES + size]
 
     def check_lengths(self, path: str) -> None:
         """Check that every record ends within the file.
