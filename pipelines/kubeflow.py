@@ -176,8 +176,7 @@ def _request(task: dsl.PipelineTask, machine: Machine) -> None:
 def compile_pipeline(path: str, **settings: Any) -> None:
     """Write the package of :func:`create_pipeline` for ``kfp.Client`` or Vertex AI.
 
-    Raises:
-        UsageError: kfp refuses a setting.
+    Raises: UsageError: kfp refuses a setting.
     """
     pipeline = create_pipeline(**settings)
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)

@@ -64,8 +64,7 @@ def check_not_locked(metadata_path: str, seconds: float = 5.0) -> None:
     ML Metadata would retry for half a minute, then raise an error that names neither file nor
     remedy.
 
-    Raises:
-        RunnerError: another process locks the store.
+    Raises: RunnerError: another process locks the store.
     """
     if not os.path.exists(metadata_path):
         return
@@ -207,9 +206,7 @@ def with_task(settings: Settings) -> Settings:
 def parse_settings(args: argparse.Namespace) -> Settings:
     """Return the settings on a command line, with the task of its data.
 
-    Raises:
-        UsageError: a value is not allowed.
-        SourceError: there are no data.
+    Raises: UsageError: a value is not allowed; SourceError: there are no data.
     """
     return with_task(to_settings(args, *local_input(args.data, args.pattern)))
 

@@ -135,8 +135,7 @@ def to_settings(args: argparse.Namespace, input_base: str, pattern: str) -> Sett
 def local_input(data: str, pattern: str) -> tuple[str, str]:
     """Return folder and pattern of ``data``: import files, one file, or a folder of other labels.
 
-    Raises:
-        SourceError: there is nothing at ``data``.
+    Raises: SourceError: there is nothing at ``data``.
     """
     if storage.is_local(data):
         data = os.path.abspath(storage.local_path(data))
@@ -189,8 +188,7 @@ def check_accelerator_image(machine: Machine | None, image: str | None, option: 
 
     The default image has no CUDA: TensorFlow would train on the CPU beside the GPU.
 
-    Raises:
-        UsageError: the step has an accelerator and no image.
+    Raises: UsageError: the step has an accelerator and no image.
     """
     if machine is not None and machine.accelerator and not image:
         raise UsageError(

@@ -34,8 +34,7 @@ def run_span(settings: Settings, workdir: str, curated_schema: str, window: int)
         curated_schema: a schema (pbtxt) to compare the span with.
         window: number of spans, including the newest, on which the model is trained.
 
-    Raises:
-        RecordgenError: a setting is wrong, or a step failed.
+    Raises: RecordgenError: a setting is wrong, or a step failed.
     """
     if not settings.has_spans:
         raise UsageError(

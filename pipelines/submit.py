@@ -91,9 +91,7 @@ def _container_tasks(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def read_job(path: str) -> dict[str, Any]:
     """Read a job of ``pipelines.vertex``, or a package of kfp as a job.
 
-    Raises:
-        SourceError: there is no such file.
-        UsageError: it is neither a job nor a package.
+    Raises: SourceError: there is no such file; UsageError: it is neither a job nor a package.
     """
     try:
         text = storage.read_text(path)
@@ -128,8 +126,7 @@ def with_parameters(job: Mapping[str, Any], given: Sequence[str]) -> dict[str, A
     In a job of ``pipelines.vertex``, the settings of the training and ``min_score`` have names,
     too: they are inside of ``custom_config`` and ``eval_config``.
 
-    Raises:
-        UsageError: a name is unknown, or a value is not allowed.
+    Raises: UsageError: a name is unknown, or a value is not allowed.
     """
     declared = job["pipelineSpec"]["root"].get("inputDefinitions", {}).get("parameters", {})
     values = dict(job["runtimeConfig"]["parameterValues"])

@@ -129,8 +129,7 @@ def set_machines(spec: dict[str, Any], machines: Mapping[str, Machine]) -> None:
 
     TFX's ``with_platform_config`` does the same, but not for a file-based ExampleGen.
 
-    Raises:
-        UsageError: there is no such step.
+    Raises: UsageError: there is no such step.
     """
     for step, machine in machines.items():
         if step not in spec["components"]:
@@ -149,8 +148,7 @@ def set_machines(spec: dict[str, Any], machines: Mapping[str, Machine]) -> None:
 def check_accelerators(machines: Mapping[str, Machine]) -> None:
     """Check that Vertex AI has the accelerators, and as many for one machine.
 
-    Raises:
-        UsageError: it does not.
+    Raises: UsageError: it does not.
     """
     wanted = {step: machine for step, machine in machines.items() if machine.accelerator}
     if not wanted:

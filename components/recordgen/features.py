@@ -160,128 +160,104 @@ class FeatureSpec:
         )
 
 
+# Every record has the value; or 0 or "" stands for a missing one; or there is any number of values.
+_BYTES, _FLOAT = FeatureSpec("bytes"), FeatureSpec("float32")
+_TEXT_OR_EMPTY, _NUMBER_OR_ZERO = FeatureSpec("bytes", b""), FeatureSpec("int64", 0)
+_TEXTS, _NUMBERS, _FLOATS = (
+    FeatureSpec(kind, shape=None) for kind in ("bytes", "int64", "float32")
+)
+_CLASS = FeatureSpec("int64", NO_LABEL)
+
 #: The features of every example with an image.
 IMAGE: Mapping[str, FeatureSpec] = {
-    IMAGE_ENCODED: FeatureSpec("bytes", None),
-    IMAGE_FORMAT: FeatureSpec("bytes", None),
-    IMAGE_HEIGHT: FeatureSpec("int64", 0),
-    IMAGE_WIDTH: FeatureSpec("int64", 0),
-    IMAGE_SOURCE_ID: FeatureSpec("bytes", None),
-    IMAGE_SHA256: FeatureSpec("bytes", None),
+    **dict.fromkeys((IMAGE_ENCODED, IMAGE_FORMAT), _BYTES),
+    **dict.fromkeys((IMAGE_HEIGHT, IMAGE_WIDTH), _NUMBER_OR_ZERO),
+    **dict.fromkeys((IMAGE_SOURCE_ID, IMAGE_SHA256), _BYTES),
 }
 
 #: Image classification, single label: every feature is a scalar.
 IMAGE_CLASSIFICATION: Mapping[str, FeatureSpec] = {
     **IMAGE,
-    IMAGE_CLASS_TEXT: FeatureSpec("bytes", b""),
-    IMAGE_CLASS_LABEL: FeatureSpec("int64", NO_LABEL),
+    IMAGE_CLASS_TEXT: _TEXT_OR_EMPTY,
+    IMAGE_CLASS_LABEL: _CLASS,
 }
 
 #: Image classification, any number of labels: lists, sorted by number.
 IMAGE_MULTI_LABEL: Mapping[str, FeatureSpec] = {
     **IMAGE,
-    IMAGE_CLASS_TEXT: FeatureSpec("bytes", shape=None),
-    IMAGE_CLASS_LABEL: FeatureSpec("int64", shape=None),
+    IMAGE_CLASS_TEXT: _TEXTS,
+    IMAGE_CLASS_LABEL: _NUMBERS,
 }
 
 #: Object detection: lists with one value per box, in the same order; coordinates from 0 to 1.
 OBJECT_DETECTION: Mapping[str, FeatureSpec] = {
     **IMAGE,
-    IMAGE_OBJECT_XMIN: FeatureSpec("float32", shape=None),
-    IMAGE_OBJECT_XMAX: FeatureSpec("float32", shape=None),
-    IMAGE_OBJECT_YMIN: FeatureSpec("float32", shape=None),
-    IMAGE_OBJECT_YMAX: FeatureSpec("float32", shape=None),
-    IMAGE_OBJECT_TEXT: FeatureSpec("bytes", shape=None),
-    IMAGE_OBJECT_LABEL: FeatureSpec("int64", shape=None),
+    **dict.fromkeys(
+        (IMAGE_OBJECT_XMIN, IMAGE_OBJECT_XMAX, IMAGE_OBJECT_YMIN, IMAGE_OBJECT_YMAX), _FLOATS
+    ),
+    IMAGE_OBJECT_TEXT: _TEXTS,
+    IMAGE_OBJECT_LABEL: _NUMBERS,
 }
 
 #: What records with boxes hold only if it is known of one of their boxes; ``objects`` in
 #: ``dataset.json`` names those that any record of the dataset has. Flags, areas and counts have one
 #: value for each box, keypoints the same number for each.
 OBJECTS: Mapping[str, FeatureSpec] = {
-    **{name: FeatureSpec("int64", shape=None) for name in OBJECT_FLAGS},
-    IMAGE_OBJECT_AREA: FeatureSpec("float32", shape=None),
-    IMAGE_OBJECT_KEYPOINT_X: FeatureSpec("float32", shape=None),
-    IMAGE_OBJECT_KEYPOINT_Y: FeatureSpec("float32", shape=None),
-    IMAGE_OBJECT_KEYPOINT_VISIBILITY: FeatureSpec("int64", shape=None),
-    IMAGE_OBJECT_KEYPOINT_NUM: FeatureSpec("int64", shape=None),
-    IMAGE_OBJECT_POLYGON_X: FeatureSpec("float32", shape=None),
-    IMAGE_OBJECT_POLYGON_Y: FeatureSpec("float32", shape=None),
-    IMAGE_OBJECT_POLYGON_POINTS: FeatureSpec("int64", shape=None),
-    IMAGE_OBJECT_POLYGON_COUNT: FeatureSpec("int64", shape=None),
-    IMAGE_OBJECT_MASK_RUNS: FeatureSpec("int64", shape=None),
-    IMAGE_OBJECT_MASK_COUNT: FeatureSpec("int64", shape=None),
+    **dict.fromkeys(OBJECT_FLAGS, _NUMBERS),
+    **dict.fromkeys((IMAGE_OBJECT_AREA, IMAGE_OBJECT_KEYPOINT_X, IMAGE_OBJECT_KEYPOINT_Y), _FLOATS),
+    **dict.fromkeys((IMAGE_OBJECT_KEYPOINT_VISIBILITY, IMAGE_OBJECT_KEYPOINT_NUM), _NUMBERS),
+    **dict.fromkeys((IMAGE_OBJECT_POLYGON_X, IMAGE_OBJECT_POLYGON_Y), _FLOATS),
+    **dict.fromkeys((IMAGE_OBJECT_POLYGON_POINTS, IMAGE_OBJECT_POLYGON_COUNT), _NUMBERS),
+    **dict.fromkeys((IMAGE_OBJECT_MASK_RUNS, IMAGE_OBJECT_MASK_COUNT), _NUMBERS),
 }
 
 #: Image segmentation: a mask whose pixels are class numbers, and the classes that have pixels.
 IMAGE_SEGMENTATION: Mapping[str, FeatureSpec] = {
     **IMAGE,
-    IMAGE_MASK_ENCODED: FeatureSpec("bytes", b""),
-    IMAGE_MASK_FORMAT: FeatureSpec("bytes", b""),
-    IMAGE_MASK_SOURCE_ID: FeatureSpec("bytes", b""),
-    IMAGE_MASK_TEXT: FeatureSpec("bytes", shape=None),
-    IMAGE_MASK_LABEL: FeatureSpec("int64", shape=None),
+    **dict.fromkeys((IMAGE_MASK_ENCODED, IMAGE_MASK_FORMAT, IMAGE_MASK_SOURCE_ID), _TEXT_OR_EMPTY),
+    IMAGE_MASK_TEXT: _TEXTS,
+    IMAGE_MASK_LABEL: _NUMBERS,
 }
 
 # The features of every example with a text.
-_TEXT: Mapping[str, FeatureSpec] = {
-    TEXT: FeatureSpec("bytes", None),
-    TEXT_SOURCE_ID: FeatureSpec("bytes", None),
-}
+_TEXT: Mapping[str, FeatureSpec] = dict.fromkeys((TEXT, TEXT_SOURCE_ID), _BYTES)
 
 #: Text classification and sentiment, one label per text: every feature is a scalar.
 TEXT_CLASSIFICATION: Mapping[str, FeatureSpec] = {
     **_TEXT,
-    CLASS_TEXT: FeatureSpec("bytes", b""),
-    CLASS_LABEL: FeatureSpec("int64", NO_LABEL),
+    CLASS_TEXT: _TEXT_OR_EMPTY,
+    CLASS_LABEL: _CLASS,
 }
 
 #: Text classification, any number of labels: lists, sorted by number.
-TEXT_MULTI_LABEL: Mapping[str, FeatureSpec] = {
-    **_TEXT,
-    CLASS_TEXT: FeatureSpec("bytes", shape=None),
-    CLASS_LABEL: FeatureSpec("int64", shape=None),
-}
+TEXT_MULTI_LABEL: Mapping[str, FeatureSpec] = {**_TEXT, CLASS_TEXT: _TEXTS, CLASS_LABEL: _NUMBERS}
 
 #: Entities in texts: lists with one value per token, and lists with one value per entity, by place.
 TEXT_ENTITIES: Mapping[str, FeatureSpec] = {
     **_TEXT,
-    TOKENS: FeatureSpec("bytes", shape=None),
-    TAGS_TEXT: FeatureSpec("bytes", shape=None),
-    TAGS_LABEL: FeatureSpec("int64", shape=None),
-    ENTITY_START: FeatureSpec("int64", shape=None),
-    ENTITY_END: FeatureSpec("int64", shape=None),
-    ENTITY_TEXT: FeatureSpec("bytes", shape=None),
-    ENTITY_LABEL: FeatureSpec("int64", shape=None),
+    **dict.fromkeys((TOKENS, TAGS_TEXT), _TEXTS),
+    **dict.fromkeys((TAGS_LABEL, ENTITY_START, ENTITY_END), _NUMBERS),
+    ENTITY_TEXT: _TEXTS,
+    ENTITY_LABEL: _NUMBERS,
 }
 
 #: Video classification: one segment per example, in seconds; infinity is the end of the video.
 VIDEO_CLASSIFICATION: Mapping[str, FeatureSpec] = {
-    VIDEO_URI: FeatureSpec("bytes", None),
-    VIDEO_SOURCE_ID: FeatureSpec("bytes", None),
-    VIDEO_SEGMENT_START: FeatureSpec("float32", None),
-    VIDEO_SEGMENT_END: FeatureSpec("float32", None),
-    VIDEO_CLASS_TEXT: FeatureSpec("bytes", b""),
-    VIDEO_CLASS_LABEL: FeatureSpec("int64", NO_LABEL),
+    **dict.fromkeys((VIDEO_URI, VIDEO_SOURCE_ID), _BYTES),
+    **dict.fromkeys((VIDEO_SEGMENT_START, VIDEO_SEGMENT_END), _FLOAT),
+    VIDEO_CLASS_TEXT: _TEXT_OR_EMPTY,
+    VIDEO_CLASS_LABEL: _CLASS,
 }
 
 #: Features with useful statistics: not pixel bytes and unique keys.
 STATISTICS_ALLOWLIST = (
     *(IMAGE_FORMAT, IMAGE_HEIGHT, IMAGE_WIDTH),
     *(IMAGE_CLASS_TEXT, IMAGE_CLASS_LABEL, CLASS_TEXT, CLASS_LABEL),
-    *BBOX,
-    IMAGE_OBJECT_TEXT,
-    IMAGE_OBJECT_LABEL,
-    IMAGE_MASK_TEXT,
-    IMAGE_MASK_LABEL,
-    TOKENS,
-    TAGS_TEXT,
-    ENTITY_TEXT,
-    ENTITY_LABEL,
+    *(*BBOX, IMAGE_OBJECT_TEXT, IMAGE_OBJECT_LABEL),
+    *(IMAGE_MASK_TEXT, IMAGE_MASK_LABEL),
+    *(TOKENS, TAGS_TEXT, ENTITY_TEXT, ENTITY_LABEL),
     # Not the ends of segments: with an infinite end there is no mean.
-    VIDEO_SEGMENT_START,
-    VIDEO_CLASS_TEXT,
-    VIDEO_CLASS_LABEL,
+    *(VIDEO_SEGMENT_START, VIDEO_CLASS_TEXT, VIDEO_CLASS_LABEL),
 )
 
 # Endings of features with pixel bytes and unique keys, for images in columns.

@@ -73,8 +73,7 @@ class BatchedSequence(Sequence[Any]):
             drop_remainder: skip a short last batch, so that all workers have equally many.
             threads: threads that read and decode; None: :attr:`threads`.
 
-        Raises:
-            UsageError: an argument is wrong.
+        Raises: UsageError: an argument is wrong.
         """
         index, shards = shard
         if batch_size < 1 or start < 0 or not 0 <= index < shards:
@@ -112,8 +111,7 @@ def together(
             dimensions are images.
         name: of the part.
 
-    Raises:
-        UsageError: images to be padded have different sizes.
+    Raises: UsageError: images to be padded have different sizes.
     """
     first = values[0]
     if isinstance(first, tuple):

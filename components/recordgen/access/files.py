@@ -42,9 +42,7 @@ class LocalFile:
     def read(self, start: int, stop: int) -> memoryview:
         """Return a range of bytes; fewer at the end of the file.
 
-        Raises:
-            RecordError: the file is damaged.
-            OSError, StorageError: it cannot be read.
+        Raises: RecordError: the file is damaged; OSError, StorageError: it cannot be read.
         """
         return _mapped(self)[start:stop]
 

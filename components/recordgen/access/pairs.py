@@ -130,9 +130,7 @@ class Pairs(BatchedSequence):
     def __getitem__(self, index: Any) -> Any:
         """Return inputs and their label, or a list of such pairs.
 
-        Raises:
-            IndexError: there is no such record.
-            RecordError: a record or an image is damaged.
+        Raises: IndexError: there is no such record; RecordError: a record or an image is damaged.
         """
         return self.source.read(index, self._readers, self._pairing.item)
 

@@ -65,8 +65,7 @@ class Source(Records):
                 (float32 [n]), ``keypoints`` (float32 [n, k, 3]), ``masks`` (uint8 [n, height,
                 width]).
 
-        Raises:
-            UsageError: an argument is wrong, or the records have no images.
+        Raises: UsageError: an argument is wrong, or the records have no images.
         """
         from recordgen.access.decode import Decoder  # loads decoders of images
         from recordgen.access.pairs import Pairs

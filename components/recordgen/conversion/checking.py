@@ -99,8 +99,7 @@ def confirm(
     The dataset does not record the versions of its payloads, so every payload is read. Nothing is
     written.
 
-    Raises:
-        OutputExistsError: it is a different dataset.
+    Raises: OutputExistsError: it is a different dataset.
     """
     there = read_dataset(output)
     there = replace(there, options=recorded_there(there.options))

@@ -50,8 +50,7 @@ def read_plan(staging: Staging) -> StagedPlan:
 def read_outcome(staging: Staging, conversion: Conversion) -> tuple[StagedPlan, list[ShardResult]]:
     """Return the plan and the results of all its shards.
 
-    Raises:
-        RunnerError: a shard or a row is missing.
+    Raises: RunnerError: a shard or a row is missing.
     """
     staged = read_plan(staging)
     results = staging.read_results()

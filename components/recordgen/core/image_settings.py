@@ -49,8 +49,7 @@ class Limits:
     def of(cls, given: str | Mapping[str, Any] | Limits | None) -> Limits:
         """Decode limits: ``mb=30,pixels=100000000``, or a mapping.
 
-        Raises:
-            UsageError: a name is unknown, or a value is no number above 0.
+        Raises: UsageError: a name is unknown, or a value is no number above 0.
         """
         if isinstance(given, Limits):
             return given
@@ -155,8 +154,7 @@ class ImageSizing:
     def of(cls, given: str | int | Sequence[int] | ImageSizing | None) -> ImageSizing:
         """Decode ``512max``, ``256short``, ``224x320`` (height and width), or ``224`` (a square).
 
-        Raises:
-            UsageError: it has another form.
+        Raises: UsageError: it has another form.
         """
         if isinstance(given, ImageSizing):
             return given
@@ -203,8 +201,7 @@ class Encoding:
     def of(cls, given: str | Encoding | None) -> Encoding:
         """Decode ``keep``, ``jpeg:90``, ``png``, ``webp``, ``raw``, ``mixed`` or ``mixed:jpeg:90``.
 
-        Raises:
-            UsageError: it has another form.
+        Raises: UsageError: it has another form.
         """
         if isinstance(given, Encoding):
             return given

@@ -88,8 +88,7 @@ def map_in_order(
         max_bytes: limit for the bytes of the items in flight; needs ``bytes_of``.
         on_leave: called at the end, before the wait, so that running functions can return early.
 
-    Raises:
-        Exception: raised by the function or the items, at its place in the order.
+    Raises: Exception: raised by the function or the items, at its place in the order.
     """
     from concurrent.futures import ThreadPoolExecutor  # whoever needs no threads does not load it
     from sys import is_finalizing  # at the end of the process, globals are gone

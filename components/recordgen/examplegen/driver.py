@@ -60,9 +60,7 @@ def with_images(fingerprint: str, properties: Mapping[str, Any]) -> str:
 
     ``properties`` are the execution properties, with span and version filled into ``input_config``.
 
-    Raises:
-        SourceError: an import file cannot be read.
-        StorageError: storage failed.
+    Raises: SourceError: an import file cannot be read; StorageError: storage failed.
     """
     if not properties.get(FINGERPRINT_IMAGES_KEY):
         return fingerprint

@@ -47,9 +47,7 @@ class Output:
     def open(cls, place: str | os.PathLike[str]) -> Output:
         """Return the dataset at a place: a converted or written output, or a TFX Examples uri.
 
-        Raises:
-            SourceError: there is no finished dataset.
-            StorageError: storage failed.
+        Raises: SourceError: there is no finished dataset; StorageError: storage failed.
         """
         root = storage.normal(os.fspath(place))
         return cls(root, read_dataset(root))

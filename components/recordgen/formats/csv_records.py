@@ -208,8 +208,7 @@ def read_blocks(
             which U+FFFD stands for what is unreadable.
         block_lines: most lines that are read together.
 
-    Raises:
-        SourceError: the file as a whole is not a CSV, see :mod:`recordgen.formats.layout`.
+    Raises: SourceError: the file as a whole is not a CSV, see :mod:`recordgen.formats.layout`.
     """
     dialect, checked = read_layout(lines, source)
     return _Reader(checked, source, dialect, adjusted or Adjustments(), uri_in).read(block_lines)

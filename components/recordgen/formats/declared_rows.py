@@ -109,8 +109,7 @@ def frame_rows(
     Other columns are ignored. Missing values are empty fields; a value of ``floats`` may be a list
     or an array.
 
-    Raises:
-        UsageError: a column is missing, or there twice.
+    Raises: UsageError: a column is missing, or there twice.
     """
     task = declared(task)
     schema = task.schema

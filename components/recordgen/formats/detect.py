@@ -269,8 +269,7 @@ def _check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
 def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     """Detect the task and the columns of a DataFrame, as :func:`detect` does for files.
 
-    Raises:
-        UsageError: its columns have no known names, or a given column is missing.
+    Raises: UsageError: its columns have no known names, or a given column is missing.
     """
     from recordgen.formats.dataframe import head_of_frame  # files do not need it
 

@@ -273,9 +273,7 @@ def list_tree(folder: str) -> Tree:
     Folders with a converted dataset, and folders in which programs keep files of their own, are not
     searched.
 
-    Raises:
-        SourceError: a link leads back to a folder above it.
-        StorageError: storage failed.
+    Raises: SourceError: a link leads back to a folder above it; StorageError: storage failed.
     """
     skipped: list[str] = []
     datasets: list[str] = []

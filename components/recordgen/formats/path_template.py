@@ -68,8 +68,7 @@ class PathTemplate:
 def with_paths(items: Iterable[Item], given: Given, source: str) -> Iterator[Item]:
     """Yield the records of a file with the path as one more field, if a template is given.
 
-    Raises:
-        UsageError: the header has no column of a name in the template.
+    Raises: UsageError: the header has no column of a name in the template.
     """
     template = PathTemplate.of(given)
     if template is None or given.header == "no":  # then columns have numbers
@@ -89,8 +88,7 @@ def with_paths(items: Iterable[Item], given: Given, source: str) -> Iterator[Ite
 def with_path_column(frame: pd.DataFrame, given: Given, where: str) -> pd.DataFrame:
     """Return a frame with the path as one more column, if a template is given.
 
-    Raises:
-        UsageError: it has no column of a name in the template.
+    Raises: UsageError: it has no column of a name in the template.
     """
     template, names = PathTemplate.of(given), [str(name) for name in frame.columns]
     if template is None or template.text in names:

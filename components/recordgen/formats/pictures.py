@@ -110,9 +110,7 @@ class PictureFormat(Format):
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         """Yield the images of one document of :attr:`Evidence.documents`.
 
-        Raises:
-            SourceError: the document cannot be read as a whole.
-            StorageError: storage failed.
+        Raises: SourceError: the document cannot be read as a whole; StorageError: storage failed.
         """
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:

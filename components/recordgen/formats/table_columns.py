@@ -168,8 +168,7 @@ def names_of(
         where: file and line of the first record.
         options: ``header``, and the options that name columns.
 
-    Raises:
-        SourceError: the first line is no header, or its names cannot be names of features.
+    Raises: SourceError: the first line is no header, or its names cannot be names of features.
     """
     fields = first.fields
     if len(fields) == 1 and "," in fields[0]:

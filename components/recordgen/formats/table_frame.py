@@ -108,8 +108,7 @@ def _classes_with_gaps(
 ) -> str | None:
     """Return the target if it holds numbers of classes, which gaps made floats; else None.
 
-    Raises:
-        UsageError: such a target may also hold amounts, and no option says which.
+    Raises: UsageError: such a target may also hold amounts, and no option says which.
     """
     target = options.columns.target
     if target not in header or not _was_whole(column := frame.iloc[:, header.index(target)]):

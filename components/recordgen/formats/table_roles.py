@@ -28,8 +28,7 @@ def decide_table(
 ) -> Table:
     """Return the table of columns with these statistics; ``types`` are their known dtypes by name.
 
-    Raises:
-        UsageError: the options or the types do not fit the columns.
+    Raises: UsageError: the options or the types do not fit the columns.
     """
     found = dict(zip(header, stats, strict=True))
     for role, [name, *_] in options.columns.by_role:

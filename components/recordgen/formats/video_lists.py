@@ -63,9 +63,7 @@ class VideoParser(LineParser):
     ) -> Iterator[ImportFile]:
         """Yield the lists that lines name, in their order, with their sizes.
 
-        Raises:
-            SourceError: a list is missing, or may not be read.
-            StorageError: storage failed.
+        Raises: SourceError: a list is missing, or may not be read; StorageError: storage failed.
         """
         records = _first_and_lists(read_blocks(lines, source))
         for item in cls(task, Adjustments()).parse_records(records, source, given):
@@ -79,9 +77,7 @@ class VideoParser(LineParser):
     ) -> Iterator[Row | Reject]:
         """Read the rows of a list, which another import file names.
 
-        Raises:
-            SourceError: it is missing, or may not be read.
-            StorageError: storage failed.
+        Raises: SourceError: it is missing, or may not be read; StorageError: storage failed.
         """
         path, named_by = file.path, str(file.named_by)
         _check_access(path, named_by, named_by, access)

@@ -82,9 +82,7 @@ def run(step: StepInput) -> StepOutput:
     model is blessed if its score is at least ``min_score``, and better than the baseline's by at
     least ``min_change``, which may be negative.
 
-    Raises:
-        SourceError: there is no dataset.
-        DataError: as :func:`evaluate`.
+    Raises: SourceError: there is no dataset; DataError: as :func:`evaluate`.
     """
     root, values = step.path("dataset"), step.parameters
     dataset, split = read_dataset(root), str(values.get("split", EVAL))

@@ -631,8 +631,7 @@ takes_options = takes(OptionValues, ConvertOptions)
 def make_options(values: Mapping[str, Any]) -> ConvertOptions:
     """Decode keyword options; lists may be text, and each merged option has its own forms.
 
-    Raises:
-        UsageError: a name is unknown or of an earlier version, or a value is not allowed.
+    Raises: UsageError: a name is unknown or of an earlier version, or a value is not allowed.
     """
     refuse_old(values)
     check_names(values, tuple(OPTIONS))
@@ -659,8 +658,7 @@ def refuse_old(values: Mapping[str, Any]) -> None:
 def option_text(name: str, value: Any) -> Any:
     """Return a value as text if its option is merged, for pipelines that carry no objects.
 
-    Raises:
-        UsageError: the value has no form of the option.
+    Raises: UsageError: the value has no form of the option.
     """
     decode = OPTIONS[name].decode
     is_value = isinstance(value, str | int | Mapping | Sequence) or hasattr(type(value), "of")

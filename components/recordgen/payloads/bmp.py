@@ -48,9 +48,7 @@ def bitmap_header(data: bytes, at: int) -> BitmapHeader:
         data: bytes that contain it.
         at: its offset.
 
-    Raises:
-        PayloadError: it has run lengths and is too wide.
-        struct.error: the bytes end in it.
+    Raises: PayloadError: it has run lengths and is too wide. struct.error: the bytes end in it.
     """
     [size] = struct.unpack_from("<I", data, at)
     if size == _CORE_BYTES:

@@ -46,8 +46,7 @@ def check_image(data: bytes, settings: PayloadSettings, uri: str = "the image") 
             used.
         uri: name of the image for the log, if its check is slow.
 
-    Raises:
-        PayloadError: the image is refused.
+    Raises: PayloadError: the image is refused.
     """
     try:
         prepared = prepare(data, settings)
@@ -79,9 +78,7 @@ def check_apart(
     If the check takes longer than ``silent_seconds``, the log names the image. Other arguments: as
     for :func:`check_image`.
 
-    Raises:
-        PayloadError: the image is refused.
-        MemoryError: the process ran out of memory.
+    Raises: PayloadError: the image is refused; MemoryError: the process ran out of memory.
     """
     with start_main(__name__) as process:
         try:

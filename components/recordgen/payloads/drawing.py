@@ -62,8 +62,7 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
     too narrow, omitted if the image is too low, and replaced by its number, ``#7``, if the font
     lacks a letter.
 
-    Raises:
-        PayloadError: the image does not decode.
+    Raises: PayloadError: the image does not decode.
     """
     canvas, name = _opened(data)
     draw = ImageDraw.Draw(canvas)
@@ -87,8 +86,7 @@ def draw_mask(data: bytes, mask: bytes, background: int) -> Drawing:
         mask: an encoded image whose levels are class numbers.
         background: the class whose pixels get no colour.
 
-    Raises:
-        PayloadError: one of them does not decode.
+    Raises: PayloadError: one of them does not decode.
     """
     canvas, name = _opened(data)
     file = file_header(mask)

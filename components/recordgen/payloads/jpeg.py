@@ -96,8 +96,7 @@ def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> JpegHea
         start: its offset.
         most: segments allowed before its first scan.
 
-    Raises:
-        PayloadError: TensorFlow does not decode the frame, or there are too many segments.
+    Raises: PayloadError: TensorFlow does not decode the frame, or there are too many segments.
     """
     orientation: int | None = None
     frame: tuple[int, int, int, bytes] | None = None

@@ -99,8 +99,7 @@ def decoded_jpeg(
     Returns:
         uint8 [h, w, channels].
 
-    Raises:
-        ValueError: the file is damaged.
+    Raises: ValueError: the file is damaged.
     """
     if jpeg.is_odd:
         return _decoded_by_pillow(jpeg, colorspace, (width, height), factor)

@@ -88,8 +88,7 @@ _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
 def open_image(header: FileHeader) -> Image.Image:
     """Open an image file whose size was checked; icons and most BMPs are decoded, too.
 
-    Raises:
-        PayloadError: Pillow refuses it, or finds a picture of another size.
+    Raises: PayloadError: Pillow refuses it, or finds a picture of another size.
     """
     # Pillow has the same limit, but looks after it allocated the canvas of a WEBP.
     if Image.MAX_IMAGE_PIXELS is not None and header.pixels > 2 * Image.MAX_IMAGE_PIXELS:

@@ -85,9 +85,7 @@ def context_of(
 def requested(request: Callable[[], _Answer], path: str, limit: Limits) -> _Answer:
     """Return the answer to a request for a file, which waits for a free slot; map errors.
 
-    Raises:
-        PayloadError: the payload is refused.
-        StorageError: storage failed, which ends the run.
+    Raises: PayloadError: the payload is refused; StorageError: storage failed, which ends the run.
     """
     try:
         if storage.is_local(path):

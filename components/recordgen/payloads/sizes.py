@@ -68,8 +68,7 @@ def listed_infos(paths: Iterable[str]) -> dict[str, FileInfo]:
     Returns:
         Results of :func:`recordgen.storage.info`, by path.
 
-    Raises:
-        StorageError: storage failed.
+    Raises: StorageError: storage failed.
     """
     wanted: defaultdict[str, set[str]] = defaultdict(set)
     for path in paths:

@@ -141,8 +141,7 @@ def _parts(directory: Directory, width: int, height: int) -> tuple[int, int]:
 def _jpeg_scans(directory: Directory) -> int:
     """Return an upper bound of the scans in a strip or tile.
 
-    Raises:
-        PayloadError: TensorFlow does not decode this kind of JPEG.
+    Raises: PayloadError: TensorFlow does not decode this kind of JPEG.
     """
     compression = directory.number(_COMPRESSION, 1)
     if compression == _OLD_JPEG:

@@ -166,8 +166,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
 def check_mode(mode: str | None, names: Sequence[str] | None) -> None:
     """Check that labels of these classes can be encoded in a mode.
 
-    Raises:
-        UsageError: the number of classes is unknown, or does not fit the mode.
+    Raises: UsageError: the number of classes is unknown, or does not fit the mode.
     """
     if names is None and mode in ("categorical", "multi_hot"):
         raise UsageError(
@@ -195,8 +194,7 @@ def class_weights(weights: str | Mapping[str, float], classes: ClassPlan) -> tup
 
     ``balanced``, 30 cats and 10 dogs → ``(40 / (2 · 30), 40 / (2 · 10))``: scikit-learn's rule.
 
-    Raises:
-        UsageError: counts or names are unknown, or a class has no weight.
+    Raises: UsageError: counts or names are unknown, or a class has no weight.
     """
     if classes.names is None or (weights == BALANCED and classes.counts is None):
         raise UsageError(

@@ -130,9 +130,7 @@ def train_dataset(
 
         The dataset's ``class_names`` are the classes in the order of their numbers.
 
-    Raises:
-        UsageError: ``drop_remainder`` leaves no batch.
-        RecordgenError: as :func:`input_fn`.
+    Raises: UsageError: ``drop_remainder`` leaves no batch; RecordgenError: as :func:`input_fn`.
     """
     given = given_options(options, batch_size, image_size)
     return dataset_of(find_shards(source, split), given, trains=True)

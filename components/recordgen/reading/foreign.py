@@ -76,8 +76,7 @@ def _missing(path: str, first: Iterable[str], name: str, remedy: str) -> DataErr
 def is_ours(shards: ShardSet, payload: str) -> bool:
     """Return whether shards were converted, not written by another tool or ``recordgen.write``.
 
-    Raises:
-        DataError: ``recordgen.write`` wrote them, without the feature that holds the payload.
+    Raises: DataError: ``recordgen.write`` wrote them, without the feature that holds the payload.
     """
     if shards.dataset is None:
         return False

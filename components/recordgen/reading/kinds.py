@@ -48,8 +48,7 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
             option ``task`` names another task.
         options: the user's options; the kind depends on ``task``, ``columns`` and ``dataset.json``.
 
-    Raises:
-        UsageError: there is no such task, or an option is for other tasks.
+    Raises: UsageError: there is no such task, or an option is for other tasks.
     """
     task = options.get("task", AUTO)
     written = shards.dataset.task if shards.dataset is not None else EXAMPLES
@@ -72,10 +71,6 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
 
 
 def kind_for(task: str) -> Kind:
-    """Return the kind that a task declares.
-
-    Raises:
-        UsageError: there is no such task.
-    """
+    """Return the kind that a task declares. Raises: UsageError: there is no such task."""
     found: Kind = TASKS[task].declared("reading")
     return found

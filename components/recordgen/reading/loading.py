@@ -96,8 +96,7 @@ def load(
         The datasets by split, and the ``class_names``. A split without labelled examples is skipped
         with a warning. Without a task, batches are dicts of all features.
 
-    Raises:
-        RecordgenError: as :func:`input_fn`.
+    Raises: RecordgenError: as :func:`input_fn`.
     """
     if "split" in options:
         raise UsageError("load reads all splits; input_fn(…, split=…) reads one")

@@ -469,8 +469,7 @@ class TableOptions(LabelOptions):
 def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
     """Return ``kind(**values)`` with normalised numbers, sizes and types.
 
-    Raises:
-        UsageError: a name is unknown, or a value is not allowed.
+    Raises: UsageError: a name is unknown, or a value is not allowed.
     """
     check_moved(values)
     check_names(values, [field.name for field in fields(kind)])
@@ -485,8 +484,7 @@ def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
 def parse_scale(text: str) -> tuple[str, str]:
     """Return the range and the type of pixels: ``"-1..1:float16"`` → ``("-1..1", "float16")``.
 
-    Raises:
-        UsageError: one of them is unknown, or they do not fit.
+    Raises: UsageError: one of them is unknown, or they do not fit.
     """
     check_type(str, "a text", scale=text)
     name, _, dtype = text.partition(":")

@@ -60,8 +60,7 @@ def keeping(
 def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> tf.data.Dataset:
     """Return one pass over the records (string []) of this worker that ``keep`` selects.
 
-    Raises:
-        UsageError: TensorFlow cannot read files of this kind.
+    Raises: UsageError: TensorFlow cannot read files of this kind.
     """
     check_schemes(plan.files)
     quiet_reading()

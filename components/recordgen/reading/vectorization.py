@@ -48,9 +48,7 @@ def text_vectorization(
     Returns:
         The layer: string [batch] → int64 [batch, n].
 
-    Raises:
-        UsageError: an option is wrong.
-        RecordgenError: as :func:`recordgen.input_fn`.
+    Raises: UsageError: an option is wrong; RecordgenError: as :func:`recordgen.input_fn`.
     """
     check_at_least(3, max_tokens=max_tokens)
     if sequence_length is not None:

@@ -168,9 +168,7 @@ def read_text(path: str) -> str:
 def read_range(path: str, start: int, length: int, context: RequestContext = ANY_REQUEST) -> bytes:
     """Return ``length`` bytes of a file from ``start``; not for web servers.
 
-    Raises:
-        StorageError: the file is shorter, or storage failed.
-        OSError: as :func:`info`.
+    Raises: StorageError: the file is shorter, or storage failed; OSError: as :func:`info`.
     """
     data = _storage(path, writable=True).read_range(path, start, length, context)
     if len(data) != length:
@@ -250,8 +248,7 @@ def list_infos(
         first: name of the first file to list, in the order of UTF-8; pages may begin earlier.
         last: name of the last file to list; its page is the last. None lists all.
 
-    Raises:
-        StorageError: storage failed.
+    Raises: StorageError: storage failed.
     """
     if is_local(folder) or is_http(folder):
         return iter(())

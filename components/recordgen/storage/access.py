@@ -216,8 +216,7 @@ class RowUrlPolicy(UrlPolicy):
 def resolved(word: str) -> str:
     """Return a word of the option ``allow`` with its folder as an absolute path.
 
-    Raises:
-        UsageError: it may be a folder or a scheme.
+    Raises: UsageError: it may be a folder or a scheme.
     """
     if _is_scheme(word) or not is_local(word):
         return word

@@ -93,9 +93,7 @@ def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
 
     With ``retrying``, the library retries requests, as multipart uploads need.
 
-    Raises:
-        UnknownSchemeError: fsspec does not know the scheme.
-        StorageError: it needs a package.
+    Raises: UnknownSchemeError: fsspec does not know the scheme; StorageError: it needs a package.
     """
     scheme = scheme_of(path)
     if not is_known(path):

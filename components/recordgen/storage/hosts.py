@@ -104,8 +104,7 @@ def forget_failures() -> None:
 def watched(path: str) -> Iterator[None]:
     """Count the outcome of a remote request, including its retries, for its host.
 
-    Raises:
-        UnreachableError: the request was not sent, because the host keeps failing.
+    Raises: UnreachableError: the request was not sent, because the host keeps failing.
     """
     name = host_of(path)
     host = _hosts.setdefault((os.getpid(), name), _Host(name))

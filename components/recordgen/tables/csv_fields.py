@@ -63,8 +63,7 @@ def _quoted(field: str) -> str:
 def known_encoding(name: str) -> str:
     """Return the name of an encoding as Python spells it; empty for UTF-8.
 
-    Raises:
-        UsageError: Python does not know it, or it is none of texts, such as ``base64``.
+    Raises: UsageError: Python does not know it, or it is none of texts, such as ``base64``.
     """
     if not name:
         return ""

@@ -61,8 +61,7 @@ def __getattr__(name: str) -> Any:
 def task_for(options: ConvertOptions) -> Task:
     """Return the task that ``options.task`` names; ``auto`` must be resolved before.
 
-    Raises:
-        UsageError: there is no such task, or an option does not suit it.
+    Raises: UsageError: there is no such task, or an option does not suit it.
     """
     if options.task == "auto":
         raise UsageError("the task is not decided: detect it from the import files first")

@@ -81,8 +81,7 @@ _OPTION = re.compile(r"--([a-z-]+) ([\w:=,]+)")
 def suited_task(options: ConvertOptions) -> Task:
     """Return the task that ``options.task`` names, with its settings.
 
-    Raises:
-        UsageError: there is no such task, or an option does not act in it.
+    Raises: UsageError: there is no such task, or an option does not act in it.
     """
     check_suits(options)
     settings = TaskSettings(

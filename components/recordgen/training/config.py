@@ -237,8 +237,7 @@ class TrainingConfig:
         ``{"image_size": [32, 32], "epochs": 3}`` →
         ``TrainingConfig(image_size=(32, 32), epochs=3)``
 
-        Raises:
-            UsageError: a key is unknown, or a value is not allowed.
+        Raises: UsageError: a key is unknown, or a value is not allowed.
         """
         given = own_settings(values)
         check_keys("custom_config", given, [field.name for field in fields(cls)])

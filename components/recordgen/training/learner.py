@@ -156,8 +156,7 @@ class TaskTrainer(ABC):
     def models(self) -> Models:
         """Build the models; adapt their layers to the split.
 
-        Raises:
-            UsageError: a setting does not suit the task or the data.
+        Raises: UsageError: a setting does not suit the task or the data.
         """
 
     def known_inputs(self, model: keras.Model) -> Mapping[str, Any]:

@@ -134,8 +134,7 @@ def write_warm_up(
         signatures: by name, functions with an ``input_signature``.
         sample: returns a batch of one value for an input.
 
-    Raises:
-        StorageError: the file cannot be written.
+    Raises: StorageError: the file cannot be written.
     """
     frames: list[bytes] = []
     for name, function in signatures.items():

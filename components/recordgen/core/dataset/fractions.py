@@ -101,8 +101,7 @@ class SplitRule:
         A sequence of numbers and a mapping by names of splits, perhaps with ``names``, are the
         same.
 
-        Raises:
-            UsageError: it is something else.
+        Raises: UsageError: it is something else.
         """
         if isinstance(given, SplitRule):
             return given

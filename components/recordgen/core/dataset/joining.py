@@ -29,8 +29,7 @@ def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
     Args:
         parts: path and content of each dataset.
 
-    Raises:
-        DataError: they hold examples of different tasks, columns or features.
+    Raises: DataError: they hold examples of different tasks, columns or features.
     """
     (_, first), *others = parts
     if not others:

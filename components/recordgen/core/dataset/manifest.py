@@ -176,8 +176,7 @@ class Dataset(Shown):
     def from_json(cls, data: Mapping[str, Any]) -> Dataset:
         """Build a dataset from the parsed ``dataset.json``.
 
-        Raises:
-            ValueError: the format is not ``recordgen/1``, or the labels were changed.
+        Raises: ValueError: the format is not ``recordgen/1``, or the labels were changed.
         """
         values = dict(data)
         digest = values.pop("labels_digest", None)
@@ -238,8 +237,7 @@ def read_dataset(
 
     ``context`` limits the requests if a file from elsewhere names ``root``.
 
-    Raises:
-        SourceError: there is no ``dataset.json``, or Recordgen did not write it.
+    Raises: SourceError: there is no ``dataset.json``, or Recordgen did not write it.
     """
     root = os.fspath(root)
     path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)

@@ -99,8 +99,7 @@ def parse_ml_use(text: str) -> str | None:
     ``TRAIN``, ``training`` → ``"train"``; ``Validate``, ``val``, ``dev`` → ``"eval"``;
     ``UNASSIGNED`` → None.
 
-    Raises:
-        ValueError: the word is unknown; the message names the word that was probably meant.
+    Raises: ValueError: the word is unknown; the message names the word that was probably meant.
     """
     try:
         return _ML_USE[text.lower()]
@@ -190,8 +189,7 @@ class GroupBy:
         A text of letters, digits, underscores, hyphens and blanks is a column; any other text is a
         regular expression.
 
-        Raises:
-            UsageError: the expression is invalid, or matches the empty text.
+        Raises: UsageError: the expression is invalid, or matches the empty text.
         """
         name = text.strip()
         if _COLUMN.fullmatch(name):
@@ -229,8 +227,7 @@ def find_split(where: str, split: str, there: Sequence[str]) -> str:
 
     ``"validation"``, ``"val"``, ``"eval"`` → ``"eval"``, unless a split has exactly that name.
 
-    Raises:
-        SplitNotFoundError: there is no such split.
+    Raises: SplitNotFoundError: there is no such split.
     """
     for name in (split, split_named(split)):
         if name in there:

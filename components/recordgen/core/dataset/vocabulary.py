@@ -65,8 +65,7 @@ def parse_labels(text: str, path: str) -> Vocabulary:
 
     The lines ``cat``, ``dog`` → text, ``cat`` 0, ``dog`` 1; ``0``, ``1`` → whole numbers.
 
-    Raises:
-        DataError: there is no label, a line is empty, or two lines hold the same label.
+    Raises: DataError: there is no label, a line is empty, or two lines hold the same label.
     """
     lines = text.removeprefix("\ufeff").split("\n")
     names = [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]

@@ -79,7 +79,5 @@ class Runner(Protocol):
     def run(self, staging: Staging) -> None:
         """Run the graph; remote workers write their errors to ``staging``.
 
-        Raises:
-            RecordgenError: a step raised it.
-            RunnerError: the runner failed.
+        Raises: RecordgenError: a step raised it; RunnerError: the runner failed.
         """

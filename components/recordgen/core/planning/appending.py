@@ -103,8 +103,7 @@ def known_rows(
         seed: see :func:`recordgen.core.rows.placing.placing`.
         folder: also places new rows, see :func:`recordgen.core.task.task.placing_name`.
 
-    Raises:
-        SourceError: the examples cannot be read.
+    Raises: SourceError: the examples cannot be read.
     """
     place = placing(seed)
     found = group.read(_OF_ROWS)
@@ -125,8 +124,7 @@ def merge_findings(
 
     Existing findings in ``sources`` are skipped, because this run read these import files again.
 
-    Raises:
-        SourceError: its ``findings.jsonl`` cannot be read.
+    Raises: SourceError: its ``findings.jsonl`` cannot be read.
     """
     old = (item for item in _read_findings(output) if item.source not in sources)
     return heapq.merge(old, new, key=lambda item: (item.source, item.line))

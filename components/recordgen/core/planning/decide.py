@@ -82,8 +82,7 @@ def decide(facts: Mapping[int, Columns], splits: Splits) -> Iterator[tuple[int, 
         ``split``, ``assigned`` (the row does not name its split) and ``moved`` (``eval_from`` moved
         the row).
 
-    Raises:
-        DataError: there are copies, and ``duplicates=fail`` forbids them.
+    Raises: DataError: there are copies, and ``duplicates=fail`` forbids them.
     """
     order = sorted(facts)
     together = pa.concat_tables([facts[bucket] for bucket in order]).unify_dictionaries()

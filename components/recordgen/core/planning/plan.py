@@ -206,8 +206,7 @@ def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base
         moved: number of rows that moved to ``eval``.
         base: the existing dataset, if any.
 
-    Raises:
-        UsageError: other rows are in ``eval``, or ``share.split`` has no rows.
+    Raises: UsageError: other rows are in ``eval``, or ``share.split`` has no rows.
     """
     found: Counter[str] = Counter()
     for group, count in rows.items():

@@ -109,16 +109,14 @@ class RecordFormat(ABC):
 
         Damaged records are an error, as in :meth:`read_around`.
 
-        Raises:
-            FileNotFoundError: there is no such file.
+        Raises: FileNotFoundError: there is no such file.
         """
 
     @abstractmethod
     def read_around(self, path: str) -> Iterator[bytes | RecordError]:
         """Yield the records of a file, and an error in place of damaged records.
 
-        Raises:
-            FileNotFoundError: there is no such file.
+        Raises: FileNotFoundError: there is no such file.
         """
 
     def lengths(self, path: str) -> Iterator[int]:

@@ -287,9 +287,7 @@ def commit(
         staged: path of each new shard; by default, its file in the staging folder.
         meanwhile: the dataset that the output holds while shards are moved, if some are ``kept``.
 
-    Raises:
-        RunnerError: another run took over.
-        StorageError: storage failed.
+    Raises: RunnerError: another run took over; StorageError: storage failed.
     """
     lease.check_held(staging.lease)
     written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
@@ -354,9 +352,7 @@ def count_unfinished(output: str) -> int:
 def check_appendable(output: str) -> None:
     """Check that no run was interrupted while it committed the first dataset of an output.
 
-    Raises:
-        OutputExistsError: a run was interrupted there.
-        StorageError: storage failed.
+    Raises: OutputExistsError: a run was interrupted there; StorageError: storage failed.
     """
     if _has_dataset(output):
         return
@@ -441,8 +437,7 @@ def _begun(
 def _dead_runs(output: str, staging: Staging, *, resume: bool) -> list[Staging]:
     """Return the other runs, none of which is alive; with ``resume``, also planned ones.
 
-    Raises:
-        OutputBusyError: another run is alive, or is planned and waits for its workers.
+    Raises: OutputBusyError: another run is alive, or is planned and waits for its workers.
     """
     others = [other for other in _runs(output) if other != staging]
     for other in others:

@@ -64,8 +64,7 @@ class Holder:
 def held(path: str, beat_seconds: float = BEAT_SECONDS) -> Iterator[None]:
     """Hold the lease ``path`` with this process while the block runs.
 
-    Raises:
-        StorageError: the file cannot be written.
+    Raises: StorageError: the file cannot be written.
     """
     write_holder(path, this_process())
     try:
@@ -85,9 +84,7 @@ def end(path: str) -> None:
 def check_held(path: str) -> None:
     """Check that this process still holds the lease ``path``.
 
-    Raises:
-        RunnerError: another run took over.
-        StorageError: storage failed.
+    Raises: RunnerError: another run took over; StorageError: storage failed.
     """
     if not _is_mine(read_holder(path)):
         raise RunnerError(
@@ -104,8 +101,7 @@ def living_holder(
     If the process is on another machine or in another container, and dead, this takes
     ``watch_seconds``.
 
-    Raises:
-        StorageError: storage failed.
+    Raises: StorageError: storage failed.
     """
     holder = read_holder(path)
     if holder is None:

@@ -51,8 +51,7 @@ def keep_or_write_shard(
     The file is moved before it is checked, so that a worker of the other run that still writes
     can no longer change it.
 
-    Raises:
-        StorageError: storage failed; the data may be fine.
+    Raises: StorageError: storage failed; the data may be fine.
     """
     fingerprint = task.fingerprint(vocabulary, conversion)
     # This run's own folder first: a second attempt finds the shard that the first one took over.
@@ -92,8 +91,7 @@ def compare_shard(
     Returns:
         The result of writing it; without bytes if the file in ``output`` differs.
 
-    Raises:
-        StorageError: storage failed; the data may be fine.
+    Raises: StorageError: storage failed; the data may be fine.
     """
     result = check_shard(
         task, vocabulary=vocabulary, conversion=conversion, on_progress=on_progress

@@ -31,8 +31,7 @@ class Difference(NamedTuple):
 def shard_difference(path: str, shard: Shard, digested: Digested) -> str:
     """Return how a file differs from a shard, by size, checksums and digest; "" if it does not.
 
-    Raises:
-        StorageError: storage failed.
+    Raises: StorageError: storage failed.
     """
     digest, examples = hashlib.sha256(), 0
     try:
@@ -63,8 +62,7 @@ def find_differences(
         digested: see :data:`Digested`.
         digests: the sha256 (hex) of other files, by their path inside the output.
 
-    Raises:
-        StorageError: storage failed.
+    Raises: StorageError: storage failed.
     """
     for shard in dataset.shards:
         found = shard_difference(storage.join(root, shard.file), shard, digested)

@@ -49,8 +49,7 @@ class Declaration(ABC):
     def declared(cls, what: str) -> Any:
         """Import the object that a class attribute names: ``declared("trainer")``.
 
-        Raises:
-            UsageError: the attribute is None, or its object cannot be imported.
+        Raises: UsageError: the attribute is None, or its object cannot be imported.
         """
         path = getattr(cls, what)
         if path is None:
@@ -111,8 +110,7 @@ class Annotations(Declaration):
         Args:
             annotations: at least two, in the order of their lines.
 
-        Raises:
-            AnnotationError: they contradict each other.
+        Raises: AnnotationError: they contradict each other.
         """
         found = sorted({text for text in annotations if text is not None})
         if len(found) > 1:

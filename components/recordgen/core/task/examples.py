@@ -89,16 +89,14 @@ class Examples(Declaration):
             vocabulary: numbers the labels.
             settings: how to check and change payloads.
 
-        Raises:
-            StorageError: storage failed.
+        Raises: StorageError: storage failed.
         """
         raise NotImplementedError
 
     def digested(self, record: bytes) -> bytes:
         """Return the bytes that a serialised example adds to its shard's digest.
 
-        Raises:
-            ValueError: Recordgen did not write the example.
+        Raises: ValueError: Recordgen did not write the example.
         """
         return record
 

@@ -112,8 +112,7 @@ class Parsing(Declaration):
             fields: stripped, without empty ones at the end.
             adjusted: collects the changes that make the annotation usable.
 
-        Raises:
-            AnnotationError: the annotation cannot be used.
+        Raises: AnnotationError: the annotation cannot be used.
         """
         raise NotImplementedError
 

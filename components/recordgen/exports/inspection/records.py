@@ -88,9 +88,7 @@ def inspect(
 def find_shards(output: str, split: str | None = None) -> list[str]:
     """Return the shards of one split of an output, or the files that match a pattern.
 
-    Raises:
-        SourceError: there are none.
-        UsageError: there is no such split.
+    Raises: SourceError: there are none; UsageError: there is no such split.
     """
     folders = storage.list_folders(output, SPLIT_PREFIX)
     if not folders:

@@ -97,8 +97,7 @@ def drawn_mask(
         image: the image, as it is stored.
         orientation: as in :func:`mask_of`.
 
-    Raises:
-        PayloadError: the size of the image is unknown, or there are too many classes.
+    Raises: PayloadError: the size of the image is unknown, or there are too many classes.
     """
     if image.height is None or image.width is None:
         raise _bad("its size is unknown, so nothing can be drawn; use check=header")
@@ -119,8 +118,7 @@ def drawn_mask(
 def gray_levels(data: bytes) -> set[int]:
     """Return the levels of a gray file; of another form, numbers that no level has.
 
-    Raises:
-        PayloadError: it is no image, or damaged.
+    Raises: PayloadError: it is no image, or damaged.
     """
     file = file_header(data)
     image = open_image(file)

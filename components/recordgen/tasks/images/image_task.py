@@ -96,8 +96,7 @@ class ImageTask(Task):
 
         It is decoded here, and only here: the stored image may be turned, cropped or padded.
 
-        Raises:
-            PayloadError: the annotation does not fit this image.
+        Raises: PayloadError: the annotation does not fit this image.
         """
 
     @each_row

@@ -136,8 +136,7 @@ def for_each_box(found: Any, count: int, each: int = 0) -> Any:
         count: the number of boxes.
         each: the number of values of each box; 0: one, without a dimension of its own.
 
-    Raises:
-        ValueError: there is another number of values.
+    Raises: ValueError: there is another number of values.
     """
     shape = (count, each) if each else (count,)
     if not len(found):

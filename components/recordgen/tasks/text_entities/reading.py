@@ -44,9 +44,7 @@ _NEEDED: tuple[str, ...] = (features.TOKENS, features.TAGS_LABEL)
 def read_entities(shards: ShardSet, plan: ReadPlan, options: EntityOptions) -> BatchReading:
     """Prepare a planned reading; check the first record of other tools' files.
 
-    Raises:
-        DataError: the first record lacks a feature.
-        RecordError: the first file is damaged.
+    Raises: DataError: the first record lacks a feature; RecordError: the first file is damaged.
     """
     numbers, needed = None, _NEEDED
     if shards.dataset is not None and shards.renumbered:

@@ -88,8 +88,7 @@ def split_at_blanks(text: str) -> list[Token]:
 def tags_of(tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
     """Return the tag of each token; a token that a span touches belongs to the entity.
 
-    Raises:
-        TagError: a span touches no token, or two spans touch the same token.
+    Raises: TagError: a span touches no token, or two spans touch the same token.
     """
     tags = [OUTSIDE] * len(tokens)
     first = 0
@@ -121,8 +120,7 @@ def spans_of(tokens: Sequence[Token], tags: Sequence[str]) -> tuple[list[Span], 
     An entity begins with ``I-`` if the tag before it is ``O``, has another label, or ends an
     entity. The tags are those of IOB, BIOES, BILOU or BMES.
 
-    Raises:
-        TagError: there is not one tag for each token, or a tag is of another scheme.
+    Raises: TagError: there is not one tag for each token, or a tag is of another scheme.
     """
     if len(tokens) != len(tags):
         raise TagError(
@@ -186,8 +184,7 @@ _MORE_BYTES = (0x80, 0x800, 0x10000)
 def in_codepoints(text: str, spans: Sequence[Span], unit: str) -> list[Span]:
     """Return spans whose offsets count ``unit`` as spans that count code points.
 
-    Raises:
-        TagError: an offset is within a character, or after the text.
+    Raises: TagError: an offset is within a character, or after the text.
     """
     place_of = places(text, unit)
     if place_of is None:

@@ -249,8 +249,7 @@ def _check_apart(spans: Sequence[Span]) -> None:
 def spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
     """Yield the spans of a line of JSONL, in today's shape and in the older one.
 
-    Raises:
-        AnnotationError: a span cannot be used.
+    Raises: AnnotationError: a span cannot be used.
     """
     for item in objects_in(record, _SPANS_KEY):
         label = display_name(item, f"each of {_SPANS_KEY}")

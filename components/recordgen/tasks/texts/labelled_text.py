@@ -158,8 +158,7 @@ def older_annotations(
 
     ``keys`` are the keys that such an annotation may have in addition to its name.
 
-    Raises:
-        AnnotationError: the annotations are not a list of objects, or of another task.
+    Raises: AnnotationError: the annotations are not a list of objects, or of another task.
     """
     found = objects_in(record, OLDER_KEY)
     for item in found:
