@@ -159,11 +159,7 @@ def unfinished(output: str, shards: int) -> None:
 
 
 class ProgressLog:
-    """A Progress that logs rows while planning, the plan, then the progress, every few seconds.
-
-    Args:
-        seconds: time between two lines.
-    """
+    """A Progress that logs rows while planning, the plan, then the progress, every few seconds."""
 
     def __init__(self, seconds: float = _LINE_SECONDS) -> None:
         self._seconds = seconds

@@ -87,12 +87,7 @@ class UncommittedOutput(Output):
 def side_files(
     output: UncommittedOutput, findings: Iterable[Finding]
 ) -> dict[str, Iterable[bytes]]:
-    """Return the files by name, for :func:`recordgen.core.runs.commit.commit`.
-
-    Args:
-        output: the dataset.
-        findings: all changes in rows.
-    """
+    """Return the files by name, for :func:`recordgen.core.runs.commit.commit`."""
     labels = label_files(output.dataset)
     return {
         **no_files(),

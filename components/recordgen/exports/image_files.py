@@ -41,14 +41,7 @@ _WORDS = {"eval": "val"}
 
 
 class ImageExample(NamedTuple):
-    """One image.
-
-    Attributes:
-        where: its place, for messages.
-        name: name of its file.
-        data: content of its file.
-        values: lists of values by feature name.
-    """
+    """One image."""
 
     where: str
     name: str
@@ -91,13 +84,7 @@ class ImageCopyExport(CopyExport):
     """A copy with a file for each image."""
 
     def images(self, copy: Copy, split: str, files_of: FilesOf) -> Iterator[ImageExample]:
-        """Yield the images of a split, in order, when their files are written.
-
-        Args:
-            copy: the copy.
-            split: name of the split.
-            files_of: returns the files of one image.
-        """
+        """Yield the images of a split, in order, when their files are written."""
         is_numbered = not _names_differ(copy, split)
 
         def examples() -> Iterator[ImageExample]:

@@ -6,9 +6,10 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from recordgen import storage
+from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import (
     EXAMPLES_FILE,
     LINT_FILE,
@@ -18,9 +19,6 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.errors import SourceError
 from recordgen.rejects import Reject
-
-if TYPE_CHECKING:
-    from recordgen.core.dataset.lint import LintFinding
 
 # A line has a uri and a message, and is shorter.
 _MAX_LINE_BYTES = 1 << 16

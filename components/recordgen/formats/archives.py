@@ -65,11 +65,7 @@ def archive_at(root: str) -> Archive | None:
 
 
 class Archive:
-    """The files in an archive.
-
-    Attributes:
-        path: the archive.
-    """
+    """The files in an archive."""
 
     def __init__(self, path: str) -> None:
         self.path = path

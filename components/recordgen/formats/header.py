@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from recordgen.errors import SourceError, UsageError, did_you_mean
 from recordgen.formats.column_names import (
@@ -29,9 +29,6 @@ from recordgen.formats.field_kinds import kind_of
 from recordgen.formats.label_fields import Classes, one_hot_columns, one_hot_list
 from recordgen.messages import listed
 from recordgen.tables.roles import AUTO, LABEL_COLUMNS, TABLE_ROLES, Roles
-
-if TYPE_CHECKING:
-    from recordgen.options import ConvertOptions
 
 
 @dataclass(frozen=True, slots=True)

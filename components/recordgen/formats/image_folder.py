@@ -93,12 +93,6 @@ def _check_import_files(
     """Check that no import file holds the labels of images. Raises: SourceError, StorageError.
 
     A file such as ``history.csv`` beside folders of classes is none, unless it names their images.
-
-    Args:
-        listing: the folder.
-        others: its files that are no images.
-        placed: its images.
-        inside: the folders that are no classes.
     """
     folder = listing.root
     for name in others:

@@ -6,26 +6,23 @@ import posixpath
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from recordgen import storage
+from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.task import Task
 from recordgen.formats.encodings import decoded_head
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head
 from recordgen.formats.header import Given
 from recordgen.formats.heads import read_csv_head, read_jsonl_head
 from recordgen.formats.lines import open_file
+from recordgen.formats.listing import Listing
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_layout import has_row_parser
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.storage.access import Access
 from recordgen.tasks import TASKS
-
-if TYPE_CHECKING:
-    from recordgen.core.rows.row import Adjustments
-    from recordgen.core.task.task import Task
-    from recordgen.formats.import_file import ImportFile
-    from recordgen.formats.listing import Listing
-    from recordgen.storage.access import Access
 
 _CSV_SUFFIXES = (".csv",)
 # Roboflow's tables in the folder of each split: of boxes, and of one-hot labels.

@@ -90,15 +90,7 @@ class _Evidence:
         inner: Set[int],
         place_of: Mapping[int, int],
     ) -> None:
-        """Count the spans of a text.
-
-        Args:
-            where: file and line.
-            text: the text.
-            spans: its spans.
-            inner: the places within its words.
-            place_of: see :func:`recordgen.tasks.text_entities.tags.places`.
-        """
+        """Count the spans of a text."""
         for span in spans:
             start, end = place_of.get(span.start), place_of.get(span.end)
             if (start, end) == span[:2]:

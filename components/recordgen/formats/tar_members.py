@@ -36,13 +36,7 @@ _ZEROS = bytes(_BLOCK)
 
 
 class Member(NamedTuple):
-    """A file in an archive.
-
-    Attributes:
-        name: its path in the archive.
-        offset: its first byte in the archive.
-        size: in bytes.
-    """
+    """A file in an archive."""
 
     name: str
     offset: int

@@ -12,23 +12,21 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from recordgen import storage
+from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import RowContent, check_uri
+from recordgen.core.task.task import Task
 from recordgen.formats import foreign_formats, iob
 from recordgen.formats.folder_names import Folders, Placed
 from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.header import Given
 from recordgen.formats.image_folder import add_skipped, rows_of
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.listing import Listing
 from recordgen.tasks import TextClassification
 from recordgen.tasks.texts.text_task import TextContent, stored
-
-if TYPE_CHECKING:
-    from recordgen.core.rows.row import Adjustments
-    from recordgen.core.task.task import Task
-    from recordgen.formats.header import Given
-    from recordgen.formats.import_file import ImportFile
 
 _SUFFIX = ".txt"
 

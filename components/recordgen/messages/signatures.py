@@ -19,11 +19,7 @@ _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
 class Depends:
-    """The default of an option that depends on the data.
-
-    Args:
-        text: the default in words.
-    """
+    """The default of an option that depends on the data."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -44,10 +44,6 @@ class BitmapHeader(NamedTuple):
 def bitmap_header(data: bytes, at: int) -> BitmapHeader:
     """Read the header of a bitmap.
 
-    Args:
-        data: bytes that contain it.
-        at: its offset.
-
     Raises: PayloadError: it has run lengths and is too wide. struct.error: the bytes end in it.
     """
     [size] = struct.unpack_from("<I", data, at)

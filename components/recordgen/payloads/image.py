@@ -241,10 +241,6 @@ def count_frames(data: bytes, kind: str) -> int | None:
     """Return the number of pictures in a PNG, WEBP or TIFF, at least 1; None for other formats.
 
     Smaller copies of a page and masks do not count.
-
-    Args:
-        data: the file.
-        kind: Pillow's name of its format.
     """
     if kind == "PNG":
         return _frames_of_png(data)

@@ -217,10 +217,6 @@ def without_metadata(data: bytes, *, profile: bool = True) -> bytes:
 
     Pillow joins Exif segments one by one, follows all their tags and looks for further pictures.
     The frame was checked by :func:`jpeg_header`.
-
-    Args:
-        data: the file.
-        profile: whether the colour profile stays.
     """
     kept, at = list[bytes](), 0
     for kind, body, size in _segments(data):

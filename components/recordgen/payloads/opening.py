@@ -168,10 +168,6 @@ _Bytes = npt.NDArray[np.uint8]
 def with_transparent_colour(image: Image.Image, data: bytes) -> Image.Image:
     """Return a PNG whose transparent colour, if it has one, is in the depth of its pixels.
 
-    Args:
-        image: the opened file.
-        data: its bytes.
-
     Returns:
         The image, or for 16 bits per channel a decoded one of mode ``RGBA`` with the high bytes.
     """

@@ -53,11 +53,6 @@ def parquet_file(raw: IO[bytes]) -> Any:
 def read_value(part: Range, container: str, context: RequestContext) -> bytes:
     """Return a value of a column.
 
-    Args:
-        part: the value.
-        container: the version of the file.
-        context: for requests.
-
     Raises:
         PayloadError: its row group is damaged.
         OSError, StorageError: as :func:`recordgen.storage.open_read`.

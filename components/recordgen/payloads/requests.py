@@ -136,11 +136,6 @@ def refused(code: RejectCode, message: str) -> PayloadError:
 def read_part(part: Range, version: str, context: RequestContext) -> bytes:
     """Return the bytes of a payload in a container, whose size was checked.
 
-    Args:
-        part: the payload.
-        version: its version, see :func:`info_in`.
-        context: for requests.
-
     Raises:
         PayloadError: it does not inflate.
         OSError, StorageError: as :func:`recordgen.storage.read_range`.

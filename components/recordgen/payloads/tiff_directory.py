@@ -75,13 +75,7 @@ class Entry(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """The directory of the first image.
-
-    Attributes:
-        data: the file.
-        layout: its byte order and sizes.
-        entries: by tag.
-    """
+    """The directory of the first image."""
 
     data: bytes
     layout: Layout

@@ -193,12 +193,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class RowUrlPolicy(UrlPolicy):
-    """The URL policy of requests for the rows of one import file.
-
-    Attributes:
-        access: what rows may reach.
-        source: the import file.
-    """
+    """The URL policy of requests for the rows of one import file."""
 
     access: Access
     source: str

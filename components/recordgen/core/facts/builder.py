@@ -129,11 +129,7 @@ class FactsBuilder:
         return pa.chunked_array(own, pa.string()) if own else None
 
     def kept(self, count: int) -> tuple[RowIndices, npt.NDArray[np.bool_]]:
-        """Return the indexes of rows to keep whole, and which of them are the sample.
-
-        Args:
-            count: the largest size of the sample.
-        """
+        """Return the indexes of rows to keep whole, and which of them are the sample."""
         contents, is_refused = self._contents()
         sampled = sample_of(contents, ~is_refused, count)
         starts = np.cumsum([0, *(len(chunk.contents) for chunk in self._chunks)])

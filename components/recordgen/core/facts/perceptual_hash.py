@@ -116,11 +116,7 @@ def bounded(picture: SmallPicture) -> SmallPicture:
 
 
 def look_at(pictures: Sequence[SmallPicture]) -> Looks:
-    """Measure pictures; many at once cost far less than one by one.
-
-    Args:
-        pictures: results of :func:`small_picture` or :func:`bounded`.
-    """
+    """Measure pictures; many at once cost far less than one by one."""
     count = len(pictures)
     looks = Looks(np.zeros((count, SIDE, SIDE), np.uint8), np.zeros(count), np.zeros(count))
     by_shape: dict[tuple[int, ...], list[int]] = defaultdict(list)

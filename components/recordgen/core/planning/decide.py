@@ -72,10 +72,6 @@ def _payload(uri: str, source: str, line: int) -> int:
 def decide(facts: Mapping[int, Columns], splits: Splits) -> Iterator[tuple[int, Columns]]:
     """Decide about all rows.
 
-    Args:
-        facts: by bucket.
-        splits: how rows get their splits.
-
     Yields:
         Each bucket and its decisions as columns: ``kept`` is false for a copy of another row; with
         ``group_by=near`` also ``split_hash``, which decides the split; with ``stratify`` also

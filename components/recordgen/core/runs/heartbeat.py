@@ -16,11 +16,7 @@ _REMOTE_HEARTBEAT_SECONDS = 10.0
 
 
 class Heartbeat:
-    """Writes a worker's counts into a file at intervals, which works on every runner.
-
-    Attributes:
-        seconds: the shortest time between two reports.
-    """
+    """Writes a worker's counts into a file at intervals, which works on every runner."""
 
     def __init__(self, path: str, seconds: float | None = None) -> None:
         self._path = path

@@ -17,12 +17,7 @@ Digested = Callable[[bytes], bytes]
 
 
 class Difference(NamedTuple):
-    """A file that is not as ``dataset.json`` says.
-
-    Attributes:
-        file: its path inside the output.
-        message: what is different.
-    """
+    """A file that is not as ``dataset.json`` says."""
 
     file: str
     message: str

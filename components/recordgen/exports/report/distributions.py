@@ -88,14 +88,7 @@ class ValueShare:
 
 @dataclass(frozen=True, slots=True)
 class TopValues:
-    """The most frequent values by split.
-
-    Attributes:
-        title: name of the values.
-        splits: the names of the splits.
-        values: the most frequent first.
-        others: the number of further values.
-    """
+    """The most frequent values by split."""
 
     title: str
     splits: Sequence[str]
@@ -126,12 +119,7 @@ class HeatMap:
 
 
 def histogram(title: str, numbers: Numbers) -> Histogram | None:
-    """Return a histogram of numbers by split; None if all are unknown.
-
-    Args:
-        title: name of the quantity.
-        numbers: by split, float or int.
-    """
+    """Return a histogram of numbers by split; None if all are unknown."""
     known = {
         name: values[np.isfinite(values)].astype(np.float64) for name, values in numbers.items()
     }

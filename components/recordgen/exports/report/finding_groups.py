@@ -144,14 +144,7 @@ def groups_of(
     places: Mapping[Line, Place],
     at: Mapping[Place, RecordView],
 ) -> Sequence[CodeGroup]:
-    """Return findings by code, with their examples.
-
-    Args:
-        findings: grouped by code.
-        dataset: their dataset.
-        places: places of the records by line.
-        at: the records to show, by place.
-    """
+    """Return findings by code, with their examples."""
     left = _PICTURE_BYTES
 
     def side(source: str, line: int, split: str) -> Side:

@@ -91,15 +91,7 @@ def to_html(
     groups: Sequence[CodeGroup] = (),
     contents: Contents | None = None,
 ) -> str:
-    """Return the page as text.
-
-    Args:
-        dataset: the content of ``dataset.json``.
-        rejects: the rows to list.
-        examples: some of each split.
-        groups: the first findings of each code.
-        contents: the charts.
-    """
+    """Return the page as text."""
     shown = {item.finding.message for group in groups for item in group.items}
     labels = {text for group in groups for item in group.items for text in item.labels}
     script = _file(__package__, "page.js").strip("\n")

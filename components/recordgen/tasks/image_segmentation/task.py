@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
@@ -28,7 +28,7 @@ from recordgen.core.facts import MASKS
 from recordgen.core.records.class_masks import BACKGROUND
 from recordgen.core.records.example import FeatureValue, parse_example
 from recordgen.core.rows.details import Details
-from recordgen.core.rows.picture import is_number
+from recordgen.core.rows.picture import Marked, Picture, is_number
 from recordgen.core.rows.polygons import Polygons
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import TaskSettings
@@ -48,9 +48,6 @@ from recordgen.tables.roles import MASK_COLUMNS
 from recordgen.tasks.image_segmentation.annotation import MaskRow, with_background
 from recordgen.tasks.images.image_task import Described, ImageTask, StoredImage
 from recordgen.tasks.lines import display_name, either, stored_uri
-
-if TYPE_CHECKING:
-    from recordgen.core.rows.picture import Marked, Picture
 
 #: Name in ``rows.adjusted`` of ``dataset.json``: masks that got the size of their image.
 MASKS_RESIZED = "masks_resized"

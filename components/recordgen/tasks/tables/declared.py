@@ -50,11 +50,7 @@ from recordgen.tasks.tables.tabular import TableTask
 
 @dataclass(frozen=True)
 class Declared(TableTask):
-    """A table whose columns a schema declares.
-
-    Attributes:
-        schema: the types of the columns.
-    """
+    """A table whose columns a schema declares."""
 
     name = "declared"
     kind = "declared"

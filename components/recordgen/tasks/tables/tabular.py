@@ -36,11 +36,7 @@ _FEATURE_BYTES = 14
 
 
 class TableTask(Task):
-    """A task whose examples are rows of a table.
-
-    Attributes:
-        table: the columns and their roles.
-    """
+    """A task whose examples are rows of a table."""
 
     noun = "row"
     columns: ClassVar = {}
