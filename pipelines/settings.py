@@ -31,8 +31,6 @@ class Settings:
         span: the span to read, if the pattern has spans or dates; None for the latest.
         dataset_version: your own name for the data, part of the cache key.
         fingerprint_images: whether size and time of every image are part of the cache key.
-        options: the options of the conversion.
-        training: the settings of the training.
         min_score: the lowest score on ``eval`` of a blessed model, 0..1; the task's measure.
     """
 

@@ -25,7 +25,6 @@ class Sample:
         data: a description of the data in a few words.
         write: writes a number of examples (None: all) to a folder; returns the path to import. It
             keeps complete files, and so their times, so that TFX's cache holds.
-        training: the settings of the training.
         min_score: the lowest score of a model that is good enough.
         options: options of the conversion, apart from the task.
     """

@@ -85,7 +85,6 @@ class Pairs(BatchedSequence):
     :meth:`recordgen.access.source.Source.images` says what they are for each task.
 
     Attributes:
-        source: the records.
         class_names: the labels, in the order of their numbers.
     """
 

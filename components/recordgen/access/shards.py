@@ -38,7 +38,6 @@ class ShardFile:
     """One shard file.
 
     Attributes:
-        path: its path or URL.
         examples: the number of records; None if not counted.
         bytes: its size; None if unknown.
         label: the label that all examples share, "" if they have none; None if mixed or unknown.

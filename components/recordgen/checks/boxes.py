@@ -25,9 +25,7 @@ class _Boxes(NamedTuple):
     """All boxes, sorted by image, then by label, then from left to right.
 
     Attributes:
-        rows: each box's example.
         labels: the index of each box's label in ``names``.
-        names: the labels.
         corners: xmin, ymin, xmax, ymax as shares of the image: float64 [n, 4].
     """
 

@@ -55,13 +55,11 @@ class Examined(Generic[TaskT]):
 
     Attributes:
         facts: facts about the examples that a check needs together.
-        task: the task of the examples.
         thresholds: the number from which on a check finds something, by code; for checks whose
             threshold is a similarity, only if the user gave it.
         open_payload: opens the payload of an example.
         vocabulary: all labels, and ``splits``, the splits with examples, by name: empty for checks
             of examples, which run before they are known.
-        eval_from: the option of this name.
         are_numbers_given: an option says that whole-number labels are the numbers of classes.
         remarks: what checks had to leave out, for the user: checks add to it.
         totals: what checks of single examples know about all examples, by code.

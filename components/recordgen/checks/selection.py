@@ -24,7 +24,6 @@ class Selection:
     """Selected checks.
 
     Attributes:
-        codes: the checks that run.
         fatal: codes whose findings fail a conversion.
         thresholds: by code, for checks that have one; similarity thresholds only if given.
     """

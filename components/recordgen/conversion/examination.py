@@ -45,9 +45,6 @@ class Examination:
     """What the steps share.
 
     Attributes:
-        conversion: what the run does.
-        selection: the selected checks.
-        staging: the staging folder.
         folder: where the paths of rows with an address begin.
         buckets: number of buckets for keys.
         batches: number of batches of shards. Each is examined as a whole, so a bucket reads a file

@@ -118,13 +118,8 @@ class Conversion:
     """What a run does.
 
     Attributes:
-        task: the task of the rows.
-        splits: how rows get their splits.
-        labels: how labels get their numbers.
         shards: how examples are divided into files.
         payloads: how payloads are checked and stored.
-        store: gives access to payloads.
-        reader: reads rows.
         max_reject_fraction: the run fails above this share of rejected rows.
         threads: threads per worker; None: one per core, at least two.
         recorded: the options that affect the output, as ``dataset.json`` has them.

@@ -90,10 +90,7 @@ class PayloadSettings:
 
     Attributes:
         check: how images are checked: ``decode``, ``header`` or ``none``.
-        limit: what a payload may cost.
-        image_size: the size of stored images.
         resize: how an image gets its shape: ``stretch``, ``fit`` or ``center_crop``.
-        encode: the format of stored images.
         needs_looks: downscaled images and the words of texts are noted.
         needs_rows: whole rows of tables are noted.
         text_encoding: the encoding of texts in files; empty for UTF-8.

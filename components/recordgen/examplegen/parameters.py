@@ -124,7 +124,6 @@ class ExampleGenParameters:
 
     Attributes:
         files: the import files, each with the default split of its rows.
-        options: the options of the conversion.
         span: the span that was read; 0 without spans.
         version: the version that was read; None without versions.
         fingerprint: the driver's fingerprint of the input.

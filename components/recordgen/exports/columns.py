@@ -65,7 +65,6 @@ class Column(NamedTuple):
     """One column.
 
     Attributes:
-        name: its name.
         feature: its type, as JSON of Hugging Face's datasets.
         read: returns the value of an example; None if it is missing.
     """

@@ -47,7 +47,6 @@ class Stored(NamedTuple):
 
     Attributes:
         number: its number in the split, from 0.
-        where: its place, for messages.
         record: the bytes of its tf.train.Example.
     """
 
@@ -68,11 +67,7 @@ class Copy:
     """One copy of a dataset, or of one of its splits.
 
     Attributes:
-        output: the dataset.
-        splits: the splits to copy.
-        to: the folder of the copy.
         is_resumed: an earlier run of the same copy did not finish.
-        progress: receives how much is copied.
     """
 
     output: Output
@@ -150,7 +145,6 @@ class CopyExport(Export):
     """An export that copies examples into the folder ``to``.
 
     Attributes:
-        name: its name in ``recordgen export``.
         tasks: the tasks whose examples it can hold; empty: all.
         holds: what the format holds, for messages.
         refused_formats: formats of images that its readers do not read, such as ``webp``.

@@ -34,7 +34,6 @@ class Output:
 
     Attributes:
         root: folder or URL prefix of the files.
-        dataset: the content of ``dataset.json``.
     """
 
     def __init__(self, root: str, dataset: Dataset) -> None:

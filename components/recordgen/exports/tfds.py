@@ -104,8 +104,6 @@ class _Known(NamedTuple):
     """What holds for all features; it is found once, because it parses all columns of a table.
 
     Attributes:
-        dataset: the content of ``dataset.json``.
-        stored: the features.
         labels: the features with the text and the number of labels.
         classes: the names of the classes, by the feature of their numbers.
     """

@@ -26,7 +26,6 @@ class Verified(NamedTuple):
     Attributes:
         dataset: the ``dataset.json``, which is taken for true.
         differences: the files that differ from it; empty if all is as it was committed.
-        seconds: how long it took.
     """
 
     dataset: Dataset

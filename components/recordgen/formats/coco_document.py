@@ -42,7 +42,6 @@ class CocoDocument:
     """A parsed document. Boxes are in arrays, since there may be millions.
 
     Attributes:
-        images: the images.
         names: the name of each category, by its id.
         groups: the supercategory of each category, by its id.
         keypoints: the names of the keypoints of the category that has most of them; numbers if

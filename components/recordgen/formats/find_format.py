@@ -28,8 +28,6 @@ class Found(NamedTuple):
     """The format of a source.
 
     Attributes:
-        format: the format.
-        files: the documents to read.
         evidence: what shows the format, of the first file, with the declared classes of all files.
     """
 

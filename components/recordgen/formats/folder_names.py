@@ -81,7 +81,6 @@ class Placed(NamedTuple):
 
     Attributes:
         name: its path below the source.
-        split: its split, or None.
         labels: the folders that are neither splits nor containers; usually its class.
     """
 

@@ -26,13 +26,11 @@ class ParquetColumns:
     """Which columns of a file hold what.
 
     Attributes:
-        image: the column of images.
         leaf: the path of their bytes.
         label: the column of labels; "" if there is none.
         objects: the column of objects; "" if there is none.
         several: a row may have several labels.
         names: the names of classes by number.
-        read: all columns that are read.
     """
 
     image: str

@@ -108,7 +108,6 @@ class PreviewRow:
     """A row as it was understood.
 
     Attributes:
-        where: file and line.
         split: its split, or :data:`ASSIGNED`.
         subject: its path or its text; for a table, the whole row.
         annotation: its labels or boxes, empty without any; None for a table.

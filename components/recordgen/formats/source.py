@@ -115,7 +115,6 @@ class Source:
     """The source of rows: import files, or rows in memory (of a DataFrame).
 
     Attributes:
-        files: import files.
         rows: rows and their findings, in parts that can be read independently.
         bytes: size of the whole source, for the number of buckets.
         detection: how it is read.

@@ -39,7 +39,6 @@ class Names:
         boxes: the corners in one list, for each box ymin, xmin, ymax and xmax; "" for the Object
             Detection API's lists.
         box_label: with ``boxes``, the number of each box's class.
-        file: the name of the image.
         classes: the names of classes by number.
         flags: the word of each list with a flag of each box: ``objects/is_crowd``, ``is_crowd``.
         others: features with more images, which are not read.

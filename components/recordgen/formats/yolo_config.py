@@ -30,7 +30,6 @@ class YoloConfig:
     """What data.yaml, or a file with the names of classes, says.
 
     Attributes:
-        where: its path, for messages.
         folder: its folder, relative to the root.
         classes: the names of the classes by number.
         splits: for each split, the folders or lists of images as written; None if there are none.

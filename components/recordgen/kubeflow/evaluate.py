@@ -38,8 +38,6 @@ class Evaluation:
     Attributes:
         measure: the name of the score, such as ``accuracy`` or ``auc``.
         score: 0..1; NaN if the examples do not determine it.
-        loss: the mean loss.
-        examples: number of labelled examples.
         by_label: the scores of single labels, for the artifact ``metrics``.
         unknown: counts of the labels that the model does not know, the most frequent first.
         confusion: metadata of the artifact ``confusion``, a ``system.ClassificationMetrics``.

@@ -59,10 +59,7 @@ class StepInput:
     """The input of a step.
 
     Attributes:
-        parameters: the given parameters by name.
         artifacts: the given input artifacts by name; only a list has several.
-        outputs: output artifacts by name.
-        output_parameters: names of the output parameters.
         output_file: the file that the backend reads after the step.
     """
 

@@ -152,7 +152,6 @@ class PayloadStore:
     """Access to the payloads that rows of import files may reach.
 
     Attributes:
-        limit: what a payload may cost.
         access: the files and URLs that rows may reach.
         looking: how a downscaled image of each content is made; None if images are not compared.
         threads: threads that decode images; None: one per core, at least two.

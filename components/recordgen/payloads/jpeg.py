@@ -58,7 +58,6 @@ class JpegHeader(NamedTuple):
         has_scans: more than one, so that all coefficients are kept in memory until the last.
         scan: offset of the first scan's marker.
         orientation: Exif orientation, 1 to 8.
-        has_profile: there is an ICC profile.
         scans: upper bound of the number of scans, if they were counted.
     """
 

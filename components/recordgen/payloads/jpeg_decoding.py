@@ -41,8 +41,6 @@ class Jpeg(NamedTuple):
     """A JPEG that decoders may see; only :func:`read_jpeg` makes it.
 
     Attributes:
-        data: the file.
-        header: its header.
         colorspace: the decoder's name of the colour space: ``Gray``, ``YCbCr``, ``CMYK``, …
         is_odd: simplejpeg does not know the sampling of its components, but TensorFlow and Pillow
             decode it.

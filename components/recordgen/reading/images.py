@@ -49,11 +49,8 @@ class ImageReading:
     """A planned reading of images.
 
     Attributes:
-        plan: the decisions.
-        options: the user's options.
         targets: how labels, boxes or masks are read.
         extras: specs of the further features.
-        decoder: how images are decoded.
         has_raw: whether formats must be read to know which images are raw pixels.
         keep: the function that selects records; None if all are read.
     """

@@ -23,7 +23,6 @@ class Kind:
     """How examples of one kind are read; the attribute ``reading`` of a task.
 
     Attributes:
-        options: the option class.
         plan: plans a reading, before the first record is read.
         reading: prepares a planned reading.
         has_target: whether the examples are rows, whose target is a class or a number.

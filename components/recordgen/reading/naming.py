@@ -52,7 +52,6 @@ class Search:
     """A search for the records on which a reading fails.
 
     Attributes:
-        files: the shards.
         stages: returns the function that selects records, see
             :func:`recordgen.reading.records.keeping`, and the function that makes a batch of
             records (string [batch]); called only after an error.

@@ -21,7 +21,6 @@ class Written:
     appended to still has the old shards, and its labels begin with the old ones.
 
     Attributes:
-        folder: the output's folder.
         digests: the digest of each file, by path.
         labels: the content of ``labels.txt``.
     """

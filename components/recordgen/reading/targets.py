@@ -22,7 +22,6 @@ class ClassNumbers:
     """The numbers of stored labels.
 
     Attributes:
-        classes: the classes and their numbers.
         text: the feature that holds the labels' texts.
         label: the feature that holds their numbers.
         table: text → number, if labels are looked up by text.
@@ -90,7 +89,6 @@ class Targets:
     """A reader of labels; see :class:`recordgen.reading.options.LabelOptions`.
 
     Attributes:
-        numbers: the numbers of the classes.
         mode: ``int``, ``binary``, ``categorical``, ``multi_hot`` or None.
     """
 

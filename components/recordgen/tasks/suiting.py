@@ -34,7 +34,6 @@ class _Suit(NamedTuple):
     """The tasks in which an option acts.
 
     Attributes:
-        tasks: the names of the tasks.
         what: what the option needs, for the error.
     """
 

@@ -26,7 +26,6 @@ class EarlierModel:
     """The model that a warm start begins with.
 
     Attributes:
-        path: its folder or URL.
         labels: its labels, by number; empty if it predicts numbers.
         inputs: its ``inputs.json``: ``words``, and additions of the task's trainer; empty if an
             earlier version, or another program, saved the model.

@@ -31,7 +31,6 @@ class Phase(NamedTuple):
     Attributes:
         first: the first epoch, from 0.
         end: the epoch after the last one.
-        rate: the learning rate.
         is_frozen: whether the pretrained layers keep their weights.
     """
 

@@ -47,7 +47,6 @@ class Models(NamedTuple):
 
     Attributes:
         trained: the model to fit; may have further layers, such as augmentation.
-        saved: the model to save.
         backbone: the pretrained layers of both, which may be frozen; None without pretraining.
     """
 
@@ -62,9 +61,6 @@ class TaskTrainer(ABC):
 
     Attributes:
         root: folder or URL of the dataset, or of several that are read as one.
-        split: the split to train on.
-        dataset: its ``dataset.json``.
-        config: the settings of the training.
         earlier: the model whose weights the training begins with, or None.
         graph: what makes examples of the signatures' records, or None; see :meth:`served`.
     """

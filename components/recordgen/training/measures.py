@@ -80,7 +80,6 @@ class EvalAccumulator(ABC):
 
     Attributes:
         classes: the number of labels that the model knows; 0 if the target is a number.
-        examples: the number of examples counted.
         unknown: counts of the labels that the model does not know.
         known_labels: the labels that it knows, as a text for errors.
     """

@@ -66,7 +66,6 @@ class Moments:
         count: the number of present numbers, float64 [columns].
         mean: their mean, float64 [columns].
         spread: the sum of their squared differences from the mean, float64 [columns].
-        rows: the number of rows.
     """
 
     def __init__(self, columns: int = 1) -> None:

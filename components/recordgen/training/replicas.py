@@ -37,7 +37,6 @@ class Replicas:
     Attributes:
         strategy: keeps their weights equal.
         worker: the number of this process; 0 is the chief, which writes all files.
-        workers: the number of processes.
     """
 
     strategy: tf.distribute.Strategy

@@ -54,9 +54,7 @@ class WrittenShard(NamedTuple):
     """A finished shard.
 
     Attributes:
-        examples: the number of records.
         lengths: length of each record in bytes (uint32, little-endian).
-        bytes: the file's size.
         digest: sha256 (hex) of its serialised records.
     """
 

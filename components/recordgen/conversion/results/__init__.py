@@ -55,7 +55,6 @@ class PartResult:
         part: number of the part.
         parts: number of parts of the run.
         shards: its shards.
-        seconds: wall-clock time.
         was_done: the part was finished already, or has no shards.
         is_committed: the dataset of all parts is committed already.
     """

@@ -36,7 +36,6 @@ class Task(NamedTuple):
     """What a process learns first.
 
     Attributes:
-        step: runs on all elements.
         processes: number of processes that share the threads of the run.
         level: level of the launcher's logs.
     """

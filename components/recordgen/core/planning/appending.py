@@ -53,9 +53,7 @@ class Existing:
     """The dataset that is appended to.
 
     Attributes:
-        dataset: the content of its ``dataset.json``.
         groups: where its ``examples.parquet`` lists them.
-        rejects: the content of its ``rejects.jsonl``.
         output: folder or URL prefix that holds it.
         sources: what its rows name as their import file, from which their relative uris start: for
             documents in folders of a data set, the data set's folder.

@@ -53,7 +53,6 @@ class BucketFile:
     """The contents of a bucket file.
 
     Attributes:
-        bucket: number of the bucket.
         file: name of the file; each attempt at a bucket writes its own file.
         blocks: blocks by group, in the order of the file.
     """
@@ -67,7 +66,6 @@ class ByteRange(NamedTuple):
     """Consecutive blocks of one group in a bucket file.
 
     Attributes:
-        file: its name.
         offset: of the first block in the file.
         length: of all blocks, in bytes.
         start: size of the group's payloads that come before these, in bytes.
@@ -84,8 +82,6 @@ class ShardOutline:
     """One planned shard, and the location of its rows.
 
     Attributes:
-        split: its split.
-        index: its number in the split.
         count: number of shards in the split.
         label: the label of its group.
         group: the plan of its group.

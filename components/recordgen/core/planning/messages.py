@@ -68,7 +68,6 @@ class SettledFile:
     """The settled rows of a bucket, before or after the decision about all rows.
 
     Attributes:
-        bucket: its number.
         file: name of the file with the rows.
         settled: everything except the rows.
         facts: facts for the decision; after it, what
@@ -93,7 +92,6 @@ class ReadSummary:
     Attributes:
         read: number of rows.
         named: whether any row names a split.
-        rejects: rows that cannot be used.
         adjusted: changes that made other rows usable, by kind.
         findings: files that list these changes.
         odd_lines: findings of the checks in lines, whether or not their rows were rejected.

@@ -36,7 +36,6 @@ class BucketSummary:
         bytes: their payloads' bytes by group.
         labels: planned rows by label; a row with several labels counts for each of them.
         counts: counts of the other rows.
-        rejects: rejected rows.
         moved: planned rows that ``eval_from`` moved to ``eval``.
     """
 
@@ -53,10 +52,8 @@ class GroupPlan:
     """The shards of one group.
 
     Attributes:
-        rows: number of its rows.
         bytes: bytes of their payloads.
         first: number of its first shard in the split.
-        shards: number of its shards.
     """
 
     rows: int
@@ -100,7 +97,6 @@ class Plan:
 
     Attributes:
         splits: by name, without empty splits.
-        vocabulary: labels of all planned rows.
         counts: counts of the rows that are not planned.
     """
 

@@ -321,10 +321,8 @@ class _Settling:
     """Settles rows one by one, and adds the rejects and counts to ``found``.
 
     Attributes:
-        task: the task of the rows.
         known: examples of the dataset that is appended to.
         folders: folders of the import files of that dataset.
-        share: the value of ``eval_from``.
         found: receives rejects and counts.
     """
 

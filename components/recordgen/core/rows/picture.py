@@ -41,7 +41,6 @@ class Marked(NamedTuple):
     """An object in a picture.
 
     Attributes:
-        label: its class.
         corners: its box, in pixels if the picture has a size, else in shares of the picture.
         details: what else is known of it, in the same unit.
     """

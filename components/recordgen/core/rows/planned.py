@@ -71,7 +71,6 @@ class Group(NamedTuple):
     """A group of planned rows with their own shards.
 
     Attributes:
-        split: the split of all rows.
         label: the label of all rows, "" for rows without one; None if labels are mixed.
     """
 

@@ -74,7 +74,6 @@ class Run:
     """An open run.
 
     Attributes:
-        staging: its staging folder.
         leftovers: shards of interrupted runs that this run may keep.
         in_parts: another process may have written shards of this run.
     """

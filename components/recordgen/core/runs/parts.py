@@ -35,8 +35,6 @@ class PlannedParts:
 
     Attributes:
         parts: number of its parts; part N writes the shards N, N + parts, N + 2 · parts, …
-        shards: number of its shards.
-        options: the options of the conversion.
         sources: version of each import file, by path.
         keypoints: the declared keypoints of the source.
         base: digest of the dataset that the run appends to; None if it does not append.

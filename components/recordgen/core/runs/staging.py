@@ -74,14 +74,11 @@ class StagedPlan:
     Attributes:
         splits: by name: planned ``rows`` and ``bytes``; ``first``, the number of the first new
             shard, and ``shards``, the number after the last one.
-        vocabulary: labels of all planned rows.
-        read: rows in the import files.
         duplicates: rows that repeat another row.
         merged: rows that add something to another row's example.
         adjusted: changes that made rows usable, by kind.
         dropped: rows without a split that ``missing_split=drop`` dropped.
         existing: rows whose example is in the dataset that is appended to.
-        rejects: rows rejected while planning.
         findings: files that list the changes in rows, in order.
         odd_lines: findings of the checks in lines of import files, by file and line.
     """
@@ -119,7 +116,6 @@ class Staging:
     """The staging folder of one run, shared by workers and launcher.
 
     Attributes:
-        root: its path.
         heartbeat_seconds: the shortest time between two reports of a worker; by default, as long as
             suits the storage.
     """

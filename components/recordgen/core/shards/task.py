@@ -44,11 +44,8 @@ class ShardTask:
     """One shard to write.
 
     Attributes:
-        split: its split.
         label: with ``shard_by=label``, the label that all its rows share; see :class:`Shard`.
-        index: its number in the split.
         count: number of shards in the split.
-        rows: its rows.
     """
 
     split: str
@@ -89,16 +86,12 @@ class ShardResult:
     """The result of a ShardTask.
 
     Attributes:
-        split: the split's name.
         shard: file, counts and digest (no bytes if only checked).
         labels: examples by label; an example with several labels counts for each of them.
         assigned: examples whose split was assigned, not named.
-        reencoded: re-encoded images, by reason.
-        rejects: rows whose payload was refused.
         images: formats and sizes of the images; None if unknown, or without images.
         fingerprint: see :meth:`ShardTask.fingerprint`.
         kept: whether the shard was written by an earlier run.
-        unlabelled: examples without a label.
         changes: see :class:`recordgen.core.task.built.BuiltBatch`.
         lengths: length of each record in bytes (uint32, little-endian), and ``facts``, the facts of
             its planned rows for the checks: not read with the result; they are stored separately.

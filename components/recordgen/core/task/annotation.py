@@ -27,7 +27,6 @@ class AnnotationError(ValueError):
     """An annotation that cannot be used.
 
     Attributes:
-        code: the reason.
         message: what was found, what was expected, and the remedy.
     """
 

@@ -22,7 +22,6 @@ class BuiltExample(NamedTuple):
     Attributes:
         record: the serialised example, in pieces.
         digested: bytes that it adds to its shard's digest, see :meth:`Task.digested`.
-        labels: its labels, each once.
         reencoded: why the payload was re-encoded; None if its bytes were passed through.
         image: its image; None if it has none.
         content: digest of the payload as a trainer sees it, without labels; None if the whole
@@ -65,17 +64,14 @@ class BuiltBatch:
     """Examples of several rows, in their order.
 
     Attributes:
-        examples: number of examples.
         records: serialised examples, each in pieces.
         column: serialised examples (binary [n]) of a task that makes many at a time; they come
             before ``records``.
         digested: bytes that they add to their shard's digest, in pieces.
         assigned: number of examples whose row names no split.
         labels: examples per label; an example with several labels counts for each.
-        unlabelled: examples without a label.
         reencoded: re-encoded images per reason.
         images: examples per format, height and width of their image.
-        rejects: rows whose payload was refused.
         payload_bytes: payload bytes of all rows.
         changes: effects of storing images: the number of :data:`MEASURED` images, the sum of their
             PSNR (:data:`PSNR`), and changed annotations by their name in ``rows.adjusted`` of

@@ -42,14 +42,11 @@ class ListedExample:
     """An example and its findings.
 
     Attributes:
-        split: its split.
         shard: its shard, as ``dataset.json`` names it.
         record: its index in the shard, from 0.
         source: the import file of its first row.
         line: the line of that row, from 1.
         uri: the payload's uri as the line gives it; empty if the payload is in the row itself.
-        labels: its labels, each once.
-        findings: findings about it.
     """
 
     split: str

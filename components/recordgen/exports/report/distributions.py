@@ -42,7 +42,6 @@ class Series:
     """The numbers of one split.
 
     Attributes:
-        split: its name.
         count: known numbers.
         missing: unknown numbers.
         heights: height of each bar, 0 to 1; the highest bar of all splits is 1.
@@ -61,7 +60,6 @@ class Histogram:
     """Numbers by split.
 
     Attributes:
-        title: name of the quantity.
         series: by split.
         ticks: positions, 0 (left) to 1, and the numbers there.
         is_log: whether the scale is logarithmic.
@@ -107,7 +105,6 @@ class HeatMap:
 
     Attributes:
         paths: for each level from the second on, its cells as SVG path data; cells are 1 wide.
-        boxes: number of boxes.
         most: boxes that cover the densest cell.
         centre: share of the covered area that is in the middle ninth of the image.
     """

@@ -234,8 +234,6 @@ class Outline:
     """The boxes of one label, with their polygons and keypoints.
 
     Attributes:
-        text: the label.
-        count: number of boxes.
         colour: colour of the lines, as ``#rrggbb``.
         path: the lines as SVG path data, in shares of the image's width and height; empty if none
             is drawn.

@@ -62,7 +62,6 @@ class Piece(NamedTuple):
     """A piece of a text.
 
     Attributes:
-        text: its characters.
         label: the label of the entity; empty if it is not an entity.
     """
 

@@ -32,7 +32,6 @@ class StoredImage(NamedTuple):
     Attributes:
         image: the image as it is stored.
         others: the row's payloads after its image.
-        vocabulary: numbers the labels.
         settings: how to check and change payloads.
         changes: counts changes, see :class:`recordgen.core.task.built.BuiltBatch`.
     """
@@ -49,8 +48,6 @@ class Described(NamedTuple):
 
     Attributes:
         annotation: the annotation of the stored image, or None.
-        labels: its labels, each once.
-        features: its features.
         digested: what it adds to the shard's digest besides image, uri and annotation.
     """
 

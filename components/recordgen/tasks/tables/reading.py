@@ -80,11 +80,7 @@ class TableReader:
     """A reader of records into columns: for training, evaluation and serving.
 
     Attributes:
-        table: the columns that are stored.
-        known: their features.
-        names: the columns to return.
         defaults: values of rows that have none, by column; they replace the features' defaults.
-        decoder: the decoder of images.
         pixels, is_ragged: see ``scale`` and ``padding`` of :class:`TableOptions`.
         are_checked, has_raw: see :func:`recordgen.reading.decoding.stored_sizes`.
     """

@@ -58,7 +58,6 @@ class Segment(NamedTuple):
     """A part of a video.
 
     Attributes:
-        label: its label, or None.
         start: in seconds.
         end: in seconds; infinite for the end of the video.
     """
