@@ -3,10 +3,6 @@
 fsspec knows gs://, s3://, https://, memory:// and the schemes of its plug-ins. Its libraries find
 the credentials.
 
-    local.py    files of this machine
-    remote.py   object stores and the other storages that fsspec knows
-    http.py     web servers, read-only
-
 Transient failures are retried (:mod:`recordgen.storage.retries`). Missing files and forbidden files
 have their own errors, so an outage never looks like either.
 """

@@ -1,14 +1,4 @@
-"""The facts about examples that tasks have, and that checks need.
-
-builder.py          collects the facts about the rows of a shard
-columns.py          the facts as columns, and ``examples.parquet``
-kept_rows.py        the rows of a table that are kept whole: a sample, and rare values
-perceptual_hash.py  thumbnails of pictures and their hashes
-pictures.py         measures of pictures, and which are alike
-neighbours.py       near-duplicates among 64-bit hashes, or by keys of any kind
-text_samples.py     measures of texts
-minhash.py          similarity of texts
-"""
+"""The facts about examples that tasks have, and that checks need."""
 
 from __future__ import annotations
 

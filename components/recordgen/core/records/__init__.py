@@ -1,12 +1,4 @@
-"""Features → TFRecords, without TensorFlow.
-
-example.py   features → a serialized ``tf.train.Example``
-format.py    interface of a record format: frame, write, read, count
-tfrecord.py  the one record format: TFRecord
-writer.py    frames → a file, compressed or not
-boxes.py     boxes of an example
-float32.py   numbers as float32 features store them
-"""
+"""Features → TFRecords, without TensorFlow."""
 
 from __future__ import annotations
 

@@ -2,8 +2,4 @@
 
 OLD  a.jpg  cat  train  9f86…    NEW  a.jpg  dog  test  9f86…   →  changed: label, split
 OLD  b.jpg  cat  train  03ac…    NEW  c.jpg  cat  test  03ac…   →  removed, added, and a leak
-
-rows.py          all rows as columns of numbers; pairs, leaks
-differences.py   the result: counts, rows on demand, JSON
-api.py           diff()
 """
