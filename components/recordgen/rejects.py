@@ -69,12 +69,8 @@ class Reject(NamedTuple):
 class Finding(NamedTuple):
     """One change that makes a row usable, such as a dropped box; a line of ``findings.jsonl``.
 
-    Attributes:
-        source: the import file as the user named it.
-        line: 1-based physical line number in that file.
-        uri: the payload's address as written in the line.
-        code: kind of the change; ``rows.adjusted`` in ``dataset.json`` counts findings by it.
-        message: what was found, and what was done.
+    The attributes are those of :class:`Reject`; ``rows.adjusted`` in ``dataset.json`` counts
+    findings by their code.
     """
 
     source: str

@@ -66,7 +66,6 @@ def open_read(path: str, context: RequestContext) -> IO[bytes]:
 
 
 def exists(path: str) -> bool:
-    """Return whether there is a file."""
     try:
         info(path, RequestContext())
     except FileNotFoundError:

@@ -96,7 +96,6 @@ def read_bytes(path: str, at_most: int | None, context: object = None) -> bytes:
 
 
 def read_range(path: str, start: int, length: int, context: object = None) -> bytes:
-    """Return a part of a file; less if the file is shorter."""
     with _reading(path):  # plain system calls: this runs for every row of a container
         file = os.open(local_path(path), _READ_FLAGS)
         try:
@@ -111,7 +110,6 @@ def read_range(path: str, start: int, length: int, context: object = None) -> by
 
 
 def open_read(path: str, context: object = None) -> IO[bytes]:
-    """Open a file for buffered reading."""
     with _reading(path):
         return open(local_path(path), "rb")
 
@@ -133,13 +131,11 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write a small file, whole or not at all."""
     with replacing(path) as file:
         file.write(data)
 
 
 def move(source: str, target: str) -> None:
-    """Move a file, replacing the one at ``target``."""
     plain = local_path(target)
     with _writing(target):
         os.makedirs(os.path.dirname(plain) or ".", exist_ok=True)
@@ -147,7 +143,6 @@ def move(source: str, target: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file or a folder with its content, if it exists."""
     plain = local_path(path)
     with _writing(path):
         try:
@@ -172,7 +167,6 @@ def _mode(path: str) -> int | None:
 
 
 def list_files(pattern: str) -> list[str]:
-    """Return the files that a path or glob matches, sorted."""
     plain = local_path(pattern)
     with _reading(pattern):
         if stat.S_ISREG(_mode(plain) or 0):
@@ -181,7 +175,6 @@ def list_files(pattern: str) -> list[str]:
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:
-    """Return the entries of ``folder`` as (name, is a folder), sorted; empty without a folder."""
     with _reading(folder):
         try:
             with os.scandir(local_path(folder) or ".") as entries:

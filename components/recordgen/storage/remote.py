@@ -44,7 +44,6 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 def info(path: str, context: RequestContext) -> FileInfo:
-    """Look up a file."""
     if scheme_of(path) in OBJECT_STORES and not _OBJECT.match(path):
         raise IsADirectoryError(path)
     found = retried(partial(_file_details, path, context), path, context)
@@ -81,7 +80,6 @@ def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes
 
 
 def read_range(path: str, start: int, length: int, context: RequestContext) -> bytes:
-    """Return a part of a file; less if the file is shorter."""
 
     def read() -> bytes:
         fs, inner = filesystem_of(path)
@@ -173,7 +171,6 @@ def _make_folder(fs: Any, inner: str, path: str) -> None:
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write a small file, whole or not at all."""
 
     def write() -> None:
         fs, inner = filesystem_of(path)
@@ -185,7 +182,6 @@ def write_bytes(path: str, data: bytes) -> None:
 
 
 def move(source: str, target: str) -> None:
-    """Move a file within one storage, replacing the one at ``target``."""
     with only_storage_errors(target, _WRITING), named_errors(target):
         fs, inner = filesystem_of(source)
         to = filesystem_of(target)[1]
@@ -198,7 +194,6 @@ def move(source: str, target: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file or a folder with its content, if it exists."""
 
     def delete() -> None:
         fs, inner = filesystem_of(path)
@@ -209,7 +204,6 @@ def remove(path: str) -> None:
 
 
 def exists(path: str) -> bool:
-    """Return whether there is a file or folder at ``path``."""
     try:
         retried(partial(_details, path), path)
     except FileNotFoundError:
@@ -218,7 +212,6 @@ def exists(path: str) -> bool:
 
 
 def list_files(pattern: str) -> list[str]:
-    """Return the files that a path or glob matches, sorted."""
     with suppress(FileNotFoundError):
         if retried(partial(_details, pattern), pattern)["type"] == "file":
             return [pattern]
@@ -263,7 +256,6 @@ def _entries(fs: Any, folder: str) -> list[dict[str, Any]]:
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:
-    """Return the entries of ``folder`` as (name, is a folder), sorted; empty without a folder."""
     fs, inner = filesystem_of(folder)
     return sorted(
         (posixpath.basename(entry["name"].rstrip("/")), entry["type"] == "directory")
