@@ -23,8 +23,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
+from recordgen.core.stderr_lines import without_lines
 from recordgen.errors import MissingPackageError
-from recordgen.messages.stderr_lines import without_lines
 
 # Absl must create its own logger: no other kind knows the caller of a log function.
 _ABSL = "absl"

@@ -28,6 +28,7 @@ from recordgen.formats.column_names import (
 from recordgen.formats.field_kinds import kind_of
 from recordgen.formats.label_fields import Classes, one_hot_columns, one_hot_list
 from recordgen.messages import listed
+from recordgen.options import ConvertOptions
 from recordgen.tables.roles import AUTO, LABEL_COLUMNS, TABLE_ROLES, Roles
 
 

@@ -16,6 +16,7 @@ from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head
 from recordgen.formats.header import Given
 from recordgen.formats.heads import read_csv_head, read_jsonl_head
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import open_file
 from recordgen.formats.listing import Listing
 from recordgen.formats.samples import Samples, sampled
