@@ -56,6 +56,9 @@ def test_a_sequence(out):
     assert numbers(source[10:90:7]) == expected[10:90:7]
     assert numbers(source[[3, 1, -2, 3]]) == [expected[at] for at in (3, 1, -2, 3)]
     assert numbers(source[np.array([5])]) == numbers(source.__getitems__([5])) == [expected[5]]
+    for mask in ([True, False], np.array([True, False])):
+        with pytest.raises(TypeError):
+            source[mask]
     for last in (np.int64(-1), np.array(-1)):
         assert int(source[last]["number"]) == expected[-1]
     for wrong in (100, -101):

@@ -91,7 +91,7 @@ class Records(BatchedSequence):
         return self._firsts[-1]
 
     def __getitem__(self, index: Any) -> Any:
-        """Return an example, or a list of them. Raises: IndexError, and as :meth:`records`."""
+        """Return an example, or a list of them. Raises: as :meth:`read`."""
         return self.read(index)
 
     def read(
@@ -106,6 +106,8 @@ class Records(BatchedSequence):
             index: a number, a slice, or several numbers.
             readers: of the features to read, see :meth:`readers`; None: all.
             to_item: turns an example into what is returned; ValueError: the record is damaged.
+
+        Raises: IndexError, TypeError (no number), and as :meth:`records`.
         """
         used = self._readers if readers is None else readers
         if isinstance(index, slice):
@@ -113,6 +115,8 @@ class Records(BatchedSequence):
         if not hasattr(index, "__iter__") or getattr(index, "ndim", 1) == 0:
             return self._item(index, self._record(index), used, to_item)
         indexes = list(index)
+        if np.asarray(indexes).dtype == bool:  # as numbers, they would be 0 and 1
+            raise TypeError("expected numbers of records, such as numpy.flatnonzero(mask)")
         records = zip(indexes, self.records(indexes), strict=True)
         return [self._item(at, record, used, to_item) for at, record in records]
 
