@@ -118,7 +118,7 @@ def make_datasets(root: Path, rows: int) -> dict[str, tuple[str, str, int]]:
 
 
 def _diff(old: str, new: str, rows: int) -> float:
-    from recordgen.conversion.results.differences import difference_summary
+    from recordgen.conversion.texts.differences import difference_summary
     from recordgen.exports.diff.api import diff
 
     started = time.perf_counter()

@@ -23,7 +23,7 @@ from recordgen import storage
 from recordgen.console import logs, progress_bar, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
-from recordgen.conversion.results import events, inspected, planned, summaries
+from recordgen.conversion.texts import events, inspected, planned, summaries
 from recordgen.core.runs.counters import total_counts
 from recordgen.errors import RecordgenError, RecordgenWarning, UsageError
 from recordgen.messages.masking import masked, masked_json
@@ -377,7 +377,7 @@ def _show_written(files: Iterable[str]) -> None:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from recordgen.conversion.results.differences import difference_summary
+    from recordgen.conversion.texts.differences import difference_summary
     from recordgen.exports.diff.api import diff
 
     found = diff(args.old, args.new)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen.checks.contents import Conflict, Duplicate, Leak
 from recordgen.cli import main
-from recordgen.conversion.results.summaries import check_summary
+from recordgen.conversion.texts.summaries import check_summary
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records import RECORDS

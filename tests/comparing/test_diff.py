@@ -17,7 +17,7 @@ import recordgen
 from benchmarks.diff import Example, write_dataset
 from recordgen import storage
 from recordgen.cli import main
-from recordgen.conversion.results.differences import difference_summary
+from recordgen.conversion.texts.differences import difference_summary
 from recordgen.core.dataset.counts import Split
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example

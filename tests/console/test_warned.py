@@ -15,7 +15,7 @@ import recordgen.pandas
 from recordgen.cli import main
 from recordgen.console.progress_bar import ProgressBar, ProgressLine, progress_for
 from recordgen.conversion.api import convert_files
-from recordgen.conversion.results.warned import in_python
+from recordgen.conversion.texts.warned import in_python
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions

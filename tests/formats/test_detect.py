@@ -9,7 +9,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.conversion.api import make_options
-from recordgen.conversion.results.summaries import detection_lines
+from recordgen.conversion.texts.summaries import detection_lines
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import recordgen
-from recordgen.conversion.results.summaries import detection_lines
+from recordgen.conversion.texts.summaries import detection_lines
 from recordgen.core.rows.row import Row
 from recordgen.errors import UsageError
 from recordgen.formats.source import open_source

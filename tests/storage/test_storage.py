@@ -26,8 +26,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import recordgen
 from recordgen import storage
-from recordgen.conversion.results.summaries import conversion_summary
 from recordgen.conversion.settings import store_of
+from recordgen.conversion.texts.summaries import conversion_summary
 from recordgen.core.records import RECORDS
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import (

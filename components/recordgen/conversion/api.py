@@ -20,10 +20,11 @@ from recordgen.conversion.committing import committed, opened_run
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
 from recordgen.conversion.finalize import read_plan
-from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult, events
-from recordgen.conversion.results.summaries import reject_lines
-from recordgen.conversion.results.warned import warn_about
+from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
 from recordgen.conversion.settings import conversion_of
+from recordgen.conversion.texts import events
+from recordgen.conversion.texts.summaries import reject_lines
+from recordgen.conversion.texts.warned import warn_about
 from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.flow import graph
 from recordgen.core.flow.running import NewRunner, running

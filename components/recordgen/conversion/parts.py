@@ -25,8 +25,8 @@ from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
 from recordgen.conversion.finalize import read_outcome, read_plan, stop_unless_usable
 from recordgen.conversion.results import ConversionResult, PartResult, PartsResult
-from recordgen.conversion.results.warned import warn_about
 from recordgen.conversion.settings import conversion_of
+from recordgen.conversion.texts.warned import warn_about
 from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.local_runner import LocalRunner

@@ -16,7 +16,7 @@ from tfx.types import standard_component_specs as specs
 
 from recordgen.beam.beam_runner import BeamRunner
 from recordgen.conversion.api import convert_files
-from recordgen.conversion.results import events
+from recordgen.conversion.texts import events
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.runs.counters import dataset_numbers
 from recordgen.errors import SourceError

@@ -10,7 +10,7 @@ from recordgen import storage
 from recordgen.beam.runners import need_reachable, runner_factory
 from recordgen.console import logs
 from recordgen.conversion.api import convert_files
-from recordgen.conversion.results import events
+from recordgen.conversion.texts import events
 from recordgen.core.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.core.dataset.splits import SPLITS
 from recordgen.core.runs.counters import dataset_numbers

@@ -12,7 +12,7 @@ from pipelines.samples.digits import write_digits
 from recordgen import convert, read_dataset, storage
 from recordgen.cli import main
 from recordgen.conversion.api import plan
-from recordgen.conversion.results.summaries import conversion_summary
+from recordgen.conversion.texts.summaries import conversion_summary
 from recordgen.core.dataset.counts import dataset_digest
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example

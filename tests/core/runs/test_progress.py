@@ -25,8 +25,8 @@ from recordgen.beam.beam_runner import BeamRunner
 from recordgen.beam.runners import IN_MEMORY_RUNNER
 from recordgen.console import logs
 from recordgen.conversion import api as conversion
-from recordgen.conversion.results import events
 from recordgen.conversion.settings import conversion_of
+from recordgen.conversion.texts import events
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.flow import graph

@@ -1,13 +1,4 @@
-"""The return values of ``check``, ``convert``, ``plan`` and :mod:`recordgen.parts`.
-
-summaries.py    results of convert and check, as text and as JSON
-planned.py      results of plan
-differences.py  results of diff
-inspected.py    results of inspect
-texts.py        the summary of any result, for Python
-warned.py       results as Python's warnings
-events.py       results as events of the log
-"""
+"""The return values of ``check``, ``convert``, ``plan`` and :mod:`recordgen.parts`."""
 
 from __future__ import annotations
 

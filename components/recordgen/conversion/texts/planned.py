@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from recordgen.console.terminal import aligned
-from recordgen.conversion.results.summaries import (
+from recordgen.conversion.texts.summaries import (
     CLASSES_SHOWN,
     adjusted_lines,
     detection_lines,

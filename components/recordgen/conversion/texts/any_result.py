@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recordgen.console.terminal import escaped
-from recordgen.conversion.results.differences import difference_summary
-from recordgen.conversion.results.planned import parts_summary, plan_summary
-from recordgen.conversion.results.summaries import (
+from recordgen.conversion.texts.differences import difference_summary
+from recordgen.conversion.texts.planned import parts_summary, plan_summary
+from recordgen.conversion.texts.summaries import (
     check_summary,
     class_table,
     conversion_summary,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from recordgen.console import logs
-from recordgen.conversion.results import CheckResult, ConversionResult
-from recordgen.formats.detect import Detection
+
+if TYPE_CHECKING:
+    from recordgen.conversion.results import CheckResult, ConversionResult
+    from recordgen.formats.detect import Detection
 
 
 def detected(detection: Detection) -> None:

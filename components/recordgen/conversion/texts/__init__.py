@@ -1,0 +1,1 @@
+"""Results as people read them: texts, warnings, and events of the log."""
