@@ -262,7 +262,7 @@ def test_a_separator_without_fields_of_labels_is_refused(name, text, options, tm
     ("text", "sign"),
     [
         ("1.jpg,cat|dog\n2.jpg,dog|owl\n", "'|'"),
-        ('1.jpg,"cat,dog"\n2.jpg,"dog,owl"\n', ","),
+        ('1.jpg,"cat,dog"\n2.jpg,"dog,owl"\n', "','"),
         ("1.jpg,a\n2.jpg,b\n3.jpg,a b\n", "' '"),
     ],
 )

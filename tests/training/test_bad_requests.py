@@ -110,7 +110,10 @@ def test_a_bad_image_costs_its_own_answer(model):
     is_good = answer.pop("error") == b""
     assert is_good.tolist() == [True, *[False] * len(BAD), *[True] * (len(GOOD) - 1)]
     for name, values in answer.items():
-        np.testing.assert_array_equal(values[is_good], expected[name])
+        if values.dtype.kind == "f":  # kernels add in another order in a larger batch
+            np.testing.assert_allclose(values[is_good], expected[name], rtol=1e-6)
+        else:
+            np.testing.assert_array_equal(values[is_good], expected[name])
         nothing = values[~is_good]
         if nothing.dtype == object:
             assert set(nothing.ravel()) == {b""}
