@@ -70,7 +70,7 @@ ABOUT_TFX = ("examplegen", "pipelines")
 # What calls NumPy, pyarrow, TensorFlow, kfp or a store's client also runs with newer versions.
 LEGS = {
     "once": """
-        access checks exports inspection storage tasks
+        access checks exports storage tasks
         test_old_options test_options conversion/test_settings project/test_load
         reading/test_boxes reading/test_columns reading/test_describe reading/test_joining
         reading/test_naming reading/test_objects reading/test_options reading/test_plan
