@@ -71,7 +71,9 @@ ABOUT_TFX = ("examplegen", "pipelines")
 LEGS = {
     "once": """
         access checks exports storage tasks
-        test_old_options test_options conversion/test_settings project/test_load
+        test_old_options test_options test_ordered test_samples
+        console/test_results console/test_terminal console/test_warned conversion/test_doors
+        conversion/test_parts conversion/test_relocation conversion/test_settings project/test_load
         reading/test_boxes reading/test_columns reading/test_describe reading/test_joining
         reading/test_naming reading/test_objects reading/test_options reading/test_plan
         reading/test_scales reading/test_shares reading/test_targets
@@ -86,7 +88,8 @@ LEGS = {
     """,
     "outside": """
         access/test_index access/test_source checks/test_boxes_and_videos checks/test_pictures
-        checks/test_table_columns conversion/test_conversion core formats fuzz payloads reading
+        checks/test_table_columns conversion/test_conversion conversion/test_converting_tasks
+        conversion/test_examining conversion/test_fingerprint core formats fuzz payloads reading
         storage/test_storage_emulated tables tasks/test_drawn_masks tasks/test_videos writing
     """,
     "inside": "console training",

@@ -14,8 +14,6 @@ from recordgen.cli import main
 from recordgen.console.terminal import TextFormatter, escaped, one_line
 from tests.conftest import COMPONENTS, encoded, noise
 
-pytestmark = pytest.mark.once
-
 CLEAR, TURN = "\x1b[2J", "\u202e"
 LABEL = f"cat{CLEAR}{TURN}"
 NAME = f"a{CLEAR}{TURN}\x9b.png"

@@ -20,9 +20,6 @@ from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 
-pytestmark = pytest.mark.once
-
-
 SOME_REJECTS = {"max_reject_fraction": 1.0}
 
 

@@ -31,7 +31,9 @@ from recordgen.errors import (
     TooManyRejectsError,
     UsageError,
 )
+from recordgen.exports.beside import CONVERTED
 from recordgen.exports.inspection.records import find_shards, inspect
+from recordgen.registry import EXPORTS
 from tests.conftest import encoded, noise, tree_bytes
 
 MakeImages = Callable[[int], list[Path]]
@@ -100,20 +102,15 @@ def test_records_hold_what_the_rows_say(make_images, make_csv, tmp_path):
                 "image/class/label": ("cat", "dog").index(label),
             }
     assert read_dataset(str(output)) == result.dataset
-    assert sorted(os.listdir(output)) == [
+    beside = {"dataset.json", "examples.parquet", "labels.txt", "lint.jsonl", "records.npy"}
+    exported = {"rejects.jsonl", "croissant.json", "report.html", "schema.pbtxt"}
+    assert set(os.listdir(output)) == {
         "Split-eval",
         "Split-test",
         "Split-train",
-        "croissant.json",
-        "dataset.json",
-        "examples.parquet",
-        "labels.txt",
-        "lint.jsonl",
-        "records.npy",
-        "rejects.jsonl",
-        "report.html",
-        "schema.pbtxt",
-    ]
+        *beside,
+        *exported,
+    }
 
 
 def test_dataset_json_tells_the_truth(make_images, make_csv, tmp_path):
@@ -520,7 +517,9 @@ def test_failed_overwrite_keeps_the_old_dataset(make_images, make_csv, tmp_path)
     assert tree_bytes(output) == before
 
 
-@pytest.mark.parametrize("name", ["labels.txt", "report.html", "Split-train"])
+@pytest.mark.parametrize(
+    "name", ["labels.txt", "Split-train", *(EXPORTS[each].file for each in CONVERTED)]
+)
 def test_files_of_the_user_are_not_taken(name, make_images, make_csv, tmp_path):
     """Without our dataset.json, files with our names belong to somebody else."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))

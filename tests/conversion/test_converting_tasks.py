@@ -12,8 +12,6 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from tests.conftest import encoded, noise, stored_examples
 
-pytestmark = pytest.mark.outside
-
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 

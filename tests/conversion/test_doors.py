@@ -11,8 +11,6 @@ from recordgen.conversion import api
 from recordgen.conversion.doors import spelled
 from recordgen.errors import DataError, RecordgenError
 
-pytestmark = pytest.mark.once
-
 # a message of the command, the same in Python
 SPELLED = [
     ("use --columns path=1,label=2, or --append;", "use columns='path=1,label=2', or append=True;"),

@@ -34,8 +34,6 @@ from tests.conftest import COMPONENTS, run_python
 from tests.deaths import DEATHS, Death, call_and_die, write_source
 from tests.steps import OTHER_VALUES
 
-pytestmark = pytest.mark.once
-
 # Twenty-four images make at least nine shards.
 SMALL = {"shard_mb": 0.003, "seed": 3}
 PARTS = 3

@@ -25,8 +25,6 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.exports.diff.differences import LabelDrift
 from tests.conftest import encoded, noise
 
-pytestmark = pytest.mark.once
-
 Run = Callable[..., tuple[int, str, str]]
 
 

@@ -54,8 +54,6 @@ from recordgen.storage.terms import may_retry
 from tests.conftest import encoded, noise
 from tests.servers import cut, drip, self_signed, serving
 
-pytestmark = pytest.mark.once
-
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 IMAGE = encoded(noise(), "JPEG", quality=90)

@@ -27,8 +27,6 @@ from tests.conftest import encoded, noise
 from tests.exports.outputs import rendered
 from tests.exports.report.test_report import Page, converted_page, dataset_of, self_contained
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory):
