@@ -18,7 +18,6 @@ from PIL import Image
 
 import recordgen
 import recordgen.pandas
-from recordgen import storage
 from recordgen.core.dataset.counts import ImageStats
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import (
@@ -413,17 +412,6 @@ def test_copies_share_a_split_by_content(make_images, make_csv, tmp_path):
     assert len(by_content.splits) == 1
 
 
-def test_gzip_and_relative_paths(make_images, make_csv, tmp_path):
-    """Relative paths start at the import file's folder; gzip shards end with .gz."""
-    make_images(3)
-    source = make_csv(f"TRAIN,images/{number:04d}.jpg,cat" for number in range(3))
-    output = tmp_path / "out"
-    recordgen.convert(source, str(output), compression="gzip")
-    assert os.listdir(output / "Split-train") == ["data_tfrecord-00000-of-00001.gz"]
-    names = {record["image/source_id"].decode() for record in read_split(output, "train")}
-    assert names == {f"images/{number:04d}.jpg" for number in range(3)}
-
-
 def test_several_files_by_glob(make_images, make_csv, tmp_path):
     """A glob reads all matching files; conflicts name the file of the row that won."""
     images = make_images(4)
@@ -551,38 +539,6 @@ def test_content_is_only_read_of_regular_files(make_images, make_csv, tmp_path):
     source = make_csv([f"{image},a", "pipe.jpg,a"])
     result = recordgen.convert(source, tmp_path / "out", group_by="content", max_reject_fraction=1)
     assert [item.code for item in result.rejects] == ["not_a_file"]
-
-
-def test_memory_urls_work_end_to_end(make_images):
-    """Import files, payloads and output may all be URLs that fsspec knows."""
-    fs = fsspec.filesystem("memory")
-    local = make_images(4)
-    for path in local:
-        fs.pipe(f"/bucket/images/{path.name}", path.read_bytes())
-    lines = "".join(f"TRAIN,memory://bucket/images/{path.name},cat\n" for path in local)
-    fs.pipe("/bucket/labels.csv", lines.encode())
-    try:
-        missing = "TRAIN,memory://bucket/images/none.jpg,cat\n"
-        fs.pipe("/bucket/labels.csv", (lines + missing).encode())
-        result = recordgen.convert(
-            "memory://bucket/labels.csv", "memory://bucket/out", max_reject_fraction=0.5
-        )
-        assert [reject.code for reject in result.rejects] == ["missing_file"]
-        assert read_dataset("memory://bucket/out") == result.dataset
-        records = inspect("memory://bucket/out", num=10)
-        assert {record.features["image/encoded"] for record in records} == {
-            path.read_bytes() for path in local
-        }
-        assert not storage.exists("memory://bucket/out/.recordgen-staging")
-        again = recordgen.convert(
-            "memory://bucket/labels.csv",
-            "memory://bucket/out",
-            max_reject_fraction=0.5,
-            overwrite=True,
-        )
-        assert again.dataset == result.dataset
-    finally:
-        fs.rm("/bucket", recursive=True)
 
 
 def test_a_dataframe_gives_the_shards_of_its_csv(make_images, tmp_path):

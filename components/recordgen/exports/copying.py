@@ -26,10 +26,9 @@ from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.progress import Counter, Progress
 from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example
-from recordgen.errors import OutputExistsError, RecordError, UsageError
+from recordgen.errors import OutputExistsError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
-from recordgen.exports.output import Output
+from recordgen.exports.output import Output, values_of
 from recordgen.messages import listed
 from recordgen.version import __version__
 
@@ -56,10 +55,7 @@ class Stored(NamedTuple):
 
     def values(self) -> dict[str, Any]:
         """Return lists of values by feature name. Raises: RecordError."""
-        try:
-            return parse_example(self.record)
-        except ValueError as exc:
-            raise RecordError(f"{self.where}: {exc}") from exc
+        return values_of(self.record, self.where)
 
 
 @dataclass

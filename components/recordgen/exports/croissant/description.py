@@ -102,11 +102,7 @@ def croissant_text(
 ) -> str:
     """Return the content of ``croissant.json``.
 
-    Args:
-        dataset: the dataset.
-        files: contents of the files that name labels, by file name.
-        index: the index of all examples, or None.
-        has_rows: whether there is an ``examples.parquet``.
+    ``files`` are the files that name labels; ``has_rows``: there is an ``examples.parquet``.
     """
     records = [_splits(dataset), _shards(dataset), _labels(dataset), _examples(dataset)]
     distribution = [_shard_files(dataset), *_text_files(files)]

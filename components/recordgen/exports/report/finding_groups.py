@@ -114,9 +114,7 @@ def _wanted(findings: Sequence[LintFinding]) -> Sequence[Line]:
 def places_of(findings: Sequence[LintFinding], facts: Any) -> Mapping[Line, Place]:
     """Return the places of the findings' records, taking one finding of each code in turn.
 
-    Args:
-        findings: the findings to show.
-        facts: :func:`rows_of` of all examples; None if unknown.
+    ``facts`` are :func:`rows_of` of all examples; None if unknown.
     """
     wanted = _wanted(findings)
     if not facts or not wanted:
