@@ -26,9 +26,10 @@ from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.progress import Counter, Progress
 from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_record
 from recordgen.errors import OutputExistsError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
-from recordgen.exports.output import Output, values_of
+from recordgen.exports.output import Output
 from recordgen.messages import listed
 from recordgen.version import __version__
 
@@ -55,7 +56,7 @@ class Stored(NamedTuple):
 
     def values(self) -> dict[str, Any]:
         """Return lists of values by feature name. Raises: RecordError."""
-        return values_of(self.record, self.where)
+        return parse_record(self.record, self.where)
 
 
 @dataclass

@@ -17,8 +17,7 @@ from recordgen.core.dataset.manifest import (
     Dataset,
     read_dataset,
 )
-from recordgen.core.records.example import parse_example
-from recordgen.errors import RecordError, SourceError
+from recordgen.errors import SourceError
 from recordgen.rejects import Reject
 
 # A line has a uri and a message, and is shorter.
@@ -93,14 +92,6 @@ class Output:
 
         lines = read_lines(self.path_of(LINT_FILE), LintFinding)
         return list(first_of_each(islice(lines, _FINDINGS_READ), most))
-
-
-def values_of(record: bytes, where: str) -> dict[str, Any]:
-    """Return a record's lists of values by feature name. Raises: RecordError: it is damaged."""
-    try:
-        return parse_example(record)
-    except ValueError as exc:
-        raise RecordError(f"{where}: {exc}") from exc
 
 
 def read_lines(path: str, kind: Callable[..., _Line]) -> Iterator[_Line]:

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from recordgen import storage
 from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_record
 from recordgen.core.task.stored import is_image, label_files, stored_features
 from recordgen.exports.croissant.description import (
     INDEX_COLUMNS,
@@ -25,7 +26,7 @@ from recordgen.exports.croissant.description import (
     croissant_text,
 )
 from recordgen.exports.export import Exported, ExportOptions, FileExport
-from recordgen.exports.output import Output, values_of
+from recordgen.exports.output import Output
 from recordgen.features import LIST_DTYPES, FeatureSpec
 
 # Rows of a row group, which is in memory at once.
@@ -93,7 +94,7 @@ def _rows(output: Output, columns: Mapping[str, FeatureSpec]) -> Iterator[_Row]:
         for shard in split.shards:
             offset, path = 0, output.path_of(shard.file)
             for number, record in enumerate(RECORDS.read(path)):
-                values = values_of(record, f"{path}: record {number}")
+                values = parse_record(record, f"{path}: record {number}")
                 yield {
                     "split": split_name,
                     "shard": shard.file,

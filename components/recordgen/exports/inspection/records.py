@@ -18,8 +18,8 @@ from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.records import RECORDS
 from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.core.records.class_masks import background_of
+from recordgen.core.records.example import parse_record
 from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
-from recordgen.exports.output import values_of
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed
 from recordgen.messages.masking import without_secrets
@@ -76,7 +76,7 @@ def inspect(
     records = ((file, record) for file in files for record in RECORDS.read(file))
     for index, (file, record) in enumerate(islice(records, num)):
         where = f"{file}: record {index}"
-        values = values_of(record, where)
+        values = parse_record(record, where)
         plain = {
             name: value[0] if len(value) == 1 and name not in lists else value
             for name, value in values.items()
@@ -114,7 +114,7 @@ def extract_images(file: str, numbers: Mapping[int, int], to: str) -> list[str]:
     Raises: as :func:`inspect`; RecordError also if the shard lacks a record.
     """
     written = {
-        index: _extract(values_of(record, where), where, numbers[index], to)
+        index: _extract(parse_record(record, where), where, numbers[index], to)
         for index, record in RECORDS.read_chosen(file, numbers)
         for where in [f"{file}: record {index}"]
     }
