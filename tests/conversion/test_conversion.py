@@ -1,7 +1,6 @@
 """Conversion end to end: real Beam pipelines, real files."""
 
 import hashlib
-import io
 import json
 import os
 import re
@@ -10,28 +9,24 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-import fsspec
 import pandas as pd
 import pytest
 import tensorflow as tf
-from PIL import Image
 
 import recordgen
 import recordgen.pandas
 from recordgen.core.dataset.counts import ImageStats
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import (
-    DataError,
     NothingToConvertError,
     OutputExistsError,
     RunnerError,
     SourceError,
-    StorageError,
     TooManyRejectsError,
     UsageError,
 )
 from recordgen.exports.beside import CONVERTED
-from recordgen.exports.inspection.records import find_shards, inspect
+from recordgen.exports.inspection.records import find_shards
 from recordgen.registry import EXPORTS
 from tests.conftest import encoded, noise, tree_bytes
 
@@ -435,46 +430,6 @@ def test_an_unlabelled_image_has_no_label_features(make_images, make_csv, tmp_pa
     found = {r["image/source_id"].decode(): r["image/class/label"] for r in records}
     assert found == {named(images[0]): 0, named(images[1]): -1}
     assert dataset.splits["train"].unlabelled == 1
-
-
-def test_reencoded_images_are_counted(make_csv, tmp_path):
-    """dataset.json counts re-encoded images by reason."""
-    (tmp_path / "a.webp").write_bytes(encoded(noise(), "WEBP"))
-    (tmp_path / "b.png").write_bytes(encoded(noise(), "PNG"))
-    source = make_csv(["TRAIN,a.webp,x", "TRAIN,b.png,x"])
-    dataset = recordgen.convert(source, str(tmp_path / "out")).dataset
-    assert dataset.reencoded == {"format": 1}
-    small = recordgen.convert(source, str(tmp_path / "small"), image_size="8max").dataset
-    assert small.reencoded == {"format": 1, "image_size": 1}
-    for record in inspect(str(tmp_path / "small")):
-        image = Image.open(io.BytesIO(record.features["image/encoded"]))
-        assert max(image.size) == 8
-
-
-def test_forced_integer_labels_fail_with_their_own_error(make_images, make_csv, tmp_path):
-    """An error inside a worker reaches the caller with its type and message."""
-    source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
-    with pytest.raises(DataError, match="got 'cat'"):
-        recordgen.convert(source, str(tmp_path / "out"), labels="integer")
-
-
-def test_broken_storage_is_not_bad_data(make_images, make_csv, tmp_path):
-    """A storage failure ends the run, without rejects or a dataset."""
-    [image] = make_images(1)
-    fsspec.register_implementation("outage", Outage, clobber=True)
-    source = make_csv([f"TRAIN,{image},cat", "TRAIN,outage://bucket/1.jpg,cat"])
-    with pytest.raises(StorageError, match=r"outage://bucket/1\.jpg: .*503"):
-        recordgen.convert(source, str(tmp_path / "out"), max_reject_fraction=1, allow=["outage://"])
-    assert not (tmp_path / "out" / "dataset.json").exists()
-
-
-class Outage(fsspec.AbstractFileSystem):
-    """A storage that fails every request as its library would."""
-
-    protocol = "outage"
-
-    def info(self, path, **_):
-        raise RuntimeError(f"503 Service Unavailable: {path}")
 
 
 def test_equal_names_in_different_folders_are_different_images(tmp_path):

@@ -107,11 +107,7 @@ def first_findings(staging: Staging, staged: StagedPlan) -> tuple[Finding, ...]:
 
 
 def stop_unless_usable(
-    staged: StagedPlan,
-    examples: int,
-    rejects: Sequence[Reject],
-    output: str,
-    most: float,
+    staged: StagedPlan, examples: int, rejects: Sequence[Reject], output: str, most: float
 ) -> None:
     """Raise if there are no examples or too many rejects, after writing the rejects.
 
@@ -181,14 +177,7 @@ def linted(
 ) -> tuple[Dataset, Lint]:
     """Run the checks; return the dataset with their warnings and counts, and all findings.
 
-    Args:
-        dataset: the converted dataset.
-        staging: holds what the steps of the checks have found.
-        staged: the plan; its ``adjusted`` counts all changes.
-        changes: the first changes in rows.
-        conversion: what the run did.
-        selection: the checks that run.
-        phases: receives each check.
+    The staging folder holds what their steps have found; ``changes`` are the first ones in rows.
     """
     task, labels = conversion.task, conversion.labels
     about_splits = Examined[Any](

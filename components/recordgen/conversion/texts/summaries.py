@@ -99,10 +99,7 @@ def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json
             f"{lister} lists {len(result.findings):,}; convert writes all to findings.jsonl",
         ),
         *lint_lines(
-            result.lint,
-            dataset,
-            limit,
-            f"{lister} lists more; convert writes all to lint.jsonl",
+            result.lint, dataset, limit, f"{lister} lists more; convert writes all to lint.jsonl"
         ),
     ]
     return "\n".join(lines)

@@ -71,11 +71,7 @@ _TFRECORD = "https://www.tensorflow.org/tutorials/load_data/tfrecord"
 _SHARDS = "tfrecords"
 
 # Croissant's names for the usual splits.
-_SPLIT_URLS = {
-    TRAIN: "cr:TrainingSplit",
-    EVAL: "cr:ValidationSplit",
-    TEST: "cr:TestSplit",
-}
+_SPLIT_URLS = {TRAIN: "cr:TrainingSplit", EVAL: "cr:ValidationSplit", TEST: "cr:TestSplit"}
 
 
 @dataclass(frozen=True, slots=True)
