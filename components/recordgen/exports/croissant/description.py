@@ -76,13 +76,7 @@ _SPLIT_URLS = {TRAIN: "cr:TrainingSplit", EVAL: "cr:ValidationSplit", TEST: "cr:
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """The index of a dataset.
-
-    Attributes:
-        sha256: digest of the file (hex).
-        bytes: size of the file.
-        features: the features that are columns of the index.
-    """
+    """The index of a dataset; ``features`` are those that are its columns."""
 
     sha256: str
     bytes: int
