@@ -2,28 +2,19 @@
 
 import pytest
 
-from recordgen.core.rows.row import RowBatch
 from recordgen.errors import RecordgenError
-from recordgen.formats.row_reader import RowReader
-from recordgen.formats.source import open_source
-from recordgen.options import make_options
-from recordgen.rejects import Reject
 from recordgen.tables.columns import Table
 from recordgen.tasks.object_detection.annotation import Boxes
 from recordgen.tasks.texts.text_task import TextContent
+from tests.formats.sources import Reading, write_files
 
 pytestmark = pytest.mark.once
 
 
-def read(folder, text, name="a.csv", **options):
+def read(folder, text, **options):
     """Return how a file is written, its rows and the codes of its rejects."""
-    (folder / name).write_bytes(text.encode())
-    source, decided = open_source(str(folder / name), make_options(options))
-    reader = RowReader(decided)
-    items = [item for part in source.parts() for item in reader.read_part(part)]
-    rows = [row for item in items if isinstance(item, RowBatch) for row in item.rows]
-    rows.sort(key=lambda row: row.line)
-    return source.detection, rows, [item.code for item in items if isinstance(item, Reject)]
+    found = Reading(write_files(folder, {"a.csv": text}) / "a.csv", **options)
+    return found.detection, found.rows, found.codes
 
 
 def texts_of(rows):

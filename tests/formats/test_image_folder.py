@@ -17,15 +17,13 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.rejects import OddLine
 from recordgen.storage import is_inside
 from recordgen.tasks import ImageClassification
+from tests.formats.sources import write_files
 
 pytestmark = pytest.mark.once
 
 
 def folder(root, *names):
-    for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(b"")
-    return f"{root}/"
+    return f"{write_files(root, dict.fromkeys(names, b''))}/"
 
 
 def read(root, adjusted=None):

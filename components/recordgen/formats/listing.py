@@ -166,6 +166,14 @@ class Listing:
             self._heads[name] = head
         return self._heads[name]
 
+    def read(self, name: str, most: int) -> bytes:
+        """Return a whole file. Raises: ValueError: it has more bytes; SourceError, StorageError."""
+        with self.open(name) as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise ValueError(f"it has more than {most >> 20} MiB")
+        return data
+
     def known(self, name: str) -> bytes | None:
         """Return the whole content of a file if its head was read and is all of it, or None."""
         head = self._heads.get(name)
@@ -255,7 +263,6 @@ class Listing:
 
 
 def _is_of_another(image: str, split: str) -> bool:
-    """Return whether the folders of an image say another split."""
     word = word_in_folders(image)
     return word is not None and split_named(word) != split_named(split)
 

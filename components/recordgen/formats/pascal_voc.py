@@ -161,11 +161,7 @@ def _stem_of(path: str) -> str:
 def _parse(listing: Listing, name: str) -> ElementTree.Element:
     """Parse a document. Raises: ValueError, ParseError: it is too large, or has entities."""
     data = listing.head(name)
-    if len(data) >= HEAD_BYTES:
-        with listing.open(name) as file:
-            data = file.read(_MAX_DOCUMENT + 1)
-    if len(data) > _MAX_DOCUMENT:
-        raise ValueError(f"it has more than {_MAX_DOCUMENT >> 20} MiB")
+    data = data if len(data) < HEAD_BYTES else listing.read(name, _MAX_DOCUMENT)
     check_no_doctype(io.BytesIO(data))
     return ElementTree.fromstring(data)
 

@@ -97,7 +97,6 @@ def _classes(listing: Listing, document: str) -> Sequence[str]:
 def _picture(
     listing: Listing, folder: str, name: str, rows: Sequence[tuple[int, Sequence[str]]]
 ) -> Picture | Problem:
-    """Return an image with its boxes, or the problem with one of them."""
     number = rows[0][0]
     image = image_or_problem(listing, name, folder, line=number)
     if isinstance(image, Problem):
