@@ -190,40 +190,29 @@ def test_a_quoted_line_break_behind_the_lines_that_are_looked_at():
 
 # --- broken records ---------------------------------------------------------------------------
 
+BAD = "bad_line"
+LOST = [(1, BAD), (2, BAD), (3, BAD), (4, ["b", "c"])]
+OPEN = [(1, ["TRAIN", "open\nmore\nend", "a"]), (4, ["TRAIN", "x", "y"])]
+
 # lines, records and rejects
 BROKEN = [
-    (['"open,a', '"b",c', "d,e"], [(1, "bad_line"), (2, ["b", "c"]), (3, ["d", "e"])]),
+    ('"open,a\n"b",c\nd,e', [(1, BAD), (2, ["b", "c"]), (3, ["d", "e"])]),
+    ('TRAIN,"open\nmore\nend",a\nTRAIN,x,y', OPEN),
     (
-        ['TRAIN,"open', "more", 'end",a', "TRAIN,x,y"],
-        [(1, ["TRAIN", "open\nmore\nend", "a"]), (4, ["TRAIN", "x", "y"])],
+        'TRAIN,"one "two" three\nmore\nend",a\nb,c',
+        LOST,
     ),
-    (
-        ['TRAIN,"one "two" three', "more", 'end",a', "b,c"],
-        [(1, "bad_line"), (2, "bad_line"), (3, "bad_line"), (4, ["b", "c"])],
-    ),
-    (
-        ['TRAIN,"open', "more", "train,b,c"],
-        [(1, "bad_line"), (2, "bad_line"), (3, ["train", "b", "c"])],
-    ),
-    (
-        ['"open.jpg,a', "see b.jpg,c", "b.jpg,c"],
-        [(1, "bad_line"), (2, "bad_line"), (3, ["b.jpg", "c"])],
-    ),
-    (
-        ["n,m,s", '1,2,"a', "3,b", "4,5,c"],
-        [(1, ["n", "m", "s"]), (2, "bad_line"), (3, "bad_line"), (4, ["4", "5", "c"])],
-    ),
-    (
-        ["text,label", '"a,x', "b,y", '"c",z'],
-        [(1, ["text", "label"]), (2, "bad_line"), (3, "bad_line"), (4, ["c", "z"])],
-    ),
+    ('TRAIN,"open\nmore\ntrain,b,c', [(1, BAD), (2, BAD), (3, ["train", "b", "c"])]),
+    ('"open.jpg,a\nsee b.jpg,c\nb.jpg,c', [(1, BAD), (2, BAD), (3, ["b.jpg", "c"])]),
+    ('n,m,s\n1,2,"a\n3,b\n4,5,c', [(1, [*"nms"]), (2, BAD), (3, BAD), (4, [*"45c"])]),
+    ('text,label\n"a,x\nb,y\n"c",z', [(1, HEADER[1:]), (2, BAD), (3, BAD), (4, ["c", "z"])]),
 ]
 
 
 @pytest.mark.parametrize(("lines", "expected"), BROKEN, ids=range(len(BROKEN)))
 def test_a_broken_row_spoils_no_other(lines, expected):
     """Reading continues where a row must begin; lines before that may belong to the broken row."""
-    assert shown(read("\n".join(lines).encode())) == expected
+    assert shown(read(lines.encode())) == expected
 
 
 def test_an_open_quote_takes_in_a_bounded_part_of_the_file():

@@ -55,15 +55,15 @@ def test_the_preview_names_the_columns(tmp_path):
     assert found.options.columns.roles["label"] == ("cat|dog",)
 
 
+AGES = "image,age,cat,dog\n1.jpg,7,0,1\n2.jpg,8,1,0\n"
+GAPS = "image,cat,dog\n1.jpg,0,2\n2.jpg,1,0\n3.jpg,,1\n"
+RUDE = "id,comment,rude,harsh\na,Go away!,1,1\nb,Thank you.,0,0\n"
+
 # lines of a CSV, options, the option that the message gives
 STOPPED = {
-    "another column": ("image,age,cat,dog\n1.jpg,7,0,1\n2.jpg,8,1,0\n", {}, "label=cat|dog"),
+    "another column": (AGES, {}, "label=cat|dog"),
     "columns named label": ("image,label_1,label_2\n1.jpg,0,1\n2.jpg,1,0\n", {}, "label_1|label_2"),
-    "an id": (
-        "id,comment,rude,harsh\na,Go away!,1,1\nb,Thank you.,0,0\n",
-        {"columns": "text=comment"},
-        "label=rude|harsh",
-    ),
+    "an id": (RUDE, {"columns": "text=comment"}, "label=rude|harsh"),
     "a fold": ("image,fold,cat,dog\n1.jpg,0,0,1\n2.jpg,1,1,0\n", {}, "fold"),
     "a bar in a name": ("image,a|b,c\n1.jpg,0,1\n2.jpg,1,0\n", {}, "rename"),
     "no such column": ("image,cat,dog\n1.jpg,0,1\n", {"columns": "label=cat|owl"}, "'owl'"),
@@ -82,25 +82,10 @@ def test_what_is_unsure_stops_with_the_option(text, options, words, tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "labels", "codes"),
     [
-        (
-            "image,age,cat,dog\n1.jpg,7,0,1\n2.jpg,8,1,0\n",
-            {"columns": "path=image,label=cat|dog"},
-            ["dog", "cat"],
-            [],
-        ),
-        (
-            "image,cat,dog\n1.jpg,0,2\n2.jpg,1,0\n3.jpg,,1\n",
-            {"columns": "label=cat|dog"},
-            ["cat"],
-            ["bad_annotation"] * 2,
-        ),
+        (AGES, {"columns": "path=image,label=cat|dog"}, ["dog", "cat"], []),
+        (GAPS, {"columns": "label=cat|dog"}, ["cat"], ["bad_annotation"] * 2),
         ("image,cat|dog\n1.jpg,owl\n", {"columns": "label=cat|dog"}, ["owl"], []),
-        (
-            "image,cat,dog\n1.jpg,1,1\n2.jpg,1,0\n",
-            {"task": ONE},
-            ["cat"],
-            ["too_many_fields"],
-        ),
+        ("image,cat,dog\n1.jpg,1,1\n2.jpg,1,0\n", {"task": ONE}, ["cat"], ["too_many_fields"]),
         ("image,cat,dog\n1.jpg,0,1\n", {"task": SEVERAL}, ['["dog"]'], []),
     ],
 )
@@ -181,23 +166,15 @@ def test_a_folder_of_roboflow_needs_no_option(tmp_path):
 
 
 # lines, options; task; labels of the rows
+TWO_AND_ONE = [["cat", "dog"], ["owl"]]
+HAZE = "image,label\n1.jpg,haze  primary\n2.jpg,clear\n"
 SEPARATED = {
-    "a bar": ("1.jpg,cat|dog\n2.jpg,owl\n", "|", SEVERAL, [["cat", "dog"], ["owl"]]),
-    "below a header": (
-        "image,label\n1.jpg,cat; dog\n2.jpg,owl\n",
-        ";",
-        SEVERAL,
-        [["cat", "dog"], ["owl"]],
-    ),
-    "in quotes": ('1.jpg,"cat,dog"\n2.jpg,owl\n', ",", SEVERAL, [["cat", "dog"], ["owl"]]),
-    "blanks": (
-        "image,label\n1.jpg,haze  primary\n2.jpg,clear\n",
-        " ",
-        SEVERAL,
-        [["haze", "primary"], ["clear"]],
-    ),
+    "a bar": ("1.jpg,cat|dog\n2.jpg,owl\n", "|", SEVERAL, TWO_AND_ONE),
+    "below a header": ("image,label\n1.jpg,cat; dog\n2.jpg,owl\n", ";", SEVERAL, TWO_AND_ONE),
+    "in quotes": ('1.jpg,"cat,dog"\n2.jpg,owl\n', ",", SEVERAL, TWO_AND_ONE),
+    "blanks": (HAZE, " ", SEVERAL, [["haze", "primary"], ["clear"]]),
     "empty parts": ("1.jpg,cat||dog|\n2.jpg,|\n", "|", SEVERAL, [["cat", "dog"], None]),
-    "several characters": ("1.jpg,cat::dog\n2.jpg,owl\n", "::", SEVERAL, [["cat", "dog"], ["owl"]]),
+    "several characters": ("1.jpg,cat::dog\n2.jpg,owl\n", "::", SEVERAL, TWO_AND_ONE),
     "in no field": ("1.jpg,cat\n2.jpg,owl\n", "|", ONE, ["cat", "owl"]),
 }
 

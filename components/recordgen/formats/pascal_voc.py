@@ -109,15 +109,14 @@ def _splits(listing: Listing, lists: Mapping[str, str]) -> Mapping[str, str]:
     for word in words:
         if (name := lists.get(f"{word}.txt")) is None:
             continue
-        with listing.open(name) as file:
-            for raw in file:
-                stem = IMAGE_SUFFIX.sub("", raw.decode("utf-8-sig", "replace").strip())
-                split = "train" if word == "trainval" else word
-                if stem and found.setdefault(stem, split) != split:
-                    raise SourceError(
-                        f"{listing.root}{name}: {stem} is also in the list of {found[stem]}; leave "
-                        f"it in one of the two"
-                    )
+        for _, line in listing.lines(name):
+            stem = IMAGE_SUFFIX.sub("", line)
+            split = "train" if word == "trainval" else word
+            if stem and found.setdefault(stem, split) != split:
+                raise SourceError(
+                    f"{listing.root}{name}: {stem} is also in the list of {found[stem]}; leave "
+                    f"it in one of the two"
+                )
     return found
 
 

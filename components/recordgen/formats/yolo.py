@@ -152,14 +152,11 @@ def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Seq
     if path not in listing:
         return _below(listing, path)
     found = []
-    with listing.open(path) as file:
-        for number, raw in enumerate(file, start=1):
-            if not (name := raw.decode("utf-8-sig", "replace").strip()):
-                continue
-            image = listing.image_at(name, posixpath.dirname(path), config.folder, "", split=split)
-            if not isinstance(image, str):
-                raise SourceError(f"{listing.root}{path}:{number}: there is no image {name}")
-            found.append(image)
+    for number, name in listing.lines(path):
+        image = listing.image_at(name, posixpath.dirname(path), config.folder, "", split=split)
+        if not isinstance(image, str):
+            raise SourceError(f"{listing.root}{path}:{number}: there is no image {name}")
+        found.append(image)
     return found
 
 
