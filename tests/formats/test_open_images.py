@@ -88,11 +88,11 @@ def test_labels_of_images(tmp_path, make_pictures):
         *("a,verification,/m/cat,1", "a,verification,/m/owl,0", "a,machine,/m/dog,0.8"),
         *("b,verification,/m/owl,0.0", "c,verification,/m/dog,1"),
         header=LABELS,
-        document="validation-annotations-human-imagelabels.csv",
+        document="train-annotations-human-imagelabels.csv",
     )
     assert found.task == "image_multi_label"
     assert found.images == {"a.jpg": ["Cat", "Dog"], "b.jpg": [], "c.jpg": ["Dog"]}
-    assert set(found.splits.values()) == {"eval"}
+    assert set(found.splits.values()) == {"train"}
     assert found.classes == ("Cat", "Dog")
 
 

@@ -1,10 +1,12 @@
 """Pascal VOC: boxes in pixels from 0 or 1, lists of splits, and documents that cannot be used."""
 
+import re
+
 import pytest
 
 import recordgen
 from recordgen import cli
-from recordgen.errors import SourceError
+from recordgen.errors import SourceError, UsageError
 from tests.formats.boxes import boxes_of
 
 pytestmark = pytest.mark.once
@@ -144,6 +146,29 @@ def test_lists_of_several_challenges(tmp_path, make_pictures):
         "VOC2007/JPEGImages/VOC2007b.jpg": "eval",
         "VOC2012/JPEGImages/VOC2012a.jpg": "train",
         "VOC2012/JPEGImages/VOC2012b.jpg": "eval",
+    }
+
+
+def test_the_devkit_holds_boxes_and_masks(tmp_path, make_pictures, caplog):
+    """The message of the command and that of Python name formats, each with lists of its own."""
+    files = {"Main/train": "a\nb\n", "Main/val": "c\n"}
+    files |= {"Segmentation/train": "c\n", "Segmentation/val": "b\n"}
+    files = {f"VOC2012/ImageSets/{name}.txt": text for name, text in files.items()}
+    for name in "abc":
+        make_pictures(f"VOC2012/JPEGImages/{name}.jpg", f"VOC2012/SegmentationClass/{name}.png")
+        files[f"VOC2012/Annotations/{name}.xml"] = document("", ("cat", "4 5 8 10"))
+    root = str(write(tmp_path, files))
+    with pytest.raises(UsageError) as error:
+        recordgen.plan(root)
+    assert cli.main(["convert", root, str(tmp_path / "out")]) == 2
+    choices = re.findall(r"format='(\w+)' for (\w+)", str(error.value))
+    assert choices == re.findall(r"--format (\w+) for (\w+)", caplog.text)
+    plans = {task: recordgen.plan(root, format=name).splits for name, task in choices}
+    assert {
+        task: [split["rows"] for split in splits.values()] for task, splits in plans.items()
+    } == {
+        "object_detection": [2, 1],
+        "image_segmentation": [1, 1],
     }
 
 

@@ -70,18 +70,18 @@ FORMS = [
 @pytest.mark.parametrize(("form", "name"), FORMS)
 def test_all_forms_have_the_same_boxes(form, name, tmp_path, make_pictures):
     """An image without regions has no objects; one that is not listed is not used."""
-    make_pictures("valid/a.png", "valid/b.png", "valid/c.png")
+    make_pictures("train/a.png", "train/b.png", "train/c.png")
     images = [
         image("a.png", region(), region({**RECT, "x": 0}, **{"class": "dog"})),
         image("b.png"),
     ]
-    (tmp_path / "in/valid" / name).write_text(form(images))
+    (tmp_path / "in/train" / name).write_text(form(images))
     found = Outcome(tmp_path / "in", tmp_path / "out")
     assert found.images == {
-        "valid/a.png": [("cat", BOX), ("dog", [0, 0.25, 0.1, 0.5])],
-        "valid/b.png": [],
+        "train/a.png": [("cat", BOX), ("dog", [0, 0.25, 0.1, 0.5])],
+        "train/b.png": [],
     }
-    assert set(found.splits.values()) == {"eval"}
+    assert set(found.splits.values()) == {"train"}
 
 
 def outcome(folder, *regions):

@@ -20,8 +20,11 @@ import recordgen
 from recordgen.cli import main
 from recordgen.core.task.annotation import bad_annotation
 from recordgen.errors import DataError, PayloadError, RecordgenError
+from recordgen.formats.coco import Coco
+from recordgen.formats.listing import Listing
 from recordgen.messages import MESSAGE_CHARACTERS, listed
 from tests.conftest import encoded, noise
+from tests.formats.test_coco import write
 
 pytestmark = [pytest.mark.once]
 
@@ -77,6 +80,25 @@ def work_of(call, output):
         tracemalloc.stop()
     written = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
     return Work(calls, peak, written)
+
+
+def operations_of(call):
+    """Return how many operations of Python a call takes: loops have no calls."""
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
 
 
 def _labels_of_one_image(n):
@@ -175,6 +197,21 @@ def test_twice_the_dataset_takes_at_most_two_and_a_half_times_the_work(
         found.append(work_of(partial(main, [name, *places, *more]), output))
     grown = found[1].growth_to(found[2])
     assert {name: times for name, times in grown.items() if times > MOST} == {}
+
+
+def test_twice_the_categories_take_at_most_two_and_a_half_times_the_operations(tmp_path):
+    """Each was once compared with all others, so that 200,000 took hours."""
+    found = []
+    for size in (150, 300):
+        categories = [{"id": at, "name": f"{at}", "supercategory": f"{at}"} for at in range(size)]
+        document = write(
+            tmp_path / f"{size}/a.json",
+            images=[{"id": 1, "file_name": "a.png"}],
+            annotations=[{"image_id": 1, "category_id": 1, "bbox": [0, 0, 4, 4]}],
+            categories=categories,
+        )
+        found.append(operations_of(partial(Coco().detect, Listing.of(f"{document.parent}/"))))
+    assert found[1] < MOST * found[0]
 
 
 def test_messages_are_bounded():
