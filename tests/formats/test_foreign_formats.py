@@ -115,6 +115,7 @@ FILES = [
     ("a.json", as_json(LABELBOX_V1), "a Labelbox export", "xmax left + width"),
     ("0af-asset.json", as_json(VOTT_ASSET), "a VoTT export", "boundingBox"),
     ("pets-export.json", as_json(VOTT_PROJECT, indent=4), "a VoTT export", "boundingBox"),
+    ("meta.json", b'{"classes": [{"title": 1}], "projectType": "images"}', "Supervisely", "COCO"),
     ("a-00000-of-00001", TFRECORDS, "a TFRecord file", "recordgen.train_dataset"),
     ("a.tfrecord.gz", gzip.compress(TFRECORDS), "packed", "gzip -d"),
     ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip", "unpack it"),
@@ -178,6 +179,11 @@ FOLDERS = [
         {"train/data-00000-of-00001.arrow": b""},
         "an Arrow stream of Hugging Face's datasets",
         "train/data-00000",
+    ),
+    (
+        {"d/a.jpg": b"", "d/ann/a.jpg.json": b'{"tags": [], "size": {"height": 9}, "objects": []}'},
+        "a Supervisely project",
+        "d/ann/a.jpg.json",
     ),
     ({"photos.tar.gz": b"", "LICENSE": b""}, "a tar archive", "photos.tar.gz"),
 ]

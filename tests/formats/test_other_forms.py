@@ -78,6 +78,12 @@ REFUSED = {
         "{i}.jpg,1,2,c",
         "bbox_x1, bbox_y1",
     ),
+    "boxes without classes": (
+        "a.csv",
+        "image_id,xmin,ymin,xmax,ymax",
+        "{i}.jpg,1,2,3,4",
+        "add one",
+    ),
     "AG News": (
         "a.csv",
         "",

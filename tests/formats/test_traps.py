@@ -126,6 +126,8 @@ READ = [
     ("labelme: several flags", {"a.json": labelme(flags={"cat": True, "dog": True})}, "a.jpg", ["cat", "dog"]),
     ("labelme: group_id", {"a.json": labelme(*PARTS)}, "a.jpg", CAT),
     ("labelme: oriented", {"a.json": labelme(TILTED)}, "a.jpg", CAT),
+    ("create_ml: Apple's names", {"a.json": json.dumps([{"imagefilename": "a.jpg", "annotation": [{"label": "cat", "coordinates": {"x": 6, "y": 7.5, "width": 4, "height": 5}}]}])}, "a.jpg", CAT),
+    ("open_images: FiftyOne", {"labels/detections.csv": "ImageID,LabelName,XMin,XMax,YMin,YMax\na,/m/1,.1,.2,.25,.5\n", "metadata/classes.csv": "/m/1,cat\n"}, "data/a.jpg", CAT),
     ("hf: README.md", {"README.md": README, "metadata.jsonl": lines({"file_name": "a.jpg", "label": 1})}, "a.jpg", ["no"]),
     ("hf: README.md, objects", {"README.md": README, "train/metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [SIDES], "category": [0]}})}, "train/a.jpg", CAT),
     ("labelme: line", {"a.json": labelme(RECTANGLE, {"label": "eye", "shape_type": "line", "points": [[1, 2], [3, 4]]})}, "a.jpg", CAT),
@@ -329,6 +331,7 @@ REJECTED = [
     ("labelme: kinds in a group", {"a.json": labelme(PARTS[0], {**RECTANGLE, "group_id": 0}), "b.json": labelme(RECTANGLE, imagePath="b.jpg")}, "bad_annotation"),
     ("cvat: cut mask", {"x.xml": "<annotations>" + "".join(cvat(shape, name=name)[13:-14] for name, shape in (("a.jpg", "<mask label='cat' left='4' top='5' width='4' height='5' rle='2, 3'/>"), ("b.jpg", CVAT_BOX))) + "</annotations>"}, "bad_annotation"),
     ("cvat: mask nowhere", {"x.xml": "<annotations>" + "".join(cvat(shape, name=name)[13:-14] for name, shape in (("a.jpg", "<mask label='cat' left='inf' top='5' width='4' height='5' rle='2, 3'/>"), ("b.jpg", CVAT_BOX))) + "</annotations>"}, "bad_annotation"),
+    ("yolo: keypoints without kpt_shape", {"data.yaml": "train: .\nnames: [cat]\n", "a.txt": LINE[:-1] + " .1 .2 2 .1 .2 0\n", "b.txt": LINE}, "bad_annotation"),
     ("hf: no category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}, "bad_annotation"),
 ]  # fmt: skip
 

@@ -35,6 +35,7 @@ _SIDES = ("xmin", "ymin", "xmax", "ymax")
 _OF_LABELS = frozenset({_IMAGE, _LABEL, _CONFIDENCE})
 _OF_BOXES = frozenset({_IMAGE, _LABEL, *_SIDES})
 _DESCRIPTIONS = "class-descriptions"
+_OF_FIFTYONE = "metadata/classes.csv"
 # Codes of classes; other names need no description.
 _CODES = ("/m/", "/g/", "/t/")
 _MAX_DESCRIPTIONS = 16 << 20
@@ -152,7 +153,11 @@ def _names(listing: Listing, document: str) -> Mapping[str, str]:
     """Return the names of classes by their codes, from the descriptions beside a document."""
     found: dict[str, str] = {}
     folder = posixpath.dirname(document)
-    files = [name for name in listing.others if _DESCRIPTIONS in posixpath.basename(name)]
+    files = [
+        name
+        for name in listing.others
+        if _DESCRIPTIONS in posixpath.basename(name) or name.endswith(_OF_FIFTYONE)
+    ]
     # The nearest file wins, then the one of boxes.
     for name in sorted(files, key=lambda name: (posixpath.dirname(name) != folder, name)):
         with listing.open(name) as file:
