@@ -24,7 +24,7 @@ from recordgen.formats.coco import Coco
 from recordgen.formats.listing import Listing
 from recordgen.messages import MESSAGE_CHARACTERS, listed
 from tests.conftest import encoded, noise
-from tests.formats.test_coco import write
+from tests.formats.test_coco import box, write
 
 pytestmark = [pytest.mark.once]
 
@@ -84,21 +84,19 @@ def work_of(call, output):
 
 def operations_of(call):
     """Return how many operations of Python a call takes: loops have no calls."""
-    count = 0
+    found, before = Counter(), sys.gettrace()
 
     def trace(frame, event, _):
-        nonlocal count
         frame.f_trace_opcodes = True
-        count += event == "opcode"
+        found[event] += 1
         return trace
 
-    before = sys.gettrace()
     sys.settrace(trace)
     try:
         call()
     finally:
         sys.settrace(before)
-    return count
+    return found["opcode"]
 
 
 def _labels_of_one_image(n):
@@ -203,14 +201,10 @@ def test_twice_the_categories_take_at_most_two_and_a_half_times_the_operations(t
     """Each was once compared with all others, so that 200,000 took hours."""
     found = []
     for size in (150, 300):
-        categories = [{"id": at, "name": f"{at}", "supercategory": f"{at}"} for at in range(size)]
-        document = write(
-            tmp_path / f"{size}/a.json",
-            images=[{"id": 1, "file_name": "a.png"}],
-            annotations=[{"image_id": 1, "category_id": 1, "bbox": [0, 0, 4, 4]}],
-            categories=categories,
-        )
-        found.append(operations_of(partial(Coco().detect, Listing.of(f"{document.parent}/"))))
+        names = [{"id": at, "name": f"{at}", "supercategory": f"{at}"} for at in range(size)]
+        keys = {"images": [{"id": 1, "file_name": "a.png"}], "annotations": [box(1, 1, 0, 0, 4, 4)]}
+        write(tmp_path / f"{size}/a.json", categories=names, **keys)
+        found.append(operations_of(partial(Coco().detect, Listing.of(f"{tmp_path}/{size}/"))))
     assert found[1] < MOST * found[0]
 
 

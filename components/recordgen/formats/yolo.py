@@ -33,8 +33,6 @@ from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 _MAX_LABELS = 16 << 20
 _SHOWN = 5
-# What labels of keypoints have beside their shares of the image.
-_VISIBLE = 2
 
 
 @dataclass
@@ -291,7 +289,7 @@ def _object(fields: Sequence[str], config: YoloConfig) -> Marked:
             "the line has a class, a box and a confidence, as predictions do; pass the labels"
         )
     if len(numbers) >= 6 and len(numbers) % 2 == 0:  # a polygon
-        if max(numbers) >= _VISIBLE:
+        if max(numbers) >= 2:  # the visibility of a keypoint
             raise ValueError(
                 "a point is outside of the image; if it is a keypoint, data.yaml needs kpt_shape"
             )
