@@ -101,6 +101,7 @@ FILES = [
     ("a.json", as_json([LABELBOX_V1]), "a Labelbox export", "xmax left + width"),
     ("0af-asset.json", as_json(VOTT_ASSET), "a VoTT export", "boundingBox"),
     ("pets-export.json", as_json(VOTT_PROJECT, indent=4), "a VoTT export", "boundingBox"),
+    ("meta.json", b'{"classes": [{"title": 1}], "projectType": "images"}', "Supervisely", "COCO"),
     ("a-00000-of-00001", TFRECORDS, "a TFRecord file", "recordgen.train_dataset"),
     ("a.tfrecord.gz", gzip.compress(TFRECORDS), "packed", "gzip -d"),
     ("a.csv.gz", gzip.compress(b"TRAIN,a.jpg,cat\n"), "a file packed with gzip", "unpack it"),
@@ -155,6 +156,11 @@ FOLDERS = [
     ({"Split-train/data_tfrecord-00000-of-00001.gz": b""}, "a TFRecord file", "Split-train/data_"),
     ({"a-train.array_record-00000-of-00001": b""}, "an ArrayRecord file", "a-train.array"),
     ({f"train/{ARROW}": b""}, "an Arrow stream of Hugging Face's datasets", "train/data-00000"),
+    (
+        {"d/a.jpg": b"", "d/ann/a.jpg.json": b'{"tags": [], "size": {"height": 9}, "objects": []}'},
+        "a Supervisely project",
+        "d/ann/a.jpg.json",
+    ),
     ({"photos.tar.gz": b"", "LICENSE": b""}, "a tar archive", "photos.tar.gz"),
 ]
 

@@ -51,6 +51,12 @@ REFUSED = {
     "labels before texts": ("a.csv", "v1,v2,,,", "ham,Go until {i} now,,,", "text=v2,label=v1"),
     "ids below words": ("a.csv", "datei,typ", "im_{i},c{i}", "path=datei,label=typ"),
     "boxes below words": ("a.csv", "fname,bbox_x1,bbox_y1,class", "{i}.jpg,1,2,c", "bbox_x1, bbox"),
+    "boxes without classes": (
+        "a.csv",
+        "image_id,xmin,ymin,xmax,ymax",
+        "{i}.jpg,1,2,3,4",
+        "add one",
+    ),
     "AG News": ("a.csv", "", "{i},Bears are back,The sellers see green {i}.", "text=3,label=1"),
     "LIBSVM": ("a.txt", "", "+1 3:1 11:0.{i}", "blanks"),
     "CUB's paths": ("images.txt", "", "{i} 001.Albatross/{i}.jpg", "PATH,LABEL"),

@@ -1,8 +1,13 @@
 """Pascal VOC: boxes in pixels from 0 or 1, lists of splits, and documents that cannot be used."""
 
+import re
+
 import pytest
 
-from recordgen.errors import SourceError
+import recordgen
+from recordgen import cli
+from recordgen.errors import SourceError, UsageError
+from tests.formats.sources import write_files
 
 pytestmark = pytest.mark.once
 
@@ -115,3 +120,26 @@ def test_other_xml_beside_the_documents(outcome):
     """It neither hides the format nor costs an image."""
     others = dict.fromkeys(("a.xml", "b.xml", "c.xml"), "<settings/>")
     assert [*outcome({**others, "z.xml": CAT}, "z.jpg").images] == ["z.jpg"]
+
+
+def test_the_devkit_holds_boxes_and_masks(tmp_path, make_pictures, caplog):
+    """The message of the command and that of Python name formats, each with lists of its own."""
+    files = {"Main/train": "a\nb\n", "Main/val": "c\n"}
+    files |= {"Segmentation/train": "c\n", "Segmentation/val": "b\n"}
+    files = {f"VOC2012/ImageSets/{name}.txt": text for name, text in files.items()}
+    for name in "abc":
+        make_pictures(f"VOC2012/JPEGImages/{name}.jpg", f"VOC2012/SegmentationClass/{name}.png")
+        files[f"VOC2012/Annotations/{name}.xml"] = document("", ("cat", "4 5 8 10"))
+    root = str(write_files(tmp_path / "in", files))
+    with pytest.raises(UsageError) as error:
+        recordgen.plan(root)
+    assert cli.main(["convert", root, str(tmp_path / "out")]) == 2
+    choices = re.findall(r"format='(\w+)' for (\w+)", str(error.value))
+    assert choices == re.findall(r"--format (\w+) for (\w+)", caplog.text)
+    plans = {task: recordgen.plan(root, format=name).splits for name, task in choices}
+    assert {
+        task: [split["rows"] for split in splits.values()] for task, splits in plans.items()
+    } == {
+        "object_detection": [2, 1],
+        "image_segmentation": [1, 1],
+    }

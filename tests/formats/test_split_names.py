@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables with a case on each line
 """Splits in the names of files and folders hold for rows that name none."""
 
 import json
@@ -7,11 +8,15 @@ import pandas as pd
 import pytest
 
 import recordgen
+from recordgen.conversion.api import convert_files
 from recordgen.conversion.texts.summaries import detection_lines
+from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.errors import UsageError
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import open_source
 from recordgen.formats.split_names import split_in_path, splits_in_paths
 from recordgen.options import ConvertOptions
+from tests.conftest import encoded, noise
 from tests.formats.sources import Reading, write_files
 
 pytestmark = pytest.mark.once
@@ -120,6 +125,35 @@ def test_a_name_must_not_empty_train(name, tmp_path):
         assert (source.files[0].split is not None) is is_named
     path.write_text(f"TRAIN,{BARE}")
     open_source(path, ConvertOptions())
+
+
+YAML = "train:\nval: val/images\ntest: test/images\nnames: [x]\n"
+LINE = "0 0.5 0.5 0.2 0.2\n"
+
+# Folders, lists and documents without train, and the splits that they have
+WITHOUT_TRAIN = [
+    ({"val/x/1.png": "", "test/y/2.png": ""}, {"eval", "test"}),
+    ({"data.yaml": YAML, "val/images/1.png": "", "test/images/2.png": "", "val/labels/1.txt": LINE, "test/labels/2.txt": LINE}, {"eval", "test"}),
+    ({"test/1.png": "", "test/1.json": '{"shapes": [], "imagePath": "1.png", "flags": {"x": true}}'}, {"test"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "splits"), WITHOUT_TRAIN)
+def test_folders_must_not_empty_train(files, splits, tmp_path):
+    """The run stops, unless it is meant, or a step of a pipeline names the splits of its inputs."""
+    for name, text in files.items():
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        data = encoded(noise(8, 8), "PNG") if name.endswith(".png") else text.encode()
+        (tmp_path / "in" / name).write_bytes(data)
+    source, out = tmp_path / "in", tmp_path / "out"
+    with pytest.raises(UsageError, match="train"):
+        recordgen.convert(source, out)
+    assert not list(out.glob("*"))
+    assert set(recordgen.plan(source, split="names=yes").splits) == splits
+    assert set(recordgen.check(source).dataset.splits) == splits
+    inputs = [ImportFile(f"{source}/", "test")]
+    given = convert_files(inputs, str(out), ConvertOptions(), new_runner=LocalRunner)
+    assert "train" not in given.dataset.splits
 
 
 def test_what_rows_say_is_stronger(tmp_path):

@@ -176,7 +176,7 @@ def test_a_bad_member_is_a_reject_with_its_name(name, hostile):
 
 
 def test_long_names_folders_and_other_files(folder):
-    """GNU and pax names, folders, hidden files and masks beside the image."""
+    """GNU and pax names, folders, hidden files, masks and a README before a label."""
     long = f"{'d' * 150}/{'e' * 150}"
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -186,7 +186,8 @@ def test_long_names_folders_and_other_files(folder):
             tar.addfile(info, io.BytesIO(data))
     gnu = sample(f"{'f' * 150}", seed=2)
     hidden = member("./", type=tarfile.DIRTYPE) + member("._a.jpg", b"1")
-    mask = member("b.jpg", image(3)) + member("b.mask.png", b"1") + member("b.cls", b"1")
+    mask = member("b.jpg", image(3)) + member("b.mask.png", b"1")
+    mask += member("README", b"1") + member("b.cls", b"1")
     data = hidden + sample("./a") + gnu + mask + out.getvalue()
     (folder / "in/a.tar").write_bytes(data)
     _, rejects, examples = converted(folder)

@@ -20,8 +20,11 @@ import recordgen
 from recordgen.cli import main
 from recordgen.core.task.annotation import bad_annotation
 from recordgen.errors import DataError, PayloadError, RecordgenError
+from recordgen.formats.coco import Coco
+from recordgen.formats.listing import Listing
 from recordgen.messages import MESSAGE_CHARACTERS, listed
 from tests.conftest import encoded, noise
+from tests.formats.test_coco import box, write
 
 pytestmark = [pytest.mark.once]
 
@@ -77,6 +80,23 @@ def work_of(call, output):
         tracemalloc.stop()
     written = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
     return Work(calls, peak, written)
+
+
+def operations_of(call):
+    """Return how many operations of Python a call takes: loops have no calls."""
+    found, before = Counter(), sys.gettrace()
+
+    def trace(frame, event, _):
+        frame.f_trace_opcodes = True
+        found[event] += 1
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return found["opcode"]
 
 
 def _labels_of_one_image(n):
@@ -175,6 +195,17 @@ def test_twice_the_dataset_takes_at_most_two_and_a_half_times_the_work(
         found.append(work_of(partial(main, [name, *places, *more]), output))
     grown = found[1].growth_to(found[2])
     assert {name: times for name, times in grown.items() if times > MOST} == {}
+
+
+def test_twice_the_categories_take_at_most_two_and_a_half_times_the_operations(tmp_path):
+    """Each was once compared with all others, so that 200,000 took hours."""
+    found = []
+    for size in (150, 300):
+        names = [{"id": at, "name": f"{at}", "supercategory": f"{at}"} for at in range(size)]
+        keys = {"images": [{"id": 1, "file_name": "a.png"}], "annotations": [box(1, 1, 0, 0, 4, 4)]}
+        write(tmp_path / f"{size}/a.json", categories=names, **keys)
+        found.append(operations_of(partial(Coco().detect, Listing.of(f"{tmp_path}/{size}/"))))
+    assert found[1] < MOST * found[0]
 
 
 def test_messages_are_bounded():

@@ -175,7 +175,7 @@ def plan(
         decoded = task_there(os.fspath(append_to), decoded)
     shown = progress_for(progress)
     opened, decoded = logged(open_source(source, decoded), shown)
-    conversion, existing = conversion_of(decoded), None
+    conversion, existing = conversion_of(decoded, opened.files), None
     if append_to is not None:
         existing = find_existing(os.fspath(append_to), conversion)
     need_local_workers(beam_args, "a dry run")
@@ -235,7 +235,7 @@ def _convert_source(
     source.check_apart(output)
     with conversion_events(source.names, output) as lineage, Phases(progress) as phases:
         storage.check_writable(output)
-        conversion = conversion_of(options)
+        conversion = conversion_of(options, source.files)
         need_packages(conversion.task, options.selection)
         is_there = storage.exists(storage.join(output, DATASET_FILE))
         confirms = resume and is_there and not (overwrite or append)

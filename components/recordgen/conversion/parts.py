@@ -102,7 +102,7 @@ def plan(
         )
     opened.check_apart(target)
     storage.check_writable(target)
-    conversion = conversion_of(decided)
+    conversion = conversion_of(decided, opened.files)
     need_packages(conversion.task, decided.selection)
     versions = kept_plan.versions_of(file.path for file in opened.files)  # before rows are read
     with opened_run(

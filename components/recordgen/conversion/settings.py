@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.splits import NO_EVAL, without_eval
 from recordgen.core.dataset.vocabulary import NO_LABELS
@@ -9,22 +11,30 @@ from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
 from recordgen.core.task.annotations import ONE, SEVERAL
 from recordgen.core.task.task import Task
 from recordgen.formats.format import Format
+from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import PayloadStore
 from recordgen.registry import FORMATS
 from recordgen.tasks import task_for
 
+_ALONE = (
+    "pass a folder that also holds train, or use --split names=yes if there is none on purpose; "
+    "--split names=no assigns splits where only names of folders say them"
+)
 
-def conversion_of(options: ConvertOptions) -> Conversion:
+
+def conversion_of(options: ConvertOptions, files: Sequence[ImportFile] = ()) -> Conversion:
     """Return what a run with the options does; its task and format are decided.
+
+    ``files`` are the import files if their rows must leave some for ``train``.
 
     Raises: UsageError: an option does not suit the task.
     """
     task = task_for(options)
     return Conversion(
         task=task,
-        splits=splits_of(options),
+        splits=splits_of(options, files),
         labels=labels_of(options, task),
         shards=shards_of(options),
         payloads=payloads_of(options),
@@ -36,8 +46,8 @@ def conversion_of(options: ConvertOptions) -> Conversion:
     )
 
 
-def splits_of(options: ConvertOptions) -> Splits:
-    """Return how rows get their splits.
+def splits_of(options: ConvertOptions, files: Sequence[ImportFile] = ()) -> Splits:
+    """Return how rows of files get their splits.
 
     If ``fail_on`` names NO_EVAL, the plan fails: no payload is read for nothing.
     """
@@ -55,7 +65,15 @@ def splits_of(options: ConvertOptions) -> Splits:
         duplicates=options.duplicates,
         drops_unnamed=options.missing_split == "drop",
         without_eval=refusal,
+        without_train=_ALONE if _may_lose_train(options, files) else "",
     )
+
+
+def _may_lose_train(options: ConvertOptions, files: Sequence[ImportFile]) -> bool:
+    """Return whether splits are those of folders or documents, which nobody chose for this run."""
+    has_rows = FORMATS.get(options.format, Format).has_columns
+    is_meant = has_rows or options.split.names == "yes" or any(file.split for file in files)
+    return bool(files) and not is_meant
 
 
 def labels_of(options: ConvertOptions, task: Task) -> Labels:

@@ -30,6 +30,8 @@ class Splits:
         drops_unnamed: rows without a split are dropped if another row names one.
         without_eval: why rows in ``train`` and none in ``eval`` are refused, and the remedy; empty
             if they are not.
+        without_train: the remedy if all rows name splits, but none ``train``; empty if that is
+            not refused.
     """
 
     seed: int
@@ -42,6 +44,7 @@ class Splits:
     duplicates: str
     drops_unnamed: bool
     without_eval: str = ""
+    without_train: str = ""
 
     @property
     def finds_copies(self) -> bool:

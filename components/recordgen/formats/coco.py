@@ -42,7 +42,6 @@ _OTHERS = {
 # Each COCO document begins with one of these keys.
 _WORDS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"licenses"')
 
-
 _MAX_DIGITS = 300
 
 

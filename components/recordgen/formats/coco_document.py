@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordgen.core.records.run_lengths import box_of, runs_of
-from recordgen.core.rows.details import KEYPOINT, Details, flagged
+from recordgen.core.rows.details import KEYPOINT, NOTHING, Details
 from recordgen.core.rows.picture import Corners, Marked, Picture, are_numbers, is_number
 from recordgen.errors import SourceError
 from recordgen.features import IS_CROWD
@@ -35,6 +35,7 @@ class Image(NamedTuple):
 
 # Numbers of categories of objects that cannot be used.
 _NO_CATEGORY, _NO_BOX = -1, -2
+_CROWD = frozenset({IS_CROWD})
 
 
 @dataclass
@@ -163,7 +164,7 @@ class CocoDocument:
         """Return what is known of an object. Raises: ValueError: its segmentation is damaged."""
         area = self._area[at]
         return Details(
-            flagged({IS_CROWD: self._is_crowd[at]}),
+            _CROWD if self._is_crowd[at] else NOTHING.flags,
             None if math.isnan(area) else area,
             self.shapes.polygons(at),
             self.shapes.mask(at),

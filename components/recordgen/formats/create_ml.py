@@ -22,6 +22,7 @@ from recordgen.tasks import ObjectDetection
 
 _SIDES = ("x", "y", "width", "height")
 _NAMES = ("image", "imagefilename")
+_OBJECTS = ("annotations", "annotation")
 
 
 class CreateMl(PictureFormat):
@@ -48,7 +49,8 @@ def _is_mine(listing: Listing, name: str) -> bool:
     if b'"coordinates"' not in head:  # a folder may have another document for each image
         return False
     keys = key_paths(head.decode("utf-8", "replace"))
-    return "annotations.coordinates" in keys and not keys.isdisjoint(_NAMES)
+    coordinates = [f"{key}.coordinates" for key in _OBJECTS]
+    return not (keys.isdisjoint(coordinates) or keys.isdisjoint(_NAMES))
 
 
 def _picture(listing: Listing, folder: str, number: int, item: Any) -> Picture | Problem:
@@ -60,7 +62,7 @@ def _picture(listing: Listing, folder: str, number: int, item: Any) -> Picture |
     if isinstance(image, Problem):
         return image
     try:
-        objects = [_marked(each) for each in found.get("annotations") or ()]
+        objects = [_marked(each) for key in _OBJECTS for each in found.get(key) or ()]
     except ValueError as exc:
         return Problem(number, str(exc), image)
     return Picture(number, image, objects=objects)

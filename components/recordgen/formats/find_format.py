@@ -118,7 +118,10 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
         certain = [item for item in certain if item in all_found]
     if len(certain) > 1:
         shown = "; ".join(f"{item.name}: {evidence.reason}" for item, evidence in certain)
-        choices = ", ".join(f"--format {item.name}" for item, _ in certain)
+        choices = ", ".join(
+            f"--format {item.name}" + f" for {found.task}" * bool(found.task)
+            for item, found in certain
+        )
         raise UsageError(
             f"{path}: the source may have more than one format ({shown}); choose one: "
             f"{choices}, or pass the document itself"

@@ -111,6 +111,11 @@ _FORMATS: Sequence[ForeignFormat] = (
         per_line=True,
     ),
     ForeignFormat(
+        "a Supervisely project",
+        "export it as COCO or YOLO, and convert that folder",
+        keys=["objects&tags&size.height", "classes.title&projectType"],
+    ),
+    ForeignFormat(
         "a VoTT export",
         f"{_BOXES} and a line for each of the regions, in pixels: xmin is left of its boundingBox, "
         f"xmax left + width; path, width and height are in asset",

@@ -34,7 +34,8 @@ _FLAGS = {GROUP_OF: "isgroupof", OCCLUDED: "isoccluded", TRUNCATED: "istruncated
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 _OF_LABELS = frozenset({_IMAGE, _LABEL, _CONFIDENCE})
 _OF_BOXES = frozenset({_IMAGE, _LABEL, *_SIDES})
-_DESCRIPTIONS = "class-descriptions"
+# The second is FiftyOne's.
+_DESCRIPTIONS = ("class-descriptions", "metadata/classes.csv")
 # Codes of classes; other names need no description.
 _CODES = ("/m/", "/g/", "/t/")
 _MAX_DESCRIPTIONS = 16 << 20
@@ -89,7 +90,7 @@ class OpenImages(PictureFormat):
             yield Note(
                 0,
                 f"{len(unnamed):,} classes have no name, such as {next(iter(unnamed))}; add "
-                f"{_DESCRIPTIONS}.csv to the folder",
+                f"{_DESCRIPTIONS[0]}.csv to the folder",
             )
 
 
@@ -152,7 +153,7 @@ def _names(listing: Listing, document: str) -> Mapping[str, str]:
     """Return the names of classes by their codes, from the descriptions beside a document."""
     found: dict[str, str] = {}
     folder = posixpath.dirname(document)
-    files = [name for name in listing.others if _DESCRIPTIONS in posixpath.basename(name)]
+    files = [name for name in listing.others if any(part in name for part in _DESCRIPTIONS)]
     # The nearest file wins, then the one of boxes.
     for name in sorted(files, key=lambda name: (posixpath.dirname(name) != folder, name)):
         with listing.open(name) as file:

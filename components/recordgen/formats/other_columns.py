@@ -233,9 +233,10 @@ def of_boxes(
     if not (is_chosen or columns["label"] or not columns["xmin"]):
         named = [head.names[at] for at in others if at not in found and head.names[at].strip()]
         roles.append(f"label={named[0] if len(named) == 1 else '…'}")
+        remedy = f"name it: --columns {shlex.quote(','.join(roles))}" if named else "add one"
         return (
             f"{head.where}: no column is known to hold the labels of the boxes "
-            f"({','.join(head.names):.200}); name it: --columns {shlex.quote(','.join(roles))}"
+            f"({','.join(head.names):.200}); {remedy}"
         )
     if is_chosen or not found or task.kind != "image":
         return ""

@@ -284,6 +284,10 @@ def _object(fields: Sequence[str], config: YoloConfig) -> Marked:
             "the line has a class, a box and a confidence, as predictions do; pass the labels"
         )
     if len(numbers) >= 6 and len(numbers) % 2 == 0:  # a polygon
+        if max(numbers) >= 2:  # the visibility of a keypoint
+            raise ValueError(
+                "a point is outside of the image; if it is a keypoint, data.yaml needs kpt_shape"
+            )
         xs, ys = numbers[::2], numbers[1::2]
         polygon = Details(polygons=Polygons.of([numbers]))
         return Marked(label, (min(xs), min(ys), max(xs), max(ys)), polygon)

@@ -24,7 +24,7 @@ from recordgen.core.planning.messages import (
     SettledFile,
     SplitsNamed,
 )
-from recordgen.core.planning.plan import Base, BucketSummary, make_plan, too_many
+from recordgen.core.planning.plan import Base, BucketSummary, check_train, make_plan, too_many
 from recordgen.core.planning.resolve import Settled, plan_bucket, settle_bucket
 from recordgen.core.rows.columns import rows_of, together
 from recordgen.core.rows.planned import KnownRow, PlacedRow
@@ -205,6 +205,9 @@ class MakePlan(Step):
         # With too many rejects the run fails anyway, so do not read any payload.
         if too_many(plan.counts.rejects, plan.counts.read, conversion.max_reject_fraction):
             return
+        remedy = conversion.splits.without_train
+        if remedy and not self.base.shards and all(summary.named for summary in resolved):
+            check_train(plan, remedy)
         if self.parts:
             write_parts(self.staging, self.parts, list(cut(plan, files)))
             return

@@ -37,6 +37,7 @@ class BucketSummary:
         labels: planned rows by label; a row with several labels counts for each of them.
         counts: counts of the other rows.
         moved: planned rows that ``eval_from`` moved to ``eval``.
+        named: whether all planned rows name their splits.
     """
 
     rows: Mapping[Group, int]
@@ -45,6 +46,7 @@ class BucketSummary:
     counts: RowCounts = field(default_factory=RowCounts)
     rejects: tuple[Reject, ...] = ()
     moved: int = 0
+    named: bool = True
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,13 @@ def make_plan(
     else:
         vocabulary = extend_vocabulary(base.vocabulary, counted)
     return Plan(splits, vocabulary, RowCounts.merge(counts))
+
+
+def check_train(plan: Plan, remedy: str) -> None:
+    """Check that rows are in ``train``. Raises: UsageError, with the ``remedy``: none is."""
+    if plan.splits and TRAIN not in plan.splits:
+        found = listed([f"{split} ({each.rows:,})" for split, each in plan.splits.items()], str)
+        raise UsageError(f"no row is in split train, only in {found}; {remedy}")
 
 
 def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base: Base) -> None:

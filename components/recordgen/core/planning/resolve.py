@@ -156,6 +156,7 @@ def plan_bucket(
         RowCounts(**counts, rejected=rejected),
         tuple(settled.rejects),
         moved,
+        not pc.any(assigned).as_py(),
     )
     return groups, summary
 

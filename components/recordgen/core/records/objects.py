@@ -33,8 +33,9 @@ _VISIBLE = 2
 def features_of(details: Sequence[Details]) -> Mapping[str, FeatureValue]:
     """Return the features of the boxes of one image."""
     found: dict[str, FeatureValue] = {}
+    flags = frozenset[str]().union(*[each.flags for each in details])
     for name, flag in zip(features.OBJECT_FLAGS, FLAGS, strict=True):
-        if any(flag in each.flags for each in details):
+        if flag in flags:
             found[name] = [int(flag in each.flags) for each in details]
     if any(each.area is not None for each in details):
         found[features.IMAGE_OBJECT_AREA] = [each.area or 0.0 for each in details]

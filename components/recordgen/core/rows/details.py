@@ -87,7 +87,7 @@ class Details:
         found: dict[str, Any] = {} if self.area is None else {"area": self.area}
         if self.flags:
             found["flags"] = sorted(self.flags)
-        if self.polygons:
+        if self.polygons.sizes:
             found["polygons"] = self.polygons.to_json()
         if self.mask:
             found["mask"] = self.mask

@@ -8,7 +8,7 @@ may have millions of points, so nothing goes through them one by one.
 
 from __future__ import annotations
 
-import base64
+import binascii
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
@@ -89,13 +89,13 @@ class Polygons:
 
     def to_json(self) -> Sequence[Any]:
         """Return the sizes, and the points in Base64."""
-        return self.sizes, base64.b64encode(self.data).decode()
+        return self.sizes, binascii.b2a_base64(self.data, newline=False).decode()
 
     @classmethod
     def from_json(cls, value: Sequence[Any]) -> Polygons:
         """Return the inverse of :meth:`to_json`."""
         sizes, text = value
-        return cls(tuple(sizes), base64.b64decode(text))
+        return cls(tuple(sizes), binascii.a2b_base64(text))
 
 
 NO_POLYGONS = Polygons()

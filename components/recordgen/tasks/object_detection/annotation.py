@@ -13,6 +13,7 @@ from recordgen.core.rows.details import NOTHING, Details, without_shape
 from recordgen.core.task.annotation import bad_annotation
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_decode, _BOXES = json.JSONDecoder().raw_decode, '{"boxes":'
 
 _WHOLE = re.compile(r"[0-9]{1,9}(\.0*)?", re.ASCII)
 
@@ -138,7 +139,8 @@ def labels_in(annotation: str) -> Sequence[str]:
 
 
 def _values(annotation: str) -> Sequence[Sequence[Any]]:
-    value = json.loads(annotation)
+    """Return the boxes as JSON: they come first, and the outlines behind them are not decoded."""
+    value, _ = _decode(annotation, len(_BOXES) if annotation.startswith(_BOXES) else 0)
     return value["boxes"] if isinstance(value, Mapping) else value
 
 
