@@ -22,16 +22,12 @@ _SAME_SIDE = 0.01
 
 
 class _Boxes(NamedTuple):
-    """All boxes, sorted by image, then by label, then from left to right.
-
-    Attributes:
-        labels: the index of each box's label in ``names``.
-        corners: xmin, ymin, xmax, ymax as shares of the image: float64 [n, 4].
-    """
+    """All boxes, sorted by image, then by label, then from left to right."""
 
     rows: RowIndices
-    labels: npt.NDArray[np.intp]
+    labels: npt.NDArray[np.intp]  # the index of each box's label in `names`
     names: Sequence[str]
+    # xmin, ymin, xmax, ymax as shares of the image: float64 [n, 4].
     corners: npt.NDArray[np.float64]
 
 

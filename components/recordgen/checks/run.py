@@ -32,17 +32,12 @@ def need_packages(task: CheckedTask, selection: Selection) -> None:
 
 @dataclass
 class FoundByWorkers:
-    """What the steps of the checks have found about examples.
+    """What the steps of the checks have found about examples."""
 
-    Attributes:
-        lines: the findings about examples of a code, as lines of JSON.
-        about_all: messages about the dataset as a whole, by code.
-        remarks: what checks had to leave out.
-    """
-
+    # The findings about examples of a code, as lines of JSON.
     lines: Callable[[str], Iterator[bytes]]
-    about_all: Mapping[str, Sequence[str]]
-    remarks: Sequence[str]
+    about_all: Mapping[str, Sequence[str]]  # messages about the dataset as a whole, by code
+    remarks: Sequence[str]  # what checks had to leave out
 
 
 def run_checks(

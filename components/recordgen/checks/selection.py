@@ -21,15 +21,11 @@ ALL = "ALL"
 
 @dataclass(frozen=True)
 class Selection:
-    """Selected checks.
-
-    Attributes:
-        fatal: codes whose findings fail a conversion.
-        thresholds: by code, for checks that have one; similarity thresholds only if given.
-    """
+    """Selected checks."""
 
     codes: frozenset[str]
-    fatal: frozenset[str]
+    fatal: frozenset[str]  # codes whose findings fail a conversion
+    # By code, for checks that have one; similarity thresholds only if given.
     thresholds: Mapping[str, float]
 
     @cached_property  # read for each image

@@ -61,15 +61,10 @@ class Overlap(Check):
 
 
 class Length(NamedTuple):
-    """The length of a video.
+    """The length of a video."""
 
-    Attributes:
-        seconds: from its first frame to the end of its last.
-        frame_seconds: average duration of a frame; 0 if unknown.
-    """
-
-    seconds: float
-    frame_seconds: float
+    seconds: float  # from its first frame to the end of its last
+    frame_seconds: float  # average duration of a frame; 0 if unknown
 
 
 class SegmentEnd(Check):

@@ -130,15 +130,10 @@ def near_ml_use(text: str, likeness: float = _CLOSE) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class EvalFrom:
-    """A share of one split that moves to ``eval``, such as 10 % of ``train``.
+    """A share of one split that moves to ``eval``, such as 10 % of ``train``."""
 
-    Attributes:
-        split: the split that gives rows to ``eval``.
-        percent: how many rows in a hundred, above 0 and below 100.
-    """
-
-    split: str
-    percent: float
+    split: str  # the split that gives rows to `eval`
+    percent: float  # how many rows in a hundred, above 0 and below 100
 
     @classmethod
     def parse(cls, text: str) -> EvalFrom:
@@ -172,15 +167,11 @@ class EvalFrom:
 
 @dataclass(frozen=True, slots=True)
 class GroupBy:
-    """The group of rows that must share a split: a patient, a video or a session.
+    """The group of rows that must share a split: a patient, a video or a session."""
 
-    Attributes:
-        column: name, JSON key or number (from 1) of the column that names the group, or empty.
-        pattern: regular expression that finds the group in a uri, or empty.
-    """
-
+    # Name, JSON key or number (from 1) of the column that names the group, or empty.
     column: str = ""
-    pattern: str = ""
+    pattern: str = ""  # regular expression that finds the group in a uri, or empty
 
     @classmethod
     def parse(cls, text: str) -> GroupBy:

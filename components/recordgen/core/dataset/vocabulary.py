@@ -34,17 +34,11 @@ def _sparse_limit(distinct: int) -> int:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """An ordered vocabulary; a label's number is its index in ``names``.
+    """An ordered vocabulary; a label's number is its index in ``names``."""
 
-    Attributes:
-        kind: ``text`` (sorted texts) or ``integer`` (``names[i] == str(i)``).
-        names: one label per line of ``labels.txt``.
-        warnings: warnings about the choice of ``kind``.
-    """
-
-    kind: str
-    names: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
+    kind: str  # `text` (sorted texts) or `integer` (`names[i] == str(i)`)
+    names: tuple[str, ...]  # one label per line of `labels.txt`
+    warnings: tuple[str, ...] = ()  # warnings about the choice of `kind`
 
     @cached_property
     def _index(self) -> Mapping[str, int]:

@@ -33,37 +33,22 @@ _AT_ONCE = 256
 
 
 class ExampleNote(NamedTuple):
-    """What a worker notes about an example.
+    """What a worker notes about an example."""
 
-    Attributes:
-        content: 64 bits of a digest of what a trainer sees of its payload.
-        image: its image; None if it has none.
-        picture: the small image; None if no check needs it.
-        text: the text; None if no check needs it.
-    """
-
-    content: int
-    image: ImageNote | None = None
-    picture: SmallPicture | None = None
-    text: SeenText | None = None
+    content: int  # 64 bits of a digest of what a trainer sees of its payload
+    image: ImageNote | None = None  # its image; None if it has none
+    picture: SmallPicture | None = None  # the small image; None if no check needs it
+    text: SeenText | None = None  # the text; None if no check needs it
 
 
 class _Chunk(NamedTuple):
-    """Facts about several rows.
+    """Facts about several rows."""
 
-    Attributes:
-        contents: see :class:`ExampleNote`; 0 for rows that became no example.
-        is_refused: which rows became no example.
-        annotations: the annotations, if they differ from the planned rows'.
-        odd: indexes of the rows that checks of columns need.
-        measures: the columns of images and texts, as far as there are any.
-    """
-
-    contents: npt.NDArray[np.uint64]
-    is_refused: npt.NDArray[np.bool_]
-    annotations: Columns | None = None
-    odd: RowIndices = np.zeros(0, np.intp)
-    measures: Mapping[str, Any] = {}
+    contents: npt.NDArray[np.uint64]  # see ExampleNote; 0 for rows that became no example
+    is_refused: npt.NDArray[np.bool_]  # which rows became no example
+    annotations: Columns | None = None  # the annotations, if they differ from the planned rows'
+    odd: RowIndices = np.zeros(0, np.intp)  # indexes of the rows that checks of columns need
+    measures: Mapping[str, Any] = {}  # the columns of images and texts, as far as there are any
 
 
 class FactsBuilder:

@@ -45,17 +45,11 @@ Counts: TypeAlias = "npt.NDArray[np.intp]"
 
 
 class Words(NamedTuple):
-    """The words of several texts, text by text.
+    """The words of several texts, text by text."""
 
-    Attributes:
-        hashes: uint64: the hash of each word.
-        texts: the index of each word's text.
-        counts: the number of words in each text.
-    """
-
-    hashes: Hashes
-    texts: Counts
-    counts: Counts
+    hashes: Hashes  # uint64: the hash of each word
+    texts: Counts  # the index of each word's text
+    counts: Counts  # the number of words in each text
 
     def runs(self, length: int) -> tuple[Hashes, npt.NDArray[np.bool_]]:
         """Return the hash of each run of words, and whether all its words are in one text.

@@ -40,37 +40,26 @@ _Floats: TypeAlias = "npt.NDArray[np.float64]"
 
 
 class SmallPicture(NamedTuple):
-    """A picture at ``1 / factor`` of its size.
+    """A picture at ``1 / factor`` of its size."""
 
-    Attributes:
-        pixels: uint8 [h, w], [h, w, 1] (gray) or [h, w, 3] (RGB), with
-            ``h = ceil(height / factor)`` and ``w = ceil(width / factor)``.
-        height: height of the original picture, in pixels.
-        width: width of the original picture, in pixels.
-        factor: side of one small pixel, in pixels of the original.
-    """
-
+    # uint8 [h, w], [h, w, 1] (gray) or [h, w, 3] (RGB), with `h = ceil(height / factor)` and `w =
+    # ceil(width / factor)`.
     pixels: Pixels
-    height: int
-    width: int
-    factor: int
+    height: int  # height of the original picture, in pixels
+    width: int  # width of the original picture, in pixels
+    factor: int  # side of one small pixel, in pixels of the original
 
 
 class Looks(NamedTuple):
-    """Measures of pictures: arrays with one element for each picture.
+    """Measures of pictures: arrays with one element for each picture."""
 
-    Attributes:
-        thumbnail: uint8 [n, 32, 32], gray: the average of the area that each pixel covers.
-        sharpness: float64: the largest second difference in the small picture, as a part of the
-            range of its levels. 0 for one colour or a smooth ramp; about 0.24 / s² for edges
-            blurred by s pixels of the small picture (Gaussian); 1 for an edge as sharp as its
-            pixels can show; at most 4.
-        colourfulness: float64: mean of the largest minus the smallest channel, 0 (gray) to 255;
-            NaN if the small picture is gray, so that it is unknown.
-    """
-
-    thumbnail: Pixels
+    thumbnail: Pixels  # uint8 [n, 32, 32], gray: the average of the area that each pixel covers
+    # float64: the largest second difference in the small picture, as a part of the range of its
+    # levels. 0 for one colour or a smooth ramp; about 0.24 / s² for edges blurred by s pixels of
+    # the small picture (Gaussian); 1 for an edge as sharp as its pixels can show; at most 4.
     sharpness: _Floats
+    # float64: mean of the largest minus the smallest channel, 0 (gray) to 255; NaN if the small
+    # picture is gray, so that it is unknown.
     colourfulness: _Floats
 
 

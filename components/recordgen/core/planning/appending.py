@@ -50,19 +50,14 @@ class ExistingGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class Existing:
-    """The dataset that is appended to.
-
-    Attributes:
-        groups: where its ``examples.parquet`` lists them.
-        output: folder or URL prefix that holds it.
-        sources: what its rows name as their import file, from which their relative uris start: for
-            documents in folders of a data set, the data set's folder.
-    """
+    """The dataset that is appended to."""
 
     dataset: Dataset
-    groups: tuple[ExistingGroup, ...]
+    groups: tuple[ExistingGroup, ...]  # where its `examples.parquet` lists them
     rejects: tuple[Reject, ...]
-    output: str
+    output: str  # folder or URL prefix that holds it
+    # What its rows name as their import file, from which their relative uris start: for documents
+    # in folders of a data set, the data set's folder.
     sources: frozenset[str]
 
     @property

@@ -173,20 +173,16 @@ class SplitOrigin(IntEnum):
 
 @dataclass
 class Settled:
-    """Rows that become one example each, unless their payload is refused.
+    """Rows that become one example each, unless their payload is refused."""
 
-    Attributes:
-        rows: columns of PlacedRow; ``origin``, a :class:`SplitOrigin`; then ``bytes`` and
-            ``version`` of the payload and, if it was read, ``content``.
-        rejects: rows that contradict others, or are incomplete without a rejected row.
-        odd_lines: rows of one example that name different splits.
-        counts: duplicates, merged, dropped and existing rows, see
-            :class:`recordgen.core.dataset.counts.RowCounts`.
-    """
-
+    # Columns of PlacedRow; `origin`, a SplitOrigin; then `bytes` and `version` of the payload and,
+    # if it was read, `content`.
     rows: Columns
+    # Rows that contradict others, or are incomplete without a rejected row.
     rejects: list[Reject] = field(default_factory=list)
+    # Rows of one example that name different splits.
     odd_lines: list[OddLine] = field(default_factory=list)
+    # Duplicates, merged, dropped and existing rows, see RowCounts.
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -318,19 +314,13 @@ def _groups(
 
 @dataclass
 class _Settling:
-    """Settles rows one by one, and adds the rejects and counts to ``found``.
-
-    Attributes:
-        known: examples of the dataset that is appended to.
-        folders: folders of the import files of that dataset.
-        found: receives rejects and counts.
-    """
+    """Settles rows one by one, and adds the rejects and counts to ``found``."""
 
     task: Task
-    known: Sequence[KnownRow]
-    folders: Collection[str]
+    known: Sequence[KnownRow]  # examples of the dataset that is appended to
+    folders: Collection[str]  # folders of the import files of that dataset
     share: EvalFrom | None
-    found: Settled
+    found: Settled  # receives rejects and counts
 
     def settle(
         self, ordered: Sequence[PlacedRow]

@@ -22,25 +22,15 @@ _DECIMALS = 4
 
 
 class StoredBox(NamedTuple):
-    """One box of a record.
+    """One box of a record."""
 
-    Attributes:
-        label: its text, or its number as text; empty if it has neither.
-        number: ``image/object/class/label``; -1 if there is none.
-        xmin: left edge, 0..1 of the image's width.
-        ymin: upper edge, 0..1 of the image's height.
-        xmax: right edge.
-        ymax: lower edge.
-        details: what else is known of it.
-    """
-
-    label: str
-    number: int
-    xmin: float
-    ymin: float
-    xmax: float
-    ymax: float
-    details: Details = NOTHING
+    label: str  # its text, or its number as text; empty if it has neither
+    number: int  # `image/object/class/label`; -1 if there is none
+    xmin: float  # left edge, 0..1 of the image's width
+    ymin: float  # upper edge, 0..1 of the image's height
+    xmax: float  # right edge
+    ymax: float  # lower edge
+    details: Details = NOTHING  # what else is known of it
 
     def in_pixels(self, width: int, height: int) -> tuple[float, float, float, float]:
         """Return x, y, width and height in pixels, as COCO has them, with four decimals.

@@ -34,15 +34,11 @@ _BYTES = 3
 
 @dataclass(frozen=True, slots=True)
 class Polygons:
-    """The polygons of an object.
+    """The polygons of an object."""
 
-    Attributes:
-        sizes: points of each polygon.
-        data: x and y of each point: float64 or float32 in the unit of the object's box; or, once
-            rounded, 24 bits in ten millionths of the image's sides.
-    """
-
-    sizes: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()  # points of each polygon
+    # X and y of each point: float64 or float32 in the unit of the object's box; or, once rounded,
+    # 24 bits in ten millionths of the image's sides.
     data: bytes = b""
 
     @classmethod

@@ -57,30 +57,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Leftover:
-    """The finished shards of a run that died.
+    """The finished shards of a run that died."""
 
-    Attributes:
-        staging: its staging folder, which holds their results.
-        roots: folders of their files: the staging folder, and the output if the run died while it
-            moved them.
-    """
-
-    staging: Staging
+    staging: Staging  # its staging folder, which holds their results
+    # Folders of their files: the staging folder, and the output if the run died while it moved
+    # them.
     roots: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Run:
-    """An open run.
-
-    Attributes:
-        leftovers: shards of interrupted runs that this run may keep.
-        in_parts: another process may have written shards of this run.
-    """
+    """An open run."""
 
     staging: Staging
-    leftovers: tuple[Leftover, ...] = ()
-    in_parts: bool = False
+    leftovers: tuple[Leftover, ...] = ()  # shards of interrupted runs that this run may keep
+    in_parts: bool = False  # another process may have written shards of this run
 
 
 @contextmanager
@@ -165,19 +156,12 @@ def find_planned(output: str) -> Staging:
 
 @dataclass(frozen=True)
 class Committed:
-    """What stays of a planned run whose dataset is in the output.
+    """What stays of a planned run whose dataset is in the output."""
 
-    Attributes:
-        digest: that of the dataset.
-        counts: of the run, by the names of :mod:`recordgen.core.runs.counters`.
-        parts: number of its parts.
-        shards: number of shards that it planned.
-    """
-
-    digest: str
-    counts: Mapping[str, int]
+    digest: str  # that of the dataset
+    counts: Mapping[str, int]  # of the run, by the names of counters
     parts: int
-    shards: int
+    shards: int  # number of shards that it planned
 
 
 def note_committed(output: str, counts: Mapping[str, int], planned: PlannedParts) -> None:

@@ -40,21 +40,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that works on a run.
+    """The process that works on a run."""
 
-    Attributes:
-        host: name of its machine.
-        system: boot id of the kernel and pid namespace of ``pid``; empty if unknown.
-        pid: process id.
-        started: start time in the kernel's ticks, because process ids are reused.
-        seen: time of its last heartbeat.
-    """
-
-    host: str
-    system: str
+    host: str  # name of its machine
+    system: str  # boot id of the kernel and pid namespace of `pid`; empty if unknown
     pid: int
-    started: str
-    seen: str
+    started: str  # start time in the kernel's ticks, because process ids are reused
+    seen: str  # time of its last heartbeat
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}, last seen at {self.seen}"

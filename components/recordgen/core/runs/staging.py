@@ -69,30 +69,21 @@ _COUNTED = ("read", "duplicates", "merged", "adjusted", "dropped", "existing")
 
 @dataclass(frozen=True)
 class StagedPlan:
-    """The part of a plan that the launcher needs: sizes, vocabulary, counts, rejects.
+    """The part of a plan that the launcher needs: sizes, vocabulary, counts, rejects."""
 
-    Attributes:
-        splits: by name: planned ``rows`` and ``bytes``; ``first``, the number of the first new
-            shard, and ``shards``, the number after the last one.
-        duplicates: rows that repeat another row.
-        merged: rows that add something to another row's example.
-        adjusted: changes that made rows usable, by kind.
-        dropped: rows without a split that ``missing_split=drop`` dropped.
-        existing: rows whose example is in the dataset that is appended to.
-        findings: files that list the changes in rows, in order.
-        odd_lines: findings of the checks in lines of import files, by file and line.
-    """
-
+    # By name: planned `rows` and `bytes`; `first`, the number of the first new shard, and `shards`,
+    # the number after the last one.
     splits: Mapping[str, Mapping[str, int]]
     vocabulary: Vocabulary
     read: int
-    duplicates: int
-    merged: int
-    adjusted: Mapping[str, int]
-    dropped: int
-    existing: int
+    duplicates: int  # rows that repeat another row
+    merged: int  # rows that add something to another row's example
+    adjusted: Mapping[str, int]  # changes that made rows usable, by kind
+    dropped: int  # rows without a split that `missing_split=drop` dropped
+    existing: int  # rows whose example is in the dataset that is appended to
     rejects: tuple[Reject, ...]
-    findings: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()  # files that list the changes in rows, in order
+    # Findings of the checks in lines of import files, by file and line.
     odd_lines: tuple[OddLine, ...] = ()
 
     @property
@@ -113,14 +104,10 @@ class StagedPlan:
 
 @dataclass(frozen=True)
 class Staging:
-    """The staging folder of one run, shared by workers and launcher.
-
-    Attributes:
-        heartbeat_seconds: the shortest time between two reports of a worker; by default, as long as
-            suits the storage.
-    """
+    """The staging folder of one run, shared by workers and launcher."""
 
     root: str
+    # The shortest time between two reports of a worker; by default, as long as suits the storage.
     heartbeat_seconds: float | None = None
 
     def path(self, *parts: str) -> str:
