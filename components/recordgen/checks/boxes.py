@@ -67,13 +67,7 @@ class _BoxCheck(Check):
     needs = (BOXES,)
 
     def about(self, examined: Examined[Any], found: npt.NDArray[np.intp], text: str) -> FoundRows:
-        """Return each image with found boxes once; ``text`` describes the first of them.
-
-        Args:
-            examined: what is examined.
-            found: indices of the boxes.
-            text: formatted with the box's area in percent.
-        """
+        """Return each image with found boxes once; ``text`` describes the first of them."""
         boxes, areas = examined.shared(_all_boxes), examined.shared(_percents)
         rows, first, counts = np.unique(boxes.rows[found], return_index=True, return_counts=True)
 

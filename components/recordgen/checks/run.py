@@ -51,14 +51,8 @@ def run_checks(
 ) -> Lint:
     """Run the selected checks that need no examples, and collect all findings.
 
-    Args:
-        about_splits: what they examine.
-        by_workers: what other checks have found.
-        odd_lines: findings in lines of import files.
-        changes: changes in rows; the first of them if there are very many.
-        adjusted: the numbers of all changes, by kind.
-        selection: the selected checks.
-        on_check: called before each check, with its code, its number from 0, and their number.
+    ``changes`` may be the first of very many, ``adjusted`` has their numbers. ``on_check`` is
+    called before each check with its code, its number and their number.
     """
     by_kind = {CHECKS[code].counted_as: code for code in selection.codes if CHECKS[code].counted_as}
     changed = [it._replace(code=by_kind[it.code]) for it in changes if it.code in by_kind]

@@ -97,10 +97,7 @@ class PayloadStore(Protocol):
         """
 
     def contents(self, rows: Sequence[Named]) -> Iterable[Content | PayloadError]:
-        """Return the content of each payload, or the error that refuses it.
-
-        Raises: StorageError.
-        """
+        """Return the content of each payload, or the error that refuses it."""
 
     def open(self, path: str, source: str) -> IO[bytes]:
         """Open a payload that a row of an import file names. Raises: PayloadError, OSError."""

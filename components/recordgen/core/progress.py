@@ -114,14 +114,7 @@ class Pace:
     def at(
         self, now: float, examples: int, done_bytes: int, all_bytes: int
     ) -> tuple[float | None, float | None]:
-        """Return (examples per second, seconds left), each None if not known yet.
-
-        Args:
-            now: time of a monotonic clock, in seconds.
-            examples: examples written so far.
-            done_bytes: payload bytes processed so far.
-            all_bytes: bytes of all payloads.
-        """
+        """Return (examples per second, seconds left), each None if not known yet."""
         if self._first is None:
             self._first = now, examples, done_bytes
         then, examples_then, bytes_then = self._first

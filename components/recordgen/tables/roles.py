@@ -63,11 +63,9 @@ class Columns:
 
     @classmethod
     def of(cls, given: _Given | Columns) -> Columns:
-        """Decode columns.
+        """Decode ``NAME=VALUE`` pairs, quoted as in a CSV line, or a mapping.
 
-        Args:
-            given: comma-separated ``NAME=VALUE`` pairs, quoted as in a CSV line if a value contains
-                a comma; or a mapping, whose values for labels may also be several columns.
+        The value for labels in a mapping may be several columns.
 
         Raises: UsageError: a name is unknown or given twice, or a pair has no ``=`` or no value.
         """

@@ -37,8 +37,7 @@ class SplitFractions:
         ``"80,10,10"`` (train, eval, test; trailing splits may be omitted), ``[80, 10, 10]``,
         ``{"train": 80, "validation": 20}``
 
-        Raises:
-            UsageError: it is something else, not one to three whole numbers, or all of them are 0.
+        Raises: UsageError: it is something else, or all numbers are 0.
         """
         if isinstance(given, SplitFractions):
             return given

@@ -119,10 +119,6 @@ def near_ml_use(text: str, likeness: float = _CLOSE) -> str | None:
 
     ``TRIAN`` → ``TRAIN``; ``validaton`` → ``VALIDATION``; ``cat`` → None. Short words such as
     ``val`` are no candidates: too many other words are close to them.
-
-    Args:
-        text: an unknown word.
-        likeness: the least similarity, 0 to 1, see :func:`difflib.get_close_matches`.
     """
     found = get_close_matches(text.lower(), PUBLISHED_WORDS, n=1, cutoff=likeness)
     return found[0].upper() if found else None
@@ -139,9 +135,7 @@ class EvalFrom:
     def parse(cls, text: str) -> EvalFrom:
         """Parse ``SPLIT:PERCENT``: ``"train:10"``, ``"TRAIN:2.5"``.
 
-        Raises:
-            UsageError: it has another form, the percentage is not between 0 and 100, or the split
-                is ``eval`` itself.
+        Raises: UsageError: it has another form, or the split is ``eval`` itself.
         """
         name, _, number = text.rpartition(":")
         split = parse_ml_use(name) if is_ml_use(name) else name

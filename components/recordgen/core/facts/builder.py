@@ -70,14 +70,7 @@ class FactsBuilder:
         annotations: Columns | None = None,
         odd: RowIndices | None = None,
     ) -> FactsBuilder:
-        """Return the facts about rows without images and texts.
-
-        Args:
-            contents: 64 bits of a digest of what a trainer sees of each payload.
-            refused: indexes of the rows that became no example.
-            annotations: the annotations, if they differ from the planned rows'.
-            odd: indexes of the rows that checks of columns need.
-        """
+        """Return the facts about rows without images and texts; see :class:`_Chunk`."""
         builder = cls()
         is_refused = np.zeros(len(contents), np.bool_)
         is_refused[list(refused)] = True
@@ -213,14 +206,9 @@ def content_of(digest: bytes) -> int:
 def together(
     rows: Columns, builder: FactsBuilder, annotations: Sequence[str | None] | None, sample: int = 0
 ) -> Columns:
-    """Return the facts of a shard.
+    """Return the facts of a shard: of its planned rows, in the order of the builder.
 
-    Args:
-        rows: its planned rows.
-        builder: the facts about them, in their order.
-        annotations: the annotations that checks need; None if there are none, or the builder has
-            them.
-        sample: rows to keep whole, in addition to those that the builder names.
+    ``sample`` rows are kept whole, in addition to those that the builder names.
     """
     noted = builder.annotations if annotations is None else pa.array(annotations, pa.string())
     if noted is None:

@@ -125,14 +125,7 @@ def look_at(pictures: Sequence[SmallPicture]) -> Looks:
 
 
 def _gray_of(pixels: Pixels) -> tuple[Pixels, _Floats | float]:
-    """Return the brightness (ITU-R BT.601) and the colourfulness of pictures.
-
-    Args:
-        pixels: uint8 [n, h, w], [n, h, w, 1] or [n, h, w, 3].
-
-    Returns:
-        uint8 [n, h, w], and float64 [n] or NaN: see :class:`Looks`.
-    """
+    """Return brightness (ITU-R BT.601), uint8 [n, h, w], and colourfulness; see :class:`Looks`."""
     if pixels.shape[3:] != (3,):
         return pixels.reshape(pixels.shape[:3]), float("nan")
     red, green, blue = np.ascontiguousarray(pixels.transpose(3, 0, 1, 2))
@@ -171,10 +164,6 @@ def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
 
     Pixels are weighted by the shared area. Filters that use only whole pixels, such as Pillow's,
     shift the picture by up to half a pixel, which changes its hash.
-
-    Args:
-        gray: uint8 [n, h, w].
-        pictures: the small pictures of ``gray``, for their original sizes.
     """
     _, height, width = gray.shape
     rows = np.stack([_shares(each.height, each.factor, height) for each in pictures])
@@ -188,18 +177,10 @@ def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
 
 @lru_cache(maxsize=256)
 def _shares(length: int, factor: int, count: int) -> npt.NDArray[np.float64]:
-    """Return how much of each small pixel lies in each part of a side, in 1/32 pixels.
+    """Return how much of each small pixel lies in each part of a side, in 1/32 pixels: [32, count].
 
     If ``factor`` does not divide the side, its last pixel reaches beyond the end; only the part
-    inside counts.
-
-    Args:
-        length: length of the side, in pixels of the original picture.
-        factor: length of one small pixel.
-        count: number of small pixels.
-
-    Returns:
-        float64 [32, count] of whole numbers; each row adds up to ``length``.
+    inside counts. Each row adds up to ``length``, that of the side.
     """
     pixels = np.arange(count)[None] * (factor * SIDE)
     parts = np.arange(SIDE)[:, None] * length
@@ -208,14 +189,7 @@ def _shares(length: int, factor: int, count: int) -> npt.NDArray[np.float64]:
 
 
 def perceptual_hashes(thumbnails: Pixels) -> npt.NDArray[np.uint64]:
-    """Return the signs of the lowest frequencies of thumbnails, the lowest in the lowest bit.
-
-    Args:
-        thumbnails: uint8 [n, 32, 32].
-
-    Returns:
-        uint64 [n].
-    """
+    """Return the signs of the lowest frequencies of uint8 [n, 32, 32], the lowest bit first."""
     cosines, rows, columns, bits = _cosines()
     # Whole numbers below 255 * (32 * 2**12)**2 < 2**53.
     waves = np.matmul(cosines, np.matmul(thumbnails.astype(np.float64), cosines.T))

@@ -87,14 +87,9 @@ class Existing:
 def known_rows(
     group: ExistingGroup, files: Collection[str], task: Task, seed: int, folder: str
 ) -> Iterator[KnownRow]:
-    """Yield the row of each existing example.
+    """Yield the row of each existing example in ``files``, the shards that stay.
 
-    Args:
-        group: lists examples.
-        files: the shards that stay; an interrupted run may have listed others.
-        task: the task of the rows.
-        seed: see :func:`recordgen.core.rows.placing.placing`.
-        folder: also places new rows, see :func:`recordgen.core.task.task.placing_name`.
+    An interrupted run may have listed others.
 
     Raises: SourceError: the examples cannot be read.
     """

@@ -108,15 +108,6 @@ def make_plan(
 ) -> Plan:
     """Cut every group into shards of about ``shard_bytes``.
 
-    Args:
-        summaries: of all buckets, in any order.
-        read: counts of the rows read from the import files.
-        shard_bytes: target size of a shard.
-        labels: how labels get their numbers.
-        share: the value of ``eval_from``.
-        without_eval: see :class:`recordgen.core.settings.Splits`.
-        base: the existing dataset, if any.
-
     Raises:
         UsageError: ``eval_from`` does not fit the rows, see :func:`check_eval_from`.
         LintError: no row is in ``eval``, which ``without_eval`` refuses.
@@ -168,12 +159,6 @@ def make_plan(
 
 def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base: Base) -> None:
     """Check that ``eval`` gets rows from ``share.split`` only, and that this split has rows.
-
-    Args:
-        share: the value of ``eval_from``.
-        rows: planned rows by group, after the move.
-        moved: number of rows that moved to ``eval``.
-        base: the existing dataset, if any.
 
     Raises: UsageError: other rows are in ``eval``, or ``share.split`` has no rows.
     """

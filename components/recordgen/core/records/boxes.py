@@ -45,9 +45,7 @@ class StoredBox(NamedTuple):
 def stored_boxes(record: Mapping[str, Sequence[Any]]) -> list[StoredBox]:
     """Return the boxes of a record, clipped to the image and with their corners in order.
 
-    Args:
-        record: lists by feature name, as :func:`~recordgen.core.records.example.parse_example`
-            returns them; other writers' records may contain anything.
+    Records of other writers may contain anything.
 
     Raises: ValueError: the features differ in length, or are not boxes.
     """

@@ -52,12 +52,7 @@ class Polygons:
 
     @classmethod
     def split(cls, sizes: Sequence[tuple[int, ...]], points: npt.NDArray[Any]) -> list[Polygons]:
-        """Return the outlines of objects.
-
-        Args:
-            sizes: points of each polygon of each object.
-            points: x and y of all of them, float64 or :func:`rounded`.
-        """
+        """Return the outlines of objects, whose points are float64 or :func:`rounded`."""
         data, each = points.tobytes(), points.itemsize * points.shape[1]
         ends = pairwise(accumulate((each * sum(mine) for mine in sizes), initial=0))
         return [cls(mine, data[at:end]) for mine, (at, end) in zip(sizes, ends, strict=True)]

@@ -119,11 +119,8 @@ def batched(
 ) -> Iterator[RowBatch | _Other | Finding]:
     """Yield consecutive rows in batches of up to :data:`BATCH_ROWS`, and other items unchanged.
 
-    Findings about changes in rows, and odd lines, come before the batch of their row.
-
-    Args:
-        items: lazy: making an item adds its changes to ``adjusted``.
-        adjusted: the changes of single rows; the rows of a batch were not changed.
+    Findings about changes in rows, and odd lines, come before the batch of their row. ``items`` are
+    lazy: making one adds its changes to ``adjusted``.
     """
     rows, most = list[Row](), FIRST_ROWS
     adjusted = adjusted or Adjustments()

@@ -54,10 +54,7 @@ class Holder:
 
 @contextmanager
 def held(path: str, beat_seconds: float = BEAT_SECONDS) -> Iterator[None]:
-    """Hold the lease ``path`` with this process while the block runs.
-
-    Raises: StorageError: the file cannot be written.
-    """
+    """Hold the lease ``path`` with this process while the block runs."""
     write_holder(path, this_process())
     try:
         with beside(partial(_beat, path, beat_seconds)):
@@ -76,7 +73,7 @@ def end(path: str) -> None:
 def check_held(path: str) -> None:
     """Check that this process still holds the lease ``path``.
 
-    Raises: RunnerError: another run took over; StorageError: storage failed.
+    Raises: RunnerError: another run took over.
     """
     if not _is_mine(read_holder(path)):
         raise RunnerError(
@@ -90,10 +87,7 @@ def living_holder(
 ) -> Holder | None:
     """Return the process that holds the lease ``path``; None if it has ended or died.
 
-    If the process is on another machine or in another container, and dead, this takes
-    ``watch_seconds``.
-
-    Raises: StorageError: storage failed.
+    If it is dead, on another machine or in another container, this takes ``watch_seconds``.
     """
     holder = read_holder(path)
     if holder is None:

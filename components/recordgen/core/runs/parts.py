@@ -58,9 +58,7 @@ def write_planned(staging: Staging, planned: PlannedParts) -> None:
 def read_planned(staging: Staging) -> PlannedParts:
     """Return what the planned run does.
 
-    Raises:
-        RunnerError: another version of Recordgen or of its encoders planned it.
-        StorageError: storage failed.
+    Raises: RunnerError: another version of Recordgen or of its encoders planned it.
     """
     values = json.loads(storage.read_text(staging.path(_FILE)))
     here, there = list(PlannedParts.made_by), values.get("made_by")

@@ -120,21 +120,13 @@ class Staging:
         return self.path("run.json")
 
     def write_findings(self, findings: Sequence[Finding], number: int) -> FindingsFile:
-        """Write changes in rows for the launcher.
-
-        Args:
-            findings: in order, at least one.
-            number: number of this file among the files of the same rows, from 0.
-        """
+        """Write changes in rows, in order, as one of the files of these rows."""
         name = f"{uuid.uuid4().hex}.jsonl"
         storage.write_text(self.path("findings", name), "".join(to_lines(findings)))
         return FindingsFile(findings[0].source, findings[0].line, number, name)
 
     def read_findings(self, plan: StagedPlan) -> Iterator[Finding]:
-        """Yield the changes in rows, by import file and line; one file is in memory at a time.
-
-        Raises: StorageError if a file cannot be read.
-        """
+        """Yield the changes in rows, by import file and line; one file is in memory at a time."""
         for name in plan.findings:
             text = _read_shared(storage.read_text, self.path("findings", name))
             yield from (Finding(**json.loads(line)) for line in text.split("\n") if line)
@@ -359,15 +351,11 @@ class Staging:
     def read_heartbeats(
         self, finished: dict[str, tuple[int, int, int]], folder: str = "progress"
     ) -> tuple[int, int, int]:
-        """Return the sums of heartbeats so far.
+        """Return the sums of heartbeats so far; ``finished`` keeps them by file between calls.
 
         Of ``progress``, they are examples, rejects and payload bytes; of ``planning``, rows read,
-        planned and rejected, where work that a runner repeats counts twice; of ``checking``,
-        shards that were read, buckets that were joined, and shards that were examined.
-
-        Args:
-            finished: counts of finished heartbeats by file, kept between calls.
-            folder: folder of the heartbeats.
+        planned and rejected, where work that a runner repeats counts twice; of ``checking``, shards
+        that were read, buckets that were joined, and shards that were examined.
         """
         counts = []
         names = [

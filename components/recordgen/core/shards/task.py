@@ -187,8 +187,6 @@ def write_shard(
 
     The file is written under a temporary name and renamed, so it is never incomplete. A second
     attempt replaces it with the same bytes.
-
-    Raises: StorageError: storage failed; the data may be fine.
     """
     stats = ShardStats(on_progress, conversion)
     file = task.file(conversion.shards.compression)
