@@ -146,6 +146,7 @@ def test_a_run_killed_anywhere_is_finished_with_the_same_bytes(
     for again in (resume,) if point in UNMOVED else (resume, convert):
         output = tmp_path / again.__name__
         left_by(death, output)
+        caplog.clear()
         if is_finished:
             assert without_staging(output) == whole
         else:
