@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordgen
@@ -290,6 +290,7 @@ def test_targets_that_hardly_differ_are_not_judged():
     assert scoring(pa.array(["a"] * 100 + ["b"] * 10), has_labels=True) is not None
 
 
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(1, 20))
 def test_contents_decide_the_sample(contents, count):
     """Rows in another order give the same sample; it has all rows, or as many as requested."""
@@ -315,6 +316,7 @@ def test_equal_rows_are_drawn_apart():
 VALUE = st.sampled_from([None, "", "a", "b", "ab", "ba", "a\0", "aa", "ä"])
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(VALUE, VALUE, st.sampled_from([None, 0, 1, -1])), max_size=30))
 def test_equal_rows_and_no_others_have_equal_contents(rows):
     texts, others, numbers = zip(*rows, strict=True) if rows else ((), (), ())
