@@ -22,19 +22,12 @@ PROCESSES.set_forkserver_preload([*BEAM_MODULES, __name__])
 
 
 class Death(NamedTuple):
-    """The n-th call of a function in which a process kills itself.
+    """The n-th call of a function in which a process kills itself."""
 
-    Attributes:
-        function: its full name.
-        call: number of the call, from 1.
-        after: whether the process dies at the end of the call, or at its beginning.
-        path: only calls count whose first argument contains this text.
-    """
-
-    function: str
-    call: int
-    after: bool
-    path: str = ""
+    function: str  # its full name
+    call: int  # number of the call, from 1
+    after: bool  # whether the process dies at the end of the call, or at its beginning
+    path: str = ""  # only calls count whose first argument contains this text
 
 
 WHEN_ALL_IS_WRITTEN = Death("recordgen.core.runs.lease.check_held", 1, after=False)

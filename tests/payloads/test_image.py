@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import simplejpeg
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
 
@@ -187,15 +187,6 @@ def test_a_format_that_only_pillow_reads_is_refused():
     assert (caught.value.code, "PNM" in caught.value.message) == ("not_an_image", True)
 
 
-def test_fill_bytes_before_exif():
-    """Any number of fill bytes 0xFF may precede a marker (ITU-T T.81, B.1.1.2)."""
-    data = KINDS["turned jpeg"][0]
-    at = data.index(b"\xff\xe1")
-    for count in (1, 2, 3):
-        filled = data[:at] + b"\xff" * count + data[at:]
-        assert check_image(filled, OPTIONS).reencoded == "exif_orientation"
-
-
 PHOTO = encoded(noise(200, 150), "JPEG", quality=92)
 CMYK = encoded(noise(200, 150).convert("CMYK"), "JPEG", quality=92)
 PNG = encoded(noise(200, 150), "PNG")
@@ -271,12 +262,6 @@ def test_a_reencoded_image_is_decoded_whatever_the_check(data, options, kind):
     assert kind in caught.value.message
 
 
-def test_damage_that_other_decoders_hide():
-    data = REFUSED["jpeg with end markers in its scan"][0]
-    Image.open(io.BytesIO(data)).load()
-    assert tf.io.decode_jpeg(data).shape == (150, 200, 3)
-
-
 def test_broken_exif_turns_nothing():
     broken = chunk(b"eXIf", b"garbage, no TIFF header")
     data = encoded(BASE, "PNG")
@@ -287,7 +272,6 @@ def test_broken_exif_turns_nothing():
 
 
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 10**6), st.binary(min_size=1, max_size=8))
-@settings(max_examples=4 * settings().max_examples)
 def test_what_is_accepted_decodes(name, at, noise_bytes):
     data = KINDS[name][0]
     at %= len(data)
@@ -320,7 +304,7 @@ def test_an_image_above_a_limit_is_refused_with_the_option():
         assert caught.value.code == code
 
 
-@pytest.mark.parametrize("kind", ["PNG", "TIFF", "BMP"])
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
 def test_the_longest_side(kind):
     """TensorFlow decodes PNGs of a million pixels on a side and no longer ones."""
     longest, longer = (
@@ -396,15 +380,6 @@ def test_how_jpegs_are_encoded_again():
     assert tables(small.data) == tables(encoded(BASE, "JPEG", quality=92))
     gray = check_image(encoded(BASE.convert("L"), "JPEG"), payload_settings(image_size="40max"))
     assert Image.open(io.BytesIO(gray.data)).mode == "L"
-
-
-def test_thin_images_keep_a_pixel():
-    for kind in ("JPEG", "PNG"):
-        for width, height, expected in ((300, 1, (32, 1)), (1, 300, (1, 32)), (64, 35, (32, 18))):
-            stored = check_image(
-                encoded(noise(width, height), kind), payload_settings(image_size="32max")
-            )
-            assert (stored.width, stored.height) == expected
 
 
 def segment(marker, body):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordgen
@@ -122,6 +122,7 @@ def test_names_of_types_declare_the_same_columns():
     assert repr(Schema({"a": "floats[3]"})) == "Schema({'a': 'floats[3]'})"
 
 
+@settings(max_examples=25)
 @given(
     st.fixed_dictionaries(
         {
@@ -187,10 +188,6 @@ def test_two_images_per_row(pairs, make_csv, tmp_path):
     assert sum(split.unlabelled for split in dataset.splits.values()) == 6
     again = recordgen.convert(source, output, schema=PAIRS, shard_mb=0.002, resume=True)
     assert again.unchanged
-    other = recordgen.convert(
-        source, tmp_path / "b", schema=PAIRS, shard_mb=0.002, beam_args=["--direct_num_workers=2"]
-    )
-    assert other.dataset.digest == dataset.digest
     with pytest.raises(UsageError, match="overwrite=True"):
         recordgen.convert(source, output, schema=PAIRS, shard_mb=0.002, append=True)
     with pytest.raises(UsageError, match="group_by=content"):
@@ -413,18 +410,20 @@ def test_a_wrong_declaration_fails_before_anything_is_written(
     assert not (tmp_path / "out/dataset.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("line", "code", "message"),
-    re.findall(r"^\| `(.+)` \| (\w+) \| (.+) \|$", section("Wrong values"), re.MULTILINE),
-)
-def test_a_wrong_line_has_its_code_and_message(line, code, message, tmp_path):
+def test_wrong_lines_have_their_codes_and_messages(tmp_path):
     (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
+    wrong = re.findall(r"^\| `(.+)` \| (\w+) \| (.+) \|$", section("Wrong values"), re.MULTILINE)
+    wrong.sort(key=lambda row: row[0].count('"') % 2)  # an open quote takes the rest of the file
     source = tmp_path / "pets.csv"
-    source.write_text(f"{HEADER}\n{RIGHT}\n{line}\n")
-    planned = recordgen.plan(str(source), schema=ALL)
-    [item] = planned.rejects
-    assert (item.line, item.code, planned.rows) == (3, code, 1)
-    assert item.message.startswith(message)
+    source.write_text("\n".join([HEADER, RIGHT, *(line for line, *_ in wrong), ""]))
+    planned = recordgen.plan(str(source), schema=ALL, max_reject_fraction=1)
+    rejects = sorted(planned.rejects, key=lambda item: item.line)
+    found = [
+        (item.line - 3, item.code, item.message[: len(text)])
+        for item, (*_, text) in zip(rejects, wrong, strict=True)
+    ]
+    assert found == [(number, *rest) for number, (_, *rest) in enumerate(wrong)]
+    assert planned.rows == 1
 
 
 def test_a_declaration_that_fits_nothing(tmp_path):

@@ -22,16 +22,12 @@ _SAME_SIDE = 0.01
 
 
 class _Boxes(NamedTuple):
-    """All boxes, sorted by image, then by label, then from left to right.
-
-    Attributes:
-        labels: the index of each box's label in ``names``.
-        corners: xmin, ymin, xmax, ymax as shares of the image: float64 [n, 4].
-    """
+    """All boxes, sorted by image, then by label, then from left to right."""
 
     rows: RowIndices
-    labels: npt.NDArray[np.intp]
+    labels: npt.NDArray[np.intp]  # the index of each box's label in `names`
     names: Sequence[str]
+    # xmin, ymin, xmax, ymax as shares of the image: float64 [n, 4].
     corners: npt.NDArray[np.float64]
 
 
@@ -71,13 +67,7 @@ class _BoxCheck(Check):
     needs = (BOXES,)
 
     def about(self, examined: Examined[Any], found: npt.NDArray[np.intp], text: str) -> FoundRows:
-        """Return each image with found boxes once; ``text`` describes the first of them.
-
-        Args:
-            examined: what is examined.
-            found: indices of the boxes.
-            text: formatted with the box's area in percent.
-        """
+        """Return each image with found boxes once; ``text`` describes the first of them."""
         boxes, areas = examined.shared(_all_boxes), examined.shared(_percents)
         rows, first, counts = np.unique(boxes.rows[found], return_index=True, return_counts=True)
 

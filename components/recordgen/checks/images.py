@@ -22,19 +22,14 @@ _FORMATS = {
 
 
 class PictureCheck(Check):
-    """A check of a measure of pixels, which finds pictures below its threshold.
-
-    Attributes:
-        measure: the measure, a field of :class:`PictureFacts`.
-        is_most: the threshold is the most that a picture may have, not the least.
-        text: the message, formatted with the measures of a picture and the threshold.
-    """
+    """A check of a measure of pixels, which finds pictures below its threshold."""
 
     scope = EACH
     needs = (IMAGES, MEASURES)
-    measure: ClassVar[str]
+    measure: ClassVar[str]  # the measure, a field of PictureFacts
+    # The threshold is the most that a picture may have, not the least.
     is_most: ClassVar[bool] = False
-    text: ClassVar[str]
+    text: ClassVar[str]  # the message, formatted with the measures of a picture and the threshold
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
         rows, pictures = examined.facts.looks

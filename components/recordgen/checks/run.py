@@ -32,17 +32,12 @@ def need_packages(task: CheckedTask, selection: Selection) -> None:
 
 @dataclass
 class FoundByWorkers:
-    """What the steps of the checks have found about examples.
+    """What the steps of the checks have found about examples."""
 
-    Attributes:
-        lines: the findings about examples of a code, as lines of JSON.
-        about_all: messages about the dataset as a whole, by code.
-        remarks: what checks had to leave out.
-    """
-
+    # The findings about examples of a code, as lines of JSON.
     lines: Callable[[str], Iterator[bytes]]
-    about_all: Mapping[str, Sequence[str]]
-    remarks: Sequence[str]
+    about_all: Mapping[str, Sequence[str]]  # messages about the dataset as a whole, by code
+    remarks: Sequence[str]  # what checks had to leave out
 
 
 def run_checks(
@@ -56,14 +51,8 @@ def run_checks(
 ) -> Lint:
     """Run the selected checks that need no examples, and collect all findings.
 
-    Args:
-        about_splits: what they examine.
-        by_workers: what other checks have found.
-        odd_lines: findings in lines of import files.
-        changes: changes in rows; the first of them if there are very many.
-        adjusted: the numbers of all changes, by kind.
-        selection: the selected checks.
-        on_check: called before each check, with its code, its number from 0, and their number.
+    ``changes`` may be the first of very many, ``adjusted`` has their numbers. ``on_check`` is
+    called before each check with its code, its number and their number.
     """
     by_kind = {CHECKS[code].counted_as: code for code in selection.codes if CHECKS[code].counted_as}
     changed = [it._replace(code=by_kind[it.code]) for it in changes if it.code in by_kind]

@@ -21,15 +21,11 @@ ALL = "ALL"
 
 @dataclass(frozen=True)
 class Selection:
-    """Selected checks.
-
-    Attributes:
-        fatal: codes whose findings fail a conversion.
-        thresholds: by code, for checks that have one; similarity thresholds only if given.
-    """
+    """Selected checks."""
 
     codes: frozenset[str]
-    fatal: frozenset[str]
+    fatal: frozenset[str]  # codes whose findings fail a conversion
+    # By code, for checks that have one; similarity thresholds only if given.
     thresholds: Mapping[str, float]
 
     @cached_property  # read for each image
@@ -52,10 +48,7 @@ class Selection:
     def of(cls, lint: tuple[str, ...], fail_on: tuple[str, ...] = ()) -> Selection:
         """Decode the options of these names.
 
-        Args:
-            lint: codes that run, by default all that open no payload; ``-CODE`` does not run;
-                ``CODE=NUMBER`` has another threshold.
-            fail_on: codes.
+        ``-CODE`` does not run; ``CODE=NUMBER`` has another threshold.
 
         Raises: UsageError: a code is unknown, or a threshold is not a number above 0.
         """
@@ -77,14 +70,9 @@ class Selection:
 
 
 def _codes(option: str, words: Iterable[str], grouped: Collection[str]) -> frozenset[str]:
-    """Return the codes that words select.
+    """Return the codes that words select; levels and ``ALL`` include those in ``grouped``.
 
-    Args:
-        option: the option, for messages.
-        words: codes, levels and ``ALL``.
-        grouped: the codes that levels and ``ALL`` include.
-
-    Raises: UsageError: a word is none of these.
+    Raises: UsageError: a word is neither a code, a level nor ``ALL``.
     """
     groups = {
         ALL: frozenset(grouped),

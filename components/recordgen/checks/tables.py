@@ -34,21 +34,13 @@ _REMEDY = "write all numbers like 1234.5, and leave fields without one empty"
 
 
 class KeptRows(NamedTuple):
-    """The rows that shards have kept.
+    """The rows that shards have kept."""
 
-    Attributes:
-        rows: each row's example.
-        columns: values [rows] by column.
-        sampled: indices of the rows in the sample.
-        splits: the split of each row in the sample.
-        constant: columns with one value, and the messages about them.
-    """
-
-    rows: RowIndices
-    columns: Mapping[str, Values]
-    sampled: RowIndices
-    splits: npt.NDArray[np.str_]
-    constant: Mapping[str, str]
+    rows: RowIndices  # each row's example
+    columns: Mapping[str, Values]  # values [rows] by column
+    sampled: RowIndices  # indices of the rows in the sample
+    splits: npt.NDArray[np.str_]  # the split of each row in the sample
+    constant: Mapping[str, str]  # columns with one value, and the messages about them
 
     def sample(self, name: str) -> Values:
         """Return the values of a column in the sample."""

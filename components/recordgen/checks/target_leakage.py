@@ -69,12 +69,7 @@ def _give_away(inputs: Sequence[str], table: Any, kept: KeptRows, least: float) 
 def scoring(target: Any, *, has_labels: bool) -> _Score | None:
     """Return the function that scores a column, given its values and their codes.
 
-    Args:
-        target: values [rows], none missing.
-        has_labels: whether the target holds classes, not amounts.
-
-    Returns:
-        The function; None if the target varies too little to judge a column.
+    It is None if the target, of which no value is missing, varies too little to judge a column.
     """
     if has_labels:
         classes = codes_of(target)

@@ -61,15 +61,10 @@ class Overlap(Check):
 
 
 class Length(NamedTuple):
-    """The length of a video.
+    """The length of a video."""
 
-    Attributes:
-        seconds: from its first frame to the end of its last.
-        frame_seconds: average duration of a frame; 0 if unknown.
-    """
-
-    seconds: float
-    frame_seconds: float
+    seconds: float  # from its first frame to the end of its last
+    frame_seconds: float  # average duration of a frame; 0 if unknown
 
 
 class SegmentEnd(Check):
@@ -123,15 +118,9 @@ def _length_or_reason(facts: ExampleFacts, open_payload: OpenPayload, row: int) 
 
 
 def video_length(file: IO[bytes]) -> Length:
-    """Return the length of a video.
+    """Return the length of a video, whose file stays open.
 
-    Args:
-        file: the video, open for reading; it stays open.
-
-    Raises:
-        av.FFmpegError: the file is not a video.
-        ValueError: the file has no pictures, only sound or text.
-        OSError, RecordgenError: the file cannot be read.
+    Raises: av.FFmpegError: it is no video; ValueError: it has no pictures, only sound or text.
     """
     import av
 

@@ -55,14 +55,10 @@ class RowSource(Protocol):
 
 
 class Content(NamedTuple):
-    """The content of a payload, for comparison.
+    """The content of a payload, for comparison."""
 
-    Attributes:
-        digest: sha256 of its bytes.
-        picture: downscaled image; None if images are not compared, or if it does not decode.
-    """
-
-    digest: bytes
+    digest: bytes  # sha256 of its bytes
+    # Downscaled image; None if images are not compared, or if it does not decode.
     picture: SmallPicture | None = None
 
 
@@ -101,10 +97,7 @@ class PayloadStore(Protocol):
         """
 
     def contents(self, rows: Sequence[Named]) -> Iterable[Content | PayloadError]:
-        """Return the content of each payload, or the error that refuses it.
-
-        Raises: StorageError.
-        """
+        """Return the content of each payload, or the error that refuses it."""
 
     def open(self, path: str, source: str) -> IO[bytes]:
         """Open a payload that a row of an import file names. Raises: PayloadError, OSError."""
@@ -115,23 +108,15 @@ class PayloadStore(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Conversion:
-    """What a run does.
-
-    Attributes:
-        shards: how examples are divided into files.
-        payloads: how payloads are checked and stored.
-        max_reject_fraction: the run fails above this share of rejected rows.
-        threads: threads per worker; None: one per core, at least two.
-        recorded: the options that affect the output, as ``dataset.json`` has them.
-    """
+    """What a run does."""
 
     task: Task
     splits: Splits
     labels: Labels
-    shards: Shards
-    payloads: PayloadSettings
+    shards: Shards  # how examples are divided into files
+    payloads: PayloadSettings  # how payloads are checked and stored
     store: PayloadStore
     reader: RowReader
-    max_reject_fraction: float
-    threads: int | None
-    recorded: Mapping[str, Any]
+    max_reject_fraction: float  # the run fails above this share of rejected rows
+    threads: int | None  # threads per worker; None: one per core, at least two
+    recorded: Mapping[str, Any]  # the options that affect the output, as `dataset.json` has them

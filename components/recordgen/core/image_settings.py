@@ -30,19 +30,14 @@ MAX_SIDE = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one image, text or video may cost.
+    """What one image, text or video may cost."""
 
-    Attributes:
-        mb: largest file, in MB of 10^6 bytes.
-        pixels: most pixels of an image; all frames of a GIF together may have ten times as many.
-        seconds: longest check of an image, in processor time.
-        memory: memory for decoded images in each process, in MB of 10^6 bytes; None: half of the
-            memory of the machine or container, divided by its cores.
-    """
-
-    mb: float = 30
+    mb: float = 30  # largest file, in MB of 10^6 bytes
+    # Most pixels of an image; all frames of a GIF together may have ten times as many.
     pixels: float = 100_000_000
-    seconds: float = 20
+    seconds: float = 20  # longest check of an image, in processor time
+    # Memory for decoded images in each process, in MB of 10^6 bytes; None: half of the memory of
+    # the machine or container, divided by its cores.
     memory: float | None = None
 
     @classmethod
@@ -137,18 +132,13 @@ def _plain(number: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ImageSizing:
-    """The size of stored images. They are never enlarged.
+    """The size of stored images. They are never enlarged."""
 
-    Attributes:
-        rule: ``max``: the longer side has at most ``height`` pixels; ``short``: the shorter side
-            has; ``shape``: images get the shape of height and width; empty: images keep their size.
-        height: height in pixels, or the limit of a side.
-        width: width in pixels; as ``height`` if ``rule`` is about a side.
-    """
-
+    # `max`: the longer side has at most `height` pixels; `short`: the shorter side has; `shape`:
+    # images get the shape of height and width; empty: images keep their size.
     rule: str = ""
-    height: int = 0
-    width: int = 0
+    height: int = 0  # height in pixels, or the limit of a side
+    width: int = 0  # width in pixels; as `height` if `rule` is about a side
 
     @classmethod
     def of(cls, given: str | int | Sequence[int] | ImageSizing | None) -> ImageSizing:
@@ -185,16 +175,12 @@ class ImageSizing:
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """The format of stored images.
+    """The format of stored images."""
 
-    Attributes:
-        format: ``keep``, ``jpeg``, ``png`` or ``webp``.
-        quality: quality of JPEGs and WEBPs that are re-encoded, from 1 to 100; None: the default.
-        pixels: ``raw``: all images are stored as their pixels; ``mixed``: small ones; empty: none.
-    """
-
-    format: str = KEEP
+    format: str = KEEP  # `keep`, `jpeg`, `png` or `webp`
+    # Quality of JPEGs and WEBPs that are re-encoded, from 1 to 100; None: the default.
     quality: int | None = None
+    # `raw`: all images are stored as their pixels; `mixed`: small ones; empty: none.
     pixels: str = ""
 
     @classmethod

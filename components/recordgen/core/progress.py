@@ -20,33 +20,19 @@ _PACE_SECONDS = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """The progress of a run at one moment.
+    """The progress of a run at one moment."""
 
-    Attributes:
-        rows: rows to write; during planning, rows planned so far; examples that an export copies.
-        bytes: bytes of their payloads; 0 during planning.
-        examples: examples written so far.
-        rejects: rows rejected so far, in planning and in writing.
-        done_bytes: payload bytes processed so far.
-        rows_read: rows read from the import files so far; 0 for an export.
-        rows_rejected: the part of ``rejects`` that planning rejected.
-        seconds: since the run began.
-        examples_per_s: examples written per second; None if not known yet.
-        seconds_left: estimate by payload bytes; None if not known yet.
-        noun: the word for an example, such as ``image``.
-    """
-
-    rows: int
-    bytes: int = 0
-    examples: int = 0
-    rejects: int = 0
-    done_bytes: int = 0
-    rows_read: int = 0
-    rows_rejected: int = 0
-    seconds: float
-    examples_per_s: float | None = None
-    seconds_left: float | None = None
-    noun: str
+    rows: int  # rows to write; during planning, rows planned so far; examples that an export copies
+    bytes: int = 0  # bytes of their payloads; 0 during planning
+    examples: int = 0  # examples written so far
+    rejects: int = 0  # rows rejected so far, in planning and in writing
+    done_bytes: int = 0  # payload bytes processed so far
+    rows_read: int = 0  # rows read from the import files so far; 0 for an export
+    rows_rejected: int = 0  # the part of `rejects` that planning rejected
+    seconds: float  # since the run began
+    examples_per_s: float | None = None  # examples written per second; None if not known yet
+    seconds_left: float | None = None  # estimate by payload bytes; None if not known yet
+    noun: str  # the word for an example, such as `image`
 
     @property
     def payloads_rejected(self) -> int:
@@ -76,21 +62,13 @@ class PlanningProgress(Progress, Protocol):
 
 
 class Phase(NamedTuple):
-    """A phase at work.
+    """A phase at work."""
 
-    Attributes:
-        name: such as :data:`CHECKS`.
-        step: the step at work, such as the code of a check; empty if it has no steps.
-        done: steps done.
-        total: all steps; 0 if it has none.
-        seconds: since the phase began.
-    """
-
-    name: str
-    step: str
-    done: int
-    total: int
-    seconds: float
+    name: str  # such as CHECKS
+    step: str  # the step at work, such as the code of a check; empty if it has no steps
+    done: int  # steps done
+    total: int  # all steps; 0 if it has none
+    seconds: float  # since the phase began
 
     def __str__(self) -> str:
         steps = f": {self.step} ({self.done + 1} of {self.total})" if self.total else ""
@@ -114,14 +92,7 @@ class Pace:
     def at(
         self, now: float, examples: int, done_bytes: int, all_bytes: int
     ) -> tuple[float | None, float | None]:
-        """Return (examples per second, seconds left), each None if not known yet.
-
-        Args:
-            now: time of a monotonic clock, in seconds.
-            examples: examples written so far.
-            done_bytes: payload bytes processed so far.
-            all_bytes: bytes of all payloads.
-        """
+        """Return (examples per second, seconds left), each None if not known yet."""
         if self._first is None:
             self._first = now, examples, done_bytes
         then, examples_then, bytes_then = self._first

@@ -16,34 +16,21 @@ from recordgen.core.image_settings import Encoding, ImageSizing, Limits
 
 @dataclass(frozen=True, kw_only=True)
 class Splits:
-    """How rows get their splits, and which rows become no example.
+    """How rows get their splits, and which rows become no example."""
 
-    Attributes:
-        seed: seed of the order of rows and of assigned splits.
-        fractions: shares of the splits for rows that name none.
-        share: the share of a split that moves to ``eval``; None if no row moves.
-        grouping: the column or pattern of groups that share a split; None if there are no groups.
-        by_content: rows of files with the same bytes share a split.
-        by_looks: images that look nearly the same share a split, too.
-        stratifies: each split gets its share of each label.
-        duplicates: what happens to copies of a file: ``keep``, ``drop`` or ``fail``.
-        drops_unnamed: rows without a split are dropped if another row names one.
-        without_eval: why rows in ``train`` and none in ``eval`` are refused, and the remedy; empty
-            if they are not.
-        without_train: the remedy if all rows name splits, but none ``train``; empty if that is
-            not refused.
-    """
-
-    seed: int
-    fractions: SplitFractions
-    share: EvalFrom | None
+    seed: int  # seed of the order of rows and of assigned splits
+    fractions: SplitFractions  # shares of the splits for rows that name none
+    share: EvalFrom | None  # the share of a split that moves to `eval`; None if no row moves
+    # The column or pattern of groups that share a split; None if there are no groups.
     grouping: GroupBy | None
-    by_content: bool
-    by_looks: bool
-    stratifies: bool
-    duplicates: str
-    drops_unnamed: bool
+    by_content: bool  # rows of files with the same bytes share a split
+    by_looks: bool  # images that look nearly the same share a split, too
+    stratifies: bool  # each split gets its share of each label
+    duplicates: str  # what happens to copies of a file: `keep`, `drop` or `fail`
+    drops_unnamed: bool  # rows without a split are dropped if another row names one
+    # Why rows in `train` and none in `eval` are refused, and the remedy; empty if they are not.
     without_eval: str = ""
+    # The remedy if all rows name splits, but none `train`; empty if that is not refused.
     without_train: str = ""
 
     @property
@@ -59,54 +46,34 @@ class Splits:
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """How labels get their numbers.
+    """How labels get their numbers."""
 
-    Attributes:
-        mode: one of :data:`recordgen.core.dataset.vocabulary.LABEL_MODES`.
-        vocabulary: a ``labels.txt`` or an output whose labels keep their numbers; may be empty.
-        missing: why rows without any label are refused, and the remedy; empty if they are not.
-    """
-
-    mode: str
-    vocabulary: str
-    missing: str
+    mode: str  # one of LABEL_MODES
+    vocabulary: str  # a `labels.txt` or an output whose labels keep their numbers; may be empty
+    missing: str  # why rows without any label are refused, and the remedy; empty if they are not
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shards:
-    """How examples are divided into files.
+    """How examples are divided into files."""
 
-    Attributes:
-        bytes: target size of a shard.
-        by_label: each label has shards of its own.
-        compression: ``none`` or ``gzip``.
-    """
-
-    bytes: int
-    by_label: bool
-    compression: str
+    bytes: int  # target size of a shard
+    by_label: bool  # each label has shards of its own
+    compression: str  # `none` or `gzip`
 
 
 @dataclass(frozen=True, kw_only=True)
 class PayloadSettings:
-    """How payloads are checked and stored, and what the checks of the data note about them.
+    """How payloads are checked and stored, and what the checks of the data note about them."""
 
-    Attributes:
-        check: how images are checked: ``decode``, ``header`` or ``none``.
-        resize: how an image gets its shape: ``stretch``, ``fit`` or ``center_crop``.
-        needs_looks: downscaled images and the words of texts are noted.
-        needs_rows: whole rows of tables are noted.
-        text_encoding: the encoding of texts in files; empty for UTF-8.
-    """
-
-    check: str
+    check: str  # how images are checked: `decode`, `header` or `none`
     limit: Limits
     image_size: ImageSizing
-    resize: str
+    resize: str  # how an image gets its shape: `stretch`, `fit` or `center_crop`
     encode: Encoding
-    needs_looks: bool
-    needs_rows: bool
-    text_encoding: str = ""
+    needs_looks: bool  # downscaled images and the words of texts are noted
+    needs_rows: bool  # whole rows of tables are noted
+    text_encoding: str = ""  # the encoding of texts in files; empty for UTF-8
 
     @cached_property  # read for each image
     def changes_pictures(self) -> bool:
@@ -120,29 +87,17 @@ class PayloadSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSettings:
-    """What a task needs to know of a run.
+    """What a task needs to know of a run."""
 
-    Attributes:
-        stratifies: each split gets its share of each label.
-        by_label: each label has shards of its own.
-        labels: one of :data:`recordgen.core.dataset.vocabulary.LABEL_MODES`.
-        bad_boxes: what happens to a box beyond its image: ``clip``, ``drop`` or ``reject``.
-        box_orientation: boxes refer to the image as ``stored``, or to the ``upright`` one.
-        resize: how an image gets its shape: ``stretch``, ``fit`` or ``center_crop``.
-        offsets: what the offsets of entities count; ``auto``: characters.
-        table: the detected :class:`recordgen.tables.columns.Table`; None if there is none.
-        schema: the declared :class:`recordgen.tables.schema.Schema`; None if there is none.
-    """
-
-    stratifies: bool
-    by_label: bool
-    labels: str
-    bad_boxes: str
-    box_orientation: str
-    resize: str
-    offsets: str
-    table: object | None
-    schema: object | None
+    stratifies: bool  # each split gets its share of each label
+    by_label: bool  # each label has shards of its own
+    labels: str  # one of LABEL_MODES
+    bad_boxes: str  # what happens to a box beyond its image: `clip`, `drop` or `reject`
+    box_orientation: str  # boxes refer to the image as `stored`, or to the `upright` one
+    resize: str  # how an image gets its shape: `stretch`, `fit` or `center_crop`
+    offsets: str  # what the offsets of entities count; `auto`: characters
+    table: object | None  # the detected Table; None if there is none
+    schema: object | None  # the declared Schema; None if there is none
 
 
 _KEPT, _AS_IT_IS = Encoding(), ImageSizing()

@@ -45,12 +45,9 @@ _BEYOND_FLOAT32 = 2.0**128 - 2.0**103
 
 
 def parse(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
-    """Return columns of text [lines]; an empty field is null.
+    """Return the wanted columns of CSV records of ``width`` fields; an empty field is null.
 
-    Args:
-        lines: CSV records of ``width`` fields; quoted fields may contain line breaks.
-        width: the number of columns.
-        wanted: the indices of the columns to return.
+    Quoted fields may contain line breaks.
     """
     if b'"' not in bytes(joined(lines)):
         columns = _split(lines, width, wanted)

@@ -43,15 +43,10 @@ _INFERRED = {"int64": IntegerInput, "float32": FloatInput, "bytes": StringInput}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column.
+    """One column."""
 
-    Attributes:
-        name: as in the header.
-        type: type of its values.
-    """
-
-    name: str
-    type: ColumnType
+    name: str  # as in the header
+    type: ColumnType  # type of its values
 
     @classmethod
     def of(cls, name: str, dtype: str) -> Column:
@@ -72,32 +67,21 @@ def is_mask(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Table:
-    """All columns of a table.
+    """All columns of a table."""
 
-    Attributes:
-        columns: in the order of the header or of their declaration.
-        split: the column of ML_USE, or None.
-        target: the column to predict, or None.
-        weight: the column of weights, or None.
-        prediction: how to predict the target; None without a target.
-        notes: warnings about the columns.
-        has_gaps: rows may lack the target, which is one of several classes.
-        group: the column of groups that share a split, or None.
-        target_kind: why whole numbers of the target were taken for classes or not, if in doubt.
-        is_bare: the import files have no header; the columns are named by number, from 1.
-        markers: for each column of numbers, which texts were read as missing, and how many.
-    """
-
-    columns: tuple[Column, ...]
-    split: str | None = None
-    target: str | None = None
-    weight: str | None = None
-    prediction: Prediction | None = None
-    notes: tuple[str, ...] = ()
-    has_gaps: bool = False
-    group: str | None = None
+    columns: tuple[Column, ...]  # in the order of the header or of their declaration
+    split: str | None = None  # the column of ML_USE, or None
+    target: str | None = None  # the column to predict, or None
+    weight: str | None = None  # the column of weights, or None
+    prediction: Prediction | None = None  # how to predict the target; None without a target
+    notes: tuple[str, ...] = ()  # warnings about the columns
+    has_gaps: bool = False  # rows may lack the target, which is one of several classes
+    group: str | None = None  # the column of groups that share a split, or None
+    # Why whole numbers of the target were taken for classes or not, if in doubt.
     target_kind: str = ""
+    # For each column of numbers, which texts were read as missing, and how many.
     markers: tuple[str, ...] = ()
+    # The import files have no header; the columns are named by number, from 1.
     is_bare: bool = False
 
     @property

@@ -21,15 +21,11 @@ _NEEDS_QUOTES = re.compile(r'^ |[",\r\n]')
 
 
 def read_fields(lines: Iterable[str], delimiter: str = ",") -> Iterator[list[str]]:
-    r"""Yield the fields of each record by RFC 4180, but without leading blanks.
+    """Yield the fields of each record by RFC 4180, but without leading blanks.
 
-    Args:
-        lines: with their line ends, which quoted fields may contain.
-        delimiter: the separator.
+    Quoted fields may contain the line ends of ``lines``.
 
-    Raises:
-        csv.Error: quotes are not balanced, something follows a closing quote, or a carriage return
-            is in a field without quotes.
+    Raises: csv.Error: quotes are not balanced, or a carriage return is in a field without them.
     """
     # Python's limit on fields applies to the whole process and is below MAX_RECORD_BYTES. It is
     # only raised, never lowered, so other readers in the process are not affected.

@@ -30,26 +30,19 @@ from recordgen.tables.columns import Column, Table
 
 @dataclass(frozen=True)
 class Examples:
-    """The examples of lines of a table.
+    """The examples of lines of a table."""
 
-    Attributes:
-        records: an example for each line without an error (binary).
-        labels: number of examples by label.
-        errors: why a line is refused, by index of the line.
-        contents: 64-bit hash of the inputs of each line: all features except target and weight.
-        targets: the target of each line as text, or null; None for a table without a target.
-        values: the values of each column that becomes a feature; null for a missing value.
-        gaps: examples without a value, by column of whole numbers.
-        inexact: examples whose value float32 cannot hold, by column of whole numbers.
-    """
-
-    records: Records
-    labels: Mapping[str, int]
-    errors: Mapping[int, str]
+    records: Records  # an example for each line without an error (binary)
+    labels: Mapping[str, int]  # number of examples by label
+    errors: Mapping[int, str]  # why a line is refused, by index of the line
+    # 64-bit hash of the inputs of each line: all features except target and weight.
     contents: npt.NDArray[np.uint64]
+    # The target of each line as text, or null; None for a table without a target.
     targets: Texts | None
+    # The values of each column that becomes a feature; null for a missing value.
     values: Mapping[str, Any]
-    gaps: Mapping[str, int]
+    gaps: Mapping[str, int]  # examples without a value, by column of whole numbers
+    # Examples whose value float32 cannot hold, by column of whole numbers.
     inexact: Mapping[str, int]
 
 

@@ -52,28 +52,20 @@ _Given = str | Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of an import file, as far as the user names them.
+    """The columns of an import file, as far as the user names them."""
 
-    Attributes:
-        by_role: role and its columns, in the order of :data:`ROLES`.
-        header: whether the first line is a header: ``auto``, ``yes`` or ``no``.
-        prediction: what the target is: ``auto``, ``classification`` or ``regression``.
-        offsets: the unit of the offsets of entities: ``auto``, ``codepoints``, ``utf16`` or
-            ``bytes``.
-    """
-
+    # Role and its columns, in the order of ROLES.
     by_role: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    header: str = AUTO
-    prediction: str = AUTO
+    header: str = AUTO  # whether the first line is a header: `auto`, `yes` or `no`
+    prediction: str = AUTO  # what the target is: `auto`, `classification` or `regression`
+    # The unit of the offsets of entities: `auto`, `codepoints`, `utf16` or `bytes`.
     offsets: str = AUTO
 
     @classmethod
     def of(cls, given: _Given | Columns) -> Columns:
-        """Decode columns.
+        """Decode ``NAME=VALUE`` pairs, quoted as in a CSV line, or a mapping.
 
-        Args:
-            given: comma-separated ``NAME=VALUE`` pairs, quoted as in a CSV line if a value contains
-                a comma; or a mapping, whose values for labels may also be several columns.
+        The value for labels in a mapping may be several columns.
 
         Raises: UsageError: a name is unknown or given twice, or a pair has no ``=`` or no value.
         """

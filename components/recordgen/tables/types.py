@@ -49,16 +49,12 @@ _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?", re.ASC
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """The type of a column.
+    """The type of a column."""
 
-    Attributes:
-        kind: ``split``, ``image``, ``text``, ``int``, ``float``, ``bool``, ``floats``,
-            ``label``, ``int_label``, ``float_label``, ``weight`` or ``ignored``.
-        length: how many numbers each value of ``floats`` has; None if that varies.
-    """
-
+    # `split`, `image`, `text`, `int`, `float`, `bool`, `floats`, `label`, `int_label`,
+    # `float_label`, `weight` or `ignored`.
     kind: str
-    length: int | None = None
+    length: int | None = None  # how many numbers each value of `floats` has; None if that varies
 
     @classmethod
     def of(cls, given: Any) -> ColumnType:

@@ -161,9 +161,7 @@ def _check_arguments(shards: int | None, workers: int | None, split: str, compre
 def _other_splits(target: str, split: str, compression: str, *, overwrite: bool) -> Dataset | None:
     """Return the dataset in ``target`` without ``split``; None if it has no other splits.
 
-    Raises:
-        OutputExistsError: the split exists already, or the dataset has a task.
-        UsageError: the other splits have a different compression.
+    Raises: OutputExistsError: the split exists already, or the dataset has a task.
     """
     storage.check_writable(target)
     if not storage.exists(storage.join(target, DATASET_FILE)):

@@ -32,11 +32,7 @@ class ExampleSchema:
         self._columns = {name: _Column(name) for name in self._known}
 
     def check(self, example: Any, number: int) -> dict[str, FeatureValue]:
-        """Return the features of an example as they are stored.
-
-        Args:
-            example: values by feature name.
-            number: its index among all examples, for messages.
+        """Return the features of an example as they are stored; ``number`` is for messages.
 
         Raises: DataError: the example cannot be stored, or does not fit the others.
         """

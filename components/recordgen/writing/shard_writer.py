@@ -51,17 +51,12 @@ def staged_file(staging: Staging, index: int) -> str:
 
 
 class WrittenShard(NamedTuple):
-    """A finished shard.
-
-    Attributes:
-        lengths: length of each record in bytes (uint32, little-endian).
-        digest: sha256 (hex) of its serialised records.
-    """
+    """A finished shard."""
 
     examples: int
-    lengths: bytes
+    lengths: bytes  # length of each record in bytes (uint32, little-endian)
     bytes: int
-    digest: str
+    digest: str  # sha256 (hex) of its serialised records
 
 
 class ShardedWriter:

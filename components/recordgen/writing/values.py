@@ -33,18 +33,11 @@ _INT64 = np.iinfo(np.int64)
 
 
 class Stored(NamedTuple):
-    """A value as it is stored.
+    """A value as it is stored."""
 
-    Attributes:
-        dtype: as in :class:`recordgen.features.FeatureSpec`; "" for ``[]``, which has no type.
-        shape: () for a scalar.
-        value: an argument of :func:`~recordgen.core.records.example.serialize_example`; may share
-            memory with the given value.
-    """
-
-    dtype: str
-    shape: tuple[int, ...]
-    value: FeatureValue
+    dtype: str  # as in FeatureSpec; "" for `[]`, which has no type
+    shape: tuple[int, ...]  # () for a scalar
+    value: FeatureValue  # an argument of serialize_example; may share memory with the given value
 
 
 def described(dtype: str, shape: tuple[int, ...]) -> str:

@@ -36,15 +36,6 @@ def test_each_split_owns_its_share(weights, splits):
     assert [chosen(fractions, end - 1) for end in starts[1:]] == splits
 
 
-# text, weights
-FRACTIONS = [("1", (1,)), ("90,10", (90, 10)), ("80, 10,10", (80, 10, 10)), ("0,0,1", (0, 0, 1))]
-
-
-@pytest.mark.parametrize(("text", "weights"), FRACTIONS)
-def test_one_to_three_numbers_are_train_eval_and_test(text, weights):
-    assert SplitFractions.of(text) == SplitFractions(SPLITS[: len(weights)], weights)
-
-
 def test_splits_of_any_name_have_their_weights():
     fractions = SplitFractions(("day", "night"), (3, 1))
     assert str(fractions) == "day:3,night:1"
@@ -167,6 +158,8 @@ def moved(share, split, hashes):
 # a value of split, its shares; None if it is refused
 GIVEN = [
     ("80,10,10", "train:80,eval:10,test:10"),
+    ("1", "train:1"),
+    ("80, 10,10", "train:80,eval:10,test:10"),
     ([8, 2], "train:8,eval:2"),
     ((np.int64(1),), "train:1"),
     ({"train": 80, "validation": 20}, "train:80,eval:20"),

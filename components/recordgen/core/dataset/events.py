@@ -85,10 +85,9 @@ class RunEvents:
         facets: Callable[[], Facets] = lambda: Facets({}, {}),
         error: BaseException | None = None,
     ) -> bool:
-        """Send the state of the run: COMPLETE with facets of the output, FAIL with the error, ….
+        """Send a state of the run, such as COMPLETE, and return whether it was sent.
 
-        Returns:
-            Whether it was sent; if not, a warning gives the reason.
+        If it was not, a warning gives the reason.
         """
         if self._client is None:
             return False
@@ -138,10 +137,7 @@ class RunEvents:
 def run_events(job: str, inputs: Sequence[str], output: str) -> Iterator[RunEvents]:
     """Send START now and, if the block raises, FAIL or ABORT; the block sends COMPLETE.
 
-    Args:
-        job: the name of the job, unless ``OPENLINEAGE_JOB_NAME`` gives one.
-        inputs: paths or URLs of what the run reads.
-        output: folder or URL prefix of the output.
+    ``OPENLINEAGE_JOB_NAME`` replaces ``job``.
     """
     client = _client()
     events = RunEvents(client, job, inputs, output)

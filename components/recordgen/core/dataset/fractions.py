@@ -16,15 +16,10 @@ _AUTO = "auto"
 
 @dataclass(frozen=True, slots=True)
 class SplitFractions:
-    """Named shares for rows that name no split, such as train 80, eval 10, test 10.
+    """Named shares for rows that name no split, such as train 80, eval 10, test 10."""
 
-    Attributes:
-        names: the splits, in the order of their shares.
-        weights: one whole number ≥ 0 per split; only their ratio counts.
-    """
-
-    names: tuple[str, ...]
-    weights: tuple[int, ...]
+    names: tuple[str, ...]  # the splits, in the order of their shares
+    weights: tuple[int, ...]  # one whole number ≥ 0 per split; only their ratio counts
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.weights) or not self.names:
@@ -42,8 +37,7 @@ class SplitFractions:
         ``"80,10,10"`` (train, eval, test; trailing splits may be omitted), ``[80, 10, 10]``,
         ``{"train": 80, "validation": 20}``
 
-        Raises:
-            UsageError: it is something else, not one to three whole numbers, or all of them are 0.
+        Raises: UsageError: it is something else, or all numbers are 0.
         """
         if isinstance(given, SplitFractions):
             return given
@@ -83,15 +77,11 @@ DEFAULT_FRACTIONS = SplitFractions(SPLITS, (80, 10, 10))
 
 @dataclass(frozen=True, slots=True)
 class SplitRule:
-    """Where rows that name no split go.
+    """Where rows that name no split go."""
 
-    Attributes:
-        fractions: the shares of the splits.
-        names: whether such rows get the split in the name of their import file or its folder:
-            ``auto``, ``yes`` or ``no``.
-    """
-
-    fractions: SplitFractions = DEFAULT_FRACTIONS
+    fractions: SplitFractions = DEFAULT_FRACTIONS  # the shares of the splits
+    # Whether such rows get the split in the name of their import file or its folder: `auto`, `yes`
+    # or `no`.
     names: str = _AUTO
 
     @classmethod

@@ -39,14 +39,7 @@ _MAGIC = b"\x93NUMPY\x01\x00" + (HEAD_BYTES - 10).to_bytes(2, "little")
 def write_index(path: str, dataset: Dataset, lengths_of: LengthsOf) -> Dataset:
     """Write the index of a dataset, and return the dataset with the name of its index.
 
-    Memory holds the lengths of some shards.
-
-    Args:
-        path: the file to write.
-        dataset: the whole dataset.
-        lengths_of: called for each shard, in threads.
-
-    Raises: StorageError: storage failed; and what ``lengths_of`` raises.
+    ``lengths_of`` is called for each shard, in threads; memory holds the lengths of some shards.
     """
     digest, files = hashlib.sha256(), [shard.file for shard in dataset.shards]
     parts = map_in_order(lengths_of, files, threads=STORAGE_THREADS)

@@ -24,10 +24,7 @@ from recordgen.version import __version__
 
 
 def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
-    """Return one dataset with the shards of all.
-
-    Args:
-        parts: path and content of each dataset.
+    """Return one dataset with the shards of all, given their paths and contents.
 
     Raises: DataError: they hold examples of different tasks, columns or features.
     """

@@ -40,33 +40,20 @@ _SAID = {
 
 @dataclass(frozen=True, slots=True)
 class DatasetLineage:
-    """The origin of a dataset.
+    """The origin of a dataset."""
 
-    Attributes:
-        uri: its path or URL without secrets; a tuple if several datasets were read as one.
-        digest: see :class:`recordgen.core.dataset.manifest.Dataset`, also for all below.
-        task: its task.
-        rows: rows of the import files.
-        rejects: rejected rows.
-        splits: examples by split.
-        label_count: number of labels.
-        source: the import files as they were given.
-        seed: the seed of order and splits.
-        options: the options that affect the output.
-        recordgen_version: the version that wrote the dataset.
-    """
-
+    # Its path or URL without secrets; a tuple if several datasets were read as one.
     uri: str | tuple[str, ...]
-    digest: str
+    digest: str  # see Dataset, also for all below
     task: str
-    rows: int
+    rows: int  # rows of the import files
     rejects: int
-    splits: Mapping[str, int]
+    splits: Mapping[str, int]  # examples by split
     label_count: int
-    source: tuple[str, ...]
-    seed: int
-    options: Mapping[str, Any]
-    recordgen_version: str
+    source: tuple[str, ...]  # the import files as they were given
+    seed: int  # the seed of order and splits
+    options: Mapping[str, Any]  # the options that affect the output
+    recordgen_version: str  # the version that wrote the dataset
 
     @classmethod
     def of(cls, uri: str | tuple[str, ...], dataset: Dataset) -> DatasetLineage:
@@ -88,20 +75,13 @@ class DatasetLineage:
 
 @dataclass(frozen=True, slots=True)
 class ModelLineage:
-    """The training data and settings of a model.
+    """The training data and settings of a model."""
 
-    Attributes:
-        dataset: the dataset when the training began.
-        split: the training split.
-        settings: the settings of the training.
-        recordgen_version: the version that trained the model.
-        software: versions of what trained it, see :func:`software_here`.
-    """
-
-    dataset: DatasetLineage
-    split: str
-    settings: Mapping[str, Any]
-    recordgen_version: str = __version__
+    dataset: DatasetLineage  # the dataset when the training began
+    split: str  # the training split
+    settings: Mapping[str, Any]  # the settings of the training
+    recordgen_version: str = __version__  # the version that trained the model
+    # Versions of what trained it, see software_here.
     software: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:

@@ -23,30 +23,19 @@ ERROR, WARNING = "error", "warning"
 
 
 class LintFinding(NamedTuple):
-    """One problem of the dataset, a line of ``lint.jsonl``.
+    """One problem of the dataset, a line of ``lint.jsonl``."""
 
-    Attributes:
-        code: code of the check, a name in :data:`recordgen.registry.CHECKS`.
-        level: ``error`` or ``warning``.
-        source: the import file of the example; empty if the whole dataset is concerned.
-        line: 1-based line in that file; 0 if the whole dataset is concerned.
-        uri: the payload's address as written in the line.
-        split: the example's split; empty for a finding about a line, which may have no example.
-        message: what was found.
-        other_source: the import file of the example that it was compared with; if empty, the line
-            of JSON has neither this field nor the next.
-        other_line: 1-based line in that file.
-    """
-
-    code: str
-    level: str
-    source: str
-    line: int
-    uri: str
-    split: str
-    message: str
+    code: str  # code of the check, a name in CHECKS
+    level: str  # `error` or `warning`
+    source: str  # the import file of the example; empty if the whole dataset is concerned
+    line: int  # 1-based line in that file; 0 if the whole dataset is concerned
+    uri: str  # the payload's address as written in the line
+    split: str  # the example's split; empty for a finding about a line, which may have no example
+    message: str  # what was found
+    # The import file of the example that it was compared with; if empty, the line of JSON has
+    # neither this field nor the next.
     other_source: str = ""
-    other_line: int = 0
+    other_line: int = 0  # 1-based line in that file
 
     def __str__(self) -> str:
         where = place_of(self.source, self.line, self.uri) if self.source else "dataset"
@@ -64,20 +53,14 @@ class LintFinding(NamedTuple):
 class Lint(Shown):
     """The result of the checks.
 
-    Attributes:
-        counts: number of findings by code, in the order of the codes.
-        fatal: the counts of codes that fail a run.
-        about_all: findings about the dataset as a whole.
-        remarks: what the checks had to leave out.
-
     The findings are lines of JSON, in a temporary file if they are many.
     """
 
-    counts: Mapping[str, int]
-    fatal: Mapping[str, int]
-    about_all: Sequence[LintFinding]
+    counts: Mapping[str, int]  # number of findings by code, in the order of the codes
+    fatal: Mapping[str, int]  # the counts of codes that fail a run
+    about_all: Sequence[LintFinding]  # findings about the dataset as a whole
     _of: Callable[[str], Iterator[str]]
-    remarks: Sequence[str] = ()
+    remarks: Sequence[str] = ()  # what the checks had to leave out
 
     @property
     def errors(self) -> int:

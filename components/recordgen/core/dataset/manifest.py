@@ -257,17 +257,9 @@ def read_dataset(
 
 
 def read_vocabulary(path: str) -> Vocabulary | None:
-    """Read the labels and their numbers from a ``labels.txt``, or from an output.
+    """Read the labels of a ``labels.txt``, an output or a ``dataset.json``; None if it has none.
 
-    Args:
-        path: the file; or an output folder, an Examples uri or a ``dataset.json``.
-
-    Returns:
-        The vocabulary, or None if the output has no labels.
-
-    Raises:
-        SourceError: there is neither, or it cannot be read.
-        DataError: a line of the file is empty, or two lines hold the same label.
+    Raises: SourceError: it cannot be read; DataError: a line of the file is empty, or repeated.
     """
     if path.endswith(DATASET_FILE) or storage.exists(storage.join(path, DATASET_FILE)):
         return read_dataset(path).vocabulary

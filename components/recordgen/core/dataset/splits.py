@@ -119,10 +119,6 @@ def near_ml_use(text: str, likeness: float = _CLOSE) -> str | None:
 
     ``TRIAN`` → ``TRAIN``; ``validaton`` → ``VALIDATION``; ``cat`` → None. Short words such as
     ``val`` are no candidates: too many other words are close to them.
-
-    Args:
-        text: an unknown word.
-        likeness: the least similarity, 0 to 1, see :func:`difflib.get_close_matches`.
     """
     found = get_close_matches(text.lower(), PUBLISHED_WORDS, n=1, cutoff=likeness)
     return found[0].upper() if found else None
@@ -130,23 +126,16 @@ def near_ml_use(text: str, likeness: float = _CLOSE) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class EvalFrom:
-    """A share of one split that moves to ``eval``, such as 10 % of ``train``.
+    """A share of one split that moves to ``eval``, such as 10 % of ``train``."""
 
-    Attributes:
-        split: the split that gives rows to ``eval``.
-        percent: how many rows in a hundred, above 0 and below 100.
-    """
-
-    split: str
-    percent: float
+    split: str  # the split that gives rows to `eval`
+    percent: float  # how many rows in a hundred, above 0 and below 100
 
     @classmethod
     def parse(cls, text: str) -> EvalFrom:
         """Parse ``SPLIT:PERCENT``: ``"train:10"``, ``"TRAIN:2.5"``.
 
-        Raises:
-            UsageError: it has another form, the percentage is not between 0 and 100, or the split
-                is ``eval`` itself.
+        Raises: UsageError: it has another form, or the split is ``eval`` itself.
         """
         name, _, number = text.rpartition(":")
         split = parse_ml_use(name) if is_ml_use(name) else name
@@ -172,15 +161,11 @@ class EvalFrom:
 
 @dataclass(frozen=True, slots=True)
 class GroupBy:
-    """The group of rows that must share a split: a patient, a video or a session.
+    """The group of rows that must share a split: a patient, a video or a session."""
 
-    Attributes:
-        column: name, JSON key or number (from 1) of the column that names the group, or empty.
-        pattern: regular expression that finds the group in a uri, or empty.
-    """
-
+    # Name, JSON key or number (from 1) of the column that names the group, or empty.
     column: str = ""
-    pattern: str = ""
+    pattern: str = ""  # regular expression that finds the group in a uri, or empty
 
     @classmethod
     def parse(cls, text: str) -> GroupBy:

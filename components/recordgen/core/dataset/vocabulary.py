@@ -34,17 +34,11 @@ def _sparse_limit(distinct: int) -> int:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """An ordered vocabulary; a label's number is its index in ``names``.
+    """An ordered vocabulary; a label's number is its index in ``names``."""
 
-    Attributes:
-        kind: ``text`` (sorted texts) or ``integer`` (``names[i] == str(i)``).
-        names: one label per line of ``labels.txt``.
-        warnings: warnings about the choice of ``kind``.
-    """
-
-    kind: str
-    names: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
+    kind: str  # `text` (sorted texts) or `integer` (`names[i] == str(i)`)
+    names: tuple[str, ...]  # one label per line of `labels.txt`
+    warnings: tuple[str, ...] = ()  # warnings about the choice of `kind`
 
     @cached_property
     def _index(self) -> Mapping[str, int]:
@@ -118,9 +112,7 @@ def extend_vocabulary(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:
     New texts follow the old ones, sorted: ``cat`` 0, ``dog`` 1 and ``{"bee"}`` → ``bee`` 2.
     Whole-number labels keep their values.
 
-    Raises:
-        DataError: the known labels are whole numbers, but one of ``labels`` is not, or is far
-            larger than they are.
+    Raises: DataError: whole numbers do not go with one of ``labels``, or it is far larger.
     """
     new = sorted(set(labels) - set(known.names))
     if known.kind == "text":
@@ -161,17 +153,11 @@ def build_vocabulary(labels: Iterable[str], mode: str = "auto") -> Vocabulary:
     """Number the distinct ``labels`` of all splits together.
 
     Text is sorted by code point: ``{"dog", "cat"}`` → ``cat`` 0, ``dog`` 1. If every label is a
-    whole number ≥ 0, the numbers are kept: ``{"0", "7"}`` → eight lines ``0`` … ``7``, and
-    label 7 stays 7. Sparse numbers (see ``_sparse_limit``) are treated as text, with a warning.
+    whole number ≥ 0, the numbers are kept: ``{"0", "7"}`` → eight lines ``0`` … ``7``, and label 7
+    stays 7. Sparse numbers (see ``_sparse_limit``) are treated as text, with a warning. ``mode``
+    ``text`` or ``integer`` forces one; ``none`` allows no labels.
 
-    Args:
-        labels: label texts, repeated or not.
-        mode: ``auto`` as above; ``text`` or ``integer`` force one; ``none`` allows no labels.
-
-    Raises:
-        DataError: ``mode`` is ``integer``, and a label is not a whole number ≥ 0 or is too large;
-            or ``mode`` is ``none``, and there is a label.
-        UsageError: ``mode`` is unknown.
+    Raises: DataError: the labels do not fit ``mode``; UsageError: ``mode`` is unknown.
     """
     if mode not in LABEL_MODES:
         raise UsageError(f"labels must be one of {', '.join(LABEL_MODES)} (got {mode!r})")

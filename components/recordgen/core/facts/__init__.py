@@ -23,20 +23,11 @@ PAYLOADS = "payloads"
 
 
 class ImageNote(NamedTuple):
-    """The image of an example; its fields are the values of the columns of images.
+    """The image of an example; its fields are the values of the columns of images."""
 
-    Attributes:
-        format: see :func:`recordgen.core.dataset.counts.ImageStats`.
-        height: in pixels; None if unknown.
-        width: likewise.
-        gray: whether it has one channel; None if unknown.
-        colours: what viewers apply to its colours; None if nothing.
-        frames: pictures in the file; None if unknown.
-    """
-
-    format: str
-    height: int | None
-    width: int | None
-    gray: bool | None = None
-    colours: str | None = None
-    frames: int | None = None
+    format: str  # see ImageStats
+    height: int | None  # in pixels; None if unknown
+    width: int | None  # likewise
+    gray: bool | None = None  # whether it has one channel; None if unknown
+    colours: str | None = None  # what viewers apply to its colours; None if nothing
+    frames: int | None = None  # pictures in the file; None if unknown

@@ -33,37 +33,22 @@ _AT_ONCE = 256
 
 
 class ExampleNote(NamedTuple):
-    """What a worker notes about an example.
+    """What a worker notes about an example."""
 
-    Attributes:
-        content: 64 bits of a digest of what a trainer sees of its payload.
-        image: its image; None if it has none.
-        picture: the small image; None if no check needs it.
-        text: the text; None if no check needs it.
-    """
-
-    content: int
-    image: ImageNote | None = None
-    picture: SmallPicture | None = None
-    text: SeenText | None = None
+    content: int  # 64 bits of a digest of what a trainer sees of its payload
+    image: ImageNote | None = None  # its image; None if it has none
+    picture: SmallPicture | None = None  # the small image; None if no check needs it
+    text: SeenText | None = None  # the text; None if no check needs it
 
 
 class _Chunk(NamedTuple):
-    """Facts about several rows.
+    """Facts about several rows."""
 
-    Attributes:
-        contents: see :class:`ExampleNote`; 0 for rows that became no example.
-        is_refused: which rows became no example.
-        annotations: the annotations, if they differ from the planned rows'.
-        odd: indexes of the rows that checks of columns need.
-        measures: the columns of images and texts, as far as there are any.
-    """
-
-    contents: npt.NDArray[np.uint64]
-    is_refused: npt.NDArray[np.bool_]
-    annotations: Columns | None = None
-    odd: RowIndices = np.zeros(0, np.intp)
-    measures: Mapping[str, Any] = {}
+    contents: npt.NDArray[np.uint64]  # see ExampleNote; 0 for rows that became no example
+    is_refused: npt.NDArray[np.bool_]  # which rows became no example
+    annotations: Columns | None = None  # the annotations, if they differ from the planned rows'
+    odd: RowIndices = np.zeros(0, np.intp)  # indexes of the rows that checks of columns need
+    measures: Mapping[str, Any] = {}  # the columns of images and texts, as far as there are any
 
 
 class FactsBuilder:
@@ -85,14 +70,7 @@ class FactsBuilder:
         annotations: Columns | None = None,
         odd: RowIndices | None = None,
     ) -> FactsBuilder:
-        """Return the facts about rows without images and texts.
-
-        Args:
-            contents: 64 bits of a digest of what a trainer sees of each payload.
-            refused: indexes of the rows that became no example.
-            annotations: the annotations, if they differ from the planned rows'.
-            odd: indexes of the rows that checks of columns need.
-        """
+        """Return the facts about rows without images and texts; see :class:`_Chunk`."""
         builder = cls()
         is_refused = np.zeros(len(contents), np.bool_)
         is_refused[list(refused)] = True
@@ -228,14 +206,9 @@ def content_of(digest: bytes) -> int:
 def together(
     rows: Columns, builder: FactsBuilder, annotations: Sequence[str | None] | None, sample: int = 0
 ) -> Columns:
-    """Return the facts of a shard.
+    """Return the facts of a shard: of its planned rows, in the order of the builder.
 
-    Args:
-        rows: its planned rows.
-        builder: the facts about them, in their order.
-        annotations: the annotations that checks need; None if there are none, or the builder has
-            them.
-        sample: rows to keep whole, in addition to those that the builder names.
+    ``sample`` rows are kept whole, in addition to those that the builder names.
     """
     noted = builder.annotations if annotations is None else pa.array(annotations, pa.string())
     if noted is None:

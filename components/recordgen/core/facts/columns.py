@@ -131,10 +131,7 @@ def facts_of(values: Mapping[str, Any]) -> Columns:
 def of_shard(split: str, file: str, facts: Columns) -> Columns:
     """Return the facts of a shard's examples, with split, shard and record.
 
-    Args:
-        split: the shard's split.
-        file: the shard's path inside the output.
-        facts: facts about its planned rows, in the order of its records, without empty columns.
+    ``facts`` about its planned rows are in the order of its records, without empty columns.
     """
     made = whole(facts, _WITHOUT_SHARD)
     if made["content"].null_count:
@@ -196,12 +193,7 @@ def bytes_of(column: Any) -> npt.NDArray[np.uint8]:
 
 
 def to_parquet(parts: Iterable[Columns], group_rows: int = GROUP_ROWS) -> Iterator[bytes]:
-    """Yield the content of ``examples.parquet`` by row group.
-
-    Args:
-        parts: facts about examples, such as those of a shard, in the order of the file.
-        group_rows: rows of a group; small parts share one.
-    """
+    """Yield the content of ``examples.parquet`` by row group; small parts share one."""
     out = _Pieces()
     repeated = [
         name for name, kind in zip(_EXAMPLES.names, _EXAMPLES.types, strict=True) if kind == _TEXT

@@ -41,11 +41,7 @@ _FIRST = 256
 
 
 def odd_rows(columns: Iterable[Values]) -> RowIndices:
-    """Return the rows of a batch to keep in addition to the sample.
-
-    Args:
-        columns: values [rows] of each column, null if missing.
-    """
+    """Return the rows of a batch to keep in addition to the sample; missing values are null."""
     found = [row for values in columns for row in _odd_rows(values)]
     return np.unique(np.concatenate([np.zeros(0, np.intp), *found]))
 
@@ -115,14 +111,10 @@ def floats(values: Values) -> npt.NDArray[np.float64]:
 
 
 def fences(numbers: npt.NDArray[np.float64], ranges: float) -> tuple[float, float]:
-    """Return the limits beyond which numbers are far from the others.
+    """Return the limits beyond which numbers, none of them NaN, are far from the others.
 
-    Args:
-        numbers: numbers without NaN.
-        ranges: distance of the limits from the quartiles, in interquartile ranges.
-
-    Returns:
-        The lower and the upper limit; equal if half of the numbers or more are the same.
+    They lie ``ranges`` interquartile ranges from the quartiles; they are equal if half of the
+    numbers or more are the same.
     """
     count = len(numbers)
     if not count:

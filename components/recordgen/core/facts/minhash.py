@@ -45,23 +45,16 @@ Counts: TypeAlias = "npt.NDArray[np.intp]"
 
 
 class Words(NamedTuple):
-    """The words of several texts, text by text.
+    """The words of several texts, text by text."""
 
-    Attributes:
-        hashes: uint64: the hash of each word.
-        texts: the index of each word's text.
-        counts: the number of words in each text.
-    """
-
-    hashes: Hashes
-    texts: Counts
-    counts: Counts
+    hashes: Hashes  # uint64: the hash of each word
+    texts: Counts  # the index of each word's text
+    counts: Counts  # the number of words in each text
 
     def runs(self, length: int) -> tuple[Hashes, npt.NDArray[np.bool_]]:
-        """Return the hash of each run of words, and whether all its words are in one text.
+        """Return the hash of each run of ``length`` words, and whether all are in one text.
 
-        Args:
-            length: words in a run, at least 1; at most the number of all words.
+        There are at least ``length`` words.
         """
         count = len(self.hashes) - length + 1
         hashes = self.hashes[:count]
@@ -121,12 +114,7 @@ def signatures(words: Words) -> tuple[Signatures, Counts]:
 
 
 def similarity(signatures: Signatures, others: Signatures) -> npt.NDArray[np.float64]:
-    """Estimate the similarity of pairs of texts: float64 [n], 0 to 1.
-
-    Args:
-        signatures: uint8 [n, 64].
-        others: uint8 [n, 64].
-    """
+    """Estimate the similarity of pairs of texts, uint8 [n, 64] each: float64 [n], 0 to 1."""
     return (signatures == others).mean(axis=1)
 
 

@@ -40,37 +40,26 @@ _Floats: TypeAlias = "npt.NDArray[np.float64]"
 
 
 class SmallPicture(NamedTuple):
-    """A picture at ``1 / factor`` of its size.
+    """A picture at ``1 / factor`` of its size."""
 
-    Attributes:
-        pixels: uint8 [h, w], [h, w, 1] (gray) or [h, w, 3] (RGB), with
-            ``h = ceil(height / factor)`` and ``w = ceil(width / factor)``.
-        height: height of the original picture, in pixels.
-        width: width of the original picture, in pixels.
-        factor: side of one small pixel, in pixels of the original.
-    """
-
+    # uint8 [h, w], [h, w, 1] (gray) or [h, w, 3] (RGB), with `h = ceil(height / factor)` and `w =
+    # ceil(width / factor)`.
     pixels: Pixels
-    height: int
-    width: int
-    factor: int
+    height: int  # height of the original picture, in pixels
+    width: int  # width of the original picture, in pixels
+    factor: int  # side of one small pixel, in pixels of the original
 
 
 class Looks(NamedTuple):
-    """Measures of pictures: arrays with one element for each picture.
+    """Measures of pictures: arrays with one element for each picture."""
 
-    Attributes:
-        thumbnail: uint8 [n, 32, 32], gray: the average of the area that each pixel covers.
-        sharpness: float64: the largest second difference in the small picture, as a part of the
-            range of its levels. 0 for one colour or a smooth ramp; about 0.24 / s² for edges
-            blurred by s pixels of the small picture (Gaussian); 1 for an edge as sharp as its
-            pixels can show; at most 4.
-        colourfulness: float64: mean of the largest minus the smallest channel, 0 (gray) to 255;
-            NaN if the small picture is gray, so that it is unknown.
-    """
-
-    thumbnail: Pixels
+    thumbnail: Pixels  # uint8 [n, 32, 32], gray: the average of the area that each pixel covers
+    # float64: the largest second difference in the small picture, as a part of the range of its
+    # levels. 0 for one colour or a smooth ramp; about 0.24 / s² for edges blurred by s pixels of
+    # the small picture (Gaussian); 1 for an edge as sharp as its pixels can show; at most 4.
     sharpness: _Floats
+    # float64: mean of the largest minus the smallest channel, 0 (gray) to 255; NaN if the small
+    # picture is gray, so that it is unknown.
     colourfulness: _Floats
 
 
@@ -136,14 +125,7 @@ def look_at(pictures: Sequence[SmallPicture]) -> Looks:
 
 
 def _gray_of(pixels: Pixels) -> tuple[Pixels, _Floats | float]:
-    """Return the brightness (ITU-R BT.601) and the colourfulness of pictures.
-
-    Args:
-        pixels: uint8 [n, h, w], [n, h, w, 1] or [n, h, w, 3].
-
-    Returns:
-        uint8 [n, h, w], and float64 [n] or NaN: see :class:`Looks`.
-    """
+    """Return brightness (ITU-R BT.601), uint8 [n, h, w], and colourfulness; see :class:`Looks`."""
     if pixels.shape[3:] != (3,):
         return pixels.reshape(pixels.shape[:3]), float("nan")
     red, green, blue = np.ascontiguousarray(pixels.transpose(3, 0, 1, 2))
@@ -182,10 +164,6 @@ def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
 
     Pixels are weighted by the shared area. Filters that use only whole pixels, such as Pillow's,
     shift the picture by up to half a pixel, which changes its hash.
-
-    Args:
-        gray: uint8 [n, h, w].
-        pictures: the small pictures of ``gray``, for their original sizes.
     """
     _, height, width = gray.shape
     rows = np.stack([_shares(each.height, each.factor, height) for each in pictures])
@@ -199,18 +177,10 @@ def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
 
 @lru_cache(maxsize=256)
 def _shares(length: int, factor: int, count: int) -> npt.NDArray[np.float64]:
-    """Return how much of each small pixel lies in each part of a side, in 1/32 pixels.
+    """Return how much of each small pixel lies in each part of a side, in 1/32 pixels: [32, count].
 
     If ``factor`` does not divide the side, its last pixel reaches beyond the end; only the part
-    inside counts.
-
-    Args:
-        length: length of the side, in pixels of the original picture.
-        factor: length of one small pixel.
-        count: number of small pixels.
-
-    Returns:
-        float64 [32, count] of whole numbers; each row adds up to ``length``.
+    inside counts. Each row adds up to ``length``, that of the side.
     """
     pixels = np.arange(count)[None] * (factor * SIDE)
     parts = np.arange(SIDE)[:, None] * length
@@ -219,14 +189,7 @@ def _shares(length: int, factor: int, count: int) -> npt.NDArray[np.float64]:
 
 
 def perceptual_hashes(thumbnails: Pixels) -> npt.NDArray[np.uint64]:
-    """Return the signs of the lowest frequencies of thumbnails, the lowest in the lowest bit.
-
-    Args:
-        thumbnails: uint8 [n, 32, 32].
-
-    Returns:
-        uint64 [n].
-    """
+    """Return the signs of the lowest frequencies of uint8 [n, 32, 32], the lowest bit first."""
     cosines, rows, columns, bits = _cosines()
     # Whole numbers below 255 * (32 * 2**12)**2 < 2**53.
     waves = np.matmul(cosines, np.matmul(thumbnails.astype(np.float64), cosines.T))

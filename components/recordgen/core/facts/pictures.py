@@ -52,30 +52,20 @@ _SAMPLE = 1 << 14
 
 
 class PictureFacts(NamedTuple):
-    """Measures of pictures: arrays with one element for each picture.
+    """Measures of pictures: arrays with one element for each picture."""
 
-    Attributes:
-        perceptual_hash: uint64: the signs of the 64 lowest frequencies. Copies differ in few bits,
-            also after encoding, resizing or brightening; it is meaningless without ``contrast``.
-        signature: uint8 [n, 8, 8]: the picture in 64 gray pixels, to verify that two are alike.
-        brightness: float32: mean, 0 (black) to 255 (white).
-        contrast: float32: standard deviation, 0 to 127.5.
-        darkest: uint8: 1 % of the picture is at this level or below.
-        lightest: uint8: 1 % of the picture is at this level or above.
-        entropy: float32: entropy of the levels in steps of 4, 0 to 6 bits.
-        sharpness: float32: see :class:`recordgen.core.facts.perceptual_hash.Looks`.
-        colourfulness: float32: likewise; NaN if unknown.
-    """
-
+    # uint64: the signs of the 64 lowest frequencies. Copies differ in few bits, also after
+    # encoding, resizing or brightening; it is meaningless without `contrast`.
     perceptual_hash: npt.NDArray[np.uint64]
+    # uint8 [n, 8, 8]: the picture in 64 gray pixels, to verify that two are alike.
     signature: Pixels
-    brightness: _Floats
-    contrast: _Floats
-    darkest: Pixels
-    lightest: Pixels
-    entropy: _Floats
-    sharpness: _Floats
-    colourfulness: _Floats
+    brightness: _Floats  # float32: mean, 0 (black) to 255 (white)
+    contrast: _Floats  # float32: standard deviation, 0 to 127.5
+    darkest: Pixels  # uint8: 1 % of the picture is at this level or below
+    lightest: Pixels  # uint8: 1 % of the picture is at this level or above
+    entropy: _Floats  # float32: entropy of the levels in steps of 4, 0 to 6 bits
+    sharpness: _Floats  # float32: see Looks
+    colourfulness: _Floats  # float32: likewise; NaN if unknown
 
 
 def measured(looks: Looks) -> PictureFacts:

@@ -42,34 +42,22 @@ _MOST_SUSPECTS, _AROUND = 16, 12
 
 
 class SeenText(NamedTuple):
-    """One text that becomes an example.
+    """One text that becomes an example."""
 
-    Attributes:
-        data: the text in UTF-8.
-        characters: its number of characters.
-        labels: all labels of the dataset; the same tuple for all its texts.
-    """
-
-    data: bytes
-    characters: int
-    labels: tuple[str, ...]
+    data: bytes  # the text in UTF-8
+    characters: int  # its number of characters
+    labels: tuple[str, ...]  # all labels of the dataset; the same tuple for all its texts
 
 
 class TextFacts(NamedTuple):
-    """Facts about several texts.
+    """Facts about several texts."""
 
-    Attributes:
-        signatures: uint8 [n, 64], see :mod:`recordgen.core.facts.minhash`; zeros without words.
-        has_words: bool [n].
-        characters: int32 [n].
-        garbled: a part of each text that was decoded wrongly; None if none was found.
-        named: the labels that each text contains, in any order; None if there are none.
-    """
-
-    signatures: Signatures
-    has_words: npt.NDArray[np.bool_]
-    characters: npt.NDArray[np.int32]
+    signatures: Signatures  # uint8 [n, 64], see minhash; zeros without words
+    has_words: npt.NDArray[np.bool_]  # bool [n]
+    characters: npt.NDArray[np.int32]  # int32 [n]
+    # A part of each text that was decoded wrongly; None if none was found.
     garbled: Sequence[str | None]
+    # The labels that each text contains, in any order; None if there are none.
     named: Sequence[Sequence[str] | None]
 
 
@@ -111,15 +99,10 @@ def _around(data: bytes, at: int) -> str:
 
 
 class _LabelIndex(NamedTuple):
-    """Labels with the same number of words.
+    """Labels with the same number of words."""
 
-    Attributes:
-        sieve: bool [65536]: whether a label's hash has these lowest bits.
-        by_hash: the labels by the hash of their words.
-    """
-
-    sieve: npt.NDArray[np.bool_]
-    by_hash: Mapping[int, str]
+    sieve: npt.NDArray[np.bool_]  # bool [65536]: whether a label's hash has these lowest bits
+    by_hash: Mapping[int, str]  # the labels by the hash of their words
 
 
 def _labels_in(words: Words, labels: tuple[str, ...]) -> Iterator[tuple[int, str]]:

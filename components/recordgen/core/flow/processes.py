@@ -33,16 +33,11 @@ from recordgen.errors import RecordgenError, RunnerError
 
 
 class Task(NamedTuple):
-    """What a process learns first.
-
-    Attributes:
-        processes: number of processes that share the threads of the run.
-        level: level of the launcher's logs.
-    """
+    """What a process learns first."""
 
     step: Step
-    processes: int
-    level: int
+    processes: int  # number of processes that share the threads of the run
+    level: int  # level of the launcher's logs
 
 
 def in_processes(step: Step, elements: Iterable[Any], processes: int) -> Iterator[Any]:

@@ -50,19 +50,14 @@ class ExistingGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class Existing:
-    """The dataset that is appended to.
-
-    Attributes:
-        groups: where its ``examples.parquet`` lists them.
-        output: folder or URL prefix that holds it.
-        sources: what its rows name as their import file, from which their relative uris start: for
-            documents in folders of a data set, the data set's folder.
-    """
+    """The dataset that is appended to."""
 
     dataset: Dataset
-    groups: tuple[ExistingGroup, ...]
+    groups: tuple[ExistingGroup, ...]  # where its `examples.parquet` lists them
     rejects: tuple[Reject, ...]
-    output: str
+    output: str  # folder or URL prefix that holds it
+    # What its rows name as their import file, from which their relative uris start: for documents
+    # in folders of a data set, the data set's folder.
     sources: frozenset[str]
 
     @property
@@ -92,14 +87,9 @@ class Existing:
 def known_rows(
     group: ExistingGroup, files: Collection[str], task: Task, seed: int, folder: str
 ) -> Iterator[KnownRow]:
-    """Yield the row of each existing example.
+    """Yield the row of each existing example in ``files``, the shards that stay.
 
-    Args:
-        group: lists examples.
-        files: the shards that stay; an interrupted run may have listed others.
-        task: the task of the rows.
-        seed: see :func:`recordgen.core.rows.placing.placing`.
-        folder: also places new rows, see :func:`recordgen.core.task.task.placing_name`.
+    An interrupted run may have listed others.
 
     Raises: SourceError: the examples cannot be read.
     """

@@ -37,63 +37,41 @@ _BLOCK_ROWS = 1000
 
 
 class Block(NamedTuple):
-    """Some planned rows of one group in a bucket file.
+    """Some planned rows of one group in a bucket file."""
 
-    Attributes:
-        length: size of the rows in the file, in bytes.
-        bytes: size of the rows' payloads.
-    """
-
-    length: int
-    bytes: int
+    length: int  # size of the rows in the file, in bytes
+    bytes: int  # size of the rows' payloads
 
 
 @dataclass(frozen=True)
 class BucketFile:
-    """The contents of a bucket file.
-
-    Attributes:
-        file: name of the file; each attempt at a bucket writes its own file.
-        blocks: blocks by group, in the order of the file.
-    """
+    """The contents of a bucket file."""
 
     bucket: int
-    file: str
-    blocks: Mapping[Group, Sequence[Block]]
+    file: str  # name of the file; each attempt at a bucket writes its own file
+    blocks: Mapping[Group, Sequence[Block]]  # blocks by group, in the order of the file
 
 
 class ByteRange(NamedTuple):
-    """Consecutive blocks of one group in a bucket file.
-
-    Attributes:
-        offset: of the first block in the file.
-        length: of all blocks, in bytes.
-        start: size of the group's payloads that come before these, in bytes.
-    """
+    """Consecutive blocks of one group in a bucket file."""
 
     file: str
-    offset: int
-    length: int
-    start: int
+    offset: int  # of the first block in the file
+    length: int  # of all blocks, in bytes
+    start: int  # size of the group's payloads that come before these, in bytes
 
 
 @dataclass(frozen=True)
 class ShardOutline:
-    """One planned shard, and the location of its rows.
-
-    Attributes:
-        count: number of shards in the split.
-        label: the label of its group.
-        group: the plan of its group.
-        byte_ranges: parts of bucket files that hold its rows, in order, and maybe rows of other
-            shards; empty if the shard has no rows, because a payload is larger than a shard.
-    """
+    """One planned shard, and the location of its rows."""
 
     split: str
     index: int
-    count: int
-    label: str | None
-    group: GroupPlan
+    count: int  # number of shards in the split
+    label: str | None  # the label of its group
+    group: GroupPlan  # the plan of its group
+    # Parts of bucket files that hold its rows, in order, and maybe rows of other shards; empty if
+    # the shard has no rows, because a payload is larger than a shard.
     byte_ranges: tuple[ByteRange, ...]
 
 

@@ -216,10 +216,8 @@ def _shares_by_class(
 ) -> npt.NDArray[np.intp]:
     """Return the share of its class that each row falls into, int [n].
 
-    Args:
-        codes: the class of each row, int [n].
-        hashes: order of the rows of a class, uint64 [n]; rows with equal hashes stay together.
-        ends_of: (class, number of its rows) → the end of each share except the last, in rows.
+    Rows of a class are ordered by ``hashes``; rows with equal hashes stay together. ``ends_of``
+    returns the end of each share except the last, in rows, for a class and its number of rows.
     """
     shares = np.zeros(len(codes), np.intp)
     order = np.lexsort((hashes, codes))

@@ -67,13 +67,7 @@ def with_doubt(item: Reject, task: Task) -> Reject:
 def without_incomplete(
     rows: Columns, lost: Sequence[Reject], task: Task
 ) -> tuple[Columns, list[Reject]]:
-    """Return the rows of a bucket whose payload is complete, and a reject for each other row.
-
-    Args:
-        rows: columns of PlacedRow.
-        lost: rejected rows of payloads in this bucket, see :func:`lost_by_bucket`.
-        task: the task of the rows.
-    """
+    """Return the rows of a bucket whose payload is complete, and a reject for each other row."""
     if not lost:
         return rows, []
     first: dict[str, Reject] = {}

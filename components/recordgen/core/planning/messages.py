@@ -48,36 +48,22 @@ class LostRows:
 
 
 class FindingsFile(NamedTuple):
-    """A file of findings of one import file, in order; sorted, these files order all findings.
+    """A file of findings of one import file, in order; sorted, these files order all findings."""
 
-    Attributes:
-        source: import file of the first finding.
-        line: line of the first finding.
-        number: number of this file among the files of its writer, from 0.
-        file: name of the file; each attempt at reading rows writes its own file.
-    """
-
-    source: str
-    line: int
-    number: int
-    file: str
+    source: str  # import file of the first finding
+    line: int  # line of the first finding
+    number: int  # number of this file among the files of its writer, from 0
+    file: str  # name of the file; each attempt at reading rows writes its own file
 
 
 @dataclass(frozen=True)
 class SettledFile:
-    """The settled rows of a bucket, before or after the decision about all rows.
-
-    Attributes:
-        file: name of the file with the rows.
-        settled: everything except the rows.
-        facts: facts for the decision; after it, what
-            :func:`recordgen.core.planning.decide.decide` returns.
-    """
+    """The settled rows of a bucket, before or after the decision about all rows."""
 
     bucket: int
-    file: str
-    settled: Settled
-    facts: Block
+    file: str  # name of the file with the rows
+    settled: Settled  # everything except the rows
+    facts: Block  # facts for the decision; after it, what decide returns
 
 
 @dataclass(frozen=True)
@@ -87,19 +73,13 @@ class SplitsNamed:
 
 @dataclass(frozen=True)
 class ReadSummary:
-    """Counts of some rows that were read.
+    """Counts of some rows that were read."""
 
-    Attributes:
-        read: number of rows.
-        named: whether any row names a split.
-        adjusted: changes that made other rows usable, by kind.
-        findings: files that list these changes.
-        odd_lines: findings of the checks in lines, whether or not their rows were rejected.
-    """
-
-    read: int = 0
-    named: bool = False
+    read: int = 0  # number of rows
+    named: bool = False  # whether any row names a split
     rejects: tuple[Reject, ...] = ()
+    # Changes that made other rows usable, by kind.
     adjusted: Mapping[str, int] = field(default_factory=dict)
-    findings: tuple[FindingsFile, ...] = ()
+    findings: tuple[FindingsFile, ...] = ()  # files that list these changes
+    # Findings of the checks in lines, whether or not their rows were rejected.
     odd_lines: tuple[OddLine, ...] = ()

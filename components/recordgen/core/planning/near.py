@@ -48,9 +48,7 @@ def by_content(
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
     """Return the rows with known content, sorted by it, and which are the first of equal ones.
 
-    Args:
-        facts: n rows with the first 16 bytes of a sha256 as ``content``, null if unknown.
-        order: keys that order rows of equal content, [n] each; the last key matters most.
+    Keys in ``order`` order rows of equal content; the last matters most.
     """
     content = facts["content"].combine_chunks()
     known = np.flatnonzero(np.asarray(pc.is_valid(content)))
@@ -66,9 +64,7 @@ def by_content(
 def shared_hashes(facts: Columns) -> npt.NDArray[np.uint64]:
     """Return the split hash of each row, equal within a group: uint64 [n].
 
-    Args:
-        facts: ``split_hash``, the first 16 bytes of the sha256 as ``content`` (null if the row
-            keeps its own hash), and the columns of :data:`LOOKS`.
+    Rows without ``content`` keep their own.
     """
     hashes: npt.NDArray[np.uint64] = facts["split_hash"].to_numpy().copy()
     rows, is_first = by_content(facts)

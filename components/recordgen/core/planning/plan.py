@@ -29,38 +29,25 @@ _MAX_GROUPS = 10_000
 
 @dataclass(frozen=True)
 class BucketSummary:
-    """Counts of the rows of a bucket.
+    """Counts of the rows of a bucket."""
 
-    Attributes:
-        rows: planned rows by group.
-        bytes: their payloads' bytes by group.
-        labels: planned rows by label; a row with several labels counts for each of them.
-        counts: counts of the other rows.
-        moved: planned rows that ``eval_from`` moved to ``eval``.
-        named: whether all planned rows name their splits.
-    """
-
-    rows: Mapping[Group, int]
-    bytes: Mapping[Group, int]
+    rows: Mapping[Group, int]  # planned rows by group
+    bytes: Mapping[Group, int]  # their payloads' bytes by group
+    # Planned rows by label; a row with several labels counts for each of them.
     labels: Mapping[str, int] = field(default_factory=dict)
-    counts: RowCounts = field(default_factory=RowCounts)
+    counts: RowCounts = field(default_factory=RowCounts)  # counts of the other rows
     rejects: tuple[Reject, ...] = ()
-    moved: int = 0
-    named: bool = True
+    moved: int = 0  # planned rows that `eval_from` moved to `eval`
+    named: bool = True  # whether all planned rows name their splits
 
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """The shards of one group.
-
-    Attributes:
-        bytes: bytes of their payloads.
-        first: number of its first shard in the split.
-    """
+    """The shards of one group."""
 
     rows: int
-    bytes: int
-    first: int
+    bytes: int  # bytes of their payloads
+    first: int  # number of its first shard in the split
     shards: int
 
     def shard_at(self, offset: int) -> int:
@@ -70,17 +57,11 @@ class GroupPlan:
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """The shards of one split.
+    """The shards of one split."""
 
-    Attributes:
-        shards: number of shards, existing ones included.
-        groups: by ``Group.label``, in the order of their shards.
-        first: number of its first new shard; existing shards come before it.
-    """
-
-    shards: int
-    groups: Mapping[str | None, GroupPlan]
-    first: int = 0
+    shards: int  # number of shards, existing ones included
+    groups: Mapping[str | None, GroupPlan]  # by `Group.label`, in the order of their shards
+    first: int = 0  # number of its first new shard; existing shards come before it
 
     @property
     def rows(self) -> int:
@@ -95,28 +76,19 @@ class SplitPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole plan; its size does not depend on the number of rows.
+    """The whole plan; its size does not depend on the number of rows."""
 
-    Attributes:
-        splits: by name, without empty splits.
-        counts: counts of the rows that are not planned.
-    """
-
-    splits: Mapping[str, SplitPlan]
+    splits: Mapping[str, SplitPlan]  # by name, without empty splits
     vocabulary: Vocabulary
-    counts: RowCounts
+    counts: RowCounts  # counts of the rows that are not planned
 
 
 @dataclass(frozen=True)
 class Base:
-    """The existing dataset, or its labels, that a plan adds to.
+    """The existing dataset, or its labels, that a plan adds to."""
 
-    Attributes:
-        shards: number of existing shards by split.
-        vocabulary: labels whose numbers are fixed, or None if there are none.
-    """
-
-    shards: Mapping[str, int] = field(default_factory=dict)
+    shards: Mapping[str, int] = field(default_factory=dict)  # number of existing shards by split
+    # Labels whose numbers are fixed, or None if there are none.
     vocabulary: Vocabulary | None = None
 
 
@@ -136,15 +108,6 @@ def make_plan(
     base: Base | None = None,
 ) -> Plan:
     """Cut every group into shards of about ``shard_bytes``.
-
-    Args:
-        summaries: of all buckets, in any order.
-        read: counts of the rows read from the import files.
-        shard_bytes: target size of a shard.
-        labels: how labels get their numbers.
-        share: the value of ``eval_from``.
-        without_eval: see :class:`recordgen.core.settings.Splits`.
-        base: the existing dataset, if any.
 
     Raises:
         UsageError: ``eval_from`` does not fit the rows, see :func:`check_eval_from`.
@@ -204,12 +167,6 @@ def check_train(plan: Plan, remedy: str) -> None:
 
 def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base: Base) -> None:
     """Check that ``eval`` gets rows from ``share.split`` only, and that this split has rows.
-
-    Args:
-        share: the value of ``eval_from``.
-        rows: planned rows by group, after the move.
-        moved: number of rows that moved to ``eval``.
-        base: the existing dataset, if any.
 
     Raises: UsageError: other rows are in ``eval``, or ``share.split`` has no rows.
     """

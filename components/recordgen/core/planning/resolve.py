@@ -78,15 +78,8 @@ def settle_bucket(
 ) -> Settled:
     """Decide which rows of a bucket are examples, unless their payload is refused later.
 
-    Args:
-        placed: all rows of the bucket, in any order (columns of PlacedRow).
-        splits: how rows get their splits.
-        task: the task of the rows.
-        drop_unnamed: drop rows without a split.
-        store: gives access to payloads; their contents are only read if ``splits`` need them.
-        known: examples of this bucket in the dataset that is appended to.
-        folders: folders of the import files of that dataset.
-        lost: rejected rows, see :func:`recordgen.core.planning.incomplete.without_incomplete`.
+    Contents of payloads are read only if ``splits`` need them. ``known`` are the bucket's examples
+    in the dataset that is appended to, and ``folders`` those of its import files.
     """
     share = splits.share
     complete, incomplete = without_incomplete(in_order(placed), lost, task)
@@ -114,17 +107,10 @@ def plan_bucket(
     by_label: bool,
     decided: Columns | None = None,
 ) -> tuple[dict[Group, Columns], BucketSummary]:
-    """Plan the settled rows of a bucket.
+    """Return the planned rows of a bucket by group, in order, and their summary.
 
-    Args:
-        settled: its rows.
-        splits: how rows get their splits.
-        task: the task of the rows.
-        by_label: rows of one split and label are a group; otherwise, rows of one split are.
-        decided: as :func:`recordgen.core.planning.decide.decide` says, if options need all rows.
-
-    Returns:
-        Planned rows by group, in order (columns of PlannedRow), and the summary.
+    Rows of one split are a group, or of one split and label. ``decided`` has what
+    :func:`recordgen.core.planning.decide.decide` says, if options need all rows.
     """
     rows, copies = settled.rows, 0
     if decided is not None:
@@ -174,20 +160,16 @@ class SplitOrigin(IntEnum):
 
 @dataclass
 class Settled:
-    """Rows that become one example each, unless their payload is refused.
+    """Rows that become one example each, unless their payload is refused."""
 
-    Attributes:
-        rows: columns of PlacedRow; ``origin``, a :class:`SplitOrigin`; then ``bytes`` and
-            ``version`` of the payload and, if it was read, ``content``.
-        rejects: rows that contradict others, or are incomplete without a rejected row.
-        odd_lines: rows of one example that name different splits.
-        counts: duplicates, merged, dropped and existing rows, see
-            :class:`recordgen.core.dataset.counts.RowCounts`.
-    """
-
+    # Columns of PlacedRow; `origin`, a SplitOrigin; then `bytes` and `version` of the payload and,
+    # if it was read, `content`.
     rows: Columns
+    # Rows that contradict others, or are incomplete without a rejected row.
     rejects: list[Reject] = field(default_factory=list)
+    # Rows of one example that name different splits.
     odd_lines: list[OddLine] = field(default_factory=list)
+    # Duplicates, merged, dropped and existing rows, see RowCounts.
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -319,19 +301,13 @@ def _groups(
 
 @dataclass
 class _Settling:
-    """Settles rows one by one, and adds the rejects and counts to ``found``.
-
-    Attributes:
-        known: examples of the dataset that is appended to.
-        folders: folders of the import files of that dataset.
-        found: receives rejects and counts.
-    """
+    """Settles rows one by one, and adds the rejects and counts to ``found``."""
 
     task: Task
-    known: Sequence[KnownRow]
-    folders: Collection[str]
+    known: Sequence[KnownRow]  # examples of the dataset that is appended to
+    folders: Collection[str]  # folders of the import files of that dataset
     share: EvalFrom | None
-    found: Settled
+    found: Settled  # receives rejects and counts
 
     def settle(
         self, ordered: Sequence[PlacedRow]

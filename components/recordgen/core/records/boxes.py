@@ -22,25 +22,15 @@ _DECIMALS = 4
 
 
 class StoredBox(NamedTuple):
-    """One box of a record.
+    """One box of a record."""
 
-    Attributes:
-        label: its text, or its number as text; empty if it has neither.
-        number: ``image/object/class/label``; -1 if there is none.
-        xmin: left edge, 0..1 of the image's width.
-        ymin: upper edge, 0..1 of the image's height.
-        xmax: right edge.
-        ymax: lower edge.
-        details: what else is known of it.
-    """
-
-    label: str
-    number: int
-    xmin: float
-    ymin: float
-    xmax: float
-    ymax: float
-    details: Details = NOTHING
+    label: str  # its text, or its number as text; empty if it has neither
+    number: int  # `image/object/class/label`; -1 if there is none
+    xmin: float  # left edge, 0..1 of the image's width
+    ymin: float  # upper edge, 0..1 of the image's height
+    xmax: float  # right edge
+    ymax: float  # lower edge
+    details: Details = NOTHING  # what else is known of it
 
     def in_pixels(self, width: int, height: int) -> tuple[float, float, float, float]:
         """Return x, y, width and height in pixels, as COCO has them, with four decimals.
@@ -55,9 +45,7 @@ class StoredBox(NamedTuple):
 def stored_boxes(record: Mapping[str, Sequence[Any]]) -> list[StoredBox]:
     """Return the boxes of a record, clipped to the image and with their corners in order.
 
-    Args:
-        record: lists by feature name, as :func:`~recordgen.core.records.example.parse_example`
-            returns them; other writers' records may contain anything.
+    Records of other writers may contain anything.
 
     Raises: ValueError: the features differ in length, or are not boxes.
     """

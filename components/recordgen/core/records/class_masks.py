@@ -40,11 +40,7 @@ def background_of(record: Mapping[str, Sequence[Any]]) -> int:
 def seen_through(mask: Mask, view: Sequence[float], size: Sequence[int]) -> Mask:
     """Return the part of a mask that a view shows, resized by taking the nearest pixel.
 
-    Args:
-        mask: the whole mask.
-        view: top, left, height and width of what is shown, in shares of the mask's height and
-            width; beyond the mask, pixels are ignored.
-        size: height and width of the result.
+    The view is top, left, height and width in shares of the mask; pixels beyond it are ignored.
     """
     found = mask
     for axis in (0, 1):

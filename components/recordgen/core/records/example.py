@@ -229,11 +229,7 @@ def packed_ints(values: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.in
 def feature_head(name: str, dtype: str, size: int) -> bytes:
     """Return the bytes in ``Features`` before a single value of ``size`` bytes.
 
-    Args:
-        name: name of the feature.
-        dtype: ``bytes``, ``int64`` (a value of :func:`packed_ints`) or ``float32`` (4 bytes,
-            little-endian).
-        size: size of the value in bytes.
+    An ``int64`` is a value of :func:`packed_ints`; a ``float32`` has 4 bytes, little-endian.
     """
     return _small_head(name, _TAGS[dtype], size)
 

@@ -67,10 +67,7 @@ class RecordFormat(ABC):
         """Return whether a file that is not packed, with these first bytes, holds such records."""
 
     def is_gzip(self, path: str) -> bool:
-        """Return whether a file is packed: by its name, or by its first bytes.
-
-        Raises: FileNotFoundError, StorageError.
-        """
+        """Return whether a file is packed: by its name, or by its first bytes."""
         if path.endswith(_GZIP_SUFFIX):
             return True
         with storage.open_read(path) as file:
@@ -99,8 +96,6 @@ class RecordFormat(ABC):
         """Yield some records of a file with their indexes, which start at 0, in order.
 
         Indexes after the last record are ignored.
-
-        Raises: as :meth:`read`.
         """
 
     @abstractmethod
@@ -108,29 +103,18 @@ class RecordFormat(ABC):
         """Yield the records of a file that is not packed, each with the place of its first byte.
 
         Damaged records are an error, as in :meth:`read_around`.
-
-        Raises: FileNotFoundError: there is no such file.
         """
 
     @abstractmethod
     def read_around(self, path: str) -> Iterator[bytes | RecordError]:
-        """Yield the records of a file, and an error in place of damaged records.
-
-        Raises: FileNotFoundError: there is no such file.
-        """
+        """Yield the records of a file, and an error in place of damaged records."""
 
     def lengths(self, path: str) -> Iterator[int]:
-        """Yield the length of each record of a file.
-
-        Raises: as :meth:`read`.
-        """
+        """Yield the length of each record of a file."""
         return map(len, self.read(path))
 
     def count(self, path: str) -> int:
-        """Return the number of records of a file.
-
-        Raises: as :meth:`read`.
-        """
+        """Return the number of records of a file."""
         return sum(1 for _ in self.lengths(path))
 
     @abstractmethod
@@ -141,17 +125,12 @@ class RecordFormat(ABC):
     def unframed(self, frame: memoryview) -> memoryview:
         """Return the record in the bytes that one record takes in a file.
 
-        Raises:
-            LengthError: no record of that length begins there.
-            ValueError: the record is damaged.
+        Raises: LengthError: no record of that length begins there; ValueError: it is damaged.
         """
 
     @abstractmethod
     def check_lengths(self, path: str) -> None:
-        """Check that every record of an uncompressed local file ends within the file.
-
-        Raises: as :meth:`read`.
-        """
+        """Check that every record of an uncompressed local file ends within the file."""
 
 
 class FrameWriter:

@@ -197,10 +197,6 @@ def _lengths_in_heads(path: str) -> Iterator[int]:
     """Yield the lengths of records in an uncompressed local file without reading the records.
 
     Verify the lengths, their checksums, and that the file ends with the last record.
-
-    Raises:
-        RecordError: the file is truncated or damaged; the message has the offset.
-        FileNotFoundError: there is no such file.
     """
     offset = 0
     with storage.open_read(path) as file:
@@ -221,8 +217,6 @@ def lengths_fit(path: str) -> bool:
     """Return whether every record of an uncompressed local file ends within the file.
 
     It does not read checksums, so that it takes much less time than :meth:`TfRecords.count`.
-
-    Raises: FileNotFoundError: there is no such file.
     """
     offset, block_bytes = 0, _MIN_BLOCK_BYTES
     with storage.open_read(path) as file:

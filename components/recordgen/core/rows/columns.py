@@ -83,12 +83,7 @@ def placed(
 ) -> Columns:
     """Return rows with their places.
 
-    Args:
-        batches: rows of import files.
-        names: the name that places each row, see :func:`recordgen.core.rows.placing.row_name`.
-        seed: see :func:`recordgen.core.rows.placing.placing`.
-        groups: the group that decides the split of each row, or None for a row without a group;
-            None if no row has one.
+    Each name places a row; its group, if it has one, decides its split.
     """
     seeded = seeded_hash(seed)
     digests = []

@@ -21,38 +21,23 @@ KEYPOINT = 3
 
 
 class Mask(NamedTuple):
-    """The pixels of an object.
+    """The pixels of an object."""
 
-    Attributes:
-        counts: COCO's compressed runs, see :mod:`recordgen.core.records.run_lengths`.
-        height: of the picture, in pixels.
-        width: of the picture, in pixels.
-    """
-
-    counts: str
-    height: int
-    width: int
+    counts: str  # COCO's compressed runs, see run_lengths
+    height: int  # of the picture, in pixels
+    width: int  # of the picture, in pixels
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What is known of an object; all of it may be missing.
+    """What is known of an object; all of it may be missing."""
 
-    Attributes:
-        flags: words of :data:`recordgen.features.FLAGS`.
-        area: its area in pixels of the picture.
-        polygons: its outline, in the unit of its box.
-        mask: its pixels, if they are not given as polygons.
-        keypoints: x, y and visibility of each keypoint, in the unit of its box.
-        digest: stands for outline and mask where these are left out.
-    """
-
-    flags: frozenset[str] = frozenset()
-    area: float | None = None
-    polygons: Polygons = NO_POLYGONS
-    mask: Mask | None = None
-    keypoints: Points = ()
-    digest: str = ""
+    flags: frozenset[str] = frozenset()  # words of FLAGS
+    area: float | None = None  # its area in pixels of the picture
+    polygons: Polygons = NO_POLYGONS  # its outline, in the unit of its box
+    mask: Mask | None = None  # its pixels, if they are not given as polygons
+    keypoints: Points = ()  # x, y and visibility of each keypoint, in the unit of its box
+    digest: str = ""  # stands for outline and mask where these are left out
 
     def __bool__(self) -> bool:
         return self != NOTHING

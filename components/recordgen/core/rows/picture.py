@@ -38,47 +38,35 @@ def is_size(size: tuple[int, int]) -> bool:
 
 
 class Marked(NamedTuple):
-    """An object in a picture.
-
-    Attributes:
-        corners: its box, in pixels if the picture has a size, else in shares of the picture.
-        details: what else is known of it, in the same unit.
-    """
+    """An object in a picture."""
 
     label: str
-    corners: Corners
-    details: Details = NOTHING
+    corners: Corners  # its box, in pixels if the picture has a size, else in shares of the picture
+    details: Details = NOTHING  # what else is known of it, in the same unit
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One image, and what a document says about it.
+    """One image, and what a document says about it."""
 
-    Attributes:
-        line: 1-based line or number of the item in the document.
-        uri: the image, relative to the root of the listing, or a URL; in a container, its name
-            below that of the container, such as ``train-000.tar/1.jpg``.
-        split: the word for its split, such as ``train`` or ``val``, if a document says it; None if
-            names of files and folders decide.
-        size: width and height, in pixels, of the picture that the corners refer to.
-        objects: the objects that are marked in it; none: it shows none of the classes.
-        labels: the labels of the whole image.
-        mask: the image with a class for each pixel, as ``uri``; empty if there is none.
-        colours: the class of each colour in the mask, such as ``#ff0000``; empty if its pixels are
-            the numbers of classes.
-        notes: pairs of a code and a message about what had to be changed in it.
-        document: its own document, if each image has one; empty if several share one.
-        payload: where its bytes are in a container; None if the uri is its own file.
-    """
-
-    line: int
+    line: int  # 1-based line or number of the item in the document
+    # The image, relative to the root of the listing, or a URL; in a container, its name below that
+    # of the container, such as `train-000.tar/1.jpg`.
     uri: str
+    # The word for its split, such as `train` or `val`, if a document says it; None if names of
+    # files and folders decide.
     split: str | None = None
+    # Width and height, in pixels, of the picture that the corners refer to.
     size: tuple[int, int] | None = None
+    # The objects that are marked in it; none: it shows none of the classes.
     objects: Sequence[Marked] = ()
-    labels: Sequence[str] = ()
+    labels: Sequence[str] = ()  # the labels of the whole image
+    # Pairs of a code and a message about what had to be changed in it.
     notes: Sequence[tuple[str, str]] = ()
-    document: str = ""
+    document: str = ""  # its own document, if each image has one; empty if several share one
+    # Where its bytes are in a container; None if the uri is its own file.
     payload: Range | None = None
-    mask: str = ""
+    mask: str = ""  # the image with a class for each pixel, as `uri`; empty if there is none
+    # The class of each colour in the mask, such as `#ff0000`; empty if its pixels are the numbers
+    # of classes.
     colours: Mapping[str, str] = field(default_factory=dict)

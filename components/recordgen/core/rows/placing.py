@@ -14,15 +14,10 @@ def row_name(uri: str, annotation: str | None) -> str:
 
 
 class Place(NamedTuple):
-    """The place of a row: two independent 64-bit numbers.
+    """The place of a row: two independent 64-bit numbers."""
 
-    Attributes:
-        sort_key: position among all rows; decides the bucket, the shard, and the order within it.
-        split_hash: decides the split of rows that name none.
-    """
-
-    sort_key: int
-    split_hash: int
+    sort_key: int  # position among all rows; decides the bucket, the shard, and the order within it
+    split_hash: int  # decides the split of rows that name none
 
 
 _TWO_NUMBERS = struct.Struct(">QQ")

@@ -10,16 +10,11 @@ _AnyRow = TypeVar("_AnyRow", "PlacedRow", "PlannedRow")
 
 
 class PlacedRow(NamedTuple):
-    """A row and its place.
+    """A row and its place."""
 
-    Attributes:
-        sort_key: see :class:`recordgen.core.rows.placing.Place`, also for ``split_hash``.
-        source: see :class:`recordgen.core.rows.row.Row`, also for the following fields.
-    """
-
-    sort_key: int
+    sort_key: int  # see Place, also for `split_hash`
     split_hash: int
-    source: str
+    source: str  # see Row, also for the following fields
     line: int
     split: str | None
     uri: str
@@ -28,19 +23,12 @@ class PlacedRow(NamedTuple):
 
 
 class KnownRow(NamedTuple):
-    """An example of the existing dataset to which a run appends.
+    """An example of the existing dataset to which a run appends."""
 
-    Attributes:
-        sort_key: see :class:`recordgen.core.rows.placing.Place`.
-        shard: its file.
-        split: its split.
-        uri: see :class:`recordgen.core.rows.row.Row`, also for ``annotation``.
-    """
-
-    sort_key: int
+    sort_key: int  # see Place
     shard: str
     split: str
-    uri: str
+    uri: str  # see Row, also for `annotation`
     annotation: str | None
 
 
@@ -49,11 +37,6 @@ class PlannedRow(NamedTuple):
 
     See :class:`recordgen.core.rows.placing.Place` and :class:`recordgen.core.rows.row.Row` for
     other fields.
-
-    Attributes:
-        bytes: the payload's size.
-        version: changes when the payload does.
-        assigned: its split was assigned, not named.
     """
 
     sort_key: int
@@ -61,21 +44,17 @@ class PlannedRow(NamedTuple):
     line: int
     uri: str
     annotation: str | None
-    bytes: int
-    version: str
-    assigned: bool
+    bytes: int  # the payload's size
+    version: str  # changes when the payload does
+    assigned: bool  # its split was assigned, not named
     addresses: str | None = None
 
 
 class Group(NamedTuple):
-    """A group of planned rows with their own shards.
-
-    Attributes:
-        label: the label of all rows, "" for rows without one; None if labels are mixed.
-    """
+    """A group of planned rows with their own shards."""
 
     split: str
-    label: str | None
+    label: str | None  # the label of all rows, "" for rows without one; None if labels are mixed
 
 
 def requested_uris(uris: Sequence[str], addresses: str | None) -> Sequence[str]:

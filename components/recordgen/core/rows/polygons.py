@@ -34,15 +34,11 @@ _BYTES = 3
 
 @dataclass(frozen=True, slots=True)
 class Polygons:
-    """The polygons of an object.
+    """The polygons of an object."""
 
-    Attributes:
-        sizes: points of each polygon.
-        data: x and y of each point: float64 or float32 in the unit of the object's box; or, once
-            rounded, 24 bits in ten millionths of the image's sides.
-    """
-
-    sizes: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()  # points of each polygon
+    # X and y of each point: float64 or float32 in the unit of the object's box; or, once rounded,
+    # 24 bits in ten millionths of the image's sides.
     data: bytes = b""
 
     @classmethod
@@ -56,12 +52,7 @@ class Polygons:
 
     @classmethod
     def split(cls, sizes: Sequence[tuple[int, ...]], points: npt.NDArray[Any]) -> list[Polygons]:
-        """Return the outlines of objects.
-
-        Args:
-            sizes: points of each polygon of each object.
-            points: x and y of all of them, float64 or :func:`rounded`.
-        """
+        """Return the outlines of objects, whose points are float64 or :func:`rounded`."""
         data, each = points.tobytes(), points.itemsize * points.shape[1]
         ends = pairwise(accumulate((each * sum(mine) for mine in sizes), initial=0))
         return [cls(mine, data[at:end]) for mine, (at, end) in zip(sizes, ends, strict=True)]

@@ -26,21 +26,15 @@ PLAIN_DEFLATE = -15
 
 
 class Range(NamedTuple):
-    """The bytes of a payload within a larger file.
+    """The bytes of a payload within a larger file."""
 
-    Attributes:
-        file: path or URL of the file.
-        offset: its first byte in the file.
-        stored: bytes in the file.
-        inflated: bytes of the payload if it is deflated in the file; None if it is stored as it is.
-        values: the row group and the column of a Parquet file, ``3.0``, if the offset counts the
-            bytes of their values, and not of the file; else "".
-    """
-
-    file: str
-    offset: int
-    stored: int
+    file: str  # path or URL of the file
+    offset: int  # its first byte in the file
+    stored: int  # bytes in the file
+    # Bytes of the payload if it is deflated in the file; None if it is stored as it is.
     inflated: int | None = None
+    # The row group and the column of a Parquet file, `3.0`, if the offset counts the bytes of their
+    # values, and not of the file; else "".
     values: str = ""
 
     @property

@@ -19,27 +19,19 @@ ROW_BYTES = 100
 
 
 class Row(NamedTuple):
-    """One usable line of an import file.
+    """One usable line of an import file."""
 
-    Attributes:
-        source: the import file as the user named it.
-        line: 1-based physical line number in that file.
-        split: ``train``, ``eval``, ``test``, or None if the line names none.
-        uri: address of the payload as in the line; for a payload in the line itself
-            :func:`content_uri`; empty if the whole line is an example, even if it equals another.
-        annotation: the annotation in the task's form, or None.
-        group: the group, whose rows share a split, or None.
-        addresses: the URLs to request for its payloads, or their places in containers (see
-            :class:`recordgen.core.rows.ranges.Range`), as a JSON list with null where the uri is
-            enough; None if all uris are. They may contain secrets, so only requests read them.
-    """
-
-    source: str
-    line: int
-    split: str | None
+    source: str  # the import file as the user named it
+    line: int  # 1-based physical line number in that file
+    split: str | None  # `train`, `eval`, `test`, or None if the line names none
+    # Address of the payload as in the line; for a payload in the line itself content_uri; empty if
+    # the whole line is an example, even if it equals another.
     uri: str
-    annotation: str | None
-    group: str | None = None
+    annotation: str | None  # the annotation in the task's form, or None
+    group: str | None = None  # the group, whose rows share a split, or None
+    # The URLs to request for its payloads, or their places in containers (see Range), as a JSON
+    # list with null where the uri is enough; None if all uris are. They may contain secrets, so
+    # only requests read them.
     addresses: str | None = None
 
 
@@ -119,11 +111,8 @@ def batched(
 ) -> Iterator[RowBatch | _Other | Finding]:
     """Yield consecutive rows in batches of up to :data:`BATCH_ROWS`, and other items unchanged.
 
-    Findings about changes in rows, and odd lines, come before the batch of their row.
-
-    Args:
-        items: lazy: making an item adds its changes to ``adjusted``.
-        adjusted: the changes of single rows; the rows of a batch were not changed.
+    Findings about changes in rows, and odd lines, come before the batch of their row. ``items`` are
+    lazy: making one adds its changes to ``adjusted``.
     """
     rows, most = list[Row](), FIRST_ROWS
     adjusted = adjusted or Adjustments()

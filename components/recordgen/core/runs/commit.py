@@ -57,30 +57,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Leftover:
-    """The finished shards of a run that died.
+    """The finished shards of a run that died."""
 
-    Attributes:
-        staging: its staging folder, which holds their results.
-        roots: folders of their files: the staging folder, and the output if the run died while it
-            moved them.
-    """
-
-    staging: Staging
+    staging: Staging  # its staging folder, which holds their results
+    # Folders of their files: the staging folder, and the output if the run died while it moved
+    # them.
     roots: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Run:
-    """An open run.
-
-    Attributes:
-        leftovers: shards of interrupted runs that this run may keep.
-        in_parts: another process may have written shards of this run.
-    """
+    """An open run."""
 
     staging: Staging
-    leftovers: tuple[Leftover, ...] = ()
-    in_parts: bool = False
+    leftovers: tuple[Leftover, ...] = ()  # shards of interrupted runs that this run may keep
+    in_parts: bool = False  # another process may have written shards of this run
 
 
 @contextmanager
@@ -96,22 +87,16 @@ def open_run(
 ) -> Iterator[Run]:
     """Open a run with an empty staging folder.
 
-    Args:
-        output: folder or URL prefix to write.
-        overwrite: replace an existing dataset.
-        append: add to an existing dataset.
-        resume: keep the finished shards of interrupted runs; otherwise they are removed.
-        in_parts: the run stays for its workers, and :func:`open_planned` opens it again.
-        described: names of files that only a finished dataset has; they are not replaced if they
-            are there without one.
-        no_use: errors that make the staged files useless, so that they are removed.
+    ``resume`` keeps the finished shards of interrupted runs; otherwise they are removed. A run
+    ``in_parts`` stays for its workers, and :func:`open_planned` opens it again. Files named in
+    ``described`` belong to finished datasets: without one, they are not replaced. Errors of the
+    types ``no_use`` remove the staged files.
 
     Raises:
         OutputExistsError: the output holds a dataset that may not be replaced, or files with our
             names that no run of ours left.
         OutputBusyError: another run writes to the output, or is planned there and ``resume`` is
             not given.
-        StorageError: the output cannot be written.
     """
     if not (overwrite or (append and _has_dataset(output))):
         _check_output(output, described)
@@ -134,10 +119,7 @@ def open_planned(output: str) -> Iterator[Staging]:
 
     After an error everything stays as it is.
 
-    Raises:
-        OutputBusyError: another run writes to the output, or commits this one.
-        RunnerError: no run is planned there.
-        StorageError: storage failed.
+    Raises: OutputBusyError: another run writes there; RunnerError: no run is planned there.
     """
     staging = find_planned(output)
     if (holder := lease.living_holder(staging.lease)) is not None:
@@ -165,19 +147,12 @@ def find_planned(output: str) -> Staging:
 
 @dataclass(frozen=True)
 class Committed:
-    """What stays of a planned run whose dataset is in the output.
+    """What stays of a planned run whose dataset is in the output."""
 
-    Attributes:
-        digest: that of the dataset.
-        counts: of the run, by the names of :mod:`recordgen.core.runs.counters`.
-        parts: number of its parts.
-        shards: number of shards that it planned.
-    """
-
-    digest: str
-    counts: Mapping[str, int]
+    digest: str  # that of the dataset
+    counts: Mapping[str, int]  # of the run, by the names of counters
     parts: int
-    shards: int
+    shards: int  # number of shards that it planned
 
 
 def note_committed(output: str, counts: Mapping[str, int], planned: PlannedParts) -> None:
@@ -187,10 +162,7 @@ def note_committed(output: str, counts: Mapping[str, int], planned: PlannedParts
 
 
 def read_committed(output: str) -> Committed | None:
-    """Return the planned run whose dataset is in the output, if no other is planned.
-
-    Raises: SourceError, StorageError.
-    """
+    """Return the planned run whose dataset is in the output, if no other is planned."""
     if not (storage.exists(_note(output)) and _has_dataset(output)):
         return None
     note = Committed(**json.loads(storage.read_text(_note(output))))
@@ -235,13 +207,7 @@ def _keep(output: str, dead: Iterable[Staging], *, finished: bool) -> Iterator[L
 
 
 def _start_anew(output: str, dead: Collection[Staging], described: Collection[str]) -> None:
-    """Remove the files of interrupted runs, and what they moved to an output without a dataset.
-
-    Args:
-        output: the output.
-        dead: the interrupted runs.
-        described: see :func:`open_run`; empty if the output has a dataset.
-    """
+    """Remove the files of interrupted runs, and what they moved to an output without a dataset."""
     shards = sum(left.count_results() for left in dead)
     if shards:
         _log.warning(
@@ -274,19 +240,12 @@ def commit(
     dataset whole. Then its files are removed, its ``dataset.json`` before all others. Other tools'
     files stay.
 
-    Args:
-        staging: holds the new shards, and the index of the whole dataset.
-        output: folder or URL prefix to write.
-        dataset: the whole dataset.
-        files: all files that may lie beside the shards, but for the index, by name, as pieces of
-            their contents; a file without pieces is not written, and removed if the replaced
-            dataset has it.
-        kept: existing shard files that stay: the old ``dataset.json``, which names them, also stays
-            until the new one replaces it.
-        staged: path of each new shard; by default, its file in the staging folder.
-        meanwhile: the dataset that the output holds while shards are moved, if some are ``kept``.
+    ``files`` are all files that may lie beside the shards except the index; one without pieces is
+    not written, and removed if the replaced dataset has it. Existing shards that are ``kept`` stay,
+    with the old ``dataset.json`` until the new one replaces it; ``meanwhile`` is what the output
+    holds then. New shards are in the staging folder unless ``staged`` has their path.
 
-    Raises: RunnerError: another run took over; StorageError: storage failed.
+    Raises: RunnerError: another run took over.
     """
     lease.check_held(staging.lease)
     written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
@@ -327,10 +286,9 @@ def show_dataset(staging: Staging, output: str) -> None:
 
 
 def leave_failed(output: str, name: str, lines: Iterable[str]) -> str:
-    """Write the rejects or the findings that made a run fail.
+    """Write the rejects or the findings that made a run fail, and return the path of the file.
 
-    Returns:
-        The path of the file: ``name``, or ``failed-`` and ``name`` if there is an older dataset.
+    ``failed-`` comes before its name if there is an older dataset.
     """
     path = storage.join(output, f"{_FAILED}{name}" if _has_dataset(output) else name)
     with storage.replacing(path) as file:
@@ -351,7 +309,7 @@ def count_unfinished(output: str) -> int:
 def check_appendable(output: str) -> None:
     """Check that no run was interrupted while it committed the first dataset of an output.
 
-    Raises: OutputExistsError: a run was interrupted there; StorageError: storage failed.
+    Raises: OutputExistsError: a run was interrupted there.
     """
     if _has_dataset(output):
         return

@@ -40,21 +40,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that works on a run.
+    """The process that works on a run."""
 
-    Attributes:
-        host: name of its machine.
-        system: boot id of the kernel and pid namespace of ``pid``; empty if unknown.
-        pid: process id.
-        started: start time in the kernel's ticks, because process ids are reused.
-        seen: time of its last heartbeat.
-    """
-
-    host: str
-    system: str
+    host: str  # name of its machine
+    system: str  # boot id of the kernel and pid namespace of `pid`; empty if unknown
     pid: int
-    started: str
-    seen: str
+    started: str  # start time in the kernel's ticks, because process ids are reused
+    seen: str  # time of its last heartbeat
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}, last seen at {self.seen}"
@@ -62,10 +54,7 @@ class Holder:
 
 @contextmanager
 def held(path: str, beat_seconds: float = BEAT_SECONDS) -> Iterator[None]:
-    """Hold the lease ``path`` with this process while the block runs.
-
-    Raises: StorageError: the file cannot be written.
-    """
+    """Hold the lease ``path`` with this process while the block runs."""
     write_holder(path, this_process())
     try:
         with beside(partial(_beat, path, beat_seconds)):
@@ -84,7 +73,7 @@ def end(path: str) -> None:
 def check_held(path: str) -> None:
     """Check that this process still holds the lease ``path``.
 
-    Raises: RunnerError: another run took over; StorageError: storage failed.
+    Raises: RunnerError: another run took over.
     """
     if not _is_mine(read_holder(path)):
         raise RunnerError(
@@ -98,10 +87,7 @@ def living_holder(
 ) -> Holder | None:
     """Return the process that holds the lease ``path``; None if it has ended or died.
 
-    If the process is on another machine or in another container, and dead, this takes
-    ``watch_seconds``.
-
-    Raises: StorageError: storage failed.
+    If it is dead, on another machine or in another container, this takes ``watch_seconds``.
     """
     holder = read_holder(path)
     if holder is None:

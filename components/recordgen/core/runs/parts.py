@@ -31,26 +31,18 @@ _FILE, _SHARDS, _DONE, _WORKERS = "parts.json", "parts", "done", "workers"
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedParts:
-    """What a planned run does.
+    """What a planned run does."""
 
-    Attributes:
-        parts: number of its parts; part N writes the shards N, N + parts, N + 2 · parts, …
-        sources: version of each import file, by path.
-        keypoints: the declared keypoints of the source.
-        base: digest of the dataset that the run appends to; None if it does not append.
-        leftovers: interrupted runs whose shards may be kept, by the name of their folder, and
-            whether the output holds some of their shards.
-        made_by: versions of Recordgen and its encoders.
-    """
-
-    parts: int
+    parts: int  # number of its parts; part N writes the shards N, N + parts, N + 2 · parts, …
     shards: int
     options: Mapping[str, Any]
-    sources: Mapping[str, str]
-    keypoints: Mapping[str, Any]
-    base: str | None
+    sources: Mapping[str, str]  # version of each import file, by path
+    keypoints: Mapping[str, Any]  # the declared keypoints of the source
+    base: str | None  # digest of the dataset that the run appends to; None if it does not append
+    # Interrupted runs whose shards may be kept, by the name of their folder, and whether the output
+    # holds some of their shards.
     leftovers: Mapping[str, bool]
-    made_by: Sequence[str] = (__version__, *ENCODERS)
+    made_by: Sequence[str] = (__version__, *ENCODERS)  # versions of Recordgen and its encoders
 
     @property
     def filled(self) -> range:
@@ -66,9 +58,7 @@ def write_planned(staging: Staging, planned: PlannedParts) -> None:
 def read_planned(staging: Staging) -> PlannedParts:
     """Return what the planned run does.
 
-    Raises:
-        RunnerError: another version of Recordgen or of its encoders planned it.
-        StorageError: storage failed.
+    Raises: RunnerError: another version of Recordgen or of its encoders planned it.
     """
     values = json.loads(storage.read_text(staging.path(_FILE)))
     here, there = list(PlannedParts.made_by), values.get("made_by")

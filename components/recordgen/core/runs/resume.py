@@ -48,10 +48,8 @@ def keep_or_write_shard(
 ) -> ShardResult:
     """Take over a shard from a run that died, or write it.
 
-    The file is moved before it is checked, so that a worker of the other run that still writes
-    can no longer change it.
-
-    Raises: StorageError: storage failed; the data may be fine.
+    The file is moved before it is checked, so that a worker of the other run that still writes can
+    no longer change it.
     """
     fingerprint = task.fingerprint(vocabulary, conversion)
     # This run's own folder first: a second attempt finds the shard that the first one took over.
@@ -86,13 +84,7 @@ def compare_shard(
     conversion: Conversion,
     on_progress: OnProgress | None = None,
 ) -> ShardResult:
-    """Check a shard's payloads, and that its file in ``output`` holds them.
-
-    Returns:
-        The result of writing it; without bytes if the file in ``output`` differs.
-
-    Raises: StorageError: storage failed; the data may be fine.
-    """
+    """Check a shard's payloads, and return its result; without bytes if the file differs."""
     result = check_shard(
         task, vocabulary=vocabulary, conversion=conversion, on_progress=on_progress
     )

@@ -69,30 +69,21 @@ _COUNTED = ("read", "duplicates", "merged", "adjusted", "dropped", "existing")
 
 @dataclass(frozen=True)
 class StagedPlan:
-    """The part of a plan that the launcher needs: sizes, vocabulary, counts, rejects.
+    """The part of a plan that the launcher needs: sizes, vocabulary, counts, rejects."""
 
-    Attributes:
-        splits: by name: planned ``rows`` and ``bytes``; ``first``, the number of the first new
-            shard, and ``shards``, the number after the last one.
-        duplicates: rows that repeat another row.
-        merged: rows that add something to another row's example.
-        adjusted: changes that made rows usable, by kind.
-        dropped: rows without a split that ``missing_split=drop`` dropped.
-        existing: rows whose example is in the dataset that is appended to.
-        findings: files that list the changes in rows, in order.
-        odd_lines: findings of the checks in lines of import files, by file and line.
-    """
-
+    # By name: planned `rows` and `bytes`; `first`, the number of the first new shard, and `shards`,
+    # the number after the last one.
     splits: Mapping[str, Mapping[str, int]]
     vocabulary: Vocabulary
     read: int
-    duplicates: int
-    merged: int
-    adjusted: Mapping[str, int]
-    dropped: int
-    existing: int
+    duplicates: int  # rows that repeat another row
+    merged: int  # rows that add something to another row's example
+    adjusted: Mapping[str, int]  # changes that made rows usable, by kind
+    dropped: int  # rows without a split that `missing_split=drop` dropped
+    existing: int  # rows whose example is in the dataset that is appended to
     rejects: tuple[Reject, ...]
-    findings: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()  # files that list the changes in rows, in order
+    # Findings of the checks in lines of import files, by file and line.
     odd_lines: tuple[OddLine, ...] = ()
 
     @property
@@ -113,14 +104,10 @@ class StagedPlan:
 
 @dataclass(frozen=True)
 class Staging:
-    """The staging folder of one run, shared by workers and launcher.
-
-    Attributes:
-        heartbeat_seconds: the shortest time between two reports of a worker; by default, as long as
-            suits the storage.
-    """
+    """The staging folder of one run, shared by workers and launcher."""
 
     root: str
+    # The shortest time between two reports of a worker; by default, as long as suits the storage.
     heartbeat_seconds: float | None = None
 
     def path(self, *parts: str) -> str:
@@ -133,21 +120,13 @@ class Staging:
         return self.path("run.json")
 
     def write_findings(self, findings: Sequence[Finding], number: int) -> FindingsFile:
-        """Write changes in rows for the launcher.
-
-        Args:
-            findings: in order, at least one.
-            number: number of this file among the files of the same rows, from 0.
-        """
+        """Write changes in rows, in order, as one of the files of these rows."""
         name = f"{uuid.uuid4().hex}.jsonl"
         storage.write_text(self.path("findings", name), "".join(to_lines(findings)))
         return FindingsFile(findings[0].source, findings[0].line, number, name)
 
     def read_findings(self, plan: StagedPlan) -> Iterator[Finding]:
-        """Yield the changes in rows, by import file and line; one file is in memory at a time.
-
-        Raises: StorageError if a file cannot be read.
-        """
+        """Yield the changes in rows, by import file and line; one file is in memory at a time."""
         for name in plan.findings:
             text = _read_shared(storage.read_text, self.path("findings", name))
             yield from (Finding(**json.loads(line)) for line in text.split("\n") if line)
@@ -372,15 +351,11 @@ class Staging:
     def read_heartbeats(
         self, finished: dict[str, tuple[int, int, int]], folder: str = "progress"
     ) -> tuple[int, int, int]:
-        """Return the sums of heartbeats so far.
+        """Return the sums of heartbeats so far; ``finished`` keeps them by file between calls.
 
         Of ``progress``, they are examples, rejects and payload bytes; of ``planning``, rows read,
-        planned and rejected, where work that a runner repeats counts twice; of ``checking``,
-        shards that were read, buckets that were joined, and shards that were examined.
-
-        Args:
-            finished: counts of finished heartbeats by file, kept between calls.
-            folder: folder of the heartbeats.
+        planned and rejected, where work that a runner repeats counts twice; of ``checking``, shards
+        that were read, buckets that were joined, and shards that were examined.
         """
         counts = []
         names = [

@@ -24,10 +24,7 @@ class Difference(NamedTuple):
 
 
 def shard_difference(path: str, shard: Shard, digested: Digested) -> str:
-    """Return how a file differs from a shard, by size, checksums and digest; "" if it does not.
-
-    Raises: StorageError: storage failed.
-    """
+    """Return how a file differs from a shard, by size, checksums and digest; "" if it does not."""
     digest, examples = hashlib.sha256(), 0
     try:
         if (size := storage.size(path)) != shard.bytes:
@@ -51,13 +48,7 @@ def find_differences(
 ) -> Iterator[Difference | None]:
     """Compare all files; yield a difference or None for each shard, then other differences.
 
-    Args:
-        root: the output.
-        dataset: its ``dataset.json``.
-        digested: see :data:`Digested`.
-        digests: the sha256 (hex) of other files, by their path inside the output.
-
-    Raises: StorageError: storage failed.
+    ``digests`` are the sha256 (hex) of other files, by their path inside the output.
     """
     for shard in dataset.shards:
         found = shard_difference(storage.join(root, shard.file), shard, digested)

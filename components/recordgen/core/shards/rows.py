@@ -41,13 +41,9 @@ _ROWS_AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class PlannedRows:
-    """The planned rows of a shard, in the order in which they are written.
+    """The planned rows of a shard, in the order in which they are written."""
 
-    Attributes:
-        columns: the columns of :class:`recordgen.core.rows.planned.PlannedRow`.
-    """
-
-    columns: Columns
+    columns: Columns  # the columns of PlannedRow
 
     @property
     def payload_bytes(self) -> int:

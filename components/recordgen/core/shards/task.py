@@ -41,17 +41,12 @@ OnProgress = Callable[[int, int, int], None]
 
 @dataclass(frozen=True)
 class ShardTask:
-    """One shard to write.
-
-    Attributes:
-        label: with ``shard_by=label``, the label that all its rows share; see :class:`Shard`.
-        count: number of shards in the split.
-    """
+    """One shard to write."""
 
     split: str
-    label: str | None
+    label: str | None  # with `shard_by=label`, the label that all its rows share; see Shard
     index: int
-    count: int
+    count: int  # number of shards in the split
     rows: PlannedRows
 
     def file(self, compression: str) -> str:
@@ -83,31 +78,22 @@ class ShardTask:
 
 @dataclass(frozen=True)
 class ShardResult:
-    """The result of a ShardTask.
-
-    Attributes:
-        shard: file, counts and digest (no bytes if only checked).
-        labels: examples by label; an example with several labels counts for each of them.
-        assigned: examples whose split was assigned, not named.
-        images: formats and sizes of the images; None if unknown, or without images.
-        fingerprint: see :meth:`ShardTask.fingerprint`.
-        kept: whether the shard was written by an earlier run.
-        changes: see :class:`recordgen.core.task.built.BuiltBatch`.
-        lengths: length of each record in bytes (uint32, little-endian), and ``facts``, the facts of
-            its planned rows for the checks: not read with the result; they are stored separately.
-    """
+    """The result of a ShardTask."""
 
     split: str
-    shard: Shard
+    shard: Shard  # file, counts and digest (no bytes if only checked)
+    # Examples by label; an example with several labels counts for each of them.
     labels: Mapping[str, int]
-    assigned: int
+    assigned: int  # examples whose split was assigned, not named
     reencoded: Mapping[str, int]
     rejects: tuple[Reject, ...]
-    images: ImageStats | None
-    fingerprint: str
-    kept: bool = False
+    images: ImageStats | None  # formats and sizes of the images; None if unknown, or without images
+    fingerprint: str  # see ShardTask.fingerprint
+    kept: bool = False  # whether the shard was written by an earlier run
     unlabelled: int = 0
-    changes: Mapping[str, int] = field(default_factory=dict)
+    changes: Mapping[str, int] = field(default_factory=dict)  # see BuiltBatch
+    # Length of each record in bytes (uint32, little-endian), and `facts`, the facts of its planned
+    # rows for the checks: not read with the result; they are stored separately.
     lengths: bytes = field(default=b"", compare=False, repr=False)
     facts: Any = field(default=None, compare=False, repr=False)
 
@@ -201,8 +187,6 @@ def write_shard(
 
     The file is written under a temporary name and renamed, so it is never incomplete. A second
     attempt replaces it with the same bytes.
-
-    Raises: StorageError: storage failed; the data may be fine.
     """
     stats = ShardStats(on_progress, conversion)
     file = task.file(conversion.shards.compression)

@@ -46,27 +46,17 @@ def bad_annotation(message: str) -> AnnotationError:
 
 
 class Merged(NamedTuple):
-    """The rows of one payload, merged.
+    """The rows of one payload, merged."""
 
-    Attributes:
-        annotation: the merged annotation; None if no row has one.
-        duplicates: number of rows, from the second on, that add nothing.
-    """
-
-    annotation: str | None
-    duplicates: int
+    annotation: str | None  # the merged annotation; None if no row has one
+    duplicates: int  # number of rows, from the second on, that add nothing
 
 
 class RowContent(NamedTuple):
-    """The payload and the annotation of a row, as a line or a stored example gives them.
+    """The payload and the annotation of a row, as a line or a stored example gives them."""
 
-    Attributes:
-        uri: uri of the payload; empty if the row has none.
-        annotation: see :class:`recordgen.core.rows.row.Row`.
-    """
-
-    uri: str
-    annotation: str | None
+    uri: str  # uri of the payload; empty if the row has none
+    annotation: str | None  # see Row
 
 
 def named_split(word: str, column: str = "") -> str | None:

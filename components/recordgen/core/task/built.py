@@ -17,29 +17,20 @@ if TYPE_CHECKING:
 
 
 class BuiltExample(NamedTuple):
-    """An example, ready to be written.
+    """An example, ready to be written."""
 
-    Attributes:
-        record: the serialised example, in pieces.
-        digested: bytes that it adds to its shard's digest, see :meth:`Task.digested`.
-        reencoded: why the payload was re-encoded; None if its bytes were passed through.
-        image: its image; None if it has none.
-        content: digest of the payload as a trainer sees it, without labels; None if the whole
-            row is the content.
-        picture: small copy of its image, if a check needs it.
-        text: its text, if a check needs it.
-        changes: see :class:`BuiltBatch`; None if there are none.
-    """
-
-    record: tuple[bytes, ...]
-    digested: bytes
+    record: tuple[bytes, ...]  # the serialised example, in pieces
+    digested: bytes  # bytes that it adds to its shard's digest, see digested
     labels: Sequence[str]
+    # Why the payload was re-encoded; None if its bytes were passed through.
     reencoded: str | None = None
-    image: ImageNote | None = None
+    image: ImageNote | None = None  # its image; None if it has none
+    # Digest of the payload as a trainer sees it, without labels; None if the whole row is the
+    # content.
     content: bytes | None = None
-    picture: SmallPicture | None = None
-    text: SeenText | None = None
-    changes: Mapping[str, int] | None = None
+    picture: SmallPicture | None = None  # small copy of its image, if a check needs it
+    text: SeenText | None = None  # its text, if a check needs it
+    changes: Mapping[str, int] | None = None  # see BuiltBatch; None if there are none
 
 
 #: Names in :attr:`BuiltBatch.changes`.
@@ -61,39 +52,30 @@ def psnr_changes(psnr: int | None) -> dict[str, int]:
 
 @dataclass
 class BuiltBatch:
-    """Examples of several rows, in their order.
-
-    Attributes:
-        records: serialised examples, each in pieces.
-        column: serialised examples (binary [n]) of a task that makes many at a time; they come
-            before ``records``.
-        digested: bytes that they add to their shard's digest, in pieces.
-        assigned: number of examples whose row names no split.
-        labels: examples per label; an example with several labels counts for each.
-        reencoded: re-encoded images per reason.
-        images: examples per format, height and width of their image.
-        payload_bytes: payload bytes of all rows.
-        changes: effects of storing images: the number of :data:`MEASURED` images, the sum of their
-            PSNR (:data:`PSNR`), and changed annotations by their name in ``rows.adjusted`` of
-            ``dataset.json``. For columns of whole numbers, the number of missing values
-            (:data:`GAP`), and of values that float32 cannot hold (:data:`INEXACT`). The number of
-            examples with a feature that not every dataset has (:data:`HAS`).
-        facts: the rows' :class:`recordgen.core.facts.builder.FactsBuilder`, for the checks.
-    """
+    """Examples of several rows, in their order."""
 
     examples: int = 0
-    records: list[Record] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)  # serialised examples, each in pieces
+    # Serialised examples (binary [n]) of a task that makes many at a time; they come before
+    # `records`.
     column: RecordColumn | None = None
+    # Bytes that they add to their shard's digest, in pieces.
     digested: list[bytes | memoryview] = field(default_factory=list)
-    assigned: int = 0
+    assigned: int = 0  # number of examples whose row names no split
+    # Examples per label; an example with several labels counts for each.
     labels: Counter[str] = field(default_factory=Counter)
     unlabelled: int = 0
-    reencoded: Counter[str] = field(default_factory=Counter)
+    reencoded: Counter[str] = field(default_factory=Counter)  # re-encoded images per reason
+    # Examples per format, height and width of their image.
     images: Counter[tuple[str, int | None, int | None]] = field(default_factory=Counter)
     rejects: list[Reject] = field(default_factory=list)
-    payload_bytes: int = 0
+    payload_bytes: int = 0  # payload bytes of all rows
+    # Effects of storing images: the number of MEASURED images, the sum of their PSNR (PSNR), and
+    # changed annotations by their name in `rows.adjusted` of `dataset.json`. For columns of whole
+    # numbers, the number of missing values (GAP), and of values that float32 cannot hold (INEXACT).
+    # The number of examples with a feature that not every dataset has (HAS).
     changes: Counter[str] = field(default_factory=Counter)
-    facts: Any = None
+    facts: Any = None  # the rows' FactsBuilder, for the checks
 
     def add(self, made: BuiltExample, *, assigned: bool) -> None:
         """Add the example of the next row."""

@@ -176,11 +176,7 @@ def check_declaration(name: str, task: Any) -> None:
 def placing_name(row: Row | RowContent, task: Task, folder: str) -> str:
     """Return the text whose hash places a row.
 
-    Args:
-        row: the row to place.
-        task: the task of the row.
-        folder: folder of the first import file, see :func:`recordgen.storage.folder_of`; with
-            :attr:`Task.by_address`, relative uris start there.
+    With :attr:`Task.by_address`, relative uris start in ``folder``, that of the first import file.
     """
     if task.by_address:
         return storage.below_shared(storage.resolve(row.uri, storage.join(folder, "")), folder)
