@@ -240,8 +240,10 @@ def test_a_wrong_argument_is_an_error(photos, tmp_path):
     for options in ({"resize": "random_crop"}, {"method": "cubic"}, {"dtype": "float64"}):
         with pytest.raises(UsageError):
             source.images(8, **options)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="^size "):
         source.images(0)
+    with pytest.raises(UsageError, match="none"):
+        source.images(8).batch([])
     with pytest.raises(UsageError, match="size"):
         list(source.images().batches(6))
     recordgen.write([{"x": 1}], tmp_path / "out")

@@ -275,10 +275,12 @@ def test_more_shards_than_open_files(tmp_path):
     assert len(os.listdir("/proc/self/fd")) < files.MAPS + 200
 
 
-def test_a_damaged_record_is_named_and_the_others_are_read(out):
+@pytest.mark.parametrize("part", ["content", "length"])
+def test_a_damaged_record_is_named_and_the_others_are_read(out, part):
     shard = sorted(out.glob("Split-train/*"))[2]
     data = bytearray(shard.read_bytes())
-    data[-6] ^= 1
+    *_, last = RECORDS.read(str(shard))
+    data[-6 if part == "content" else -len(last) - 16] ^= 1
     shard.write_bytes(data)
     source = recordgen.source(out)
     expected = stored_around(out)

@@ -103,7 +103,6 @@ def together(
     Numbers and arrays of one shape are stacked; other values are a list.
 
     Args:
-        values: at least one.
         padding: pads arrays of different lengths, if given; text is padded with "", bool with
             False, and uint8 with 0.
         least: the least length of padded arrays.
@@ -111,8 +110,10 @@ def together(
             dimensions are images.
         name: of the part.
 
-    Raises: UsageError: images to be padded have different sizes.
+    Raises: UsageError: there are no values, or images to be padded have different sizes.
     """
+    if not values:
+        raise UsageError("a batch needs at least one item (got none)")
     first = values[0]
     if isinstance(first, tuple):
         parts = zip(*values, strict=True)

@@ -82,7 +82,7 @@ class Decoder:
                     f"{name} must be one of {', '.join(known)} (got {getattr(self, name)!r})"
                 )
         if self.size is not None:
-            check_image_size(self.size)
+            check_image_size(self.size, "size")
             object.__setattr__(self, "size", tuple(map(int, self.size)))  # of any type
         if not set(self.fields) <= set(OBJECT_FIELDS):
             raise UsageError(

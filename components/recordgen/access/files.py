@@ -46,6 +46,10 @@ class LocalFile:
         """
         return _mapped(self)[start:stop]
 
+    def size(self) -> int:
+        """Return the number of bytes. Raises: as :meth:`read`."""
+        return len(_mapped(self))
+
 
 @lru_cache(MAPS)
 def _mapped(file: LocalFile) -> memoryview:
@@ -62,6 +66,10 @@ class FarFile(NamedTuple):
     def read(self, start: int, stop: int) -> memoryview:
         """Return a range of bytes. Raises: OSError, StorageError: it cannot be read."""
         return memoryview(storage.read_range(self.path, start, stop - start))
+
+    def size(self) -> int:
+        """Return the number of bytes. Raises: as :meth:`read`."""
+        return storage.size(self.path)
 
 
 File: TypeAlias = LocalFile | FarFile
