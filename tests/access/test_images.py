@@ -240,7 +240,7 @@ def test_a_wrong_argument_is_an_error(photos, tmp_path):
     for options in ({"resize": "random_crop"}, {"method": "cubic"}, {"dtype": "float64"}):
         with pytest.raises(UsageError):
             source.images(8, **options)
-    with pytest.raises(UsageError, match="^size "):
+    with pytest.raises(UsageError, match=r"^size "):
         source.images(0)
     with pytest.raises(UsageError, match="none"):
         source.images(8).batch([])

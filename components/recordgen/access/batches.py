@@ -103,6 +103,7 @@ def together(
     Numbers and arrays of one shape are stacked; other values are a list.
 
     Args:
+        values: at least one.
         padding: pads arrays of different lengths, if given; text is padded with "", bool with
             False, and uint8 with 0.
         least: the least length of padded arrays.

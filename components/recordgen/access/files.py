@@ -115,13 +115,7 @@ def _follows(each: Range, last: Range, first: Range) -> bool:
 
 
 def open_file(file: ShardFile, size: int, cache_bytes: int) -> File:
-    """Return a file for reading; nothing is opened yet.
-
-    Args:
-        file: the file.
-        size: its size before compression.
-        cache_bytes: see :data:`recordgen.storage.copies.CACHE_BYTES`.
-    """
+    """Return a file for reading, given its size before compression; nothing is opened yet."""
     # A gzip stream has no random access, and web servers need not have it.
     if file.path.endswith(".gz") or file.is_gzip or storage.is_http(file.path):
         return LocalFile(partial(_copied, file, size, cache_bytes))

@@ -53,9 +53,6 @@ class ClassNumbers:
     def numbers(self, parsed: Mapping[str, Any]) -> tf.Tensor:
         """Return the labels' numbers (int64 [n]), negative for skipped labels.
 
-        Args:
-            parsed: the features ``names``, sparse or ragged; their ``values`` are [n].
-
         Raises:
             tf.errors.InvalidArgumentError: a label is outside the vocabulary, or has no number.
         """

@@ -37,13 +37,9 @@ class MaskAccumulator(EvalAccumulator):
         self.pairs: Counter[tuple[int, int]] = Counter()
 
     def add(self, y_true: Array, y_pred: Array, weight: Any = 1.0) -> None:
-        """Count a batch of masks.
+        """Count a batch of masks and answers, int32 [batch, height, width].
 
-        Args:
-            y_true: int32 [batch, height, width]: class numbers, 255 for none and -1 for a class
-                that the model does not know.
-            y_pred: int32 of the same shape: the model's answers.
-            weight: not used.
+        ``y_true`` has 255 for no class, and -1 for a class that the model does not know.
         """
         self.examples += len(y_true)
         true, answers = y_true.ravel().astype(np.int64), y_pred.ravel().astype(np.int64)
@@ -56,7 +52,6 @@ class MaskAccumulator(EvalAccumulator):
         self._losses += int(counts.sum())
 
     def known(self) -> int:
-        """Return the number of pixels whose class the model knows."""
         return sum(size for (true, _), size in self.pairs.items() if true != UNKNOWN_CLASS)
 
     def score(self) -> float:

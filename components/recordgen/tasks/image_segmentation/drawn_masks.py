@@ -24,12 +24,7 @@ _AT_ONCE = 1 << 20
 
 
 def paint(objects: Sequence[tuple[int, Details]], background: int, size: tuple[int, int]) -> Mask:
-    """Return the mask of an image.
-
-    Args:
-        objects: the class of each object, and its polygons or runs in shares of the image.
-        background: the class of all other pixels.
-        size: height and width of the image.
+    """Return the mask of an image: the class of each object in its outline, else the background.
 
     Raises: PayloadError: runs do not fill their picture.
     """
