@@ -100,12 +100,6 @@ class BoxAccumulator(EvalAccumulator):
     def known(self) -> int:
         return self.true.total()
 
-    def score(self) -> float:
-        """Return the mean over all labels with boxes; a label unknown to the model has 0."""
-        found = self.by_label()
-        labels = len(found) + len(self.unknown)
-        return sum(found.values()) / labels if labels else math.nan
-
     def loss(self) -> float:
         """Return the mean loss of the true boxes.
 

@@ -6,7 +6,6 @@ the number of pixels that have it in either. Pixels without a class do not count
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -53,12 +52,6 @@ class MaskAccumulator(EvalAccumulator):
 
     def known(self) -> int:
         return sum(size for (true, _), size in self.pairs.items() if true != UNKNOWN_CLASS)
-
-    def score(self) -> float:
-        """Return the mean over all classes with pixels; one unknown to the model has 0."""
-        found = self.by_label()
-        classes = len(found) + len(self.unknown)
-        return sum(found.values()) / classes if classes else math.nan
 
     def by_label(self) -> Mapping[int, float]:
         """Return the IoU, 0..1, of each class that has true pixels, by number."""

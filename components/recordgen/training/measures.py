@@ -149,9 +149,14 @@ class EvalAccumulator(ABC):
         """The name of the score."""
         return self.tfma.name
 
-    @abstractmethod
     def score(self) -> float:
-        """Return the score, 0..1; NaN if the examples do not determine it."""
+        """Return the score, 0..1; NaN if the examples do not determine it.
+
+        Unless a measure has its own, it is the mean over labels; one unknown to the model has 0.
+        """
+        found = self.by_label()
+        labels = len(found) + len(self.unknown)
+        return sum(found.values()) / labels if labels else math.nan
 
     def loss(self) -> float:
         """Return the mean cross-entropy; NaN without examples."""
