@@ -109,7 +109,6 @@ def read_ranges(ranges: Sequence[Range]) -> list[memoryview]:
 
 
 def _follows(each: Range, last: Range, first: Range) -> bool:
-    """Return whether a range is requested together with the ranges before it."""
     is_next = (each.file, each.start) == (last.file, last.stop)
     return is_next and each.stop - first.start <= _RANGE_BYTES
 

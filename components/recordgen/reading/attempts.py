@@ -97,7 +97,6 @@ def _one_by_one(
 
 
 def _only(data: tf.data.Dataset) -> Any:
-    """Return a dataset's only element."""
     options = tf.data.Options()
     # Optimising and tuning take longer than the work.
     options.experimental_optimization.apply_default_optimizations = False

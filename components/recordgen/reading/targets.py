@@ -180,7 +180,6 @@ class Targets:
         }
 
     def _weights_of(self, labels: tf.Tensor) -> tf.Tensor:
-        """Return the weights (float32 [batch]) of a batch of labels."""
         weights = tf.constant(self._weights, tf.float32)
         if self.mode == "categorical":
             return tf.linalg.matvec(labels, weights)

@@ -39,7 +39,6 @@ def paint(objects: Sequence[tuple[int, Details]], background: int, size: tuple[i
 
 
 def _area(details: Details) -> float:
-    """Return the area of an object as a share of its image."""
     if details.mask is not None and not details.polygons:
         runs = runs_of(details.mask.counts)
         return sum(runs[1::2]) / max(1, sum(runs))

@@ -101,7 +101,6 @@ class Move:
         return tuple(found)
 
     def _point(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Move points, given as numbers or arrays."""
         if self.way >= 5:
             x, y = y, x
         if self.way in (2, 3, 6, 7):

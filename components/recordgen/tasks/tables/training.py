@@ -184,7 +184,6 @@ class TableTrainer(TaskTrainer):
         )
 
     def _inputs(self, columns: Mapping[str, Any]) -> dict[str, tf.Tensor]:
-        """Return columns as the model's inputs."""
         found = {at: columns[name] for at, name in {**self._images, **self._texts}.items()}
         numbers = [to_numbers(columns[name]) for name in self._numbers]
         if numbers:
@@ -252,7 +251,6 @@ class TableTrainer(TaskTrainer):
         return read(self.root, split=self.split, batch_size=_ROWS_AT_ONCE, feature_spec=spec)
 
     def _words(self, column: str) -> keras.layers.TextVectorization:
-        """Return a layer that knows the words of a column."""
         texts = self._rows([column]).map(lambda rows: rows[column])
         layer = learn_words(texts, MOST_TOKENS, ngrams=NGRAMS)
         if layer.vocabulary_size() <= len(_NO_WORDS):
