@@ -14,7 +14,9 @@ from recordgen import eval_dataset, read_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.tasks.images.training import ManyImageLabels, OneImageLabel
 from recordgen.tasks.object_detection.training import ObjectDetector
+from recordgen.tasks.text_entities.training import EntityTagger
 from recordgen.tasks.texts.training import OneTextLabel
+from recordgen.tasks.video_classification.training import VideoTrainer
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phases
 from recordgen.training.learner import Models
@@ -227,6 +229,8 @@ def test_colours_and_weights_are_changed_by_reading(examples, settings, expected
         ({"augment": "photo"}, OneTextLabel, r"augment.*'photo'"),
         ({"colour": 0.1}, OneTextLabel, "colour"),
         ({"model": "VGG16"}, ObjectDetector, r"model.*'VGG16'"),
+        ({"model": "VGG16"}, EntityTagger, r"model.*'VGG16'"),
+        ({"model": "VGG16"}, VideoTrainer, r"model.*'VGG16'"),
         ({"scale": "0..255"}, OneTextLabel, r"scale.*'0\.\.255'"),
     ],
 )

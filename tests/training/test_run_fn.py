@@ -1,5 +1,4 @@
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.exports.lineage import find_lineage
 from recordgen.reading import eval_dataset
-from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.inputs import examples_root
 from recordgen.training.model import build_model
@@ -176,16 +174,6 @@ def test_a_size_that_keras_refuses_is_a_usage_error():
     config = TrainingConfig(model="InceptionV3", image_size=(32, 32))
     with pytest.raises(UsageError, match="model"):
         build_model(config, classes=3, activation="softmax")
-
-
-@pytest.mark.parametrize(
-    "task", ["object_detection", "text_multi_label", "text_entities", "video_classification"]
-)
-def test_models_of_images_are_for_whole_images(task):
-    config, dataset = TrainingConfig(model="MobileNetV2"), SimpleNamespace(task=task)
-    made = TASKS[task].declared("trainer")("out", "train", dataset, config)
-    with pytest.raises(UsageError, match=rf"model='MobileNetV2' .* \({task}\)"):
-        made.check_settings()
 
 
 @pytest.mark.slow
