@@ -57,13 +57,9 @@ _FACTS_BYTES, _EXAMPLE_BYTES = 64 << 20, 500
 def examine(
     runner: Runner, shards: Flow, shared: Examination, existing: Existing | None = None
 ) -> Flow:
-    """Examine all examples; the findings are written to the staging folder.
+    """Examine all examples of shards and of the dataset that they are appended to.
 
-    Args:
-        runner: the runner of the graph.
-        shards: file names of the shards, whose facts are in the staging folder.
-        shared: what the steps share.
-        existing: the dataset that the shards are appended to.
+    ``shards`` has their file names; facts and findings are in the staging folder.
     """
     if existing is not None:
         there = runner.start("ListExamples", existing.groups, spread=True)
