@@ -12,7 +12,6 @@ import recordgen
 from recordgen.access.pairs import Pairs
 from recordgen.errors import RecordError, UsageError
 from tests.conftest import noise
-from tests.golden import ROOT, SAMPLES
 
 KINDS = {"JPEG": "jpg", "PNG": "png", "GIF": "gif", "BMP": "bmp"}
 
@@ -72,10 +71,16 @@ def test_without_resizing_pixels_are_those_of_tensorflow(photos):
 
 # method, resize; center_crop by area has a test of its own
 WAYS = [("area", "stretch"), ("area", "fit"), ("", "stretch"), ("", "fit"), ("", "center_crop")]
+SIZES = [(24, 24), (224, 224), (50, 120)]
 
 
-@pytest.mark.parametrize(("method", "resize"), WAYS)
-@pytest.mark.parametrize("size", [(24, 24), (224, 224), (50, 120)])
+@pytest.mark.parametrize(
+    ("method", "resize", "size"),
+    [
+        *((*way, SIZES[2]) for way in WAYS),
+        *((*WAYS[n], size) for n in (1, 4) for size in SIZES[:2]),
+    ],
+)
 def test_levels_are_as_loaded(photos, method, resize, size):
     """By areas, a level differs by at most one from ``load``; interpolated, from the exact one."""
     how = {"method": method} if method else {}
@@ -121,10 +126,10 @@ def test_raw_pixels_and_other_encodings_are_decoded(photos, tmp_path, encode):
     assert levels(resized, loaded(tmp_path / "out", image_size=24, scale="0..255:uint8")) <= 1
 
 
-def test_several_labels_have_one_number_for_each_class(tmp_path):
-    recordgen.convert(str(ROOT / "examples" / SAMPLES["image_multi_label"]), tmp_path / "out")
-    found = recordgen.source(tmp_path / "out").images(8)
-    expected_labels = [label for _, label in loaded(tmp_path / "out", image_size=8)]
+def test_several_labels_have_one_number_for_each_class(converted):
+    output = converted("image_multi_label")
+    found = recordgen.source(output).images(8)
+    expected_labels = [label for _, label in loaded(output, image_size=8)]
     for (_, label), expected in zip(found, expected_labels, strict=True):
         np.testing.assert_array_equal(label, expected, strict=True)
     assert found.batch([0, 1])[1].shape == (2, len(found.class_names))
@@ -133,7 +138,6 @@ def test_several_labels_have_one_number_for_each_class(tmp_path):
 @pytest.mark.parametrize("method", ["area", "bilinear"])
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
 def test_boxes_move_with_the_pixels(tmp_path, resize, method):
-    """Boxes move with the pixels, and boxes that are cut off go, as in ``load``."""
     lines = []
     rng = np.random.default_rng(1)
     for n in range(8):
@@ -220,7 +224,6 @@ def test_other_tools_images(photos, tmp_path, monkeypatch):
 
 
 def test_an_image_that_cannot_be_decoded(tmp_path):
-    """The error names the file and the number of the record."""
     data = {"image/encoded": b"\xff\xd8\xff nothing", "image/format": b"jpeg"}
     recordgen.write([data], tmp_path / "out")
     [shard] = (tmp_path / "out").glob("Split-train/*")
@@ -240,8 +243,10 @@ def test_a_wrong_argument_is_an_error(photos, tmp_path):
     for options in ({"resize": "random_crop"}, {"method": "cubic"}, {"dtype": "float64"}):
         with pytest.raises(UsageError):
             source.images(8, **options)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"^size "):
         source.images(0)
+    with pytest.raises(UsageError, match="none"):
+        source.images(8).batch([])
     with pytest.raises(UsageError, match="size"):
         list(source.images().batches(6))
     recordgen.write([{"x": 1}], tmp_path / "out")

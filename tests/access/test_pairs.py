@@ -13,14 +13,8 @@ from recordgen.access.pairs import Pairs
 from recordgen.errors import RecordError, UsageError
 from recordgen.registry import OWN
 from tests.conftest import encoded, noise, run_python
-from tests.golden import NEEDED, ROOT, SAMPLES
 
 MANY = 10_000
-
-
-def converted(name, to):
-    recordgen.convert(str(ROOT / "examples" / SAMPLES[name]), to, **NEEDED.get(name, {}))
-    return to
 
 
 def loaded(output, **options):
@@ -75,9 +69,9 @@ TASKS = {
 
 
 @pytest.mark.parametrize(("name", "size"), TASKS.items())
-def test_batches_are_those_of_load(tmp_path, name, size):
+def test_batches_are_those_of_load(converted, name, size):
     """A batch of all examples that ``load`` reads has the same parts, shapes, types and values."""
-    output = converted(name, tmp_path / "out")
+    output = converted(name)
     images = {"image_size": size, "scale": "0..255:uint8"} if size else {}
     pairs = paired(output, **({"size": size, "method": "area"} if size else {}))
     items = [item for item in pairs if not isinstance(item, tuple) or has_label(item)]
@@ -169,11 +163,11 @@ def test_masks_are_not_decoded(tmp_path):
     assert source[0]["road_mask/encoded"][1:4].tobytes() == b"PNG"
 
 
-def test_other_tools_records(tmp_path, monkeypatch):
+def test_other_tools_records(converted, tmp_path, monkeypatch):
     """Files without a dataset.json hold images, or what ``task`` says, as in ``load``."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("text_sentiment", "text_entities", "object_detection"):
-        output = converted(name, tmp_path / name)
+        output = converted(name)
         [shard] = output.glob("Split-train/*")
         (tmp_path / f"{name}.tfrecord").write_bytes(shard.read_bytes())
         source = recordgen.source(str(tmp_path / f"{name}.tfrecord"))
@@ -199,9 +193,8 @@ def test_examples_from_python_are_texts_if_task_says_so(tmp_path):
     assert sorted((text, int(label)) for text, label in pairs) == [("Gut.", 1), ("Schlecht.", 0)]
 
 
-def test_another_task_than_the_dataset_has_is_an_error(tmp_path):
-    output = converted("text_sentiment", tmp_path / "out")
-    source = recordgen.source(output)
+def test_another_task_than_the_dataset_has_is_an_error(converted):
+    source = recordgen.source(converted("text_sentiment"))
     assert isinstance(source.pairs(task="text_sentiment"), Pairs)
     with pytest.raises(UsageError, match="'text_sentiment'"):
         source.pairs(task="text_entities")
@@ -209,9 +202,9 @@ def test_another_task_than_the_dataset_has_is_an_error(tmp_path):
         source.images(8)
 
 
-def test_pairs_are_a_sequence(tmp_path):
+def test_pairs_are_a_sequence(converted):
     """They are indexed, sliced, pickled and batched by threads as a source is."""
-    pairs = paired(converted("text_entities", tmp_path / "out"))
+    pairs = paired(converted("text_entities"))
     again = pickle.loads(pickle.dumps(pairs))
     assert repr(again) == repr(pairs)
     compare_exactly(again[1:4], [pairs[1], pairs[2], pairs[3]])
@@ -225,9 +218,8 @@ def test_tokens_without_tags(tmp_path):
         recordgen.source(tmp_path / "out").pairs(task="text_entities")[0]
 
 
-def test_pairs_need_neither_tensorflow_nor_arrow(tmp_path):
-    """Every task's pairs are read by NumPy alone."""
-    outputs = [str(converted(name, tmp_path / name)) for name in TASKS]
+def test_pairs_need_neither_tensorflow_nor_arrow(converted):
+    outputs = [str(converted(name)) for name in TASKS]
     code = (
         "import sys; from recordgen import source\n"
         f"for out in {outputs}: len(source(out).pairs()[0])\n"

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordgen.access import parse as module
@@ -48,6 +48,7 @@ def parsed(data):
     return {name: plain(values) for name, values in sorted(found.items())}
 
 
+@settings(max_examples=50)
 @given(EXAMPLES)
 def test_examples_of_our_writer(values):
     """No Example of our own needs protobuf."""
@@ -58,9 +59,9 @@ def test_examples_of_our_writer(values):
     assert found == expected(data)
 
 
+@settings(max_examples=50)
 @given(EXAMPLES, st.data())
 def test_damage_has_the_effect_that_it_has_on_protobuf(values, data):
-    """A changed, missing or added byte has the effect that it has on protobuf."""
     record = bytearray(b"".join(serialize_example(values)))
     at = data.draw(st.integers(0, len(record)))
     record[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))

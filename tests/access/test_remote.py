@@ -77,7 +77,6 @@ def test_threads_share_a_remote_source(bucket, out):
 
 
 def test_files_of_a_web_server_are_copied_once(out, tmp_path, monkeypatch):
-    """Files of a web server are copied once into the bounded cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     asked = []
 

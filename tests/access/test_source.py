@@ -18,7 +18,7 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import RecordError, SourceError, UsageError
 from tests.conftest import run_python
-from tests.golden import NEEDED, ROOT, SAMPLES
+from tests.golden import SAMPLES
 from tests.opened import opened
 
 
@@ -67,11 +67,10 @@ def test_a_sequence(out):
     assert source[7]["values"].tolist() == list(range(expected[7]))
 
 
-def test_values_of_all_tasks(tmp_path):
+def test_values_of_all_tasks(converted):
     """Every feature has the values that protobuf reads, with the type of its spec."""
-    for name, path in SAMPLES.items():
-        output = tmp_path / name
-        recordgen.convert(str(ROOT / "examples" / path), output, **NEEDED.get(name, {}))
+    for name in SAMPLES:
+        output = converted(name)
         source = recordgen.source(output)
         dataset = read_dataset(output)
         paths = [str(output / shard.file) for shard in dataset.splits["train"].shards]
@@ -242,7 +241,6 @@ def spoil(index):
 
 @pytest.mark.parametrize("damage", [remove, shorten, alter, spoil])
 def test_a_stale_index_names_the_command_that_writes_it(out, damage):
-    """The error names the file and the command that writes it again."""
     damage(out / "records.npy")
     with pytest.raises(SourceError, match=rf"records\.npy.*recordgen export index {out}"):
         recordgen.source(out)
@@ -275,10 +273,12 @@ def test_more_shards_than_open_files(tmp_path):
     assert len(os.listdir("/proc/self/fd")) < files.MAPS + 200
 
 
-def test_a_damaged_record_is_named_and_the_others_are_read(out):
+@pytest.mark.parametrize("part", ["content", "length"])
+def test_a_damaged_record_is_named_and_the_others_are_read(out, part):
     shard = sorted(out.glob("Split-train/*"))[2]
     data = bytearray(shard.read_bytes())
-    data[-6] ^= 1
+    *_, last = RECORDS.read(str(shard))
+    data[-6 if part == "content" else -len(last) - 16] ^= 1
     shard.write_bytes(data)
     source = recordgen.source(out)
     expected = stored_around(out)
@@ -394,14 +394,12 @@ def test_wrong_arguments(out):
             source.batches(**{"batch_size": 8, **options})
 
 
-def test_names_and_records_load_little(tmp_path):
+def test_names_and_records_load_little(converted):
     """The name loads its module, and records load no decoder."""
-    sample = ROOT / "examples" / SAMPLES["image_classification"]
-    recordgen.convert(str(sample), tmp_path / "out")
     code = (
         "import sys; before = set(sys.modules); import recordgen; recordgen.source\n"
         "print(*sorted(set(sys.modules) - before))\n"
-        f"recordgen.source({str(tmp_path / 'out')!r})[0]\n"
+        f"recordgen.source({str(converted('image_classification'))!r})[0]\n"
         "print(*sorted(set(sys.modules) - before))"
     )
     named, opened = (set(line.split()) for line in run_python("-c", code).stdout.splitlines())

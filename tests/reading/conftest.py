@@ -1,4 +1,5 @@
 import itertools
+import os
 import re
 
 import numpy as np
@@ -38,6 +39,7 @@ def output(source, tmp_path_factory):
     """The converted source."""
     out = str(tmp_path_factory.mktemp("out") / "plain")
     convert(str(source / "a.csv"), out, shard_mb=0.003)
+    assert len(os.listdir(f"{out}/Split-train")) > 2
     return out
 
 

@@ -2,12 +2,14 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from recordgen.reading import boxes
 from recordgen.reading.options import BOX_FORMATS
+
+FEW = settings(max_examples=25)  # TensorFlow computes each
 
 shares = st.floats(0, 1, width=32)
 sides = st.floats(0.125, 1, width=32)
@@ -44,6 +46,7 @@ def test_a_moved_box_keeps_its_place_among_the_pixels(view, expected):
     np.testing.assert_allclose(boxes.moved(box, tf.constant([view], tf.float32)), [expected])
 
 
+@FEW
 @given(found=corners(), view=corners(1, 1))
 def test_the_inverse_view_moves_boxes_back(found, view):
     top, left, bottom, right = view[0]
@@ -56,6 +59,7 @@ def test_the_inverse_view_moves_boxes_back(found, view):
     np.testing.assert_allclose(again, found, atol=1e-4)
 
 
+@FEW
 @given(found=corners(), data=st.data())
 def test_mirroring_twice_restores_the_chosen_boxes(found, data):
     chosen = data.draw(arrays.arrays(bool, len(found)))
@@ -99,6 +103,7 @@ def test_a_box_without_area_inside_is_never_visible(box):
     assert not boxes.are_visible(tf.constant([box], tf.float32), 0.0).numpy().any()
 
 
+@FEW
 @given(found=corners(), least=shares)
 def test_what_is_visible_lies_inside(found, least):
     kept = found[boxes.are_visible(tf.constant(found), least).numpy()]
@@ -112,6 +117,7 @@ def test_what_is_visible_lies_inside(found, least):
     assert (areas(inside) > 0).all()
 
 
+@FEW
 @given(found=corners(0, 12), most=st.integers(1, 4), data=st.data())
 def test_the_largest_boxes_are_chosen_and_of_equal_ones_the_first(found, most, data):
     images = sorted(
@@ -146,6 +152,7 @@ def test_a_graph_computes_the_same_as_eager_mode():
 
 
 @pytest.mark.parametrize("box_format", BOX_FORMATS)
+@FEW
 @given(found=corners())
 def test_formats_are_those_of_keras(box_format, found):
     height, width = 30, 50

@@ -5,7 +5,6 @@ import tensorflow as tf
 
 from recordgen import convert, load
 from recordgen.tasks import TASKS
-from tests.conftest import encoded, noise
 from tests.golden import ROOT, SAMPLES
 
 METERS = {"split": "split", "day": "image", "night": "image", "note": "text", "verdict": "label"}
@@ -39,17 +38,3 @@ def test_load_gives_every_task_finite_batches_class_names_and_splits(task, tmp_p
             assert spec.shape.rank >= 1, (name, spec)
         batches = sum(1 for _ in data)
         assert batches == data.cardinality() == -(-converted.splits[name].examples // 4)
-
-
-def test_declared_images_and_labels_are_read_as_labelled_images(tmp_path):
-    rows = []
-    for number, kind in enumerate(("cat", "dog")):
-        (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
-        rows.append(f"TRAIN,{number}.png,{kind}\n")
-    (tmp_path / "a.csv").write_text("use,photo,kind\n" + "".join(rows))
-    schema = {"use": "split", "photo": "image", "kind": "label"}
-    convert(tmp_path / "a.csv", tmp_path / "out", schema=schema)
-    for options in ({}, {"task": "declared"}):
-        [(images, labels)] = load(tmp_path / "out", image_size=8, **options)["train"]
-        assert images.shape == (2, 8, 8, 3)
-        assert sorted(labels.numpy().tolist()) == [0, 1]

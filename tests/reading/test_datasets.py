@@ -37,11 +37,6 @@ def labels_of(dataset, batches=None):
     return [int(label) for _, labels in itertools.islice(dataset, batches) for label in labels]
 
 
-def test_the_fixture_has_several_shards(any_output):
-    """The tests below need more than one file."""
-    assert len(find_shards(any_output, "train").files) > 2
-
-
 def test_eval_gives_every_record_once_in_order(any_output):
     dataset = eval_dataset(any_output, batch_size=7, image_size=SIZE)
     first = labels_of(dataset)
@@ -215,7 +210,7 @@ def test_load_returns_all_splits_with_training_shuffled(pets):
         load("nowhere")
 
 
-@pytest.mark.parametrize("name", ["eval", "val", "validation", "VALIDATION", "dev"])
+@pytest.mark.parametrize("name", ["val", "VALIDATION"])
 def test_every_function_knows_every_name_of_a_split(pets, name):
     found = load(pets, image_size=SIZE)
     assert name in found
@@ -225,7 +220,7 @@ def test_every_function_knows_every_name_of_a_split(pets, name):
     assert eval_dataset(pets, split=name, image_size=SIZE, batch_size=8).cardinality() == 3
 
 
-@pytest.mark.parametrize("name", ["test", "TEST", "holdout"])
+@pytest.mark.parametrize("name", ["TEST", "holdout"])
 def test_a_missing_split_is_a_key_error_that_lists_the_others(pets, name):
     found = load(pets, image_size=SIZE)
     assert name not in found
@@ -280,11 +275,6 @@ def test_label_modes_mean_what_they_mean_in_keras(topics_of_two, mode, spec):
     assert plain.tolist() == [int(text.numpy().split()[-1]) % 2 for text in texts]
 
 
-def test_binary_needs_two_classes(pets):
-    with pytest.raises(UsageError, match=r"'binary'.*'ant'"):
-        eval_dataset(pets, image_size=SIZE, label_mode="binary")
-
-
 def test_load_of_declared_columns_takes_the_same_options(tmp_path):
     for number, name in enumerate("abcd"):
         (tmp_path / f"{name}.png").write_bytes(encoded(noise(4, 4, number), "PNG"))
@@ -292,10 +282,11 @@ def test_load_of_declared_columns_takes_the_same_options(tmp_path):
     rows = ["TRAIN,a.png,0,a", "TRAIN,b.png,1,b", "VALIDATION,c.png,2,a", "VALIDATION,d.png,3,b"]
     (tmp_path / "a.csv").write_text("\n".join([",".join(schema), *rows]))
     recordgen.convert(tmp_path / "a.csv", tmp_path / "labels", schema=schema)
-    found = load(tmp_path / "labels", image_size=6, batch_size=1)
-    assert found.class_names == ["a", "b"]
-    assert found["train"].element_spec[0] == tf.TensorSpec((None, 6, 6, 3), tf.float32)
-    assert labels_of(found["train"]) in ([0, 1], [1, 0])
+    for task in ("auto", "declared"):
+        found = load(tmp_path / "labels", image_size=6, batch_size=1, task=task)
+        assert found.class_names == ["a", "b"]
+        assert found["train"].element_spec[0] == tf.TensorSpec((None, 6, 6, 3), tf.float32)
+        assert sorted(labels_of(found["train"])) == [0, 1]
     numbers = {**schema, "age": "float_label", "kind": "text"}
     recordgen.convert(tmp_path / "a.csv", tmp_path / "numbers", schema=numbers)
     [(columns, ages)] = load(tmp_path / "numbers", image_size=6)["validation"]
@@ -308,6 +299,7 @@ def test_load_of_declared_columns_takes_the_same_options(tmp_path):
     [
         # call, message
         (lambda out: load(out, split="train"), "split"),
+        (lambda out: eval_dataset(out, label_mode="binary"), r"'binary'.*'ant'"),
         (lambda out: load([out]), r"source.*dataset\.json"),
         (lambda out: input_fn(None), "source"),
         (lambda out: input_fn(out, split=["train"]), "split"),
@@ -335,27 +327,10 @@ def test_a_folder_named_like_a_pattern_is_read(pets, tmp_path):
     assert reading_plan(f"{pets}//Split-eval/*", split="eval").examples == 20
 
 
-def test_steps_equal_the_length_of_the_dataset(pets):
-    assert steps_per_epoch(pets, 16, split="eval") == 2
-    assert eval_dataset(pets, batch_size=16, image_size=SIZE).cardinality() == 2
-    assert steps_per_epoch(pets, 64, split="eval") == 1
-    for drop, steps in ((False, 3), (True, 2)):
-        options = dict(image_size=SIZE, tuning=Tuning(drop_remainder=drop))
-        assert steps_per_epoch(pets, 16, **options) == steps
-        assert len(list(train_dataset(pets, batch_size=16, **options))) == steps
-
-
 def test_load_weighs_and_augments_only_training(pets):
     found = load(pets, batch_size=40, image_size=SIZE, weights="balanced", augment="photo")
     assert len(found["train"].element_spec) == 3
     assert len(found["eval"].element_spec) == 2
-
-
-def test_load_skips_a_split_without_labels_and_warns(partly_labelled, caplog):
-    assert list(load(partly_labelled, batch_size=4, image_size=SIZE)) == ["train"]
-    assert "split 'eval'" in caplog.text
-    found = load(partly_labelled, batch_size=4, image_size=SIZE, label_mode=None)
-    assert [len(images) for images in found["eval"]] == [4]
 
 
 def test_load_gives_written_examples_as_dicts(tmp_path):
@@ -370,20 +345,7 @@ def test_load_gives_written_examples_as_dicts(tmp_path):
     assert sorted(itertools.chain(*found["train"])) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("augment", [None, "photo"])
-def test_float16_pixels_are_rounded_float32_pixels(pets, augment):
-    options = dict(batch_size=40, image_size=7, seed=1, augment=augment)
-    full, half = (
-        next(iter(train_dataset(pets, scale=scale, **options)))[0] for scale in ("auto", "float16")
-    )
-    assert (half.dtype, half.shape) == (tf.float16, (40, 7, 7, 3))
-    np.testing.assert_allclose(half, full, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("resize", "augment"),
-    [("stretch", None), ("fit", None), ("center_crop", None), ("stretch", "photo")],
-)
+@pytest.mark.parametrize(("resize", "augment"), [("fit", None), ("stretch", "photo")])
 def test_uint8_pixels_are_rounded_float32_pixels(pets, resize, augment):
     options = dict(batch_size=40, image_size=(7, 9), resize=resize, augment=augment, seed=1)
     floats, whole = (
@@ -468,11 +430,9 @@ def fitted(training, validation, **more):
         return model.fit(training, **settings, **more).history
 
 
-@pytest.mark.parametrize("weights", [None, "balanced"])
-def test_fit_on_endless_data_with_steps_does_not_warn(pets, weights):
-    training = train_dataset(
-        pets, batch_size=16, image_size=SIZE, weights=weights, epochs="endless"
-    )
+def test_fit_on_endless_data_with_steps_does_not_warn(pets):
+    options = dict(batch_size=16, image_size=SIZE, weights="balanced")
+    training = train_dataset(pets, epochs="endless", **options)
     validation = eval_dataset(pets, batch_size=16, image_size=SIZE)
     losses = fitted(training, validation, steps_per_epoch=steps_per_epoch(pets, 16))
     assert len(losses["val_loss"]) == 3
@@ -529,13 +489,14 @@ def test_memory_stays_flat(tmp_path):
     assert found[3] - found[1] < 10, found
 
 
-def test_load_says_that_a_split_has_no_label(tmp_path):
+def test_load_says_that_a_split_has_no_label(tmp_path, caplog):
     lines = [f"TRAIN,Good and cheap {n}.\n" for n in range(3)]
     lines += [f"TEST,Bad {n}.,no\n" for n in range(2)]
     (tmp_path / "a.csv").write_text("".join(lines))
     recordgen.convert(tmp_path / "a.csv", tmp_path / "out", task="text_classification")
     data = load(tmp_path / "out")
     assert list(data) == ["test"]
+    assert "split 'train'" in caplog.text
     with pytest.raises(KeyError, match=r"'train'.*label_mode"):
         data["TRAIN"]
     with pytest.raises(KeyError, match="'eval'"):

@@ -10,11 +10,13 @@ import tensorflow as tf
 from recordgen import convert, eval_dataset, read, steps_per_epoch, train_dataset, write
 from recordgen.errors import DataError, RecordError, SourceError, StorageError, UsageError
 from recordgen.reading import Tuning, named_errors
+from tests.conftest import encoded, noise
 from tests.opened import opened
 from tests.reading.conftest import example, ids, pet, write_records
 
 SIZE = dict(batch_size=4, image_size=(4, 6))
 WITH_IDS = dict(**SIZE, columns=["image/source_id"])
+IMAGE = encoded(noise(), "JPEG")
 NAMES = [f"pet {n}" for n in range(20)]
 
 
@@ -115,7 +117,7 @@ def test_images_that_do_not_decode_are_skipped_and_all_others_read(tmp_path, lab
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_unchecked_bad_images_of_ours_are_skipped(tmp_path, on_error):
     for name in "abcdef":
-        (tmp_path / f"{name}.jpg").write_bytes(_image(b"no image" if name == "c" else None))
+        (tmp_path / f"{name}.jpg").write_bytes(b"no image" if name == "c" else IMAGE)
     rows = [f"TRAIN,{name}.jpg,x\n" for name in "abcdef"]
     (tmp_path / "a.csv").write_text("".join(rows))
     out = str(tmp_path / "out")
@@ -126,11 +128,6 @@ def test_unchecked_bad_images_of_ours_are_skipped(tmp_path, on_error):
             list(dataset)
     else:
         assert sorted(name[-5] for name in ids(dataset)) == list("abdef")
-
-
-def _image(data):
-    image = tf.io.encode_jpeg(tf.zeros((8, 8, 3), tf.uint8)).numpy()
-    return image if data is None else data
 
 
 def cut(data):
@@ -156,10 +153,7 @@ def flipped(data):
 )
 def test_counting_names_the_place_of_damage(tmp_path, name, damage, message):
     path = write_records(tmp_path / name, map(pet, range(20)))
-    with open(path, "rb") as file:
-        data = file.read()
-    with open(path, "wb") as file:
-        file.write(damage(data))
+    Path(path).write_bytes(damage(Path(path).read_bytes()))
     with pytest.raises(RecordError, match=message):
         steps_per_epoch(path, 4)
     if not name.endswith(".gz"):
@@ -175,10 +169,7 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
     The file is so large that the check of the first record does not reach the damage.
     """
     path = write_records(tmp_path / "a.rec.gz", [pet(n) for n in range(20)] * 40)
-    with open(path, "rb") as file:
-        data = file.read()
-    with open(path, "wb") as file:
-        file.write(damage(data))
+    Path(path).write_bytes(damage(Path(path).read_bytes()))
     dataset = eval_dataset(path, **SIZE)
     with pytest.raises(RecordError, match=r"a\.rec\.gz"), named_errors(dataset):
         list(dataset)
@@ -242,7 +233,7 @@ def test_storage_that_tensorflow_cannot_read_is_an_error(tmp_path):
 
 def test_written_images_are_read(tmp_path):
     examples = [
-        {"image/encoded": _image(None), "image/class/label": n, "image/source_id": f"pet {n}"}
+        {"image/encoded": IMAGE, "image/class/label": n, "image/source_id": f"pet {n}"}
         for n in range(6)
     ]
     write(examples, str(tmp_path / "out"))

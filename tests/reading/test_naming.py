@@ -117,7 +117,6 @@ def test_records_that_cannot_be_read_are_skipped(tmp_path, caplog):
 
 @pytest.mark.parametrize("full", [False, True])
 def test_records_of_any_kind_are_skipped(tmp_path, full):
-    """Records are skipped with a function, in a file that is not counted, and in full batches."""
     records = [*map(pet, range(5)), b"\xff\xff", pet(6, **{"image/class/label": b"a"}), pet(7)]
     source = write_records(tmp_path / "a.rec.gz", [*records, pet(8)])
     dataset = read(

@@ -13,6 +13,8 @@ from recordgen.reading.objects import for_each_box
 from tests.formats.conftest import make_pictures  # noqa: F401
 from tests.tasks.test_objects import document  # noqa: F401
 
+ALL_FIELDS = ["masks", "area", "is_crowd", "keypoints", "occluded"]
+
 
 @pytest.fixture
 def output(document, tmp_path):  # noqa: F811
@@ -120,9 +122,12 @@ def test_records_without_a_feature_have_zeros(count):
         for_each_box(tf.ragged.constant([[1] * (2 * each + 1), [], [], []], tf.int64), boxes, count)
 
 
-@pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
 @pytest.mark.parametrize(
-    "fields", [[], ["is_crowd"], ["masks"], ["masks", "area", "is_crowd", "keypoints", "occluded"]]
+    ("resize", "fields"),
+    [
+        *((resize, ALL_FIELDS) for resize in ("stretch", "fit", "center_crop")),
+        *(("stretch", []), ("fit", ["is_crowd"]), ("center_crop", ["masks"])),
+    ],
 )
 def test_a_source_gives_the_same(fields, resize, output):
     """Without TensorFlow: the same keys, boxes and fields as `load`, padded likewise."""

@@ -10,7 +10,7 @@ from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.caching import image_bytes
 from recordgen.reading.classes import class_weights, plan_classes
-from recordgen.reading.options import ReadOptions, RecordOptions, decode_options
+from recordgen.reading.options import ReadOptions, RecordOptions
 from recordgen.reading.plan import plan_reading, plan_records
 from recordgen.reading.tuning import AUTOTUNE, Tuning
 
@@ -149,12 +149,6 @@ def test_every_worker_reads_a_part_of_each_class():
     assert [len(plan.files) for plan in plans] == [4, 4]
     assert [[piece.start for piece in plan.pieces] for plan in plans] == [[0] * 4, [5] * 4]
     assert [plan.examples for plan in plans] == [20, 20]
-
-
-def test_numpy_integers_are_accepted():
-    options = decode_options(ReadOptions, {"image_size": np.int64(8), "batch_size": np.int32(3)})
-    assert plan_reading(ours(), options).shuffle_buffer == 0
-    assert options.is_ordered is True
 
 
 # 400 records of 10 kB with images of 30 kB: cache_bytes, other options; the cached stages, their

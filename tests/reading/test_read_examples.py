@@ -138,18 +138,6 @@ def test_a_missing_feature_has_its_default(tmp_path):
     assert [int(row["y"]) for row in read(path, feature_spec=spec)] == [9, 3]
 
 
-def test_empty_shards_are_skipped(tmp_path):
-    for suffix in ("", ".gz"):
-        files = [
-            write_records(tmp_path / f"0.rec{suffix}", []),
-            write_records(tmp_path / f"1.rec{suffix}", [example({"x": 5})]),
-        ]
-        spec = {"x": tf.TensorSpec((), tf.int64)}
-        assert [int(row["x"]) for row in read(files, feature_spec=spec)] == [5]
-        with pytest.raises(DataError):
-            read(files[:1], feature_spec=spec)
-
-
 def test_dataset_json_describes_the_features_of_images(pets):
     (row,) = read(pets, split="eval").take(1)
     assert set(row) >= {"image/encoded", "image/class/label", "image/class/text"}

@@ -154,29 +154,6 @@ def test_a_keras_file_loads_without_recordgen_for_texts_with_blanks(topics, tmp_
     np.testing.assert_array_equal(again(requests), layer(requests))
 
 
-def test_a_model_learns_from_mapped_batches(topics):
-    layer = recordgen.reading.text_vectorization(topics, max_tokens=50, sequence_length=4)
-    model = keras.Sequential(
-        [
-            keras.layers.Embedding(layer.vocabulary_size(), 4),
-            keras.layers.GlobalAveragePooling1D(),
-            keras.layers.Dense(2, activation="softmax"),
-        ]
-    )
-    model.compile(loss="sparse_categorical_crossentropy", jit_compile=False)
-    train, evaluation = (
-        input_fn(topics, split=split, batch_size=4).map(lambda texts, label: (layer(texts), label))
-        for split in ("train", "eval")
-    )
-    history = model.fit(
-        train,
-        validation_data=evaluation,
-        epochs=2,
-        verbose=0,
-    ).history
-    assert {"loss", "val_loss"} <= set(history)
-
-
 def test_foreign_texts_are_read_with_task(tmp_path):
     path = write_records(
         tmp_path / "a.rec",

@@ -91,7 +91,6 @@ def edge_distances(corners, points):
 
 @pytest.mark.parametrize("way", range(1, 9))
 def test_outlines_turn_with_their_image(way):
-    """They are drawn on the stored picture, and turned as it is."""
     lying = np.zeros((20, 32, 3), np.uint8)
     lying[2:8, 4:20] = 200
     file = io.BytesIO()

@@ -45,14 +45,12 @@ def test_a_task_is_declared_in_one_place(name):
 
 
 def test_the_page_of_formats_lists_all_tasks():
-    """Each task links to the page that it declares."""
     text = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
     for name, task in TASKS.items():
         assert f"[`{name}`]({Path(task.page).relative_to('docs')})" in text
 
 
 def test_names_are_known_without_loading_a_task():
-    """Neither the choices of an option nor the check of its value imports a task's modules."""
     code = (
         "import sys; from recordgen.options import ConvertOptions\n"
         "from recordgen.tasks import TASKS\n"

@@ -108,7 +108,6 @@ def sources(make_images, make_csv, tmp_path):
 
 
 def test_each_remedy_can_be_tried(make_images, make_csv, tmp_path):
-    """Options in the remedies for a task's findings run for this task."""
     tried = {}
     for kind, given in sources(make_images, make_csv, tmp_path).items():
         dataset = recordgen.check(**given).dataset

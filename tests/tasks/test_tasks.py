@@ -42,7 +42,6 @@ def test_options_name_all_tasks():
 
 @pytest.mark.parametrize("name", ["image_multi_label", "object_detection"])
 def test_shards_by_label_need_one_label(name):
-    """An example with several labels cannot be put into the shard of its label."""
     with pytest.raises(UsageError, match=f"shard_by=label .*{name} "):
         task_for(ConvertOptions(task=name, shard_by="label"))
 
@@ -141,7 +140,6 @@ WRONG = [
 
 @pytest.mark.parametrize(("task", "said", "words"), WRONG)
 def test_an_invalid_annotation_is_refused(task, said, words):
-    """An invalid annotation is refused, and the message says what was expected."""
     read = task.from_json if isinstance(said, dict) else task.from_fields
     with pytest.raises(AnnotationError) as caught:
         read(said, Adjustments())
@@ -171,7 +169,6 @@ def test_a_box_that_a_line_repeats():
 
 @pytest.mark.parametrize(("corners", "clipped", "words", "counted"), BAD_BOXES)
 def test_bad_boxes_are_clipped_dropped_or_rejected_and_counted(corners, clipped, words, counted):
-    """Boxes outside, empty or inverted are clipped, dropped or rejected, and always counted."""
     good = box(displayName="good")
     record = boxes(dict(zip(("xMin", "yMin", "xMax", "yMax"), corners, strict=True)), good)
     record["boundingBoxAnnotations"][0]["displayName"] = "bad"

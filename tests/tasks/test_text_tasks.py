@@ -81,7 +81,6 @@ WRONG = [
 
 @pytest.mark.parametrize(("task", "line", "message"), WRONG)
 def test_an_ambiguous_line_is_rejected(task, line, message):
-    """An ambiguous line is rejected, and the message says what was found."""
     [item] = parse_line(json.dumps(line).encode(), "a.jsonl", 1, task, Counter())
     assert isinstance(item, Reject)
     assert item.code == "bad_annotation"
@@ -127,7 +126,6 @@ def test_an_example_holds_what_its_row_says(is_inline, text, labels):
 
 
 def test_sentiments_are_their_own_numbers():
-    """The label of a sentiment is the number itself, even if other numbers are missing."""
     row = PlannedRow(0, "a.csv", 1, *inline("x", ["3"]), 1, "", True)
     vocabulary = build_vocabulary(["3", "1"])
     assert vocabulary == Vocabulary("integer", ("0", "1", "2", "3"))

@@ -142,7 +142,6 @@ def test_lists(tmp_path):
 
 
 def test_a_list_that_is_missing(make_csv):
-    """The error has the line that names the list, and the list's path."""
     source = make_csv(["1.mp4,x", "TRAIN,gone.csv"])
     folder = source.rpartition("/")[0]
     with pytest.raises(SourceError, match=f"{source}:2: .* {folder}/gone.csv"):
@@ -336,7 +335,6 @@ def test_all_ways_in_agree(make_csv, tmp_path):
 
 
 def test_one_wrong_segment_does_not_spoil_its_line(make_csv):
-    """Good segments become rows, and each bad one is a reject of the line."""
     segments = [
         {"displayName": "x", "startTime": "1s", "endTime": "2s"},
         {"displayName": "x", "startTime": "2s", "endTime": "1s"},
@@ -406,7 +404,6 @@ def output(tmp_path_factory):
 
 
 def test_shards_are_about_as_large_as_asked(make_csv, tmp_path):
-    """Sizes are estimated for the whole record, not only for its line."""
     lines = [f"TRAIN,gs://bucket/{number}.mp4,x,{number},inf" for number in range(3000)]
     split = recordgen.convert(
         make_csv(lines), tmp_path / "out", task=TASK, shard_mb=0.1

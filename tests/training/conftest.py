@@ -1,3 +1,4 @@
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -35,6 +36,16 @@ def examples(tmp_path_factory, colour_image):
     out = str(tmp_path_factory.mktemp("examples") / "1")
     convert(str(folder / "a.csv"), out)
     return out
+
+
+@pytest.fixture
+def damaged_shard(examples, tmp_path):
+    """The only shard of train in a copy of the examples, with a flipped bit in a record."""
+    [shard] = (shutil.copytree(examples, tmp_path / "damaged") / "Split-train").iterdir()
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(data)
+    return shard
 
 
 @pytest.fixture

@@ -162,7 +162,7 @@ def has_boxes(images):
     return all(any(boxes) for boxes in zip(*images, strict=True)) if images else False
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(IMAGES.filter(has_boxes), st.integers(0, 9))
 def test_any_boxes_and_merged_counts_agree_with_pycocotools(images, seed):
     images = list(arrays(images, np.random.default_rng(seed)))
@@ -181,7 +181,7 @@ def with_crowds(images, random):
         yield np.c_[there[:, :4], labels].astype(np.float32), seen
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(IMAGES.filter(has_boxes), st.integers(0, 99))
 def test_crowds_are_ignored_as_pycocotools_ignores_them(images, seed):
     """A box in a crowd of its class is neither right nor false, unless it matches another box."""

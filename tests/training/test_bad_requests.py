@@ -21,6 +21,7 @@ from recordgen.training import save
 from recordgen.training.config import TrainingConfig
 from recordgen.training.saving import save_for_serving
 from tests import serving
+from tests.conftest import encoded
 from tests.cpp_loader import CppModel
 
 SIDE = 16
@@ -38,9 +39,7 @@ OTHERS = [task for task in ROWS if task != "image_classification"]
 def picture(seed, form="JPEG", side=SIDE):
     """Return the bytes of noise."""
     pixels = np.random.default_rng(seed).integers(0, 256, (side, side, 3), np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, form)
-    return file.getvalue()
+    return encoded(Image.fromarray(pixels), form)
 
 
 def claiming(data, place, *size):

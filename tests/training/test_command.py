@@ -5,9 +5,9 @@ import pytest
 import recordgen
 from pipelines.samples.digits import write_digits
 from recordgen.core.dataset.lineage import LINEAGE_FILE
-from recordgen.training.__main__ import build_parser
+from recordgen.training.__main__ import build_parser, main
 from recordgen.training.config import TRAINING_OPTIONS
-from tests.conftest import run_python
+from tests.preloaded import WITH_TENSORFLOW
 
 
 def test_a_custom_job_says_where_files_go(tmp_path, monkeypatch):
@@ -17,7 +17,7 @@ def test_a_custom_job_says_where_files_go(tmp_path, monkeypatch):
         monkeypatch.setenv(f"AIP_{name}", str(tmp_path / name.lower()))
     flags = ["--epochs=2", "--image-size", "8", "8", "--learning_rate=0.01"]
     flags.append("--checkpoint-minutes=0")
-    done = run_python("-m", "recordgen.training", dataset, *flags)
+    done = WITH_TENSORFLOW.run("-m", "recordgen.training", dataset, *flags)
     assert done.returncode == 0, done.stderr
     assert "epoch 2/2" in done.stderr
     model = tmp_path / "model_dir"
@@ -29,11 +29,9 @@ def test_a_custom_job_says_where_files_go(tmp_path, monkeypatch):
     assert not (tmp_path / "logs").exists()
 
 
-def test_without_a_job_the_model_needs_a_folder(tmp_path):
-    done = run_python("-m", "recordgen.training", str(tmp_path))
-    assert done.returncode == 2
-    [line] = done.stderr.splitlines()[-1:]
-    assert "--model-dir" in line
+def test_without_a_job_the_model_needs_a_folder(tmp_path, as_loud_as_before, caplog):
+    assert main([str(tmp_path)]) == 2
+    assert "--model-dir" in caplog.text
 
 
 @pytest.mark.parametrize("name", TRAINING_OPTIONS)

@@ -16,7 +16,6 @@ import tensorflow as tf
 
 import recordgen
 from recordgen.core.dataset.manifest import read_dataset
-from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.tasks.tables.training import TableTrainer
@@ -93,14 +92,6 @@ def trained(output, root, **settings):
     return trainer.train(output, root, **{**FAST, **settings})
 
 
-def stored(output, split):
-    return [
-        record
-        for shard in read_dataset(output).splits[split].shards
-        for record in RECORDS.read(f"{output}/{shard.file}")
-    ]
-
-
 class Classifier(NamedTuple):
     """A training of classes: the folders of dataset and model, and the log."""
 
@@ -127,7 +118,7 @@ def test_all_columns_together_classify_better_than_any(classifier):
     assert found.score == pytest.approx(float(last[1]), abs=1e-4)
     assert found.score > 0.8
     assert found.examples == ROWS // 4 - ROWS // 20  # unlabelled examples do not count
-    records = stored(output, "eval")
+    records = trainer.records_of(output)
     answer = CppModel(model).run("serving_default", examples=records)
     assert answer["labels"].shape == answer["scores"].shape == (len(records), 2)
     spec = {"verdict/text": tf.io.FixedLenFeature((), tf.string, "")}
@@ -157,7 +148,7 @@ def instance(record, longest):
 def test_columns_by_name_get_the_answers_of_examples(classifier):
     """A row of JSON has the columns of a row of CSV, image files in base64."""
     serving.check_warm_up(classifier.model)
-    examples = stored(classifier.output, "eval")[:8]
+    examples = trainer.records_of(classifier.output)[:8]
     gaps = tf.train.Example.FromString(examples[0])
     for name in ("a/b", "place", "marks"):
         gaps.features.feature.pop(name, None)  # an example without marks has no such feature
@@ -185,7 +176,7 @@ def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
     assert found.measure == "r2"
     assert 0.7 < found.score < 1
     served = CppModel(model)
-    records = stored(output, "eval")
+    records = trainer.records_of(output)
     answers = served.run("serving_default", examples=records)["predictions"]
     scores = served.run("evaluate", examples=records)["scores"]
     assert scores[:, 0] == pytest.approx(answers)

@@ -1,6 +1,5 @@
 """Boxes: from rows to a model, evaluated by its signatures, Kubeflow's step and TFMA."""
 
-import io
 import json
 import re
 from pathlib import Path
@@ -12,12 +11,12 @@ from PIL import Image
 
 from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
-from recordgen.core.records import RECORDS
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.tasks.object_detection.training import ObjectDetector, cells_loss
 from recordgen.training import TrainingConfig
 from recordgen.training.average_precision import CROWD, BoxAccumulator
 from tests import trainer
+from tests.conftest import encoded
 from tests.cpp_loader import CppModel
 
 SIDE = 32
@@ -125,9 +124,7 @@ def test_serving_answers_image_files_of_any_size(trained):
     images, expected = [], []
     for number in (1001, 1002, 1004, 1005):
         image, boxes = picture(number)
-        file = io.BytesIO()
-        image.resize((50, 40)).save(file, "PNG")
-        images.append(file.getvalue())
+        images.append(encoded(image.resize((50, 40)), "PNG"))
         expected.append(boxes)
     answer = CppModel(trained[0]).run("serving_default", image_bytes=images)
     shapes = {name: value.shape for name, value in answer.items()}
@@ -200,9 +197,8 @@ def test_a_right_answer_has_almost_no_loss_and_each_wrong_part_adds():
     assert loss((0, 0, 0, 1), 9) == loss()  # in cells without a box, only the score counts
 
 
-@pytest.mark.parametrize("augmentation", [0, 0.5])
-def test_targets_follow_the_image(dataset, augmentation):
-    config = TrainingConfig.from_custom_config({**FAST, "augmentation": augmentation})
+def test_targets_follow_the_image(dataset):
+    config = TrainingConfig.from_custom_config({**FAST, "augmentation": 0.5})
     trainer = ObjectDetector(dataset, "train", read_dataset(dataset), config)
     assert trainer.steps_per_epoch() == 15
     images, cells = next(iter(trainer.train_data()))
@@ -236,15 +232,10 @@ def test_crowds_do_not_teach_and_are_passed_on_to_evaluation(tmp_path):
     output = str(tmp_path / "out")
     convert(str(folder), output, lint="-ALL")
     config = TrainingConfig.from_custom_config({**FAST, "augmentation": 0})
-    trainer = ObjectDetector(output, "train", read_dataset(output), config)
-    _, cells = next(iter(trainer.train_data()))
+    detector = ObjectDetector(output, "train", read_dataset(output), config)
+    _, cells = next(iter(detector.train_data()))
     assert {*(cells.numpy()[..., 0] == 1).sum(axis=(1, 2)).tolist()} == {1}
-    records = [
-        record
-        for shard in read_dataset(output).shards
-        for record in RECORDS.read(f"{output}/{shard.file}")
-    ]
-    truth = trainer.truth(tf.constant(records))
+    truth = detector.truth(tf.constant(trainer.records_of(output, "train")))
     labels = sorted(
         tuple(sorted(row[row != -1].tolist())) for row in truth["label"].numpy()[..., 4]
     )

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -16,6 +17,7 @@ from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset
 from recordgen.reading.words import split_tokens
 from recordgen.tasks.text_entities.tags import tag_names, tokenize
+from recordgen.tasks.text_entities.training import build_tagger
 from recordgen.training.entity_counts import EntityAccumulator
 from tests import serving, trainer
 from tests.cpp_loader import CppModel
@@ -52,8 +54,14 @@ def trained(dataset, tmp_path_factory):
     return trainer.train_and_listen(dataset, tmp_path_factory.mktemp("trained"), **FAST)
 
 
-def test_masks_of_the_tagger_have_the_dtype_of_its_layers(dataset, tmp_path):
-    trainer.train(dataset, tmp_path, **FAST | {"epochs": 1, "precision": "mixed_bfloat16"})
+def test_masks_of_the_tagger_have_the_dtype_of_its_layers():
+    lookup, policy = keras.layers.StringLookup(vocabulary=["in"]), keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = build_tagger(lookup, tags=3, dropout=0.1, seed=0)
+    finally:
+        keras.config.set_dtype_policy(policy)
+    assert model(tf.constant([["in", "Bonn", ""]])).dtype == tf.float32
 
 
 @pytest.mark.slow

@@ -14,7 +14,9 @@ from recordgen import eval_dataset, read_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.tasks.images.training import ManyImageLabels, OneImageLabel
 from recordgen.tasks.object_detection.training import ObjectDetector
+from recordgen.tasks.text_entities.training import EntityTagger
 from recordgen.tasks.texts.training import OneTextLabel
+from recordgen.tasks.video_classification.training import VideoTrainer
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phases
 from recordgen.training.learner import Models
@@ -227,6 +229,8 @@ def test_colours_and_weights_are_changed_by_reading(examples, settings, expected
         ({"augment": "photo"}, OneTextLabel, r"augment.*'photo'"),
         ({"colour": 0.1}, OneTextLabel, "colour"),
         ({"model": "VGG16"}, ObjectDetector, r"model.*'VGG16'"),
+        ({"model": "VGG16"}, EntityTagger, r"model.*'VGG16'"),
+        ({"model": "VGG16"}, VideoTrainer, r"model.*'VGG16'"),
         ({"scale": "0..255"}, OneTextLabel, r"scale.*'0\.\.255'"),
     ],
 )
@@ -236,16 +240,25 @@ def test_a_setting_of_another_task_is_refused(examples, settings, trainer, messa
         trainer(examples, "train", dataset, TrainingConfig(**settings)).check_settings()
 
 
-def test_a_backbone_loads_its_own_weights_from_a_file(tmp_path):
-    size = dict(image_size=(32, 32))
-    random = build_model(TrainingConfig(model="VGG16", **size), 3, "softmax")
-    expected = backbone_of(random).get_weights()
+def test_a_backbone_loads_its_own_weights_from_a_file(tmp_path, monkeypatch):
+    def built(layers, **settings):
+        def backbone(*, input_shape, weights, **more):
+            dense = [keras.layers.Dense(4) for _ in range(layers)]
+            model = keras.Sequential([keras.Input(input_shape), keras.layers.Flatten(), *dense])
+            if weights is not None:
+                model.load_weights(weights)
+            return model
+
+        monkeypatch.setattr(keras.applications, "VGG16", backbone)  # Keras's own takes seconds
+        config = TrainingConfig(model="VGG16", image_size=(32, 32), **settings)
+        return backbone_of(build_model(config, 3, "softmax"))
+
     path = str(tmp_path / "vgg.weights.h5")
-    backbone_of(random).save_weights(path)
-    loaded = build_model(TrainingConfig(model="VGG16", weights=path, **size), 3, "softmax")
-    assert all(are_equal(backbone_of(loaded).get_weights(), expected))
+    random = built(1)
+    random.save_weights(path)
+    assert all(are_equal(built(1, weights=path).get_weights(), random.get_weights()))
     with pytest.raises(UsageError):
-        build_model(TrainingConfig(model="VGG19", weights=path, **size), 3, "softmax")
+        built(2, weights=path)
 
 
 @pytest.mark.parametrize(

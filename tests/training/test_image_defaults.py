@@ -1,5 +1,7 @@
 """What a training of images does if the user sets neither ``image_size`` nor ``augment``."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -58,6 +60,7 @@ def test_labels_of_digits_letters_and_sides_forbid_mirroring(labels, expected):
 def made(tmp_path_factory, colour_image):
     """A dataset of 40×64 pixels for labels and a task."""
 
+    @cache
     def make(*labels, task="image_classification"):
         folder = tmp_path_factory.mktemp("made")
         rows = []

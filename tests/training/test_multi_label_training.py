@@ -1,6 +1,5 @@
 """Several labels per image: from rows to a model, evaluated by Keras."""
 
-import io
 import re
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset
 from recordgen.training.auc import THRESHOLDS
 from tests import trainer
+from tests.conftest import encoded
 from tests.cpp_loader import CppModel
 
 LABELS = ("blue", "green", "red")
@@ -60,7 +60,6 @@ def trained(dataset, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(trained):
-    """The folder of a model that knows the colours."""
     return trained[0]
 
 
@@ -107,9 +106,7 @@ def test_serving_answers_images_with_all_labels_best_first(model):
     images, expected = [], []
     for number in (1001, 1002, 1004, 1003):  # modulo 8: one label, one, one, two
         image, shown = picture(number, spread=0)
-        file = io.BytesIO()
-        image.resize((30, 20)).save(file, "PNG")
-        images.append(file.getvalue())
+        images.append(encoded(image.resize((30, 20)), "PNG"))
         expected.append(set(shown))
     answer = CppModel(model).run("serving_default", image_bytes=images)
     assert answer["labels"].shape == answer["scores"].shape == (4, 3)

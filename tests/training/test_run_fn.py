@@ -1,7 +1,4 @@
-import io
-import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,12 +9,12 @@ from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.exports.lineage import find_lineage
 from recordgen.reading import eval_dataset
-from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.inputs import examples_root
 from recordgen.training.model import build_model
 from recordgen.training.run import fit, plan_epochs
 from tests import trainer
+from tests.conftest import encoded
 from tests.cpp_loader import CppModel
 
 FAST = {"image_size": [8, 8], "batch_size": 12, "epochs": 12, "learning_rate": 0.01}
@@ -29,12 +26,6 @@ def trained(examples, tmp_path_factory):
     root = tmp_path_factory.mktemp("trained")
     trainer.train(examples, root, **FAST, top_k=2)
     return root
-
-
-def encoded(image, format_):
-    file = io.BytesIO()
-    image.save(file, format_)
-    return file.getvalue()
 
 
 @pytest.mark.slow
@@ -106,10 +97,8 @@ def test_a_seed_decides_the_weights(fn_args):
         config = TrainingConfig.from_custom_config({**FAST, "epochs": 1, "seed": seed})
         return fit(fn_args(name, eval_files=[]), config).models.saved.get_weights()
 
-    first = train("a", 1)
-    for again, weights in zip(train("b", 1), first, strict=True):
-        np.testing.assert_allclose(again, weights, rtol=1e-4, atol=1e-6)
-    assert not np.allclose(train("c", 2)[0], first[0], rtol=1e-4)
+    # test_fitting shows that one seed gives the same bytes.
+    assert not np.allclose(train("a", 1)[0], train("b", 2)[0], rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -163,21 +152,15 @@ def test_unlabelled_images_are_refused(fn_args, examples, tmp_path):
         run_fn(fn_args(train_files=[f"{tmp_path}/out/Split-train/*"]))
 
 
-def test_a_damaged_record_is_named(fn_args, examples, tmp_path):
-    shutil.copytree(examples, tmp_path / "out")
-    [shard] = (tmp_path / "out" / "Split-train").iterdir()
-    data = bytearray(shard.read_bytes())
-    data[len(data) // 2] ^= 1
-    shard.write_bytes(data)
-    changed = fn_args(train_files=[f"{tmp_path}/out/Split-train/*"], custom_config=FAST)
-    with pytest.raises(RecordError, match=rf"{shard}: record \d+: "):
+def test_a_damaged_record_is_named(fn_args, damaged_shard):
+    changed = fn_args(train_files=[str(damaged_shard)], custom_config=FAST)
+    with pytest.raises(RecordError, match=rf"{damaged_shard}: record \d+: "):
         run_fn(changed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["MobileNetV2", "ResNet50"])
-def test_any_backbone_takes_0_to_1_and_returns_probabilities(name):
-    config = TrainingConfig(model=name, image_size=(32, 40), dropout=0)
+def test_a_backbone_takes_0_to_1_and_returns_probabilities():
+    config = TrainingConfig(model="MobileNetV2", image_size=(32, 40), dropout=0)
     model = build_model(config, classes=3, activation="softmax")
     images = np.random.default_rng(0).random((2, 32, 40, 3), np.float32)
     # training=True: with untrained normalisation, random weights give a constant.
@@ -191,16 +174,6 @@ def test_a_size_that_keras_refuses_is_a_usage_error():
     config = TrainingConfig(model="InceptionV3", image_size=(32, 32))
     with pytest.raises(UsageError, match="model"):
         build_model(config, classes=3, activation="softmax")
-
-
-@pytest.mark.parametrize(
-    "task", ["object_detection", "text_multi_label", "text_entities", "video_classification"]
-)
-def test_models_of_images_are_for_whole_images(task):
-    config, dataset = TrainingConfig(model="MobileNetV2"), SimpleNamespace(task=task)
-    made = TASKS[task].declared("trainer")("out", "train", dataset, config)
-    with pytest.raises(UsageError, match=rf"model='MobileNetV2' .* \({task}\)"):
-        made.check_settings()
 
 
 @pytest.mark.slow

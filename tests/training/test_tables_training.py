@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 import recordgen
-from pipelines.samples import sample_of
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
-from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from tests import serving, trainer
 from tests.cpp_loader import CppModel
@@ -35,18 +33,13 @@ def source(tmp_path_factory):
     return str(path)
 
 
-def trained(source, root, **options):
-    """Convert and train; return the folders of dataset and model."""
-    output = str(root / "out")
-    recordgen.convert(source, output, task="tabular", **options)
-    config = {"epochs": 10, "batch_size": 16, "learning_rate": 0.01, "dropout": 0.0}
-    return output, trainer.train(output, root, **config)
-
-
 @pytest.mark.slow
 def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path, caplog):
     caplog.set_level("INFO")
-    output, model = trained(source, tmp_path, columns="target=cls,weight=w")
+    output = str(tmp_path / "out")
+    recordgen.convert(source, output, task="tabular", columns="target=cls,weight=w")
+    settings = {"epochs": 10, "batch_size": 16, "learning_rate": 0.01, "dropout": 0.0}
+    model = trainer.train(output, tmp_path, **settings)
     last = [item.message for item in caplog.records if "epoch 10/10" in item.message][-1]
     found = evaluate(model, output, read_dataset(output), "eval")
     assert found.measure == "accuracy"
@@ -80,51 +73,6 @@ def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path,
     )
     assert by_name["labels"].tolist() == answer["labels"].tolist()
     np.testing.assert_allclose(by_name["scores"], answer["scores"], rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_the_sample_of_the_demo_is_learnt(tmp_path):
-    sample, output = sample_of("tabular"), str(tmp_path / "out")
-    path = sample.write(str(tmp_path / "data"), None)
-    dataset = recordgen.convert(path, output, task="tabular", **sample.options).dataset
-    assert [split.examples for split in dataset.splits.values()] == [108, 35, 35]
-    model = trainer.train(output, tmp_path, **sample.training.to_custom_config())
-    assert evaluate(model, output, dataset, "eval").score >= max(sample.min_score, 0.9)
-
-
-@pytest.mark.slow
-def test_the_model_learns_large_numbers(source, tmp_path):
-    lines = Path(source).read_text().splitlines()
-    (tmp_path / "b.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in lines) + "\n")
-    output, model = trained(str(tmp_path / "b.csv"), tmp_path, columns="target=y")
-    found = evaluate(model, output, read_dataset(output), "eval")
-    assert found.measure == "r2"
-    assert found.score > 0.8
-    served, records = CppModel(model), trainer.records_of(output)
-    answers = served.run("serving_default", examples=records)["predictions"]
-    scores = served.run("evaluate", examples=records)["scores"]
-    assert scores[:, 0] == pytest.approx(answers)
-    truth = served.run("truth", examples=records)["label"].astype(np.float64)
-    errors = np.square(truth - answers).sum()
-    assert found.score == pytest.approx(1 - errors / np.square(truth - truth.mean()).sum())
-    assert found.loss == pytest.approx(errors / len(truth))
-
-
-# options, columns with gaps
-NOTHING = [
-    ({}, DataError, "no column is the target"),
-    (
-        {"columns": "target:class=w"},
-        DataError,
-        "the target has 1 in split",
-    ),
-]
-
-
-@pytest.mark.parametrize(("options", "error", "message"), NOTHING)
-def test_nothing_to_learn(source, tmp_path, options, error, message):
-    with pytest.raises(error, match=message):
-        trained(source, tmp_path, **options)
 
 
 def test_only_columns_with_gaps_have_inputs_for_missing_numbers():

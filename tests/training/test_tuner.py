@@ -1,7 +1,6 @@
 """Hyperparameter search: training, score and report of trials."""
 
 import logging
-import shutil
 
 import pytest
 import tensorflow as tf
@@ -104,14 +103,9 @@ def test_a_search_without_a_score_is_an_error(tuner_args, tmp_path):
         found.search(**kwargs)
 
 
-def test_a_damaged_record_ends_the_search(tuner_args, examples, tmp_path):
-    shutil.copytree(examples, tmp_path / "out")
-    [shard] = (tmp_path / "out" / "Split-train").iterdir()
-    data = bytearray(shard.read_bytes())
-    data[len(data) // 2] ^= 1
-    shard.write_bytes(data)
-    found, kwargs = tuner_fn(tuner_args({}, **of(str(tmp_path / "out"))))
-    with pytest.raises(RuntimeError, match=rf"{shard}: record \d+: "):
+def test_a_damaged_record_ends_the_search(tuner_args, damaged_shard):
+    found, kwargs = tuner_fn(tuner_args({}, **of(damaged_shard.parents[1])))
+    with pytest.raises(RuntimeError, match=rf"{damaged_shard}: record \d+: "):
         found.search(**kwargs)
     assert len(found.oracle.trials) == 3
 

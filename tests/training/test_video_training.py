@@ -1,6 +1,5 @@
 """Segments of videos: from frames and their times to a model. For TFMA, see test_demo."""
 
-import io
 import math
 import re
 from pathlib import Path
@@ -20,6 +19,7 @@ from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.tasks.video_classification.frames import frames_between, segment_frames, shown_until
 from tests import serving, trainer
+from tests.conftest import encoded
 from tests.cpp_loader import CppModel
 
 FRAMES, SIDE = 8, 24
@@ -29,11 +29,8 @@ FAST = {"image_size": [SIDE, SIDE], "batch_size": 16, "epochs": 8, "learning_rat
 def gif(grays, hundredths):
     """Return a GIF whose frames have one gray each, with these delays."""
     first, *rest = [Image.fromarray(np.full((4, 5), gray, np.uint8)) for gray in grays]
-    file = io.BytesIO()
-    first.save(
-        file, "GIF", save_all=True, append_images=rest, duration=[10 * n for n in hundredths]
-    )
-    return file.getvalue()
+    delays = [10 * n for n in hundredths]
+    return encoded(first, "GIF", save_all=True, append_images=rest, duration=delays)
 
 
 @given(st.lists(st.integers(2, 65_000), min_size=1, max_size=12))
@@ -93,11 +90,9 @@ def test_only_frames_of_the_segment_are_seen():
 
 
 def test_frames_shrink_as_images_do():
-    file = io.BytesIO()
     board = Image.fromarray(np.uint8(np.indices((16, 16)).sum(0) % 2 * 255))
-    board.save(file, "GIF")
     start, end = tf.constant(0.0), tf.constant(1.0)
-    video = tf.constant(file.getvalue())
+    video = tf.constant(encoded(board, "GIF"))
     [seen] = segment_frames(video, start, end, name="a", frames=1, image_size=(7, 7))
     assert np.abs(seen - 0.5).max() < 0.1
 
@@ -147,10 +142,6 @@ def dataset(source, tmp_path_factory):
     output = str(tmp_path_factory.mktemp("examples"))
     convert(source, f"{output}/out", task="video_classification")
     return f"{output}/out"
-
-
-def train(dataset, root, **custom_config):
-    return trainer.train(dataset, root, **{**FAST, **custom_config})
 
 
 @pytest.fixture(scope="module")
@@ -254,7 +245,7 @@ def test_undecodable_videos_are_named_before_training(tmp_path, name, content, m
         allow=("https",),
     )
     with pytest.raises(DataError, match=message):
-        train(str(tmp_path / "out"), tmp_path)
+        trainer.train(str(tmp_path / "out"), tmp_path, **FAST)
 
 
 def test_videos_to_evaluate_are_looked_at_too(tmp_path):
@@ -264,4 +255,4 @@ def test_videos_to_evaluate_are_looked_at_too(tmp_path):
         (tmp_path / f"{number}.gif").write_bytes(gif([0, 9], [5, 5]))
     convert(str(tmp_path / "a.csv"), str(tmp_path / "out"), task="video_classification")
     with pytest.raises(DataError, match="/2"):
-        train(str(tmp_path / "out"), tmp_path, batch_size=2)
+        trainer.train(str(tmp_path / "out"), tmp_path, **{**FAST, "batch_size": 2})

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
-from recordgen.core.records import RECORDS
 from recordgen.errors import UsageError
 from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
@@ -20,6 +19,7 @@ from recordgen.training.moments import Scale, rescale
 from recordgen.training.saving import save_for_serving
 from recordgen.training.warm_start import warm_start
 from recordgen.training.words import WordVectors, word_vectors
+from tests.trainer import records_of
 
 
 def converted(folder, task, files):
@@ -56,11 +56,6 @@ def begun(output, base):
     model = trainer.models().saved
     warm_start(model, trainer, earlier)
     return trainer, model
-
-
-def records_of(output):
-    shards = [shard for split in read_dataset(output).splits.values() for shard in split.shards]
-    return tf.constant([r for shard in shards for r in RECORDS.read(f"{output}/{shard.file}")])
 
 
 # task, files; additions of a later import: words and a label, which get the first numbers
@@ -103,7 +98,7 @@ def test_texts_get_the_scores_of_the_first_model_by_label(task, files, added, tm
     places = [names.index(x) for x in old_trainer.outputs_of(old_trainer.dataset.labels)]
     assert places != list(range(len(places)))
     for output in (first, later):
-        records = records_of(output)
+        records = tf.constant(records_of(output, "*"))
         before = old_trainer.scores(old, records).numpy()
         now = trainer.scores(model, records).numpy()[..., places]
         if task != "text_multi_label":
@@ -135,7 +130,7 @@ def test_rows_get_the_scores_of_the_first_model(y, added, tmp_path):
     more = f"{HEADER}{rows(y, **LATER)}TRAIN,950,1,1,zinc,{added}\n"
     later = converted(tmp_path / "new", "tabular", {"a.csv": more})
     trainer, model = begun(later, tmp_path / "model")
-    records = records_of(output)
+    records = tf.constant(records_of(output, "*"))
     before, now = (t.scores(m, records).numpy() for t, m in ((old_trainer, old), (trainer, model)))
     if trainer.dataset.labels:
         assert trainer.dataset.labels == ("aha", "hi", "lo")

@@ -111,8 +111,10 @@ def together(
             dimensions are images.
         name: of the part.
 
-    Raises: UsageError: images to be padded have different sizes.
+    Raises: UsageError: there are no values, or images to be padded have different sizes.
     """
+    if not values:
+        raise UsageError("a batch needs at least one item (got none)")
     first = values[0]
     if isinstance(first, tuple):
         parts = zip(*values, strict=True)

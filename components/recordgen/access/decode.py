@@ -82,7 +82,7 @@ class Decoder:
                     f"{name} must be one of {', '.join(known)} (got {getattr(self, name)!r})"
                 )
         if self.size is not None:
-            check_image_size(self.size)
+            check_image_size(self.size, "size")
             object.__setattr__(self, "size", tuple(map(int, self.size)))  # of any type
         if not set(self.fields) <= set(OBJECT_FIELDS):
             raise UsageError(
@@ -90,25 +90,13 @@ class Decoder:
             )
 
     def of_examples(self, dataset: Dataset | None, column: str = "image") -> OfExamples:
-        """Return how images of a dataset's examples are decoded.
-
-        Args:
-            dataset: None for other tools' records.
-            column: the beginning of the features' names.
-        """
+        """Return how images of examples are decoded; ``column`` begins their features' names."""
         may_be_raw = dataset is not None and dataset.encoding.pixels != ""
         parts = ("encoded", "format", "height", "width") if may_be_raw else ("encoded",)
         return OfExamples(self, tuple(f"{column}/{part}" for part in parts))
 
     def decode(self, encoded: Pixels, raw_size: tuple[int, int] | None = None) -> Decoded:
-        """Decode an image.
-
-        Args:
-            encoded: the bytes of an image file, or raw pixels (uint8 [n]).
-            raw_size: height and width of raw pixels; None: it is an image file.
-
-        Raises: ValueError: the bytes are not such an image.
-        """
+        """Decode an image file, or raw pixels of a height and width. Raises: ValueError."""
         if raw_size is not None:
             pixels = encoded.reshape(*raw_size, RAW_CHANNELS)
             found = self._shown(pixels, raw_size, 1)

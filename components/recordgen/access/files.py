@@ -46,6 +46,10 @@ class LocalFile:
         """
         return _mapped(self)[start:stop]
 
+    def size(self) -> int:
+        """Return the number of bytes. Raises: as :meth:`read`."""
+        return len(_mapped(self))
+
 
 @lru_cache(MAPS)
 def _mapped(file: LocalFile) -> memoryview:
@@ -62,6 +66,10 @@ class FarFile(NamedTuple):
     def read(self, start: int, stop: int) -> memoryview:
         """Return a range of bytes. Raises: OSError, StorageError: it cannot be read."""
         return memoryview(storage.read_range(self.path, start, stop - start))
+
+    def size(self) -> int:
+        """Return the number of bytes. Raises: as :meth:`read`."""
+        return storage.size(self.path)
 
 
 File: TypeAlias = LocalFile | FarFile
@@ -101,19 +109,12 @@ def read_ranges(ranges: Sequence[Range]) -> list[memoryview]:
 
 
 def _follows(each: Range, last: Range, first: Range) -> bool:
-    """Return whether a range is requested together with the ranges before it."""
     is_next = (each.file, each.start) == (last.file, last.stop)
     return is_next and each.stop - first.start <= _RANGE_BYTES
 
 
 def open_file(file: ShardFile, size: int, cache_bytes: int) -> File:
-    """Return a file for reading; nothing is opened yet.
-
-    Args:
-        file: the file.
-        size: its size before compression.
-        cache_bytes: see :data:`recordgen.storage.copies.CACHE_BYTES`.
-    """
+    """Return a file for reading, given its size before compression; nothing is opened yet."""
     # A gzip stream has no random access, and web servers need not have it.
     if file.path.endswith(".gz") or file.is_gzip or storage.is_http(file.path):
         return LocalFile(partial(_copied, file, size, cache_bytes))

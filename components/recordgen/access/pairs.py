@@ -55,14 +55,8 @@ def labelled(
     """Return the pairing of inputs and the numbers of their classes.
 
     A label is int64 [] (-1: none), or float32 [classes] if examples have any number of labels;
-    items are only inputs if records have no labels.
-
-    Args:
-        source: the records.
-        there: the names of their features.
-        names: the features of the inputs.
-        inputs: returns the inputs of an example.
-        label: the feature that holds the numbers.
+    items are only inputs if records have no labels. ``there`` are the features of the records,
+    ``names`` those of the inputs, and ``label`` holds the numbers.
     """
     known, count = source.dataset, len(source.class_names)
     if label not in there or not (known is None or known.task == EXAMPLES or count):

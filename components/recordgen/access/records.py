@@ -174,15 +174,30 @@ class Records(BatchedSequence):
         try:
             return RECORDS.unframed(frame)
         except LengthError as exc:
+            if self._is_damaged(frame, index):
+                raise RecordError(
+                    f"{self._named(index)}: its length is damaged, though the file has the size "
+                    f"that its index says; convert again"
+                ) from exc
             raise SourceError(f"{self._named(index)} {self._stale}") from exc
         except ValueError as exc:
             raise RecordError(f"{self._named(index)}: {exc}") from exc
 
+    def _is_damaged(self, frame: memoryview, index: int) -> bool:
+        """Return whether the index fits the size of the file, and yet no record begins there."""
+        file, _ = self._place(index)
+        size = self._ends[self._firsts[file + 1] - 1]
+        return not RECORDS.is_mine(bytes(frame)) and self._files[file].size() == size
+
     def _named(self, index: int) -> str:
-        """Return the file and the number of a record, as text."""
+        file, number = self._place(index)
+        return f"{self._paths[file]}: record {number}"
+
+    def _place(self, index: int) -> tuple[int, int]:
+        """Return the number of a record's file, and its number there."""
         at = operator.index(index) % len(self)
         file = bisect_right(self._firsts, at) - 1
-        return f"{self._paths[file]}: record {at - self._firsts[file]}"
+        return file, at - self._firsts[file]
 
 
 def _absolute(place: Place) -> Any:

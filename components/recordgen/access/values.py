@@ -25,12 +25,8 @@ def reader_of(
     """Return the reader of a feature.
 
     Scalars become NumPy scalars, text or bytes, arrays and lists NumPy arrays (of objects for text
-    and bytes). A whole number that records may lack becomes a float with NaN.
-
-    Args:
-        spec: the feature.
-        as_bytes: returns one value of a feature of bytes.
-        is_inexact: whether float32 cannot hold all of its whole numbers.
+    and bytes). A whole number that records may lack becomes a float with NaN, a float64 if it
+    ``is_inexact``.
     """
     if spec.dtype in RAW_DTYPES:
         return _raw(spec)

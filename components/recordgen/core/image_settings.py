@@ -218,8 +218,8 @@ class Encoding:
         return ":".join(map(str, [*words, *([] if self.quality is None else [self.quality])]))
 
 
-def check_image_size(size: object) -> None:
-    """Check a height and a width in pixels. Raises: UsageError."""
+def check_image_size(size: object, name: str = "image_size") -> None:
+    """Check the height and width in pixels of an option. Raises: UsageError."""
     sides = size if isinstance(size, Sequence) and bool not in map(type, size) else ()
     if len(sides) != 2 or not all(isinstance(side, Integral) and int(side) >= 1 for side in sides):
-        raise UsageError(f"image_size must be height and width, each at least 1 (got {size!r})")
+        raise UsageError(f"{name} must be height and width, each at least 1 (got {size!r})")

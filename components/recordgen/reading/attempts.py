@@ -28,15 +28,9 @@ def attempted(
     Only a dataset skips what fails. A batch is one element of it, and only if that fails, each of
     its elements is one: a dataset's own work takes as long as decoding a small image.
 
-    Args:
-        function: takes the tensors of one element, and returns a tensor.
-        elements: tensors of [batch, …].
-        spec: the shape and type that ``finish`` returns.
-        finish: changes what the function returns, and cannot fail.
-
     Returns:
-        What ``finish`` returns ([batch, …], zeros where the function fails), and where it does not
-        (bool [batch]).
+        What ``finish``, which cannot fail, makes of the results ([batch, …] of ``spec``, zeros
+        where the function fails), and where it does not (bool [batch]).
     """
 
     def whole(*element: tf.Tensor) -> tf.Tensor:
@@ -103,7 +97,6 @@ def _one_by_one(
 
 
 def _only(data: tf.data.Dataset) -> Any:
-    """Return a dataset's only element."""
     options = tf.data.Options()
     # Optimising and tuning take longer than the work.
     options.experimental_optimization.apply_default_optimizations = False
@@ -114,9 +107,7 @@ def _only(data: tf.data.Dataset) -> Any:
 def answered(answers: Mapping[str, tf.Tensor], error: tf.Tensor) -> dict[str, tf.Tensor]:
     """Return the answers to a batch, nothing for elements with an error, and :data:`ERROR`.
 
-    Args:
-        answers: by name, of [batch, …]. Nothing is NaN, "", or the class number of no class.
-        error: string [batch], "" for an element with an answer.
+    Nothing is NaN, "", or the class number of no class; ``error`` is "" for an answer.
     """
     found = {ERROR: error}
     for name, values in answers.items():

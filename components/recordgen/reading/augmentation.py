@@ -84,13 +84,7 @@ def changed(image: tf.Tensor, changes: Changes) -> tf.Tensor:
     """Apply its changes to an image.
 
     Change image by image, not in batches: the processor's cache holds one image, but no batch.
-
-    Args:
-        image: uint8 or float32 [height, width, 3] from 0 to 255.
-        changes: one image's part of what :func:`draw_changes` returns.
-
-    Returns:
-        uint8 of the same shape.
+    uint8 or float32 [height, width, 3] from 0 to 255 → uint8; see :func:`draw_changes`.
     """
     if "crop" in changes:
         image = _cropped(tf.cast(image, tf.float32), changes["crop"])

@@ -72,15 +72,9 @@ def plan_cache(
     is_checked: bool,
     is_divisible: bool,
 ) -> tuple[CachePlan | None, tuple[int, CachePlan] | None]:
-    """Plan a cache.
+    """Plan a cache; what is None is unknown.
 
-    Args:
-        options: the user's options.
-        images: properties that all images share; None if unknown.
-        examples: their number; None if unknown.
-        record_bytes: mean size of a record; None if unknown.
-        is_checked: whether every image is known to decode.
-        is_divisible: whether the examples can be divided by position into cached and others.
+    Examples that are divisible can be divided by position into cached and others.
 
     Returns:
         The cache, or None without one. Then, if it holds only some examples, their number and the

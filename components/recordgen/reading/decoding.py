@@ -284,17 +284,7 @@ class ImageDecoder:
         seed: tf.Tensor,
         changes: Changes | None = None,
     ) -> tf.Tensor:
-        """Cut a random window out of each picture.
-
-        Args:
-            pictures: string [batch], from :meth:`pictures`.
-            sizes: their heights and widths, int32 [batch, 2].
-            seed: int64 [2].
-            changes: as in :meth:`decode`.
-
-        Returns:
-            As :meth:`decode`.
-        """
+        """Cut a random window out of each of the :meth:`pictures`; return what decode returns."""
         windows = self.windows(sizes, seed)
 
         def crop(item: tuple[tf.Tensor, ...]) -> tf.Tensor:
@@ -454,14 +444,7 @@ def resize_images(images: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Te
 
     Along a side that becomes shorter, a new pixel is the weighted mean of the old pixels that it
     covers, so fine patterns never turn into noise. Along a side that becomes longer, pixels are
-    interpolated.
-
-    Args:
-        images: uint8 [height, width, channels], or a batch of these.
-        size: int32 [2], the new height and width.
-
-    Returns:
-        uint8 [*size, channels], or a batch of these.
+    interpolated. uint8 [height, width, channels], or a batch, → uint8 [*size, channels].
     """
     return to_uint8(_averaged(images, size))
 
@@ -480,11 +463,8 @@ def stored_sizes(
 ) -> tuple[tf.Tensor | None, tf.Tensor | None]:
     """Return the arguments ``sizes`` and ``is_raw`` of :meth:`ImageDecoder.decode`.
 
-    Args:
-        part: returns a feature of the images by the end of its name: ``height``, ``width`` or
-            ``format``.
-        are_checked: whether sizes can be trusted. Sizes of raw pixels always can.
-        has_raw: whether images may be raw pixels, so that their formats are needed.
+    ``part`` returns a feature of the images by the end of its name: ``height``, ``width``, or
+    ``format``, which is needed if images may be raw. Sizes of raw pixels can always be trusted.
     """
     if not (are_checked or has_raw):
         return None, None
@@ -497,12 +477,7 @@ def stored_sizes(
 
 @as_written
 def image_sizes(encoded: tf.Tensor, known: tf.Tensor | None = None) -> tf.Tensor:
-    """Return heights and widths (int32 [batch, 2]).
-
-    Args:
-        encoded: string [batch].
-        known: int64 [batch, 2], the known sizes; 0: read it from the image.
-    """
+    """Return heights and widths (int32 [batch, 2]); 0 in ``known``: read it from the image."""
 
     def read(data: tf.Tensor) -> tf.Tensor:
         return tf.cond(

@@ -74,7 +74,6 @@ class Boxes(NamedTuple):
         )
 
     def _framed(self, move: Callable[[tf.Tensor], tf.Tensor]) -> Boxes:
-        """Move the frames, if there are any."""
         if FRAME not in self.details:
             return self
         frames = self.details[FRAME]

@@ -163,7 +163,6 @@ def _stored(spec: Any) -> Any:
 
 
 def _is_empty(spec: Any) -> bool:
-    """Return whether a spec is of arrays without elements."""
     return isinstance(spec, tf.TensorSpec | tf.io.FixedLenFeature) and 0 in tuple(spec.shape)
 
 

@@ -206,7 +206,6 @@ class ImageReading:
         return found
 
     def _moved(self, parts: Boxes | Masks, changes: Changes | None) -> Boxes | Masks:
-        """Move boxes or masks as the changes move the pixels."""
         if changes is not None and "crop" in changes:
             parts = parts.seen_through(shown_views(changes["crop"], self.options.image_size))
         if changes is not None and "is_mirrored" in changes:

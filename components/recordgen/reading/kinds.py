@@ -42,10 +42,8 @@ class Kind:
 def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
     """Return the kind of the examples in shards, and check the names of the options.
 
-    Args:
-        shards: the files. Other tools' files, and files written from Python, hold images unless the
-            option ``task`` names another task.
-        options: the user's options; the kind depends on ``task``, ``columns`` and ``dataset.json``.
+    The kind depends on ``dataset.json`` and the options ``task`` and ``columns``. Other tools'
+    files, and files written from Python, hold images unless ``task`` names another task.
 
     Raises: UsageError: there is no such task, or an option is for other tasks.
     """

@@ -13,16 +13,7 @@ def to_uint8(pixels: tf.Tensor) -> tf.Tensor:
 
 
 def between(pixels: tf.Tensor, black: tf.Tensor | float, white: tf.Tensor | float) -> tf.Tensor:
-    """Spread pixels from 0 to 255 linearly between two floats.
-
-    Args:
-        pixels: uint8 [...].
-        black: what 0 becomes, float32 [].
-        white: what 255 becomes, float32 [].
-
-    Returns:
-        float32 [...].
-    """
+    """Spread pixels from 0 to 255 linearly between two floats: uint8 [...] → float32 [...]."""
     # A cast, a product and a sum in one pass over the pixels, with the same result.
     return tf.quantization.dequantize(tf.bitcast(pixels, tf.quint8), black, white)
 
@@ -30,13 +21,7 @@ def between(pixels: tf.Tensor, black: tf.Tensor | float, white: tf.Tensor | floa
 def stretched(pixels: tf.Tensor, black: tf.Tensor, span: tf.Tensor) -> tf.Tensor:
     """Stretch the range from ``black`` to ``black + span`` to all levels, and clip the rest.
 
-    Args:
-        pixels: uint8 or float32 [...].
-        black: what becomes 0, float32 [].
-        span: from what becomes 0 to what becomes 255, float32 [], at least 1.
-
-    Returns:
-        uint8 [...].
+    uint8 or float32 [...] → uint8 [...]; ``span`` is at least 1.
     """
     is_whole = pixels.dtype == tf.uint8
     shifted = between(pixels, -black, 255 - black) if is_whole else pixels - black
@@ -48,15 +33,7 @@ def stretched(pixels: tf.Tensor, black: tf.Tensor, span: tf.Tensor) -> tf.Tensor
 
 
 def scaled(pixels: tf.Tensor, scale: PixelScale) -> tf.Tensor:
-    """Return RGB pixels in the range of ``scale``.
-
-    Args:
-        pixels: uint8 or float32 from 0 to 255, [..., 3].
-        scale: the range.
-
-    Returns:
-        float32 [..., 3].
-    """
+    """Return RGB pixels from 0 to 255 (uint8 or float32) in a range, as float32."""
     factor, offset = scale.factor, scale.offset
     if pixels.dtype == tf.uint8 and isinstance(factor, float) and isinstance(offset, float):
         return between(pixels, offset, offset + factor)
@@ -64,15 +41,9 @@ def scaled(pixels: tf.Tensor, scale: PixelScale) -> tf.Tensor:
 
 
 def typed(pixels: tf.Tensor, scale: str, dtype: str) -> tf.Tensor:
-    """Return RGB pixels of the type and in the range that a reader asks for.
+    """Return RGB pixels from 0 to 255 in the range and type that a reader asks for.
 
-    Args:
-        pixels: uint8 or float32 from 0 to 255, [..., 3].
-        scale: the name of a range, see :func:`recordgen.access.scales.scale_for`.
-        dtype: ``uint8``, or the name of a type of floats.
-
-    Returns:
-        ``dtype`` [..., 3].
+    See :func:`recordgen.access.scales.scale_for`.
     """
     if dtype == "uint8":
         return to_uint8(pixels)

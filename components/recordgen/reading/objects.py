@@ -85,11 +85,6 @@ def fields_of(
 ) -> dict[str, tf.RaggedTensor]:
     """Return the fields of each box of parsed records, as they are stored.
 
-    Args:
-        parsed: features of the records.
-        boxes: any ragged tensor [batch, (n)] with the boxes.
-        wanted: the fields.
-
     Returns:
         Flags and areas [batch, (n)]; ``keypoints`` float32 [batch, (n), keypoints, 3]; of masks,
         what they are drawn of.
@@ -149,10 +144,7 @@ def for_each_box(
 ) -> tf.RaggedTensor:
     """Return a feature that some records lack with values for each box, 0 in those.
 
-    Args:
-        values: the feature, ragged [batch, (n or n · count or 0)].
-        boxes: ragged [batch, (n)].
-        count: the number of values of each box; 0: one, without a dimension of its own.
+    Each of the ``boxes`` (ragged [batch, (n)]) has ``count`` values; 0: one, without a dimension.
 
     Raises:
         tf.errors.InvalidArgumentError: a record has another number of values.
@@ -201,11 +193,9 @@ def shown_keypoints(
 ) -> tf.Tensor:
     """Return keypoints as the images show them; 0, 0, 0 if they are outside or not labelled.
 
-    Args:
-        points: float32 [n, keypoints, 3]: x, y, visibility, in shares of the stored image.
-        frames: float32 [n, 4], see :func:`whole_frames`.
-        flip: for each keypoint the one that it becomes in a mirrored image; empty if unknown.
-        scale: width and height of the image in the unit of the boxes.
+    Points (float32 [n, keypoints, 3]: x, y, visibility) are in shares of the stored image,
+    ``flip`` has for each the one that it becomes in a mirrored image, ``scale`` width and height
+    in the unit of the boxes.
     """
     if flip:
         is_mirrored = frames[:, 3] < 0

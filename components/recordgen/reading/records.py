@@ -39,11 +39,8 @@ def keeping(
 ) -> Keep | None:
     """Return the function that selects serialised records; None if all are read.
 
-    Args:
-        predicate: the user's function of a dict of one record's features.
-        spec: returns the parsing spec of these features; called only if there is a predicate.
-        is_wanted: a further condition.
-        floats: returns the names of features for :func:`recordgen.reading.parsing.as_floats`.
+    The user's ``predicate`` takes a dict of the features in ``spec``; ``floats`` are names for
+    :func:`recordgen.reading.parsing.as_floats`. Both are called only if there is a predicate.
     """
     if predicate is None:
         return is_wanted

@@ -53,9 +53,6 @@ class ClassNumbers:
     def numbers(self, parsed: Mapping[str, Any]) -> tf.Tensor:
         """Return the labels' numbers (int64 [n]), negative for skipped labels.
 
-        Args:
-            parsed: the features ``names``, sparse or ragged; their ``values`` are [n].
-
         Raises:
             tf.errors.InvalidArgumentError: a label is outside the vocabulary, or has no number.
         """
@@ -183,7 +180,6 @@ class Targets:
         }
 
     def _weights_of(self, labels: tf.Tensor) -> tf.Tensor:
-        """Return the weights (float32 [batch]) of a batch of labels."""
         weights = tf.constant(self._weights, tf.float32)
         if self.mode == "categorical":
             return tf.linalg.matvec(labels, weights)

@@ -21,9 +21,6 @@ def split_words(texts: tf.Tensor) -> tf.RaggedTensor:
 
     ``"Good food"`` → ``Good food``; ``"好吃 ok"`` → ``好 吃 ok``
 
-    Args:
-        texts: string [batch].
-
     Returns:
         string [batch, (n)]; combining marks stay with the character before them.
     """
@@ -40,11 +37,7 @@ def has_unspaced(texts: tf.data.Dataset) -> bool:
 def split_tokens(texts: tf.Tensor) -> tf.RaggedTensor:
     """Split texts into tokens, exactly as :func:`recordgen.tasks.text_entities.tags.tokenize` does.
 
-    Args:
-        texts: string [batch].
-
-    Returns:
-        string [batch, (n)].
+    string [batch] → string [batch, (n)]
     """
     texts = _apart(tf.strings.regex_replace(texts, _BLANKS, " "))
     return tf.strings.split(tf.strings.regex_replace(texts, f"({_TOKEN})", r"\1 "))

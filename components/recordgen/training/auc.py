@@ -55,7 +55,6 @@ class ManyLabelsAccumulator(EvalAccumulator):
         self._add_losses(np.where(y_true > 0, y_pred, 1 - y_pred))
 
     def known(self) -> int:
-        """Return the number of labels that the model knows and some example has."""
         return int((self.positive > 0).any(axis=1).sum())
 
     def score(self) -> float:

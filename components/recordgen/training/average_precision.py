@@ -64,13 +64,10 @@ class BoxAccumulator(EvalAccumulator):
         self.found: list[_Found] = []
 
     def add(self, y_true: Array, y_pred: Array, weight: Any = 1.0) -> None:
-        """Count a batch of images.
+        """Count a batch of images; -1 is padding.
 
-        Args:
-            y_true: float32 [batch, n, 5]: left, top, right, bottom, number of the class; -1 for
-                padding, and :data:`CROWD` minus the number for a crowd.
-            y_pred: float32 [batch, k, 6]: the same, and the score, 0..1; -1 for padding.
-            weight: not used.
+        ``y_true`` is float32 [batch, n, 5]: left, top, right, bottom, number of the class
+        (:data:`CROWD` minus the number for a crowd); ``y_pred`` has the score, 0..1, after them.
         """
         for true, found in zip(y_true, y_pred, strict=True):
             is_crowd = true[:, 4] <= CROWD
@@ -97,19 +94,11 @@ class BoxAccumulator(EvalAccumulator):
         self.found.append(_Found(found[:, 4].astype(np.int32), found[:, 5], are_right))
 
     def compact(self) -> None:
-        """Join many small arrays into a few large ones."""
         if self.found:
             self.found = [_Found(*map(np.concatenate, zip(*self.found, strict=True)))]
 
     def known(self) -> int:
-        """Return the number of boxes whose label the model knows."""
         return self.true.total()
-
-    def score(self) -> float:
-        """Return the mean over all labels with boxes; a label unknown to the model has 0."""
-        found = self.by_label()
-        labels = len(found) + len(self.unknown)
-        return sum(found.values()) / labels if labels else math.nan
 
     def loss(self) -> float:
         """Return the mean loss of the true boxes.

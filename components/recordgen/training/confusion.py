@@ -43,14 +43,7 @@ def draw_confusion(counts: npt.NDArray[np.int_], labels: Sequence[str]) -> npt.N
     """Draw a confusion matrix: a row for each true label, a column for each answer.
 
     The larger a cell's share of its row, the darker it is. Names and counts are omitted if cells
-    are too small for them.
-
-    Args:
-        counts: the examples by true label and answer, int [labels, labels].
-        labels: the names.
-
-    Returns:
-        uint8 [height, width, 3].
+    are too small for them. int [labels, labels] → uint8 [height, width, 3].
     """
     cell = int(np.clip(_MATRIX_SIDE // max(1, len(labels)), _LEAST_CELL, _MOST_CELL))
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))

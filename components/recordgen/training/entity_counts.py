@@ -46,10 +46,7 @@ class EntityAccumulator(EvalAccumulator):
     def add(self, y_true: Array, y_pred: Array, weight: Any = 1.0) -> None:
         """Count a batch of texts.
 
-        Args:
-            y_true: numbers of tags as in ``tags.txt``, int64 [batch, n]; -1 for padding.
-            y_pred: the score of each tag, float32 [batch, n, tags]; ignored for padding.
-            weight: not used.
+        ``y_true`` is as in :func:`entities`; ``y_pred`` is float32 [batch, n, tags].
         """
         y_pred = np.pad(y_pred, ((0, 0), (0, 0), (0, 2)))
         is_token = y_true >= 0
@@ -63,7 +60,6 @@ class EntityAccumulator(EvalAccumulator):
         self._add_losses(np.take_along_axis(y_pred[is_token], y_true[is_token, None], axis=1))
 
     def known(self) -> int:
-        """Return the number of entities whose label the model knows."""
         return int(self.true[:-1].sum())
 
     def score(self) -> float:
@@ -73,7 +69,6 @@ class EntityAccumulator(EvalAccumulator):
         return float(2 * self.right.sum() / (self.true.sum() + self.found.sum()))
 
     def by_label(self) -> Mapping[int, float]:
-        """Return the F1 of each label that has entities."""
         return {
             int(number): float(2 * self.right[number] / (self.true[number] + self.found[number]))
             for number in np.flatnonzero(self.true[:-1])

@@ -232,7 +232,6 @@ def _jit_compile() -> bool | str:
 
 
 def _savable(data: tf.data.Dataset) -> tf.data.Dataset:
-    """Return a dataset whose iterators can be saved."""
     settings = tf.data.Options()
     # TensorFlow counts tables of words and labels as state, but each process builds the same ones.
     settings.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.IGNORE

@@ -27,7 +27,6 @@ class LabelTrainer(TaskTrainer):
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """The arguments of :func:`recordgen.eval_dataset`."""
         return {**super().reading, "label_mode": self.label_mode}
 
 
@@ -39,15 +38,12 @@ class OneLabel(LabelTrainer):
 
     @property
     def settings(self) -> Set[str]:
-        """Classes can be weighted."""
         return {*super().settings, "class_weights"}
 
     def loss(self) -> str:
-        """Return the cross-entropy."""
         return "sparse_categorical_crossentropy"
 
     def metrics(self) -> Sequence[keras.metrics.Metric]:
-        """Return the accuracy."""
         return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -62,11 +58,9 @@ class ManyLabels(LabelTrainer):
     label_mode = "multi_hot"
 
     def loss(self) -> str:
-        """Return the mean of the labels' binary cross-entropies."""
         return "binary_crossentropy"
 
     def metrics(self) -> Sequence[keras.metrics.Metric]:
-        """Return the mean AUC of the labels."""
         # Use Keras's default thresholds: in a graph, others fail together with multi_label.
         # With num_labels, variables are created here, not in a step on several devices.
         classes = len(self.dataset.labels)

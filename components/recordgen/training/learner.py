@@ -273,11 +273,7 @@ class TaskTrainer(ABC):
         return self.label_table.lookup(texts)
 
     def unknown(self, texts: tf.RaggedTensor) -> tf.Tensor:
-        """Return the labels that the model does not know: string [batch, k], padded with "".
-
-        Args:
-            texts: the labels of each example, string [batch, n]; "" if none.
-        """
+        """Return the labels (string [batch, n]) that the model does not know, padded with ""."""
         is_unknown = (self.numbers(texts) < 0) & (texts != "")
         # One column more than needed: TFMA does not accept an array without values.
         return tf.pad(tf.ragged.boolean_mask(texts, is_unknown).to_tensor(""), [[0, 0], [0, 1]])

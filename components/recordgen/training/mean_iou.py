@@ -6,7 +6,6 @@ the number of pixels that have it in either. Pixels without a class do not count
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -37,13 +36,9 @@ class MaskAccumulator(EvalAccumulator):
         self.pairs: Counter[tuple[int, int]] = Counter()
 
     def add(self, y_true: Array, y_pred: Array, weight: Any = 1.0) -> None:
-        """Count a batch of masks.
+        """Count a batch of masks and answers, int32 [batch, height, width].
 
-        Args:
-            y_true: int32 [batch, height, width]: class numbers, 255 for none and -1 for a class
-                that the model does not know.
-            y_pred: int32 of the same shape: the model's answers.
-            weight: not used.
+        ``y_true`` has 255 for no class, and -1 for a class that the model does not know.
         """
         self.examples += len(y_true)
         true, answers = y_true.ravel().astype(np.int64), y_pred.ravel().astype(np.int64)
@@ -56,14 +51,7 @@ class MaskAccumulator(EvalAccumulator):
         self._losses += int(counts.sum())
 
     def known(self) -> int:
-        """Return the number of pixels whose class the model knows."""
         return sum(size for (true, _), size in self.pairs.items() if true != UNKNOWN_CLASS)
-
-    def score(self) -> float:
-        """Return the mean over all classes with pixels; one unknown to the model has 0."""
-        found = self.by_label()
-        classes = len(found) + len(self.unknown)
-        return sum(found.values()) / classes if classes else math.nan
 
     def by_label(self) -> Mapping[int, float]:
         """Return the IoU, 0..1, of each class that has true pixels, by number."""

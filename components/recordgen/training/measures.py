@@ -113,12 +113,7 @@ class EvalAccumulator(ABC):
         """
 
     def add_answers(self, scores: Array, truth: Mapping[str, Array]) -> None:
-        """Count a batch of a model's answers; skip examples without a label.
-
-        Args:
-            scores: ``scores`` of the signature ``evaluate``.
-            truth: the outputs of the signature ``truth``.
-        """
+        """Count a batch of a model's answers, by :meth:`add`; skip examples without a label."""
         is_labelled = truth[WEIGHT] > 0
         self.add(truth[LABEL][is_labelled], scores[is_labelled])
         if UNKNOWN in truth:  # missing if the target is a number
@@ -154,9 +149,14 @@ class EvalAccumulator(ABC):
         """The name of the score."""
         return self.tfma.name
 
-    @abstractmethod
     def score(self) -> float:
-        """Return the score, 0..1; NaN if the examples do not determine it."""
+        """Return the score, 0..1; NaN if the examples do not determine it.
+
+        Unless a measure has its own, it is the mean over labels; one unknown to the model has 0.
+        """
+        found = self.by_label()
+        labels = len(found) + len(self.unknown)
+        return sum(found.values()) / labels if labels else math.nan
 
     def loss(self) -> float:
         """Return the mean cross-entropy; NaN without examples."""
@@ -202,16 +202,13 @@ class OneLabelAccumulator(EvalAccumulator):
         self._add_classes(y_true, y_pred)
 
     def known(self) -> int:
-        """Return the number of examples whose label the model knows."""
         return sum(count for (true, _), count in self.pairs.items() if true >= 0)
 
     def score(self) -> float:
-        """Return the accuracy."""
         right = sum(count for (true, answer), count in self.pairs.items() if true == answer)
         return right / self.examples if self.examples else math.nan
 
     def confusion(self, labels: Sequence[str]) -> tuple[Sequence[str], Array]:
-        """Return the counts of each pair of label and answer."""
         names = [*labels, *([UNKNOWN_LABELS] if self.unknown else [])]
         counts = np.zeros((len(names), len(names)), int)
         for pair, count in self.pairs.items():  # label -1 is the last row
@@ -242,18 +239,13 @@ class TableAccumulator(EvalAccumulator):
 
     @property
     def measure(self) -> str:
-        """The name of the score: ``accuracy`` or ``r2``."""
         return ACCURACY if self.classes else R2
 
     def add(self, y_true: Array, y_pred: Array, weight: Any = 1.0) -> None:
         """Count a batch.
 
-        Args:
-            y_true: the number of each class, int64 [batch], -1 if the model does not know it; or
-                the target, float32 [batch].
-            y_pred: the score of each class, float32 [batch, classes]; or the prediction, float32
-                [batch, 1].
-            weight: not used.
+        ``y_true`` is the number of each class, int64 [batch], -1 if the model does not know it, or
+        the target, float32 [batch]; ``y_pred`` is float32 [batch, classes or 1].
         """
         y_true = y_true.reshape(len(y_pred))  # TFMA adds a dimension
         if self.classes:
@@ -268,7 +260,6 @@ class TableAccumulator(EvalAccumulator):
             self.examples += len(targets)
 
     def merge(self, other: EvalAccumulator) -> None:
-        """Add the counts of another accumulator."""
         super().merge(other)
         if isinstance(other, TableAccumulator):
             self.targets.merge(other.targets)

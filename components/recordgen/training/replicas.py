@@ -23,7 +23,8 @@ from recordgen.errors import UsageError
 from recordgen.training.config import TrainingConfig
 from recordgen.training.progress_log import log_info
 
-# The device, not NVIDIA_VISIBLE_DEVICES: CUDA's images set that on machines without a GPU, too.
+# A GPU, as drivers and runtimes show it, not NVIDIA_VISIBLE_DEVICES: CUDA's images set that on
+# machines without a GPU, too.
 _DRIVER = "/dev/nvidiactl"
 
 # The tasks of TF_CONFIG that train, in the order of tf.distribute: the first is the chief.
@@ -89,11 +90,7 @@ class Replicas:
                 variable.assign(value)
 
     def log_devices(self, driver: str = _DRIVER) -> None:
-        """Log the devices of this process; warn if it has a GPU that TensorFlow does not see.
-
-        Args:
-            driver: the file by which NVIDIA's driver, or its runtime for containers, shows a GPU.
-        """
+        """Log the devices of this process; warn if it has a GPU that TensorFlow does not see."""
         gpus = tf.config.list_logical_devices("GPU")
         log_info("training on %s", ", ".join(gpu.name for gpu in gpus) or "the CPU")
         if not gpus and os.path.exists(driver):

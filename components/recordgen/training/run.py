@@ -96,7 +96,6 @@ def run(fn_args: Any) -> None:
 
 
 def _events(fn_args: Any) -> AbstractContextManager[RunEvents]:
-    """Return the OpenLineage events of a training."""
     root, _ = examples_of(fn_args, fn_args.train_files)
     dataset = read_examples(root)
     job = f"recordgen.train.{source_name(dataset.source) or dataset.task}"

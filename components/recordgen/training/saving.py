@@ -127,12 +127,8 @@ def write_warm_up(
 ) -> None:
     """Write one request for each signature into a saved model's folder.
 
-    A request that fails is omitted: Serving would refuse the model.
-
-    Args:
-        model: the folder or URL of the model.
-        signatures: by name, functions with an ``input_signature``.
-        sample: returns a batch of one value for an input.
+    A request that fails is omitted: Serving would refuse the model. ``sample`` returns a batch
+    of one value for an input.
 
     Raises: StorageError: the file cannot be written.
     """

@@ -109,7 +109,6 @@ class CountAnswers(beam.CombineFn):
         self._eval_config = eval_config or EvalConfig()
 
     def create_accumulator(self) -> EvalAccumulator | None:
-        """Return None."""
         return None
 
     def add_input(self, accumulator: EvalAccumulator | None, element: Any) -> EvalAccumulator:
@@ -142,14 +141,12 @@ class CountAnswers(beam.CombineFn):
     def merge_accumulators(
         self, accumulators: Iterable[EvalAccumulator | None]
     ) -> EvalAccumulator | None:
-        """Add accumulators up."""
         counted = [each for each in accumulators if each is not None]
         for each in counted[1:]:
             counted[0].merge(each)
         return counted[0] if counted else None
 
     def compact(self, accumulator: EvalAccumulator | None) -> EvalAccumulator | None:
-        """Make an accumulator smaller before it is sent."""
         if accumulator is not None:
             accumulator.compact()
         return accumulator

@@ -41,13 +41,9 @@ class WordVectors(keras.layers.Embedding):
         self.vocabulary = tuple(vocabulary)
 
     def from_earlier(self, before: npt.NDArray[Any], words: Sequence[str]) -> npt.NDArray[Any]:
-        """Return an earlier model's vectors of these words, [vocabulary, width].
+        """Return vectors [vocabulary, width], given an earlier model's vectors of its words.
 
         A new word has the vector of unknown words, which the earlier model used for it.
-
-        Args:
-            before: the vectors of the earlier model, [words, width].
-            words: its vocabulary.
         """
         rows = {word: row for row, word in enumerate(words)}
         return before[[rows.get(word, UNKNOWN_WORD) for word in self.vocabulary]]

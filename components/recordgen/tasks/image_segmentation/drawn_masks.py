@@ -24,12 +24,7 @@ _AT_ONCE = 1 << 20
 
 
 def paint(objects: Sequence[tuple[int, Details]], background: int, size: tuple[int, int]) -> Mask:
-    """Return the mask of an image.
-
-    Args:
-        objects: the class of each object, and its polygons or runs in shares of the image.
-        background: the class of all other pixels.
-        size: height and width of the image.
+    """Return the mask of an image: the class of each object in its outline, else the background.
 
     Raises: PayloadError: runs do not fill their picture.
     """
@@ -44,7 +39,6 @@ def paint(objects: Sequence[tuple[int, Details]], background: int, size: tuple[i
 
 
 def _area(details: Details) -> float:
-    """Return the area of an object as a share of its image."""
     if details.mask is not None and not details.polygons:
         runs = runs_of(details.mask.counts)
         return sum(runs[1::2]) / max(1, sum(runs))

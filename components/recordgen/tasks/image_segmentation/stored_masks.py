@@ -62,14 +62,9 @@ def mask_of(
     orientation: str,
     settings: PayloadSettings,
 ) -> StoredMask:
-    """Return the mask of a stored image.
+    """Return the mask in a file as it is stored with its image.
 
-    Args:
-        data: the bytes of the mask file.
-        colours: the class of each colour; empty if pixels are class numbers.
-        image: its image, as it is stored.
-        orientation: see :class:`recordgen.tasks.image_segmentation.task.ImageSegmentation`.
-        settings: ``limit`` is used.
+    ``colours`` has the class of each colour; empty if pixels are class numbers.
 
     Raises:
         PayloadError: the mask is no lossless image, is damaged, has other proportions than its
@@ -89,13 +84,7 @@ def drawn_mask(
     image: CheckedImage,
     orientation: str,
 ) -> StoredMask:
-    """Return the mask of a stored image whose objects have outlines.
-
-    Args:
-        objects: the class of each, and its outline as text.
-        background: the class of all other pixels.
-        image: the image, as it is stored.
-        orientation: as in :func:`mask_of`.
+    """Return the mask of a stored image whose objects have a class and an outline as JSON.
 
     Raises: PayloadError: the size of the image is unknown, or there are too many classes.
     """

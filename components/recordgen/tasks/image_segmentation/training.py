@@ -42,7 +42,6 @@ class ImageSegmenter(ImageTrainer):
     """A class for each pixel."""
 
     def check(self) -> None:
-        """Check that there are classes to tell apart. Raises: DataError."""
         super().check()
         found = [label for split in self.dataset.splits.values() for label in split.labels]
         if len(set(found)) < 2:
@@ -52,16 +51,13 @@ class ImageSegmenter(ImageTrainer):
             )
 
     def models(self) -> Models:
-        """Build the network; the trained model is also the saved one."""
         model = build_unet(self.config, len(self.dataset.labels))
         return Models(model, model)
 
     def loss(self) -> Any:
-        """Return :func:`pixels_loss`."""
         return pixels_loss
 
     def metrics(self) -> Sequence[keras.metrics.Metric]:
-        """Return the mean IoU of the pixels of a whole split."""
         classes = len(self.dataset.labels)
         return [keras.metrics.MeanIoU(classes, MEAN_IOU, None, IGNORED, sparse_y_pred=False)]
 
@@ -74,7 +70,6 @@ class ImageSegmenter(ImageTrainer):
         return tf.argmax(model(images, training=False), -1, output_type=tf.int32)
 
     def pixel_scores(self, model: keras.Model, pixels: tf.Tensor) -> tf.Tensor:
-        """Return the probability of each pixel's classes."""
         return tf.nn.softmax(model(pixels, training=False))
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:

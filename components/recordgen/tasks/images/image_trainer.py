@@ -37,17 +37,14 @@ class ImageTrainer(TaskTrainer):
 
     @property
     def settings(self) -> Set[str]:
-        """Images can be changed."""
         return {*super().settings, "augment", "colour"}
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """The arguments of :func:`recordgen.eval_dataset`."""
         return {**super().reading, "image_size": self.config.size}
 
     @property
     def training(self) -> Mapping[str, Any]:
-        """Further arguments of :func:`recordgen.train_dataset`: how images are changed."""
         config = self.config
         colour = dict.fromkeys(("brightness", "contrast", "saturation"), config.colour)
         changes = {"crop": self.crop, "flip": self.mirrors, **colour}
@@ -94,7 +91,6 @@ class ImageTrainer(TaskTrainer):
         return answered(self.answers(model, images), error)
 
     def sample(self, spec: tf.TensorSpec) -> Any:
-        """Return a black image for ``image_bytes``."""
         if spec == IMAGE_BYTES:
             return [black_image(self.config.size)]
         return super().sample(spec)
@@ -104,7 +100,6 @@ class ImageTrainer(TaskTrainer):
         """Return the answers to decoded images, by name."""
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
-        """Return the :meth:`image_scores` of the images in records (string [batch])."""
         return self.image_scores(model, stored_images(records, self.config.size))
 
     def image_scores(self, model: keras.Model, images: tf.Tensor) -> tf.Tensor:

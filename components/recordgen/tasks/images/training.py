@@ -24,12 +24,10 @@ class ImageLabels(ImageTrainer, LabelTrainer):
 
     @property
     def settings(self) -> Set[str]:
-        """Models can be pretrained."""
         return {*super().settings, "model", "scale"}
 
     @property
     def training(self) -> Mapping[str, Any]:
-        """Further arguments of :func:`recordgen.train_dataset`: how photos are changed."""
         resize = "random_crop" if self.config.augment == PHOTO else "stretch"
         return {**super().training, "resize": resize}
 
@@ -39,13 +37,11 @@ class ImageLabels(ImageTrainer, LabelTrainer):
         return 0.0
 
     def models(self) -> Models:
-        """Build a classifier; training may move its images at random."""
         model = build_model(self.config, len(self.dataset.labels), self.activation)
         pretrained = None if self.config.weights is None else backbone_of(model)
         return Models(augmented(model, self.config), model, pretrained)
 
     def answers(self, model: keras.Model, images: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return ``labels`` and ``scores``, best first."""
         return self.best(self.image_scores(model, images))
 
     def more_signatures(self, model: keras.Model) -> Mapping[str, Signature]:

@@ -25,11 +25,7 @@ def turned(box: Box, orientation: int) -> Box:
     """Return a box after its image was turned upright.
 
     ``Box("cat", 0, 0, 0.2, 0.1)`` of an image with EXIF orientation 6, which is turned clockwise →
-    ``Box("cat", 0.9, 0, 1, 0.2)``.
-
-    Args:
-        box: a box of the picture as it is stored in the file.
-        orientation: 1 to 8 (Exif 2.3, tag 0x0112).
+    ``Box("cat", 0.9, 0, 1, 0.2)``. Exif 2.3, tag 0x0112 has the orientations 1 to 8.
     """
     label, xmin, ymin, xmax, ymax = box
     if orientation >= 5:  # the picture lies on its side

@@ -101,7 +101,6 @@ class Move:
         return tuple(found)
 
     def _point(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Move points, given as numbers or arrays."""
         if self.way >= 5:
             x, y = y, x
         if self.way in (2, 3, 6, 7):
@@ -139,12 +138,8 @@ def as_stored(
 ) -> Sequence[Details]:
     """Return the details of one image with the precision of records, in shares of it.
 
-    Polygons are cut at its edges; a keypoint outside of it is not labelled.
-
-    Args:
-        found: details in pixels.
-        areas: the area of each object.
-        size: width and height of the image; without them, the details are in shares, too.
+    Polygons are cut at its edges; a keypoint outside of it is not labelled. Without the width and
+    height of the image, the given details are in shares, too.
     """
     outlines = _inside([details.polygons for details in found], size)
     return [

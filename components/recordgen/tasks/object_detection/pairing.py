@@ -129,12 +129,9 @@ MASK_NAMES = (
 
 
 def for_each_box(found: Any, count: int, each: int = 0) -> Any:
-    """Return a feature that a record may lack with values for each box, 0 without it.
+    """Return a feature that a record may lack with ``each`` values for each box, 0 without it.
 
-    Args:
-        found: its values.
-        count: the number of boxes.
-        each: the number of values of each box; 0: one, without a dimension of its own.
+    If ``each`` is 0, it is one value, without a dimension of its own.
 
     Raises: ValueError: there is another number of values.
     """

@@ -34,14 +34,10 @@ def stored_boxes(
     orientation: str,
     moves_boxes: bool,
 ) -> Boxes:
-    """Return the boxes of the stored image. Raises: PayloadError.
+    """Return the boxes of the stored image; count those that are cut or outside.
 
-    Args:
-        row: the boxes of the row.
-        image: the image as it is stored.
-        changes: counts boxes that are cut or outside.
-        orientation: the picture that the row's boxes belong to, ``stored`` or ``upright``.
-        moves_boxes: whether the stored image may show another part of the picture.
+    ``orientation`` is the picture that the row's boxes belong to, ``stored`` or ``upright``;
+    ``moves_boxes``: the stored image may show another part of it. Raises: PayloadError.
     """
     if row.size is not None:
         _check_size(row.size, image, orientation)

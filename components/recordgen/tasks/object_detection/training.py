@@ -35,16 +35,13 @@ class ObjectDetector(ImageTrainer):
     """Any number of labelled boxes per image."""
 
     def prepared(self, data: tf.data.Dataset) -> tf.data.Dataset:
-        """Return batches of images and the targets of each cell."""
         return in_order(data, self._targets)
 
     def models(self) -> Models:
-        """Build the network; the trained model is also the saved one."""
         model = build_detector(self.config, len(self.dataset.labels))
         return Models(model, model)
 
     def loss(self) -> Any:
-        """Return :func:`cells_loss`."""
         return cells_loss
 
     def metrics(self) -> Sequence[keras.metrics.Metric]:

@@ -70,11 +70,7 @@ def given_columns(table: Table, values: Mapping[str, tf.Tensor]) -> dict[str, An
 def decode_columns(
     images: Mapping[str, tuple[Any, ...]], decoder: ImageDecoder
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    """Decode columns of images.
-
-    Args:
-        images: by column, what :meth:`ImageDecoder.attempt` takes.
-        decoder: the decoder.
+    """Decode columns of images, given what :meth:`ImageDecoder.attempt` takes.
 
     Returns:
         float32 [batch, height, width, 3] by column; and string [batch], the first bad column and

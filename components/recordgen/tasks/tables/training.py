@@ -90,7 +90,6 @@ class TableTrainer(TaskTrainer):
         return [c.name for c in self.table.inputs if c.type.is_number or c.type.kind == "floats"]
 
     def check(self) -> None:
-        """Check that there is a target, and another column to predict it from."""
         if self.table.target is None:
             raise DataError(
                 f"{self.root}: no column is the target, only {', '.join(self.table.names)}; "
@@ -140,7 +139,6 @@ class TableTrainer(TaskTrainer):
         return {"class_weights"} if self.are_classes and self.table.weight is None else set()
 
     def served(self, transform_output: str) -> TaskTrainer:
-        """Return the trainer whose signatures take rows from before a TFX Transform."""
         return replace(self, graph=TransformGraph(transform_output, str(self.table.target)))
 
     def _parsed(
@@ -170,7 +168,6 @@ class TableTrainer(TaskTrainer):
         }
 
     def prepared(self, data: tf.data.Dataset) -> tf.data.Dataset:
-        """Return batches of the model's inputs, targets and, if any, weights."""
         return in_order(data, lambda columns, *rest: (self._inputs(columns), *rest))
 
     @property
@@ -187,7 +184,6 @@ class TableTrainer(TaskTrainer):
         )
 
     def _inputs(self, columns: Mapping[str, Any]) -> dict[str, tf.Tensor]:
-        """Return columns as the model's inputs."""
         found = {at: columns[name] for at, name in {**self._images, **self._texts}.items()}
         numbers = [to_numbers(columns[name]) for name in self._numbers]
         if numbers:
@@ -195,7 +191,6 @@ class TableTrainer(TaskTrainer):
         return found
 
     def models(self) -> Models:
-        """Build the network; training shifts, turns and zooms images at random."""
         numbers, _ = self._moments
         inputs: dict[str, Any] = {}
         parts = []
@@ -256,7 +251,6 @@ class TableTrainer(TaskTrainer):
         return read(self.root, split=self.split, batch_size=_ROWS_AT_ONCE, feature_spec=spec)
 
     def _words(self, column: str) -> keras.layers.TextVectorization:
-        """Return a layer that knows the words of a column."""
         texts = self._rows([column]).map(lambda rows: rows[column])
         layer = learn_words(texts, MOST_TOKENS, ngrams=NGRAMS)
         if layer.vocabulary_size() <= len(_NO_WORDS):
@@ -297,7 +291,6 @@ class TableTrainer(TaskTrainer):
     def rescaled(
         self, model: keras.Model, weights: list[Weights], earlier: EarlierModel
     ) -> list[Weights]:
-        """Return an earlier model's weights, rescaled to the mean and deviation of these rows."""
         places = {id(weight): at for at, weight in enumerate(model.weights)}
 
         def places_of(layer: str) -> list[int]:
@@ -324,11 +317,9 @@ class TableTrainer(TaskTrainer):
         return found
 
     def loss(self) -> str:
-        """Return the cross-entropy, or the mean squared error."""
         return "sparse_categorical_crossentropy" if self.are_classes else "mean_squared_error"
 
     def metrics(self) -> Sequence[keras.metrics.Metric]:
-        """Return the accuracy, or the root of the mean squared error."""
         if self.are_classes:
             return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
         return [keras.metrics.RootMeanSquaredError(name=RMSE)]

@@ -38,21 +38,17 @@ class EntityTagger(TaskTrainer):
     request = (TEXT,)
 
     def prepared(self, data: tf.data.Dataset) -> tf.data.Dataset:
-        """Return batches of tokens and tags, without the mask."""
         return in_order(data, _without_mask)
 
     def models(self) -> Models:
-        """Build the tagger, with the vocabulary of the training split."""
         lookup = token_lookup(self.root, split=self.split)
         model = build_tagger(lookup, len(self._tags), self.config.dropout, self.config.seed)
         return Models(model, model)
 
     def loss(self) -> Any:
-        """Return the cross-entropy of the tags, without padding."""
         return keras.losses.SparseCategoricalCrossentropy(ignore_class=_PADDING)
 
     def metrics(self) -> Sequence[keras.metrics.Metric]:
-        """Return the share of tokens with the right tag."""
         return [TokenAccuracy()]
 
     def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -74,7 +70,6 @@ class EntityTagger(TaskTrainer):
         return model(padded(tokens, ""), training=False)
 
     def outputs_of(self, labels: Sequence[str]) -> Sequence[str]:
-        """Return the tags."""
         return tag_names(labels)
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:

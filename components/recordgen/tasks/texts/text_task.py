@@ -166,12 +166,7 @@ def row_of_line(record: Mapping[str, Any], said: Any) -> RowContent:
 
 
 def text_of(annotation: str | None, files: Sequence[bytes], encoding: str = "") -> str:
-    """Return the text of a row, from its annotation or its only file.
-
-    Args:
-        annotation: the annotation of the row.
-        files: the payloads of the row.
-        encoding: the encoding of the file; empty for UTF-8.
+    """Return the text of a row, from its annotation or its only file, which is UTF-8 by default.
 
     Raises: PayloadError: the file does not have the encoding, or contains only blanks.
     """

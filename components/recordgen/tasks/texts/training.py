@@ -38,7 +38,6 @@ class TextLabels(LabelTrainer):
         return self.best(model(request[0], training=False))
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
-        """Return the score of each label, float32 [batch, classes]."""
         spec = {features.TEXT: tf.io.FixedLenFeature((), tf.string)}
         return model(tf.io.parse_example(records, spec)[features.TEXT], training=False)
 

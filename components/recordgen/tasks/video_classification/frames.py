@@ -32,15 +32,9 @@ def segment_frames(
     frames: int,
     image_size: tuple[int, int],
 ) -> tf.Tensor:
-    """Decode a video, and return evenly spaced frames of a segment.
+    """Decode an animated GIF, and return evenly spaced frames of a segment, resized.
 
-    Args:
-        video: string [], a whole animated GIF.
-        start: float32 [], in seconds.
-        end: float32 [], in seconds; clipped to the end of the last frame.
-        name: the video's name for errors.
-        frames: the number of frames; in a short segment, frames repeat.
-        image_size: height and width to which frames are resized, in pixels.
+    Start and end are in seconds. In a short segment, frames repeat.
 
     Returns:
         float32 [frames, height, width, 3] in [0, 1].
@@ -63,14 +57,8 @@ def segment_frames(
 def shown_until(video: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
     """Return the end of each frame of a GIF.
 
-    Frames with delays of 0.2 s and 0.05 s → ``[0.2, 0.25]``
-
-    Args:
-        video: string [], the whole file.
-        count: int32 [], the number of frames. Unless the file has a delay for each, all last 0.1 s.
-
-    Returns:
-        float32 [count], ascending, in seconds from the video's beginning.
+    Frames with delays of 0.2 s and 0.05 s → ``[0.2, 0.25]``, float32 [count]. Unless the file has a
+    delay for each of ``count`` frames, all last 0.1 s.
     """
     data = tf.io.decode_raw(video, tf.uint8)
     starts = tf.where(data[: 1 - _CONTROL_BYTES] == _EXTENSION)
@@ -92,13 +80,8 @@ def shown_until(video: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
 def frames_between(ends: tf.Tensor, start: tf.Tensor, end: tf.Tensor, frames: int) -> tf.Tensor:
     """Return the frames shown in the middle of each of ``frames`` equal parts, int32 [frames].
 
-    ``[0.5, 1.5, 4.0], 0.0, 4.0, 2`` → ``[1, 2]``, the frames at 1 s and at 3 s
-
-    Args:
-        ends: float32 [n], as :func:`shown_until` returns them.
-        start: float32 [], in seconds.
-        end: float32 [], in seconds; clipped to the last frame's end.
-        frames: the number of parts.
+    ``[0.5, 1.5, 4.0], 0.0, 4.0, 2`` → ``[1, 2]``, the frames at 1 s and at 3 s. The segment is
+    clipped to the last of the ends, which :func:`shown_until` returns.
     """
     start = tf.clip_by_value(start, 0.0, ends[-1])
     end = tf.clip_by_value(end, start, ends[-1])

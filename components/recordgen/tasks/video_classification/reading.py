@@ -94,11 +94,7 @@ def to_addresses(uris: tf.Tensor, folder: str) -> tf.Tensor:
     """Resolve the uris of videos against a folder.
 
     ``["v/1.gif", "../2.gif", "gs://b/3.gif"]``, ``/data/lists`` → ``["/data/lists/v/1.gif",
-    "/data/2.gif", "gs://b/3.gif"]``
-
-    Args:
-        uris: string [batch], as stored in records.
-        folder: the base of relative uris; empty: they stay as they are.
+    "/data/2.gif", "gs://b/3.gif"]``; without a folder, they stay as they are.
     """
     if not folder:
         return uris

@@ -50,12 +50,10 @@ class VideoTrainer(OneLabel):
     )
 
     def check(self) -> None:
-        """Check that there is something to learn, and that TensorFlow decodes it."""
         super().check()
         _check_videos(self.root, self.split, self.label_mode)
 
     def prepared(self, data: tf.data.Dataset) -> tf.data.Dataset:
-        """Return batches of frames and labels."""
         return in_order(data, lambda segments, *targets: (self._clips(segments), *targets))
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
@@ -85,7 +83,6 @@ class VideoTrainer(OneLabel):
         return tf.TensorSpec([self.config.frames, *self.config.size, 3])
 
     def models(self) -> Models:
-        """Build a classifier; training moves clips at random."""
         model = build_classifier(self.config, len(self.dataset.labels), self.activation)
         return Models(_augmented(model, self.config), model)
 
