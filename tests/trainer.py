@@ -56,7 +56,8 @@ def records_of(output: str, split: str = "eval") -> list[bytes]:
     import tensorflow as tf
 
     files = tf.io.gfile.glob(f"{output}/Split-{split}/*")
-    return list(tf.data.TFRecordDataset(files).as_numpy_iterator())
+    compression = "GZIP" if files[0].endswith(".gz") else ""
+    return list(tf.data.TFRecordDataset(files, compression).as_numpy_iterator())
 
 
 def answers_and_truth(model: str, output: str, count: int) -> tuple[Any, Any]:

@@ -25,10 +25,14 @@ from tests.clusters import emulated
 from tests.conftest import encoded, noise, run_python, tree_bytes
 from tests.preloaded import WITH_BEAM
 from tests.servers import emulated_gcs, serving
-from tests.steps import OTHER_VALUES, call, command_of, executor_input, specification
-
-pytestmark = pytest.mark.outside
-
+from tests.steps import (
+    OTHER_VALUES,
+    call,
+    command_of,
+    content,
+    executor_input,
+    specification,
+)
 
 ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "component.yaml"
@@ -130,13 +134,6 @@ def test_compiled_files_are_in_step(tmp_path):
         inputs = (side["root"].get("inputDefinitions") for side in (made[name], there[name]))
         assert next(inputs) == next(inputs)
         assert made[name]["root"]["dag"]["tasks"] == there[name]["root"]["dag"]["tasks"]
-
-
-def content(path):
-    # libyaml's parser is ten times as fast as PyYAML's own.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    found = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-    return found
 
 
 @pytest.mark.parametrize("name", STEPS)

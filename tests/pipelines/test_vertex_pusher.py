@@ -18,9 +18,6 @@ from tests.servers import emulated_gcs
 from tests.trainer import train
 from tests.vertex_service import serving
 
-pytest.importorskip("tfx")
-pytestmark = pytest.mark.outside
-
 ARGUMENTS = {
     "project": "my-project",
     "endpoint_name": "digits",

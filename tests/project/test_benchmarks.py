@@ -14,8 +14,6 @@ from benchmarks.memory import PeakMemory, pss_bytes, tree
 from tests.conftest import COMPONENTS, encoded, noise
 from tests.preloaded import WITH_TENSORFLOW
 
-pytestmark = pytest.mark.once
-
 ROOT = Path(__file__).parents[2]
 
 

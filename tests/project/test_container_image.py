@@ -15,7 +15,7 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.version import __version__
 from tests.containers import ROOT
 
-pytestmark = [pytest.mark.container, pytest.mark.once]
+pytestmark = pytest.mark.container
 
 NOBODY = "54321:54321"  # not in /etc/passwd
 

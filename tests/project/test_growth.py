@@ -23,8 +23,6 @@ from recordgen.errors import DataError, PayloadError, RecordgenError
 from recordgen.messages import MESSAGE_CHARACTERS, listed
 from tests.conftest import encoded, noise
 
-pytestmark = [pytest.mark.once]
-
 MOST = 2.5  # times the work for twice the input
 ENOUGH = 300  # calls of a function; fewer may be chance
 

@@ -18,8 +18,6 @@ from packaging.requirements import Requirement
 
 import tests.conftest
 
-pytestmark = pytest.mark.once
-
 ROOT = Path(__file__).resolve().parents[2]
 LEGS = ("tfx-1.21", "tfx-1.16", "no-tfx")
 

@@ -6,11 +6,7 @@ import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
-
 from tests.tested import pytest_terminal_summary
-
-pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
 
