@@ -352,53 +352,56 @@ def test_train_defaults_are_those_of_training():
     assert TrainingConfig.from_custom_config(given) == TrainingConfig()
 
 
-@pytest.mark.slow
-def test_statistics_describe_each_split(digits, tmp_path):
-    tfdv = pytest.importorskip("tensorflow_data_validation")
-    found = call(
+@pytest.fixture(scope="module")
+def described(digits, tmp_path_factory):
+    """The step ``statistics`` without a curated schema."""
+    pytest.importorskip("tensorflow_data_validation")
+    return call(
         load_step("statistics", IMAGE),
-        tmp_path,
+        tmp_path_factory.mktemp("described"),
         inputs={"dataset": digits},
         run=WITH_TENSORFLOW.run,
     )
-    assert found.done.returncode == 0, found.done.stderr
-    assert found.parameters == {"anomaly_count": 0}
-    for name, split in read_dataset(digits).splits.items():
-        path = Path(found.uris["statistics"], f"Split-{name}", "FeatureStats.pb")
-        [described] = tfdv.load_stats_binary(str(path)).datasets
-        assert described.num_examples == split.examples
-        names = {item.path.step[0] for item in described.features}
-        assert "image/class/label" in names
-        assert "image/encoded" not in names
-    schema = tfdv.load_schema_text(f"{found.uris['schema']}/schema.pbtxt")
-    assert {feature.name for feature in schema.feature} == names
-    assert Path(found.uris["anomalies"], "anomalies.txt").read_text() == ""
 
 
 @pytest.mark.slow
-def test_a_curated_schema_is_kept_and_decides(digits, tmp_path):
-    tfdv = pytest.importorskip("tensorflow_data_validation")
-    component = load_step("statistics", IMAGE)
-    first = step_input(component, tmp_path / "first", {"dataset": digits})
-    assert statistics.run(first).parameters == {"anomaly_count": 0}
-    schema = tfdv.load_schema_text(str(tmp_path / "first/schema/schema.pbtxt"))
+def test_statistics_describe_each_split(digits, described):
+    import tensorflow_data_validation as tfdv
+
+    assert described.done.returncode == 0, described.done.stderr
+    assert described.parameters == {"anomaly_count": 0}
+    for name, split in read_dataset(digits).splits.items():
+        path = Path(described.uris["statistics"], f"Split-{name}", "FeatureStats.pb")
+        [found] = tfdv.load_stats_binary(str(path)).datasets
+        assert found.num_examples == split.examples
+        names = {item.path.step[0] for item in found.features}
+        assert "image/class/label" in names
+        assert "image/encoded" not in names
+    schema = tfdv.load_schema_text(f"{described.uris['schema']}/schema.pbtxt")
+    assert {feature.name for feature in schema.feature} == names
+    assert Path(described.uris["anomalies"], "anomalies.txt").read_text() == ""
+
+
+@pytest.mark.slow
+def test_a_curated_schema_is_kept_and_decides(digits, described, tmp_path):
+    import tensorflow_data_validation as tfdv
+
+    schema = tfdv.load_schema_text(f"{described.uris['schema']}/schema.pbtxt")
     schema.feature.remove(tfdv.get_feature(schema, "image/class/label"))
-    curated = tmp_path / "curated.pbtxt"
-    tfdv.write_schema_text(schema, str(curated))
-    inputs = {"dataset": digits, "curated_schema": str(curated)}
-    second = step_input(component, tmp_path / "second", inputs)
+    (tmp_path / "curated").mkdir()
+    tfdv.write_schema_text(schema, str(tmp_path / "curated/schema.pbtxt"))
+    component = load_step("statistics", IMAGE)
+    inputs = {"dataset": digits, "curated_schema": str(tmp_path / "curated")}
+    step = step_input(component, tmp_path, inputs, fail_on_anomalies=True)
     splits = list(read_dataset(digits).splits)  # also train
-    assert statistics.run(second).parameters == {"anomaly_count": len(splits)}
-    assert tfdv.load_schema_text(str(tmp_path / "second/schema/schema.pbtxt")) == schema
-    lines = (tmp_path / "second/anomalies/anomalies.txt").read_text().splitlines()
-    assert [line.split(":")[0] for line in lines] == splits
-    inputs["curated_schema"] = str(tmp_path / "second/schema")  # a folder
-    third = step_input(component, tmp_path / "third", inputs, fail_on_anomalies=True)
     with pytest.raises(DataError, match=f"{len(splits)} violations"):
-        statistics.run(third)
+        statistics.run(step)
+    assert tfdv.load_schema_text(str(tmp_path / "schema/schema.pbtxt")) == schema
+    lines = (tmp_path / "anomalies/anomalies.txt").read_text().splitlines()
+    assert [line.split(":")[0] for line in lines] == splits
     inputs["curated_schema"] = f"{digits}/dataset.json"
     with pytest.raises(SourceError, match=r"dataset\.json"):
-        statistics.run(step_input(component, tmp_path / "third", inputs))
+        statistics.run(step_input(component, tmp_path, inputs))
 
 
 @pytest.mark.slow
