@@ -56,8 +56,7 @@ def records_of(output: str, split: str = "eval") -> list[bytes]:
     import tensorflow as tf
 
     files = tf.io.gfile.glob(f"{output}/Split-{split}/*")
-    compression = "GZIP" if files[0].endswith(".gz") else ""
-    return list(tf.data.TFRecordDataset(files, compression).as_numpy_iterator())
+    return list(tf.data.TFRecordDataset(files).as_numpy_iterator())
 
 
 def answers_and_truth(model: str, output: str, count: int) -> tuple[Any, Any]:

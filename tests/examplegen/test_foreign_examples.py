@@ -17,7 +17,7 @@ from PIL import Image
 from tfx import v1 as tfx
 
 from pipelines.pipeline import eval_config
-from recordgen import convert, load
+from recordgen import load
 from recordgen.core.records.example import serialize_example
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.exports.lineage import find_lineage
@@ -94,9 +94,9 @@ def run(tmp_path_factory, run_tfx):
     images = tfx.components.ImportExampleGen(
         str(root / "images"), input_config=tfx.proto.Input(splits=splits)
     )
-    rows = AutoMLExampleGen(str(root / "rows"), lint="-ALL", compression="gzip")
-    convert(root / "rows/a.csv", root / "curated", lint="-ALL")
-    schema = tfx.components.ImportSchemaGen(str(root / "curated/schema.pbtxt"))
+    rows = AutoMLExampleGen(str(root / "rows"), lint="-ALL")
+    statistics = tfx.components.StatisticsGen(examples=rows.outputs["examples"])
+    schema = tfx.components.SchemaGen(statistics=statistics.outputs["statistics"])
     transform = tfx.components.Transform(
         examples=rows.outputs["examples"],
         schema=schema.outputs["schema"],
@@ -127,7 +127,7 @@ def run(tmp_path_factory, run_tfx):
     )
     metadata = run_tfx(
         root / "work",
-        *(images, rows, schema, transform, tuner, trained, evaluator, inferrer),
+        *(images, rows, statistics, schema, transform, tuner, trained, evaluator, inferrer),
         trainer("images", images.outputs["examples"], of_images),
     )
     return {
