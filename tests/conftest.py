@@ -327,32 +327,21 @@ def found(site: Path, plug_ins: registry.Registry[Any]) -> Iterator[None]:
     Selection.of.cache_clear()
 
 
-@pytest.fixture
-def text_pairs(installed: Callable[[str], Path]) -> Iterator[None]:
-    """Register the task ``text_similarity`` of examples/own_task until the test ends."""
-    with found(installed("own_task"), registry.TASKS):
-        yield
+def _until_the_end(example: str, plug_ins: registry.Registry[Any]) -> Any:
+    """Return a fixture that registers the plug-ins of an example's package until the test ends."""
+
+    @pytest.fixture
+    def registered(installed: Callable[[str], Path]) -> Iterator[None]:
+        with found(installed(example), plug_ins):
+            yield
+
+    return registered
 
 
-@pytest.fixture
-def albums(installed: Callable[[str], Path]) -> Iterator[None]:
-    """Register the format ``album`` of examples/own_format until the test ends."""
-    with found(installed("own_format"), registry.FORMATS):
-        yield
-
-
-@pytest.fixture
-def label_counts(installed: Callable[[str], Path]) -> Iterator[None]:
-    """Register the export ``label_counts`` of examples/own_export until the test ends."""
-    with found(installed("own_export"), registry.EXPORTS):
-        yield
-
-
-@pytest.fixture
-def shared_patients(installed: Callable[[str], Path]) -> Iterator[None]:
-    """Register the check ``SHARED_PATIENT`` of examples/own_check until the test ends."""
-    with found(installed("own_check"), registry.CHECKS):
-        yield
+text_pairs = _until_the_end("own_task", registry.TASKS)  # the task text_similarity
+albums = _until_the_end("own_format", registry.FORMATS)  # the format album
+label_counts = _until_the_end("own_export", registry.EXPORTS)
+shared_patients = _until_the_end("own_check", registry.CHECKS)  # SHARED_PATIENT
 
 
 def stored_examples(output: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:

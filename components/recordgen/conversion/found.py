@@ -34,14 +34,9 @@ def write_found(
     *,
     is_whole: bool,
 ) -> FoundFile | None:
-    """Write findings about examples; None if there are none.
+    """Write the findings of a check about examples; None if there are none.
 
-    Args:
-        staging: the staging folder.
-        check: the check that found them.
-        facts: the facts that it examined.
-        found: what it found.
-        is_whole: it has examined all examples, so the order of its findings is final.
+    ``is_whole``: the check has examined all examples, so the order of its findings is final.
     """
     lines: list[tuple[Any, str]] = []
     for part in found:
