@@ -46,9 +46,14 @@ sys.dont_write_bytecode = False
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# On a loaded machine, deadlines and slow generation must not fail property tests.
+# On a loaded machine, deadlines and slow generation must not fail property tests. Each run draws
+# other examples; a few are enough.
 settings.register_profile(
-    "recordgen", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "recordgen",
+    deadline=None,
+    max_examples=40,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 # `make mutants` runs these tests thousands of times: use few cases, and do not shrink them.
 settings.register_profile(
@@ -66,35 +71,30 @@ COMPONENTS = Path(recordgen.__file__).parents[1]
 TESTS = Path(__file__).parent
 # Folders of tests.
 ABOUT_TFX = ("examplegen", "pipelines")
-# The legs of folders and modules: the longest name that fits decides; marks in a module come first.
-# What calls NumPy, pyarrow, TensorFlow, kfp or a store's client also runs with newer versions.
+# The legs of folders and modules beside the first one, which runs all: ADR 0105 says why.
+# A test with the mark `once` stays on the first leg.
 LEGS = {
-    "once": """
-        access checks exports storage tasks
-        test_old_options test_options test_ordered test_samples
-        console/test_results console/test_terminal console/test_warned conversion/test_doors
-        conversion/test_parts conversion/test_relocation conversion/test_settings project/test_load
-        reading/test_boxes reading/test_columns reading/test_describe reading/test_joining
-        reading/test_naming reading/test_objects reading/test_options reading/test_plan
-        reading/test_scales reading/test_shares reading/test_targets
-        training/test_auc training/test_average_precision training/test_box_grid
-        training/test_command training/test_declared_training training/test_entity_counts
-        training/test_image_defaults training/test_labels_by_name training/test_mean_iou
-        training/test_multi_label_training training/test_search training/test_table_accumulator
-        training/test_tensorboard training/test_text_training training/test_training_config
-        training/test_warm_start training/test_warm_up
-        examplegen/test_formats examplegen/test_parameters examplegen/test_without_eval
-        pipelines/test_commands pipelines/test_submit pipelines/test_vertex_run
-    """,
     "outside": """
-        access/test_index access/test_source checks/test_boxes_and_videos checks/test_pictures
-        checks/test_table_columns conversion/test_conversion conversion/test_converting_tasks
-        conversion/test_examining conversion/test_fingerprint core formats fuzz payloads reading
-        storage/test_storage_emulated tables tasks/test_drawn_masks tasks/test_videos writing
+        access/test_source checks/test_boxes_and_videos checks/test_table_columns
+        conversion/test_conversion conversion/test_golden core/facts core/planning/test_decide
+        core/records/test_records core/records/test_tfrecord core/rows/test_arrow_files
+        formats/test_csv_records formats/test_frame_images formats/test_parquet fuzz kubeflow
+        payloads/test_gif payloads/test_image payloads/test_parquet_values payloads/test_pictures
+        payloads/test_png project/test_package reading/test_augmentation reading/test_checkpoint
+        reading/test_contract reading/test_datasets reading/test_decoding reading/test_detection
+        reading/test_distribution reading/test_entities reading/test_multi_label reading/test_raw
+        reading/test_read_examples reading/test_tables reading/test_texts
+        storage/test_storage_emulated tables training/test_detection_training
+        training/test_entity_training training/test_fitting training/test_run_fn
+        training/test_saving training/test_segmentation_training training/test_tables_training
+        training/test_video_training writing
     """,
-    "inside": "console training",
+    "inside": """
+        beam console/test_cli console/test_quiet conversion/test_golden
+        examplegen/test_component_run examplegen/test_foreign_examples exports/test_tfdv
+        pipelines/test_compile pipelines/test_demo pipelines/test_spans training/test_tuner
+    """,
 }
-MARKS = {place: mark for mark, places in LEGS.items() for place in places.split()}
 # Modules that take half a minute and more, though few of their tests are slow.
 LONG = ("test_resume", "test_docs", "test_storage_emulated", "test_quiet", "test_benchmarks")
 
@@ -130,6 +130,21 @@ def _see_two_cores(worker: int) -> None:
     os.sched_setaffinity(0, {cores[(2 * worker + at) % len(cores)] for at in (0, 1)})
 
 
+@cache
+def legs_of(path: Path) -> list[str]:
+    """Return the legs of a module beside the first one."""
+    place = PurePosixPath(path.relative_to(TESTS).with_suffix(""))
+    names = {str(place), *map(str, place.parents)}
+    return [leg for leg, places in LEGS.items() if not names.isdisjoint(places.split())]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Load no module without a test of the leg that ``-m`` names."""
+    leg = config.option.markexpr
+    is_module = collection_path.name.startswith("test_")
+    return True if is_module and leg in LEGS and leg not in legs_of(collection_path) else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Look for no garbage while tests are collected: nearly everything stays."""
@@ -154,12 +169,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow.update({item.path: 1 for item in items if item.path.stem in LONG})
     items.sort(key=lambda item: (slow[item.path], tests[item.path]), reverse=True)
     for item in items:
-        if not any(map(item.get_closest_marker, LEGS)):
-            place = item.path.relative_to(TESTS).with_suffix("").as_posix()
-            for name in (place, *map(str, PurePosixPath(place).parents)):
-                if name in MARKS:
-                    item.add_marker(MARKS[name])
-                    break
+        for leg in () if item.get_closest_marker("once") else legs_of(item.path):
+            item.add_marker(leg)
 
 
 def noise(width: int = 16, height: int = 12, seed: int = 0) -> Image.Image:

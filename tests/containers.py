@@ -3,7 +3,8 @@
     def test_it(engine: Engine) -> None:
         done = engine.run(command=["recordgen", "--version"])
 
-`make image` builds the image; `RECORDGEN_IMAGE` names another image, which must then exist.
+`make image` builds the image; `RECORDGEN_IMAGE` names another image, which must then exist when the
+process with the number `RECORDGEN_PREPARING` has ended.
 """
 
 from __future__ import annotations
@@ -80,6 +81,9 @@ class Engine:
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
     """Yield the engine; if it cannot run the image, skip, or fail if RECORDGEN_IMAGE is set."""
+    preparing = os.environ.get("RECORDGEN_PREPARING", "none")
+    while Path("/proc", preparing).exists():
+        time.sleep(1)
     found = subprocess.run(
         [ROOT / "scripts" / "image", "env"], capture_output=True, text=True, check=False
     )

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 
 import recordgen
 from pipelines.component import load_step
-from pipelines.samples.digits import write_digit_groups, write_digits
+from pipelines.samples.digits import write_digits
 from recordgen import features
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.manifest import read_dataset
@@ -30,7 +29,7 @@ from recordgen.kubeflow.execution import (
 )
 from recordgen.options import without_unset
 from recordgen.training import TrainingConfig
-from recordgen.training.auc import THRESHOLDS, ManyLabelsAccumulator
+from recordgen.training.auc import ManyLabelsAccumulator
 from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.training.measures import OneLabelAccumulator
 from tests.conftest import encoded, noise
@@ -144,7 +143,6 @@ def test_only_what_is_asked_for_is_handed_back(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.outside
 def test_train_saves_a_model(trained, digits):
     assert trained.done.returncode == 0, trained.done.stderr
     assert Path(trained.uris["model"], "saved_model.pb").exists()
@@ -158,7 +156,6 @@ def test_train_saves_a_model(trained, digits):
 
 
 @pytest.mark.slow
-@pytest.mark.outside
 def test_evaluate_counts_right_answers(trained, digits, tmp_path):
     component = load_step("evaluate", IMAGE)
     inputs = {"dataset": digits, "model": trained.uris["model"]}
@@ -189,7 +186,6 @@ def test_evaluate_counts_right_answers(trained, digits, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.outside
 def test_evaluate_blesses_a_model_that_is_no_worse_than_the_one_that_serves(
     trained, digits, tmp_path
 ):
@@ -213,7 +209,6 @@ def test_evaluate_blesses_a_model_that_is_no_worse_than_the_one_that_serves(
 
 
 @pytest.mark.slow
-@pytest.mark.outside
 def test_predict_scores_each_record(trained, digits, tmp_path):
     inputs = {"dataset": digits, "model": trained.uris["model"]}
     step = step_input(load_step("predict", IMAGE), tmp_path, inputs, top_k=3, split="eval")
@@ -237,7 +232,6 @@ def test_predict_scores_each_record(trained, digits, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.outside
 def test_train_joins_datasets_and_begins_with_an_earlier_model(trained, digits, tmp_path, caplog):
     source = write_digits(str(tmp_path / "data"), 100)
     recordgen.convert(source, str(tmp_path / "more"), vocabulary=digits, seed=1)
@@ -257,7 +251,6 @@ def test_train_joins_datasets_and_begins_with_an_earlier_model(trained, digits, 
 
 
 @pytest.mark.slow
-@pytest.mark.outside
 def test_tune_finds_settings_for_train(digits, tmp_path):
     pytest.importorskip("keras_tuner")
     settings = {"image_size": [8, 8], "epochs": 1, "trials": 2}
@@ -271,65 +264,6 @@ def test_tune_finds_settings_for_train(digits, tmp_path):
     assert best["batch_size"] in (16, 64)
     assert 0 <= found.parameters["score"] <= 1
     TrainingConfig.from_custom_config(best)
-
-
-@pytest.fixture(scope="module")
-def groups(tmp_path_factory):
-    """A dataset of 400 images of several digits."""
-    folder = tmp_path_factory.mktemp("groups")
-    source, root = write_digit_groups(str(folder / "data"), 400), str(folder / "dataset")
-    recordgen.convert(source, root, task="image_multi_label")
-    return root
-
-
-@pytest.fixture(scope="module")
-def group_model(groups, tmp_path_factory):
-    """A model that is better than chance."""
-    settings = {"image_size": [16, 48], "epochs": 5, "learning_rate": 3e-3}
-    folder = tmp_path_factory.mktemp("train")
-    train.run(step_input(load_step("train", IMAGE), folder, {"dataset": groups}, **settings))
-    return str(folder / "model")
-
-
-@pytest.mark.slow
-@pytest.mark.outside
-def test_evaluate_tells_labels_apart(groups, group_model, tmp_path):
-    inputs = {"dataset": groups, "model": group_model}
-    output = evaluate.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs))
-
-    import tensorflow as tf
-
-    signatures = tf.saved_model.load(group_model).signatures
-    records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{groups}/Split-eval/*")).batch(1000)
-    [batch] = records
-    scores = signatures["evaluate"](examples=batch)["scores"].numpy()
-    truth = signatures["truth"](examples=batch)["label"].numpy()
-    assert output.parameters["score"] > 0.6
-    assert output.parameters["loss"] == pytest.approx(log_loss(truth, scores), rel=1e-4)
-    metrics = dict(output.metadata["metrics"])
-    by_label = [metrics.pop(f"auc/{label}") for label in read_dataset(groups).labels]
-    between = np.searchsorted(np.float32(THRESHOLDS), scores)  # scores that share one are a tie
-    assert by_label == pytest.approx(roc_auc_score(truth, between, average=None).tolist())
-    assert output.parameters["score"] == pytest.approx(np.mean(by_label))
-    assert {"score": metrics.pop("auc"), **metrics} == output.parameters
-    assert output.metadata["confusion"] == {}
-
-
-def log_loss(truth, scores):
-    """Return the mean binary cross-entropy."""
-    return float(-np.log(np.where(truth > 0, scores, 1 - scores)).mean())
-
-
-@pytest.mark.slow
-@pytest.mark.outside
-def test_evaluate_needs_labels_that_differ(group_model, tmp_path):
-    source = Path(write_digit_groups(str(tmp_path / "data"), 100))
-    first, *others = sorted(source.read_text().splitlines(), key=lambda row: row[0] != "V")
-    source.write_text("\n".join([first, *(row for row in others if row[0] != "V")]))
-    recordgen.convert(str(source), str(tmp_path / "dataset"), task="image_multi_label")
-    inputs = {"dataset": str(tmp_path / "dataset"), "model": group_model}
-    with pytest.raises(DataError, match=r"split.*'eval'"):
-        evaluate.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs))
 
 
 def test_equal_labels_give_no_score_and_no_nan():
@@ -355,7 +289,6 @@ def test_numbers_of_labels_are_bounded():
 
 
 @pytest.mark.slow
-@pytest.mark.outside
 def test_evaluate_needs_labels(trained, digits, tmp_path):
     inputs = {"dataset": digits, "model": trained.uris["model"]}
     with pytest.raises(DataError, match=r"split.*'dev'"):
@@ -363,7 +296,6 @@ def test_evaluate_needs_labels(trained, digits, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.outside
 def test_push_copies_a_version(trained, tmp_path):
     component = load_step("push", IMAGE)
     serving = f"{tmp_path}/serving"
@@ -420,53 +352,56 @@ def test_train_defaults_are_those_of_training():
     assert TrainingConfig.from_custom_config(given) == TrainingConfig()
 
 
-@pytest.mark.slow
-def test_statistics_describe_each_split(digits, tmp_path):
-    tfdv = pytest.importorskip("tensorflow_data_validation")
-    found = call(
+@pytest.fixture(scope="module")
+def described(digits, tmp_path_factory):
+    """The step ``statistics`` without a curated schema."""
+    pytest.importorskip("tensorflow_data_validation")
+    return call(
         load_step("statistics", IMAGE),
-        tmp_path,
+        tmp_path_factory.mktemp("described"),
         inputs={"dataset": digits},
         run=WITH_TENSORFLOW.run,
     )
-    assert found.done.returncode == 0, found.done.stderr
-    assert found.parameters == {"anomaly_count": 0}
-    for name, split in read_dataset(digits).splits.items():
-        path = Path(found.uris["statistics"], f"Split-{name}", "FeatureStats.pb")
-        [described] = tfdv.load_stats_binary(str(path)).datasets
-        assert described.num_examples == split.examples
-        names = {item.path.step[0] for item in described.features}
-        assert "image/class/label" in names
-        assert "image/encoded" not in names
-    schema = tfdv.load_schema_text(f"{found.uris['schema']}/schema.pbtxt")
-    assert {feature.name for feature in schema.feature} == names
-    assert Path(found.uris["anomalies"], "anomalies.txt").read_text() == ""
 
 
 @pytest.mark.slow
-def test_a_curated_schema_is_kept_and_decides(digits, tmp_path):
-    tfdv = pytest.importorskip("tensorflow_data_validation")
-    component = load_step("statistics", IMAGE)
-    first = step_input(component, tmp_path / "first", {"dataset": digits})
-    assert statistics.run(first).parameters == {"anomaly_count": 0}
-    schema = tfdv.load_schema_text(str(tmp_path / "first/schema/schema.pbtxt"))
+def test_statistics_describe_each_split(digits, described):
+    import tensorflow_data_validation as tfdv
+
+    assert described.done.returncode == 0, described.done.stderr
+    assert described.parameters == {"anomaly_count": 0}
+    for name, split in read_dataset(digits).splits.items():
+        path = Path(described.uris["statistics"], f"Split-{name}", "FeatureStats.pb")
+        [found] = tfdv.load_stats_binary(str(path)).datasets
+        assert found.num_examples == split.examples
+        names = {item.path.step[0] for item in found.features}
+        assert "image/class/label" in names
+        assert "image/encoded" not in names
+    schema = tfdv.load_schema_text(f"{described.uris['schema']}/schema.pbtxt")
+    assert {feature.name for feature in schema.feature} == names
+    assert Path(described.uris["anomalies"], "anomalies.txt").read_text() == ""
+
+
+@pytest.mark.slow
+def test_a_curated_schema_is_kept_and_decides(digits, described, tmp_path):
+    import tensorflow_data_validation as tfdv
+
+    schema = tfdv.load_schema_text(f"{described.uris['schema']}/schema.pbtxt")
     schema.feature.remove(tfdv.get_feature(schema, "image/class/label"))
-    curated = tmp_path / "curated.pbtxt"
-    tfdv.write_schema_text(schema, str(curated))
-    inputs = {"dataset": digits, "curated_schema": str(curated)}
-    second = step_input(component, tmp_path / "second", inputs)
+    (tmp_path / "curated").mkdir()
+    tfdv.write_schema_text(schema, str(tmp_path / "curated/schema.pbtxt"))
+    component = load_step("statistics", IMAGE)
+    inputs = {"dataset": digits, "curated_schema": str(tmp_path / "curated")}
+    step = step_input(component, tmp_path, inputs, fail_on_anomalies=True)
     splits = list(read_dataset(digits).splits)  # also train
-    assert statistics.run(second).parameters == {"anomaly_count": len(splits)}
-    assert tfdv.load_schema_text(str(tmp_path / "second/schema/schema.pbtxt")) == schema
-    lines = (tmp_path / "second/anomalies/anomalies.txt").read_text().splitlines()
-    assert [line.split(":")[0] for line in lines] == splits
-    inputs["curated_schema"] = str(tmp_path / "second/schema")  # a folder
-    third = step_input(component, tmp_path / "third", inputs, fail_on_anomalies=True)
     with pytest.raises(DataError, match=f"{len(splits)} violations"):
-        statistics.run(third)
+        statistics.run(step)
+    assert tfdv.load_schema_text(str(tmp_path / "schema/schema.pbtxt")) == schema
+    lines = (tmp_path / "anomalies/anomalies.txt").read_text().splitlines()
+    assert [line.split(":")[0] for line in lines] == splits
     inputs["curated_schema"] = f"{digits}/dataset.json"
     with pytest.raises(SourceError, match=r"dataset\.json"):
-        statistics.run(step_input(component, tmp_path / "third", inputs))
+        statistics.run(step_input(component, tmp_path, inputs))
 
 
 @pytest.mark.slow

@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
+import tensorflow_model_analysis as tfma
 from PIL import Image
 
 from pipelines import spans
 from pipelines.metadata import Metadata
+from pipelines.pipeline import eval_config
 from pipelines.settings import Settings
 from recordgen import convert
+from recordgen.errors import DataError
 from recordgen.options import ConvertOptions
 from recordgen.training import TrainingConfig
+from recordgen.training.tfma_metrics import LabelAccuracy
 
 COLOURS = {"blue": (0, 0, 255), "green": (0, 255, 0), "red": (255, 0, 0)}
 SPLITS = {"TRAIN": 24, "VALIDATION": 6}
@@ -88,6 +92,14 @@ def test_labels_keep_their_numbers_over_spans_and_bad_models_are_not_pushed(repo
 
 
 @pytest.mark.slow
+def test_labels_that_the_baseline_does_not_know_are_counted(root, reports):
+    _, second, _ = Metadata(str(root / "work/metadata.db")).artifacts("ModelEvaluation")
+    metrics = tfma.load_eval_result(second.uri, model_name="baseline").get_metrics_for_slice()
+    found = {name.rsplit("/", 1)[-1]: value["doubleValue"] for name, value in metrics.items()}
+    assert (found["unknown_labels"], found["unknown_labels:apple"]) == (1, SPLITS["VALIDATION"])
+
+
+@pytest.mark.slow
 def test_each_training_begins_with_the_model_before(root, reports):
     metadata = Metadata(str(root / "work/metadata.db"))
     _, second, _ = metadata.artifacts("Model")
@@ -113,3 +125,42 @@ def test_wrong_settings_are_refused_before_tfx_is_loaded(
     given += ["--window", str(window), "--curated-schema", str(tmp_path / schema)]
     assert spans.main(given) != 0
     assert named in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sliced", [False, True])
+def test_an_evaluation_without_a_common_label_fails(sliced):
+    config = eval_config("image_classification", 0.5)
+    if sliced:
+        config.slicing_specs.add(feature_keys=["class/text"])
+    [computation] = LabelAccuracy().computations(
+        eval_config=config, model_names=[""], output_names=[""]
+    )
+    [preprocessor] = computation.preprocessors
+    parts = []
+    for label in (b"dog", b"eel", b"eel"):
+        extracts = {
+            "labels": np.array([-1]),
+            "predictions": np.array([0.1, 0.9], np.float32),
+            "example_weights": np.array([1.0]),
+            "transformed_features": {
+                "unknown": np.array([label, b""], object),
+                "known": np.array([b"'ape', 'bee'"], object),
+                "label": np.array([-1]),
+            },
+        }
+        [inputs] = preprocessor.process(extracts)
+        found = tfma.metrics.StandardMetricInputs(inputs)
+        parts.append(computation.combiner.add_input(None, found))
+    merged = computation.combiner.merge_accumulators(parts)
+    if not sliced:
+        message = "the model knows 'ape', 'bee', the examples have 'dog', 'eel'; evaluate it"
+        with pytest.raises(DataError, match=message):
+            computation.combiner.extract_output(merged)
+        return
+    found = computation.combiner.extract_output(merged)
+    assert {key.name: value for key, value in found.items()} == {
+        "accuracy": 0,
+        "unknown_labels": 2,
+        "unknown_labels:dog": 1,
+        "unknown_labels:eel": 2,
+    }

@@ -1,15 +1,11 @@
-"""TFX's Pusher for Vertex AI: a model in the Model Registry, behind an endpoint, and its requests.
+"""TFX's Pusher for Vertex AI: a model in the Model Registry, behind an endpoint.
 
-The prebuilt container of Vertex AI is TensorFlow Serving, which this suite does not have: a request
-as JSON becomes tensors here, by the rules of its REST interface, and TensorFlow's C++ loader, which
-the container uses, answers it.
+The prebuilt container of Vertex AI is TensorFlow Serving, which this suite does not have; a test
+looks at the signature that it calls.
 """
 
-import base64
-import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import recordgen
@@ -17,9 +13,6 @@ from pipelines.samples.digits import write_digits
 from tests.servers import emulated_gcs
 from tests.trainer import train
 from tests.vertex_service import serving
-
-pytest.importorskip("tfx")
-pytestmark = pytest.mark.outside
 
 ARGUMENTS = {
     "project": "my-project",
@@ -123,50 +116,6 @@ def test_the_pusher_registers_the_model_and_deploys_it(model, service, tmp_path)
     assert {"saved_model.pb", "variables/variables.index"} <= copied
 
 
-def predicted(model, request):
-    """Answer ``{"instances": […]}`` as TensorFlow Serving's REST interface does."""
-    from tests.cpp_loader import CppModel
-
-    loaded = CppModel(model)
-    signature = loaded.signatures["serving_default"]
-    instances = json.loads(request)["instances"]
-    [alone] = signature.inputs if len(signature.inputs) == 1 else [None]
-    rows = [row if alone is None or set(row) == {alone} else {alone: row} for row in instances]
-
-    def decoded(value):
-        is_bytes = isinstance(value, dict) and set(value) == {"b64"}
-        return base64.b64decode(value["b64"]) if is_bytes else value
-
-    inputs = {name: [decoded(row[name]) for row in rows] for name in signature.inputs}
-    answers = loaded.run("serving_default", **inputs)
-    assert {len(values) for values in answers.values()} == {len(rows)}
-    found = []
-    for number in range(len(rows)):
-        row = {name: values[number] for name, values in answers.items()}
-        # An output whose name ends so would be base64.
-        assert not any(name.endswith("_bytes") for name in row)
-        found.append({name: as_json(value) for name, value in row.items()})
-    return json.loads(json.dumps({"predictions": found}))["predictions"]
-
-
-def as_json(value):
-    if isinstance(value, bytes):
-        return value.decode("utf-8")
-    return [as_json(item) for item in value] if np.ndim(value) else value.item()
-
-
-def test_an_instance_is_a_file_in_base64(model):
-    files = sorted((Path(model).parent / "data").rglob("*.png"))[:2]
-    values = [{"b64": base64.b64encode(file.read_bytes()).decode()} for file in files]
-    by_name = json.dumps({"instances": [{"image_bytes": value} for value in values]})
-    first, second = predicted(model, by_name)
-    assert first.keys() >= {"labels", "scores"}
-    assert len(first["labels"]) == len(first["scores"]) == 3
-    assert first["scores"] == sorted(first["scores"], reverse=True)
-    # The only input needs no name: files of a batch prediction come so.
-    assert predicted(model, json.dumps({"instances": values})) == [first, second]
-
-
 def test_the_signature_is_one_that_servers_take(model):
     from tensorflow.python.saved_model import signature_constants
 
@@ -174,5 +123,7 @@ def test_the_signature_is_one_that_servers_take(model):
 
     found = CppModel(model).signatures["serving_default"]
     assert found.method_name == signature_constants.PREDICT_METHOD_NAME
+    # The only input needs no name in a request, and an output called …_bytes would be base64.
+    assert (set(found.inputs), set(found.outputs)) == ({"image_bytes"}, {"labels", "scores"})
     for tensor in (*found.inputs.values(), *found.outputs.values()):
         assert tensor.tensor_shape.dim[0].size == -1  # a batch of any size

@@ -6,6 +6,7 @@ start processes of this machine instead. A folder represents all buckets.
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,10 +129,10 @@ def test_without_a_driver_the_executor_finds_span_and_fingerprint(service, bucke
     assert found["input_fingerprint"].startswith("split:import,num_files:1,")
 
 
-def test_a_missing_span_ends_the_driver(buckets):
+def test_a_missing_span_ends_the_driver(service, buckets):
     job = compile_job(buckets, "--span", "9")
     with pytest.raises(StepFailed) as failure:
-        Service(natively(environment())).run(job)
+        service.run(job)
     assert failure.value.task == EXAMPLE_GEN
     line = failure.value.log.strip().splitlines()[-1]
     assert line.startswith(f"error: {buckets}/bucket/data: Cannot find matching for split import")
@@ -261,17 +262,23 @@ def test_every_step_runs(whole):
     assert Path(pushed["pushed_destination"]).parent == buckets / "models/digits"
 
 
+COMPILE = """
+import sys
+folder, *arguments = sys.argv[1:]
+sys.path.insert(0, folder)
+from pipelines import vertex
+sys.exit(vertex.main(arguments))
+"""
+
+
 @pytest.mark.container
-def test_the_image_compiles_the_same_job(engine, tmp_path):
+def test_the_image_compiles_the_same_job(one_container, tmp_path):
     """Jobs of different TFX versions differ only in this version and in settings that are null."""
     here, there = tmp_path / "here.json", tmp_path / "there.json"
     assert vertex.main([*SETTINGS, "--output", str(here)]) == 0
-    done = engine.run(
-        *("--entrypoint=python", "--workdir=/opt/recordgen"),
-        command=["-m", "pipelines.vertex", *SETTINGS, "--output", str(there)],
-        mounts={tmp_path: tmp_path, ROOT / "pipelines": "/opt/recordgen/pipelines"},
-        user="0",
-    )
+    shutil.copytree(ROOT / "pipelines", tmp_path / "pipelines")
+    words = ("python", "-c", COMPILE, str(tmp_path), *SETTINGS, "--output", str(there))
+    done = one_container(Attempt("compile", 1, "recordgen", words))
     assert done.returncode == 0, done.stderr
     assert what_counts(here) == what_counts(there)
 
@@ -299,17 +306,13 @@ print(json.dumps([label.decode() for label in answer["labels"][:, 0].numpy()]))
 
 
 @pytest.mark.container
-def test_the_pushed_model_serves(whole, engine):
+def test_the_pushed_model_serves(whole, one_container):
     buckets, _, _, runs = whole
     model = runs["Pusher"].artifacts["pushed_model"]["metadata"]["pushed_destination"]
     data = buckets / "bucket/data/span-1"
     rows = [line.split(",") for line in (data / "digits.csv").read_text().splitlines()[:40]]
-    done = engine.run(
-        "--entrypoint=python",
-        command=["-c", SERVE, model, *(str(data / name) for _, name, _ in rows)],
-        mounts={buckets: buckets},
-        user="0",
-    )
+    paths = (str(data / name) for _, name, _ in rows)
+    done = one_container(Attempt("serve", 1, "recordgen", ("python", "-c", SERVE, model, *paths)))
     assert done.returncode == 0, done.stderr
     labels = json.loads(done.stdout.splitlines()[-1])
     assert sum(label == row[2] for label, row in zip(labels, rows, strict=True)) >= 34

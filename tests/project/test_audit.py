@@ -8,8 +8,6 @@ import pytest
 from tests.conftest import load_script
 from tests.pages import ROOT
 
-pytestmark = pytest.mark.once
-
 LOCKS = [path.read_text() for path in sorted((ROOT / "locks").glob("*.txt"))]
 RULES = (ROOT / "locks/forbidden").read_text()
 

@@ -14,8 +14,6 @@ from benchmarks.memory import PeakMemory, pss_bytes, tree
 from tests.conftest import COMPONENTS, encoded, noise
 from tests.preloaded import WITH_TENSORFLOW
 
-pytestmark = pytest.mark.once
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -136,11 +134,11 @@ def test_no_mutant_is_judged_wrongly():
     Most changes keep checksums and lengths right: chunks, segments, blocks, tags and fields.
     """
     wrong, kinds, seen = [], 0, 0
-    for name, change, counts in mutants.judge(3, seed=1):
+    for name, change, counts in mutants.judge(1, seed=1):
         kinds, seen = kinds + 1, seen + counts.accepted + counts.refused
         if counts.false_accepts or counts.false_rejects:
             wrong.append((name, change, counts))
-    assert (kinds >= 1000, seen >= 3500, wrong) == (True, True, [])
+    assert (kinds >= 1000, seen >= 1000, wrong) == (True, True, [])
 
 
 def test_bombs_are_measured(capsys):

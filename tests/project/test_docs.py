@@ -26,8 +26,6 @@ from recordgen.tasks import TASKS
 from tests.pages import ROOT, bare_import, blocks, first_missing, pages, run_page
 from tests.servers import serving as serving_http
 
-pytestmark = pytest.mark.once
-
 WITH_TFX_HERE = find_spec("tfx") is not None
 # Pages about TFX: nothing on them runs without it.
 ABOUT_TFX = ("docs/dataflow.md", "docs/pipeline.md", "docs/tfx.md", "docs/vertex.md")

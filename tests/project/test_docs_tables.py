@@ -18,8 +18,6 @@ from recordgen.tasks.text_entities.task import TextEntities
 from tests.pages import ROOT, blocks
 from tests.rows import read_rows
 
-pytestmark = pytest.mark.once
-
 
 def text_of(page):
     return (ROOT / page).read_text(encoding="utf-8")

@@ -26,8 +26,6 @@ from recordgen.messages import MESSAGE_CHARACTERS, listed
 from tests.conftest import encoded, noise
 from tests.formats.test_coco import box, write
 
-pytestmark = [pytest.mark.once]
-
 MOST = 2.5  # times the work for twice the input
 ENOUGH = 300  # calls of a function; fewer may be chance
 

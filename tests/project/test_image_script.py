@@ -15,8 +15,6 @@ import pytest
 
 from recordgen.version import __version__
 
-pytestmark = pytest.mark.once
-
 ROOT = Path(__file__).resolve().parents[2]
 
 # Programs that scripts/image calls besides the engine.

@@ -11,8 +11,6 @@ from tests.conftest import COMPONENTS
 from tests.pages import ROOT
 from tests.preloaded import WITH_TENSORFLOW
 
-pytestmark = pytest.mark.once
-
 NOTEBOOK = ROOT / "examples" / "quick_start.ipynb"
 
 

@@ -14,8 +14,6 @@ from recordgen.formats.layout import _ADDRESS
 from tests.conftest import COMPONENTS
 from tests.linear_patterns import is_linear
 
-pytestmark = pytest.mark.once
-
 PACKAGE = COMPONENTS / "recordgen"
 METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
 

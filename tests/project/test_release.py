@@ -11,8 +11,6 @@ import pytest
 from recordgen.version import __version__
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def script():

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-pytestmark = pytest.mark.once
+import tests.conftest
 
 ROOT = Path(__file__).resolve().parents[2]
 LEGS = ("tfx-1.21", "tfx-1.16", "no-tfx")
@@ -454,8 +454,7 @@ def test_locks_hold_every_dependency(leg):
     assert declared - locked - {"recordgen"} == set()  # extras name other extras of the package
 
 
-# Packages on which the tests marked `outside` or `inside` depend; but for kfp, since TFX 1.21
-# cannot have the version that runs optional artifacts, and no step runs inside.
+# Packages on which the tests marked `outside` or `inside` depend. Not kfp: no step runs inside.
 SHARED = ("apache-beam", "dask", "gcsfs", "keras", "numpy", "pillow", "s3fs", "tensorflow")
 
 
@@ -467,6 +466,12 @@ def test_two_legs_share_what_decides_tests_of_one_of_them(package):
         for leg in ("no-tfx", "tfx-1.21")
     }
     assert len(newest) == 1
+
+
+def test_the_table_of_legs_names_folders_and_modules():
+    for place in " ".join(tests.conftest.LEGS.values()).split():
+        found = ROOT / "tests" / place
+        assert found.is_dir() or found.with_suffix(".py").is_file(), place
 
 
 @pytest.mark.parametrize("package", ["dask", "pillow", "simplejpeg"])

@@ -1,6 +1,6 @@
 """Several labels and sentiments of texts: from rows to a model and its evaluation.
 
-tests/examplegen/test_models.py trains the model of texts with one label.
+test_labels_by_name.py trains the model of texts with one label.
 """
 
 from pathlib import Path

@@ -60,5 +60,5 @@ def _as_parsed(values: Any, spec: Any) -> Any:
             return values
         return tf.RaggedTensor.from_tensor(tf.reshape(values, [tf.shape(values)[0], -1]))
     if isinstance(values, tf.RaggedTensor):
-        values = values.to_tensor(spec.default_value, [None, math.prod(spec.shape)])
+        values = values.to_tensor(spec.default_value, shape=[None, math.prod(spec.shape)])
     return tf.reshape(values, [-1, *spec.shape])

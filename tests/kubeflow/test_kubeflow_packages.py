@@ -1,7 +1,6 @@
 """``python -m pipelines.kubeflow`` compiles packages for clusters, with every supported kfp."""
 
 import pytest
-import yaml
 
 from pipelines import kubeflow
 from pipelines.kubeflow import IMAGE, compile_pipeline, create_pipeline
@@ -9,13 +8,14 @@ from pipelines.settings import Machine
 from recordgen.options import OPTIONS
 from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.version import __version__
+from tests.steps import content
 
 DEFAULT = "defaultValue"
 
 CONVERT = "convert-images-to-tfrecords"
 STEPS = {"fingerprint", CONVERT, "statistics", "train", "evaluate"}
 
-# Settings of two packages that several tests share, because compiling one takes seconds.
+# Settings of a package that several tests share, because compiling one takes seconds.
 FULL = {
     "pipeline_root": "minio://mlpipeline/v2/artifacts",
     "serving_dir": "gs://bucket/serving",
@@ -23,28 +23,10 @@ FULL = {
     "machines": {"convert": Machine(8, 6), "train": Machine(4, 16, "NVIDIA_TESLA_T4", 2)},
     "train_image": "registry/recordgen:1-gpu",
 }
-OF_COMMAND = {
-    "name": "flowers",
-    "pipeline_root": "gs://b/r",
-    "image": "registry/recordgen:1",
-    "serving_dir": "gs://b/s",
-    "caching": False,
-    "retries": 0,
-    "machines": {"train": Machine(4, 16, "nvidia.com/gpu")},
-    "train_image": "registry/recordgen:1-gpu",
-}
 
 
 # The steps that look at files, or at a serving folder, that others change.
 NOT_CACHED = ("fingerprint", "evaluate", "push")
-
-
-def specification_in(path):
-    """Return a package's content."""
-    # libyaml's parser is ten times as fast as PyYAML's own.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    specification = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-    return specification
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +40,22 @@ def compiled(tmp_path_factory):
         if key not in done:
             path = tmp_path_factory.mktemp("compiled") / "pipeline.yaml"
             compile_pipeline(str(path), **settings)
-            done[key] = specification_in(path)
+            done[key] = content(path)
         return done[key]
 
     return compile_once
+
+
+@pytest.fixture(scope="module")
+def of_command(tmp_path_factory):
+    """The package that the command compiles with other settings."""
+    path = tmp_path_factory.mktemp("command") / "made/pipeline.yaml"
+    arguments = ["--output", str(path), "--name", "flowers", "--pipeline-root", "gs://b/r"]
+    arguments += ["--image", "registry/recordgen:1", "--serving-dir", "gs://b/s", "--no-caching"]
+    arguments += ["--machine", "train=4,16,nvidia.com/gpu", "--retries", "0"]
+    arguments += ["--train-image", "registry/recordgen:1-gpu", "--no-fingerprint"]
+    assert kubeflow.main(arguments) == 0
+    return content(path)
 
 
 def tasks_of(specification):
@@ -78,7 +72,7 @@ def executors_of(specification):
 
 
 def test_steps_share_an_image_and_hand_on_dataset_and_model(compiled):
-    specification = compiled(image="registry/recordgen:1")
+    specification = compiled()
     tasks = specification["root"]["dag"]["tasks"]
     assert set(tasks) == STEPS
     for name in STEPS - {CONVERT, "fingerprint"}:
@@ -87,7 +81,7 @@ def test_steps_share_an_image_and_hand_on_dataset_and_model(compiled):
     model = tasks["evaluate"]["inputs"]["artifacts"]["model"]["taskOutputArtifact"]
     assert model == {"outputArtifactKey": "model", "producerTask": "train"}
     for container in executors_of(specification).values():
-        assert container["image"] == "registry/recordgen:1"
+        assert container["image"] == IMAGE
         assert container["command"][:3] == ["python", "-m", "recordgen.kubeflow"]
         assert container["args"] == ["--executor-input", "{{$}}"]
 
@@ -137,21 +131,21 @@ def test_parameters_are_those_of_the_steps(compiled):
     assert parameters["min_score"]["defaultValue"] == 0.8
 
 
-@pytest.mark.parametrize("settings", [FULL, OF_COMMAND, {}], ids=["minio", "gs", "none"])
-def test_pipeline_roots(compiled, settings):
-    found = compiled(**settings).get("defaultPipelineRoot")
-    assert found == settings.get("pipeline_root")
+def test_pipeline_roots(compiled, of_command):
+    packages = (compiled(**FULL), of_command, compiled())
+    found = [package.get("defaultPipelineRoot") for package in packages]
+    assert found == [FULL["pipeline_root"], "gs://b/r", None]
 
 
-def test_steps_of_data_and_models_that_others_change_are_not_cached(compiled):
+def test_steps_of_data_and_models_that_others_change_are_not_cached(compiled, of_command):
     specification = compiled(**FULL)
     for name, task in tasks_of(specification).items():
         assert task["retryPolicy"]["maxRetryCount"] == 3
         assert task["retryPolicy"]["backoffDuration"] == "30s"
         assert task["cachingOptions"].get("enableCache", False) is (name not in NOT_CACHED)
-    specification = compiled(**OF_COMMAND)
-    for task in tasks_of(specification).values():
+    for task in tasks_of(of_command).values():
         assert not task["cachingOptions"].get("enableCache", False)
+        assert not task["retryPolicy"].get("maxRetryCount")
 
 
 def test_only_training_has_an_accelerator(compiled):
@@ -178,29 +172,25 @@ def test_only_a_blessed_model_is_pushed(compiled):
     assert set(tasks_of(compiled())) == STEPS
 
 
-def test_changed_files_are_a_change_of_the_conversion(compiled):
+def test_changed_files_are_a_change_of_the_conversion(compiled, of_command):
     tasks = tasks_of(compiled())
     assert tasks[CONVERT]["inputs"]["parameters"]["dataset_version"]["taskOutputParameter"] == {
         "outputParameterKey": "fingerprint",
         "producerTask": "fingerprint",
     }
-    specification = compiled(fingerprint=False)
-    assert "fingerprint" not in tasks_of(specification)
-    assert "dataset_version" in specification["root"]["inputDefinitions"]["parameters"]
+    assert "fingerprint" not in tasks_of(of_command)
+    assert "dataset_version" in of_command["root"]["inputDefinitions"]["parameters"]
 
 
-def test_the_command_compiles_with_its_settings(tmp_path, compiled, capsys):
-    path = tmp_path / "made/pipeline.yaml"
-    arguments = ["--output", str(path), "--name", "flowers", "--pipeline-root", "gs://b/r"]
-    arguments += ["--image", "registry/recordgen:1", "--serving-dir", "gs://b/s", "--no-caching"]
-    arguments += ["--machine", "train=4,16,nvidia.com/gpu", "--retries", "0"]
-    arguments += ["--train-image", "registry/recordgen:1-gpu"]
-    assert kubeflow.main(arguments) == 0
-    assert capsys.readouterr().out == f"wrote {path}\n"
-    specification = specification_in(path)
-    assert specification == compiled(**OF_COMMAND)
-    images = {container["image"] for container in executors_of(specification).values()}
-    assert images == {"registry/recordgen:1", "registry/recordgen:1-gpu"}
+def test_the_command_compiles_with_its_settings(of_command):
+    executors = executors_of(of_command)
+    images = {name: item["image"] for name, item in executors.items()}
+    assert images.pop("train") == "registry/recordgen:1-gpu"
+    assert set(images.values()) == {"registry/recordgen:1"}
+    assert of_command["pipelineInfo"]["name"] == "flowers"
+    assert "accelerator" in executors["train"]["resources"]
+    push = tasks_of(of_command)["push"]["inputs"]["parameters"]
+    assert push["serving_dir"]["runtimeValue"]["constant"] == "gs://b/s"
 
 
 # arguments, what the error names
