@@ -215,7 +215,7 @@ def test_a_large_bucket_is_divided_and_loses_no_pair(tmp_path, monkeypatch):
     assert len(at_once[0]["NEAR_DUPLICATE"]) > pairs / 2
 
 
-CROWD = 200
+CROWD = 100
 
 
 def crowd(contents):
@@ -231,6 +231,7 @@ def test_portions_of_a_crowd_share_their_groups(tmp_path, monkeypatch):
     """A portion takes over the first pictures of the one before."""
     for module in ("checks.near_pairs", "conversion.examining"):
         monkeypatch.setattr(f"recordgen.{module}.MOST_COMPARED", CROWD)
+    monkeypatch.setattr("recordgen.checks.near_pairs._CROWD", CROWD)
     found, remarks = found_in(tmp_path, crowd(np.arange(3 * CROWD)), buckets=2, batches=9)
     assert len(found["NEAR_LEAK"]) == 2 * CROWD
     assert len(remarks) == 1
@@ -245,10 +246,10 @@ def test_portions_of_a_crowd_share_their_groups(tmp_path, monkeypatch):
 )
 def test_a_large_group_is_examined_in_parts(tmp_path, monkeypatch, contents, leak, duplicate):
     """Each part has some pictures of each split, so only its own first ones are no findings."""
-    monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 40)
+    monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 20)
     monkeypatch.setattr("recordgen.conversion.found._FILE_FINDINGS", 7)
     found, remarks = found_in(tmp_path, crowd(contents), buckets=2, batches=9)
-    parts = 3 * CROWD // 40
+    parts = 3 * CROWD // 20
     assert len(found[leak]) == 2 * CROWD
     assert len(found[duplicate]) == 3 * (CROWD - parts)
     assert found[duplicate] == sorted(found[duplicate])

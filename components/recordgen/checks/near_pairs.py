@@ -156,15 +156,20 @@ def joined(
     Yields: ``batch``, ``row`` and ``group``, the same number for those that are alike.
     """
     tables, leaders = iter(tables), list[Columns]()
-    compared, views = list[int](), list[int]()
     while portion := list(_up_to(tables, MOST_COMPARED)):
-        compared.append(sum(map(len, portion)))
-        found, leaders = _joined(leaders, portion, least, views.append, division)
-        yield found
-    if len(compared) > 1:
-        views = [2 * sum(compared)]
-    if views:
-        on_crowd(sum(views))
+        views = [2 * sum(map(len, portion))] if leaders else []
+        facts = ExampleFacts.compared([*leaders, *portion])
+        portion.clear()  # its memory is needed
+        groups = alike_groups(facts, least, views.append, division).astype(np.int32)
+        if views:
+            on_crowd(views[0])
+        sizes = np.bincount(groups, minlength=len(groups))
+        chosen = np.flatnonzero(sizes[groups] > 1)
+        found = facts.columns.select(["batch", "row"]).take(pa.array(chosen))
+        yield found.append_column("group", pa.array(groups[chosen]))
+        largest = np.argsort(-sizes, kind="stable")[:_MOST_LEADERS]
+        leaders = [facts.columns.take(pa.array(largest[sizes[largest] > 1]))]
+        del facts
 
 
 def _up_to(tables: Iterable[Columns], count: int) -> Iterator[Columns]:
@@ -174,25 +179,6 @@ def _up_to(tables: Iterable[Columns], count: int) -> Iterator[Columns]:
         count -= len(table)
         if count <= 0:
             return
-
-
-def _joined(
-    leaders: Sequence[Columns],
-    portion: list[Columns],
-    least: float | None,
-    on_crowd: Callable[[int], None],
-    division: int,
-) -> tuple[Columns, list[Columns]]:
-    """Empty a portion; return its examples that others are like, and the next leaders."""
-    facts = ExampleFacts.compared([*leaders, *portion])
-    portion.clear()  # its memory is needed
-    groups = alike_groups(facts, least, on_crowd, division).astype(np.int32)
-    sizes = np.bincount(groups, minlength=len(groups))
-    chosen = np.flatnonzero(sizes[groups] > 1)
-    found = facts.columns.select(["batch", "row"]).take(pa.array(chosen))
-    first = np.argsort(-sizes, kind="stable")[:_MOST_LEADERS]
-    leaders = facts.columns.take(pa.array(first[sizes[first] > 1]))
-    return found.append_column("group", pa.array(groups[chosen])), [leaders]
 
 
 def crowd_remarks(views: int, noun: str) -> Sequence[str]:

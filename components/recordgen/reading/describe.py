@@ -26,7 +26,7 @@ from recordgen.core.dataset.manifest import SPLIT_PREFIX, Dataset, read_dataset
 from recordgen.core.dataset.vocabulary import build_vocabulary, with_seen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
-from recordgen.core.records.float32 import is_exact
+from recordgen.core.records.numbers import is_exact
 from recordgen.core.task.stored import is_image
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.messages import listed

@@ -51,9 +51,9 @@ from recordgen.core.planning.bucket_files import (
 )
 from recordgen.core.planning.messages import FindingsFile
 from recordgen.core.planning.plan import Plan
+from recordgen.core.progress import Heartbeat
 from recordgen.core.rows.columns import Columns, packed, unpacked
 from recordgen.core.rows.planned import Group
-from recordgen.core.runs.heartbeat import Heartbeat
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.shards.task import ShardResult
 from recordgen.errors import RecordgenError, StorageError
