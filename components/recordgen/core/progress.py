@@ -1,15 +1,10 @@
-"""The progress of a run or of an export: what workers report, and who receives it."""
+"""The progress of a run or of an export, and who receives it."""
 
 from __future__ import annotations
 
-import json
 import time
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
-
-from recordgen import storage
-from recordgen.errors import StorageError
+from typing import NamedTuple, Protocol, runtime_checkable
 
 #: Phases in their order. Rows are read, planned and written in one graph, so they are one phase.
 # The checks of examples are steps of it, too: their seconds count for the checks.
@@ -18,10 +13,6 @@ SHARDS, CHECKS, COMMIT = "shards", "checks", "commit"
 #: A short export shows no progress, longer ones show it this often.
 FIRST_SECONDS = 2.0
 SECONDS = 0.5
-
-#: Seconds between heartbeats in a local staging folder; remote folders get fewer.
-LOCAL_HEARTBEAT_SECONDS = 0.5
-_REMOTE_HEARTBEAT_SECONDS = 10.0
 
 # Heartbeats lag behind the work: over a shorter time than this, the speed would be wrong.
 _PACE_SECONDS = 1.0
@@ -184,36 +175,3 @@ class Counter:
                 noun="example",
             )
         )
-
-
-class Heartbeat:
-    """Writes a worker's counts into a file of the staging folder at intervals, on every runner."""
-
-    def __init__(self, path: str, seconds: float | None = None) -> None:
-        self._path = path
-        if seconds is None:
-            local = storage.is_local(path)
-            seconds = LOCAL_HEARTBEAT_SECONDS if local else _REMOTE_HEARTBEAT_SECONDS
-        self.seconds = seconds
-        self._next = time.monotonic() + self.seconds
-        self._total = (0, 0, 0)
-
-    def add(self, *counts: int) -> None:
-        """Add to the counts since the start, and report the sums like :meth:`beat`."""
-        first, second, third = map(sum, zip(self._total, counts, strict=True))
-        self._total = (first, second, third)
-        self.beat(*self._total)
-
-    def beat(self, examples: int, rejects: int, size: int) -> None:
-        """Report counts if the last report is old enough."""
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + self.seconds
-            self._write(examples, rejects, size, done=False)
-
-    def finish(self, examples: int, rejects: int, size: int) -> None:
-        """Report the final counts."""
-        self._write(examples, rejects, size, done=True)
-
-    def _write(self, *counts: Any, done: bool) -> None:
-        with suppress(StorageError):  # heartbeats only inform: a run works without them
-            storage.write_text(self._path, json.dumps([*counts, done]))

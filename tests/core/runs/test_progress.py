@@ -32,9 +32,9 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.running import watching
-from recordgen.core.progress import Heartbeat, Pace, Snapshot
+from recordgen.core.progress import Pace, Snapshot
 from recordgen.core.runs import counters
-from recordgen.core.runs.staging import Staging
+from recordgen.core.runs.staging import Heartbeat, Staging
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions
