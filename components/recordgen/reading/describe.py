@@ -18,9 +18,8 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from recordgen import storage
-from recordgen.access.described import Described
 from recordgen.core.dataset.counts import Shard, Split
-from recordgen.core.dataset.description import Description
+from recordgen.core.dataset.description import Described, Description
 from recordgen.core.dataset.joining import dataset_of
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, Dataset, read_dataset
 from recordgen.core.dataset.vocabulary import build_vocabulary, with_seen
