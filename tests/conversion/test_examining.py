@@ -209,8 +209,7 @@ def test_a_large_bucket_is_divided_and_loses_no_pair(tmp_path, monkeypatch):
     pixels[:pairs] = pixels[-pairs:] + random.integers(-1, 2, (pairs, 32, 32))
     shards = {"train": pictures_of(pixels, np.arange(count))}
     at_once = found_in(tmp_path / "at once", shards)
-    for module in ("checks.near_pairs", "conversion.examining"):
-        monkeypatch.setattr(f"recordgen.{module}.MOST_COMPARED", 60)
+    monkeypatch.setattr("recordgen.checks.near_pairs.MOST_COMPARED", 60)
     assert found_in(tmp_path / "divided", shards) == at_once
     assert len(at_once[0]["NEAR_DUPLICATE"]) > pairs / 2
 
@@ -229,8 +228,7 @@ def crowd(contents):
 
 def test_portions_of_a_crowd_share_their_groups(tmp_path, monkeypatch):
     """A portion takes over the first pictures of the one before."""
-    for module in ("checks.near_pairs", "conversion.examining"):
-        monkeypatch.setattr(f"recordgen.{module}.MOST_COMPARED", CROWD)
+    monkeypatch.setattr("recordgen.checks.near_pairs.MOST_COMPARED", CROWD)
     monkeypatch.setattr("recordgen.checks.near_pairs._CROWD", CROWD)
     found, remarks = found_in(tmp_path, crowd(np.arange(3 * CROWD)), buckets=2, batches=9)
     assert len(found["NEAR_LEAK"]) == 2 * CROWD

@@ -146,8 +146,7 @@ def joined(
     groups of the portion before. Those of several portions are a crowd.
 
     Args:
-        tables: columns of :data:`NEAR_COLUMNS`, and ``batch`` and ``row``, which say which example
-            it is.
+        tables: columns of :data:`NEAR_COLUMNS`, and the ``batch`` and ``row`` of each example.
         least: the least similarity.
         on_crowd: called with the number of pictures and mirror images, or twice that of texts, that
             are not compared with all that are like them.

@@ -117,8 +117,7 @@ class Examination:
 class Places:
     """The places of rows: the bucket of their key, and further ones for parts of a large group.
 
-    Members take turns, in the order of batches and rows, so each part has some of each shard: a
-    large group in two splits shows it in its parts.
+    Members take turns in the order of batches and rows, so each part has some of each shard.
     """
 
     def __init__(self, shared: Examination, group: str, number: int = 0) -> None:

@@ -23,16 +23,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from recordgen.checks import near_pairs
 from recordgen.checks.check import ALIKE, EACH, KEPT, KEYED
 from recordgen.checks.facts import GROUP, ExampleFacts
-from recordgen.checks.near_pairs import (
-    MOST_COMPARED,
-    NEAR_COLUMNS,
-    UNDIVIDED,
-    divided,
-    divisions_of,
-    joined,
-)
 from recordgen.conversion.appending import read_group
 from recordgen.conversion.check_stage import (
     BATCH,
@@ -150,9 +143,9 @@ class NoteKeys(Stage):
                 for bucket, part in grouped(columns, self.shared.bucket_of(keys)):
                     yield (group.name, bucket), part
             elif group.scope == ALIKE:
-                for division, rows, keys in divided(facts, self.shared.buckets):
+                for division, rows, keys in near_pairs.divided(facts, self.shared.buckets):
                     chosen = pa.array(rows.astype(np.int32))
-                    columns = facts.columns.select(NEAR_COLUMNS).take(chosen)
+                    columns = facts.columns.select(near_pairs.NEAR_COLUMNS).take(chosen)
                     columns = columns.append_column("row", chosen)
                     for bucket, part in grouped(columns, self.shared.bucket_of(keys)):
                         yield (f"{NEAR}{group.name} {division}", bucket), part
@@ -207,7 +200,7 @@ class JoinKeys(Stage):
         group, to_all = self.shared.group(name), (UNITE + name, 0)
         for each, tables in self._divided_again(division, sorted(parts, key=lambda p: p.batch)):
             crowds: list[int] = []
-            for found in joined(tables, group.least, crowds.append, each):
+            for found in near_pairs.joined(tables, group.least, crowds.append, each):
                 if len(found):
                     yield from self.left(0, [(to_all, found)])
             if crowds:
@@ -217,13 +210,13 @@ class JoinKeys(Stage):
         self, division: int, parts: Sequence[Rows]
     ) -> Iterator[tuple[int, Iterable[Columns]]]:
         """Yield a division and rows of it; a bucket that is too large is read several times."""
-        count = sum(part.size for part in parts)
-        if count <= MOST_COMPARED:
+        count, most = sum(part.size for part in parts), near_pairs.MOST_COMPARED
+        if count <= most:
             yield division, self._with_batches(parts)
             return
-        times = min(-(-2 * count // MOST_COMPARED), _MOST_TIMES)  # keys are not spread evenly
-        task = self.shared.conversion.task
-        for each in divisions_of(task) if division == UNDIVIDED else [division]:
+        times = min(-(-2 * count // most), _MOST_TIMES)  # keys are not spread evenly
+        all_of = near_pairs.divisions_of(self.shared.conversion.task)
+        for each in all_of if division == near_pairs.UNDIVIDED else [division]:
             for turn in range(times):
                 some = partial(self._some, division=each, turn=turn, times=times)
                 yield each, map(some, self._with_batches(parts))
@@ -236,8 +229,8 @@ class JoinKeys(Stage):
     def _some(self, columns: Columns, division: int, turn: int, times: int) -> Columns:
         """Return the rows whose keys have this turn."""
         facts = ExampleFacts.compared([columns])
-        divisions = ((rows, keys) for each, rows, keys in divided(facts, times) if each == division)
-        rows, keys = next(divisions)
+        found = near_pairs.divided(facts, times)
+        rows, keys = next((rows, keys) for each, rows, keys in found if each == division)
         turns = mixed(keys) // np.uint64(self.shared.buckets) % np.uint64(times)
         return facts.columns.take(pa.array(rows[turns == turn]))
 
