@@ -70,8 +70,10 @@ ABOUT_TFX = ("examplegen", "pipelines")
 # What calls NumPy, pyarrow, TensorFlow, kfp or a store's client also runs with newer versions.
 LEGS = {
     "once": """
-        access checks exports inspection storage tasks
-        test_old_options test_options conversion/test_settings project/test_load
+        access checks exports storage tasks
+        test_old_options test_options test_ordered test_samples
+        console/test_results console/test_terminal console/test_warned conversion/test_doors
+        conversion/test_parts conversion/test_relocation conversion/test_settings project/test_load
         reading/test_boxes reading/test_columns reading/test_describe reading/test_joining
         reading/test_naming reading/test_objects reading/test_options reading/test_plan
         reading/test_scales reading/test_shares reading/test_targets
@@ -86,7 +88,8 @@ LEGS = {
     """,
     "outside": """
         access/test_index access/test_source checks/test_boxes_and_videos checks/test_pictures
-        checks/test_table_columns conversion/test_conversion core formats fuzz payloads reading
+        checks/test_table_columns conversion/test_conversion conversion/test_converting_tasks
+        conversion/test_examining conversion/test_fingerprint core formats fuzz payloads reading
         storage/test_storage_emulated tables tasks/test_drawn_masks tasks/test_videos writing
     """,
     "inside": "console training",
@@ -313,32 +316,21 @@ def found(site: Path, plug_ins: registry.Registry[Any]) -> Iterator[None]:
     Selection.of.cache_clear()
 
 
-@pytest.fixture
-def text_pairs(installed: Callable[[str], Path]) -> Iterator[None]:
-    """Register the task ``text_similarity`` of examples/own_task until the test ends."""
-    with found(installed("own_task"), registry.TASKS):
-        yield
+def _until_the_end(example: str, plug_ins: registry.Registry[Any]) -> Any:
+    """Return a fixture that registers the plug-ins of an example's package until the test ends."""
+
+    @pytest.fixture
+    def registered(installed: Callable[[str], Path]) -> Iterator[None]:
+        with found(installed(example), plug_ins):
+            yield
+
+    return registered
 
 
-@pytest.fixture
-def albums(installed: Callable[[str], Path]) -> Iterator[None]:
-    """Register the format ``album`` of examples/own_format until the test ends."""
-    with found(installed("own_format"), registry.FORMATS):
-        yield
-
-
-@pytest.fixture
-def label_counts(installed: Callable[[str], Path]) -> Iterator[None]:
-    """Register the export ``label_counts`` of examples/own_export until the test ends."""
-    with found(installed("own_export"), registry.EXPORTS):
-        yield
-
-
-@pytest.fixture
-def shared_patients(installed: Callable[[str], Path]) -> Iterator[None]:
-    """Register the check ``SHARED_PATIENT`` of examples/own_check until the test ends."""
-    with found(installed("own_check"), registry.CHECKS):
-        yield
+text_pairs = _until_the_end("own_task", registry.TASKS)  # the task text_similarity
+albums = _until_the_end("own_format", registry.FORMATS)  # the format album
+label_counts = _until_the_end("own_export", registry.EXPORTS)
+shared_patients = _until_the_end("own_check", registry.CHECKS)  # SHARED_PATIENT
 
 
 def stored_examples(output: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:

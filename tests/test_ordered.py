@@ -6,8 +6,6 @@ import pytest
 
 from recordgen.core.ordered import default_threads, map_in_order
 
-pytestmark = pytest.mark.once
-
 
 def taken(items, log):
     """Yield items, and record each item that is taken."""

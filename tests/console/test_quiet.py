@@ -4,15 +4,15 @@ import os
 import signal
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
 from recordgen.console.quiet import quiet_workers
 from tests.conftest import run_python
+from tests.preloaded import Preloaded
 
-pytestmark = pytest.mark.inside
-
+# For tests that are not about what happens while Python starts, or while libraries are loaded.
+QUIET = Preloaded("recordgen.console.quiet")
 
 # Variables that a user may have set: remove them for these tests.
 ASKED = ("PYTHONWARNINGS", "TF_CPP_MIN_LOG_LEVEL", "GRPC_VERBOSITY")
@@ -38,22 +38,28 @@ def source(make_images, make_csv):
     return make_csv(f"TRAIN,{path},cat" for path in make_images(12))
 
 
-COMMANDS = [
-    ("convert", "{source}", "{out}", "--log-format=json"),
-    ("check", "{source}"),
-    ("inspect", "{out}"),
-    ("report", "{out}"),
-]
+COMMANDS = """
+import sys
+from recordgen.cli import main
+from recordgen.console.quiet import load_tensorflow
+source, out = sys.argv[1:]
+print([main(words) for words in (["check", source], ["inspect", out], ["report", out])])
+load_tensorflow()
+print("tensorflow" in sys.modules)
+"""
 
 
 def test_commands_say_nothing_but_our_lines(source, tmp_path):
-    for command in COMMANDS:
-        words = [word.format(source=source, out=tmp_path / "out") for word in command]
-        done = run_python("-m", "recordgen.cli", *words)
-        assert done.returncode == 0, done.stderr
-        start = '{"time": ' if "--log-format=json" in words else "recordgen: "
-        assert all(line.startswith(start) for line in done.stderr.splitlines()), done.stderr
-        assert '"logger": "recordgen' in done.stderr or start == "recordgen: "
+    """TensorFlow writes nothing to stderr while it loads, on any CPU."""
+    out = str(tmp_path / "out")
+    done = run_python("-m", "recordgen.cli", "convert", source, out, "--log-format=json")
+    assert done.returncode == 0, done.stderr
+    assert all(line.startswith('{"time": ') for line in done.stderr.splitlines()), done.stderr
+    assert '"logger": "recordgen' in done.stderr
+    done = run_python("-c", COMMANDS, source, out)
+    assert done.stdout.endswith("True\n")
+    assert "[0, 0, 0]\n" in done.stdout
+    assert all(line.startswith("recordgen: ") for line in done.stderr.splitlines()), done.stderr
 
 
 def test_workers_say_nothing(make_images, make_csv, tmp_path, monkeypatch):
@@ -86,7 +92,7 @@ WARNINGS = [
 
 def test_only_libraries_are_silenced():
     calls = "".join(f"warn({module!r}, {category})\n" for module, category, _ in WARNINGS)
-    done = run_python("-c", f"{WARNING}{calls}")
+    done = QUIET.run("-c", f"{WARNING}{calls}")
     assert done.returncode == 0
     for module, category, shown in WARNINGS:
         assert (f"{module} {category}" in done.stderr) == shown, module
@@ -107,7 +113,7 @@ def test_log_levels_of_the_user_are_kept(monkeypatch):
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
     monkeypatch.setenv("GRPC_VERBOSITY", "DEBUG")
     code = f"{WARNING}print(*map(os.getenv, ('TF_CPP_MIN_LOG_LEVEL', 'GRPC_VERBOSITY')))"
-    assert run_python("-c", code).stdout == "1 DEBUG\n"
+    assert QUIET.run("-c", code).stdout == "1 DEBUG\n"
 
 
 def test_importing_changes_no_filter_logger_or_variable():
@@ -128,13 +134,7 @@ def test_only_loggers_of_libraries_are_silenced():
         "    logging.getLogger(name).warning('%s warns', name)\n"
         "logging.getLogger('tensorflow').error('broken')\n"
     )
-    assert run_python("-c", code).stderr == "my_trainer warns\nrecordgen warns\nbroken\n"
-
-
-def test_tensorflow_is_loaded_in_silence():
-    """TensorFlow itself writes nothing to stderr while it loads, on any CPU."""
-    done = run_python("-c", f"{WARNING}load_tensorflow(); print('tensorflow' in sys.modules)")
-    assert (done.stdout, done.stderr) == ("True\n", "")
+    assert QUIET.run("-c", code).stderr == "my_trainer warns\nrecordgen warns\nbroken\n"
 
 
 LOADING = [
@@ -144,7 +144,13 @@ LOADING = [
     "F0000 00:00:1795266568.853320 8 fatal",
 ]
 
-# the user's level, the lines that remain
+# Of older versions, which write the time, and a second line.
+OLDER = [
+    *(f"2026-11-25 21:19:41.356085: {letter} port.cc:113] text" for letter in "IWE"),
+    "To enable the following instructions: AVX2 FMA, in other operations, rebuild.",
+]
+
+# the user's level, the lines that remain of those that TensorFlow writes while it is loaded
 LEVELS = {
     None: ["something else", "F0000 00:00:1795266568.853320 8 fatal"],
     "0": ["WARNING", "I0000", "W0000", "E0000", "something else", "F0000 00:00:"],
@@ -152,58 +158,44 @@ LEVELS = {
     "x": ["WARNING", "I0000", "W0000", "E0000", "something else", "F0000 00:00:"],
 }
 
+LOADERS = """
+import os, sys, warnings
+from recordgen.console.quiet import load_tensorflow, quiet_libraries, quiet_tensorflow
+def state(): return dict(os.environ), list(warnings.filters)
+def program():
+    before = state()
+    try:
+        with quiet_tensorflow():
+            import tensorflow
+    finally:
+        assert state() == before
+def command():
+    quiet_libraries()
+    load_tensorflow()
+sys.path.insert(0, sys.argv[2])
+try:
+    globals()[sys.argv[1]]()
+except ImportError as error:
+    print(error)
+"""
+
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_else_is_said_while_loading_is_shown(level, tmp_path, monkeypatch):
+@pytest.mark.parametrize("loader", ["command", "program"])
+def test_what_else_is_said_while_loading_is_shown(loader, level, tmp_path, monkeypatch):
+    """So is the error of a broken TensorFlow; the settings of a program stay."""
     if level:
         monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
-    text = "".join(f"{line}\n" for line in LOADING)
-    broken = f"import os\nos.write(2, {text.encode()!r})\nraise ImportError('broken')\n"
-    (tmp_path / "tensorflow.py").write_text(broken)
-    code = f"{WARNING}sys.path.insert(0, {str(tmp_path)!r}); load_tensorflow()"
-    done = run_python("-c", code)
-    said, _, traceback = done.stderr.partition("Traceback")
-    assert "ImportError: broken" in traceback
-    found = said.splitlines()
-    assert len(found) == len(LEVELS[level])
-    assert all(map(str.startswith, found, LEVELS[level]))
-
-
-# the user's level, the lines that remain if a program without a level of its own loads TensorFlow
-LOADED_BY_US = {
-    None: ["something else", "F0000"],
-    "0": LEVELS["0"],
-    "1": LEVELS["1"],
-}
-
-
-@pytest.mark.parametrize("level", LOADED_BY_US)
-def test_a_program_loads_tensorflow_quietly(level, tmp_path, monkeypatch):
-    if level:
-        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
-    older = [  # they write the time, and a second line
-        *(f"2026-11-25 21:19:41.356085: {letter} port.cc:113] text" for letter in "IWE"),
-        "To enable the following instructions: AVX2 FMA, in other operations, rebuild.",
-    ]
-    text = "".join(f"{line}\n" for line in (*LOADING, *(older if level is None else ())))
+    text = "".join(f"{line}\n" for line in (*LOADING, *(OLDER if level is None else ())))
     (tmp_path / "tensorflow.py").write_text(
         f"import os, warnings\nos.write(2, {text.encode()!r})\n"
-        "warnings.warn('about itself', FutureWarning)\n"
+        "warnings.warn('about itself', FutureWarning)\nraise ImportError('broken')\n"
     )
-    code = (
-        f"import os, sys, warnings\nsys.path.insert(0, {str(tmp_path)!r})\n"
-        "def state(): return dict(os.environ), list(warnings.filters)\n"
-        "before = state()\n"
-        "from recordgen.console.quiet import quiet_tensorflow\n"
-        "with quiet_tensorflow():\n"
-        "    import tensorflow\n"
-        "assert state() == before\n"
-    )
-    done = run_python("-c", code)
-    assert done.returncode == 0, done.stderr
+    done = QUIET.run("-c", LOADERS, loader, str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "broken\n"), done.stderr
     found = done.stderr.splitlines()
-    assert len(found) == len(LOADED_BY_US[level])
-    assert all(map(str.startswith, found, LOADED_BY_US[level]))
+    assert len(found) == len(LEVELS[level])
+    assert all(map(str.startswith, found, LEVELS[level]))
 
 
 READING = """
@@ -214,30 +206,22 @@ class AtomicFunction:  # TensorFlow 2.16 has one that also fails like this
 class Mine:
     def __del__(self):
         raise TypeError("mine")
-recordgen.convert(*sys.argv[1:], lint="-ALL")
-data = recordgen.load(sys.argv[2], image_size=8)
+source, out = sys.argv[1:]
+recordgen.convert(source, out, lint="-ALL")
+recordgen.convert(source, f"{out}-beam", beam_args=["--direct_num_workers=1"], lint="-ALL")
+data = recordgen.load(out, image_size=8)
 images, labels = next(iter(data["train"]))
 print(images.shape)
 theirs, mine = AtomicFunction(), Mine()
 """
 
 
-def test_reading_in_a_program_is_quiet(source, tmp_path):
+def test_converting_and_reading_in_a_program_are_quiet(source, tmp_path):
     done = run_python("-c", READING, source, str(tmp_path / "out"))
     assert (done.returncode, done.stdout) == (0, "(12, 8, 8, 3)\n")
     first, *_, last = done.stderr.splitlines()
     assert first.startswith("Exception ignored in: <function Mine.__del__ ")
     assert (last, len(done.stderr.splitlines())) == ("TypeError: mine", 4)
-
-
-def test_beam_in_a_program_is_quiet(source, tmp_path):
-    code = (
-        "import sys, recordgen\n"
-        "flags = ['--direct_num_workers=1']\n"
-        "recordgen.convert(*sys.argv[1:], beam_args=flags, lint='-ALL')\n"
-    )
-    done = run_python("-c", code, source, str(tmp_path / "out"))
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.skipif(find_spec("tfx") is None, reason="needs TFX")
@@ -272,7 +256,7 @@ def test_processes_that_others_start_meanwhile_are_not_awaited():
         "print(child.poll())\n"
         "child.communicate(b'\\n')\n"
     )
-    done = run_python("-c", code)
+    done = QUIET.run("-c", code)
     assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "this\n")
 
 
@@ -295,7 +279,7 @@ def test_pipelines_show_what_user_code_says():
         "absl.logging.info('chatter')\n"
         "exec(compile('absl.logging.warning(\"theirs\")', '/x/site-packages/tfx/a.py', 'exec'))\n"
     )
-    done = run_python("-c", code, cwd=Path(__file__).parents[2])
+    done = QUIET.run("-c", code)
     assert done.stderr == "WARNING mine\n"
 
 
@@ -332,7 +316,6 @@ die_in_thread()
     ],
 )
 def test_what_dies_after_an_interrupt_says_nothing(before, first, stdout, raised):
-    code = DYING.format(before=before, first=first)
-    done = run_python("-c", code)
+    done = QUIET.run("-c", DYING.format(before=before, first=first))
     assert (done.returncode, done.stdout) == (0, stdout)
     assert done.stderr.count("\nValueError: ") == raised, done.stderr

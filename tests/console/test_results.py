@@ -14,9 +14,6 @@ from recordgen.conversion.results import ConversionResult
 from recordgen.conversion.texts.any_result import SUMMARIES
 from recordgen.messages import Shown
 
-pytestmark = pytest.mark.once
-
-
 CLASSES = ("cat", "<b>&\x1b[2J")
 
 SOME_REJECTS = {"max_reject_fraction": 1.0}

@@ -15,13 +15,9 @@ import recordgen.pandas
 from recordgen.cli import main
 from recordgen.console.progress_bar import ProgressBar, ProgressLine, progress_for
 from recordgen.conversion.api import convert_files
-from recordgen.conversion.texts.warned import in_python
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
-
-pytestmark = pytest.mark.once
-
 
 SOME_REJECTS = {"max_reject_fraction": 1.0}
 
@@ -128,23 +124,6 @@ def test_secrets_and_controls_are_not_shown(make_images, make_csv, caught):
     recordgen.check(make_csv(lines))
     assert "not_allowed" in by_code(caught)
     assert not any("hush" in str(it.message) or "\x1b" in str(it.message) for it in caught)
-
-
-# a text for commands, the same for Python
-TEXTS = [
-    ("--group-by content keeps copies", "group_by='content' keeps copies"),
-    (
-        "give --columns target=price, or --task=tabular",
-        "give columns target=price, or task='tabular'",
-    ),
-    ("use --seed and --nonsense here", "use seed and --nonsense here"),
-    ("a – b -- c, runs--seed/1.jpg", "a – b -- c, runs--seed/1.jpg"),
-]
-
-
-@pytest.mark.parametrize(("text", "expected"), TEXTS)
-def test_options_are_keywords(text, expected):
-    assert in_python(text) == expected
 
 
 # --- progress -----------------------------------------------------------------------------------

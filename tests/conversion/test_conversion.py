@@ -1,7 +1,6 @@
 """Conversion end to end: real Beam pipelines, real files."""
 
 import hashlib
-import io
 import json
 import os
 import re
@@ -10,28 +9,25 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-import fsspec
 import pandas as pd
 import pytest
 import tensorflow as tf
-from PIL import Image
 
 import recordgen
 import recordgen.pandas
-from recordgen import storage
 from recordgen.core.dataset.counts import ImageStats
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import (
-    DataError,
     NothingToConvertError,
     OutputExistsError,
     RunnerError,
     SourceError,
-    StorageError,
     TooManyRejectsError,
     UsageError,
 )
-from recordgen.exports.inspection.records import find_shards, inspect
+from recordgen.exports.beside import CONVERTED
+from recordgen.exports.inspection.records import find_shards
+from recordgen.registry import EXPORTS
 from tests.conftest import encoded, noise, tree_bytes
 
 MakeImages = Callable[[int], list[Path]]
@@ -100,20 +96,15 @@ def test_records_hold_what_the_rows_say(make_images, make_csv, tmp_path):
                 "image/class/label": ("cat", "dog").index(label),
             }
     assert read_dataset(str(output)) == result.dataset
-    assert sorted(os.listdir(output)) == [
+    beside = {"dataset.json", "examples.parquet", "labels.txt", "lint.jsonl", "records.npy"}
+    exported = {"rejects.jsonl", "croissant.json", "report.html", "schema.pbtxt"}
+    assert set(os.listdir(output)) == {
         "Split-eval",
         "Split-test",
         "Split-train",
-        "croissant.json",
-        "dataset.json",
-        "examples.parquet",
-        "labels.txt",
-        "lint.jsonl",
-        "records.npy",
-        "rejects.jsonl",
-        "report.html",
-        "schema.pbtxt",
-    ]
+        *beside,
+        *exported,
+    }
 
 
 def test_dataset_json_tells_the_truth(make_images, make_csv, tmp_path):
@@ -416,17 +407,6 @@ def test_copies_share_a_split_by_content(make_images, make_csv, tmp_path):
     assert len(by_content.splits) == 1
 
 
-def test_gzip_and_relative_paths(make_images, make_csv, tmp_path):
-    """Relative paths start at the import file's folder; gzip shards end with .gz."""
-    make_images(3)
-    source = make_csv(f"TRAIN,images/{number:04d}.jpg,cat" for number in range(3))
-    output = tmp_path / "out"
-    recordgen.convert(source, str(output), compression="gzip")
-    assert os.listdir(output / "Split-train") == ["data_tfrecord-00000-of-00001.gz"]
-    names = {record["image/source_id"].decode() for record in read_split(output, "train")}
-    assert names == {f"images/{number:04d}.jpg" for number in range(3)}
-
-
 def test_several_files_by_glob(make_images, make_csv, tmp_path):
     """A glob reads all matching files; conflicts name the file of the row that won."""
     images = make_images(4)
@@ -450,46 +430,6 @@ def test_an_unlabelled_image_has_no_label_features(make_images, make_csv, tmp_pa
     found = {r["image/source_id"].decode(): r["image/class/label"] for r in records}
     assert found == {named(images[0]): 0, named(images[1]): -1}
     assert dataset.splits["train"].unlabelled == 1
-
-
-def test_reencoded_images_are_counted(make_csv, tmp_path):
-    """dataset.json counts re-encoded images by reason."""
-    (tmp_path / "a.webp").write_bytes(encoded(noise(), "WEBP"))
-    (tmp_path / "b.png").write_bytes(encoded(noise(), "PNG"))
-    source = make_csv(["TRAIN,a.webp,x", "TRAIN,b.png,x"])
-    dataset = recordgen.convert(source, str(tmp_path / "out")).dataset
-    assert dataset.reencoded == {"format": 1}
-    small = recordgen.convert(source, str(tmp_path / "small"), image_size="8max").dataset
-    assert small.reencoded == {"format": 1, "image_size": 1}
-    for record in inspect(str(tmp_path / "small")):
-        image = Image.open(io.BytesIO(record.features["image/encoded"]))
-        assert max(image.size) == 8
-
-
-def test_forced_integer_labels_fail_with_their_own_error(make_images, make_csv, tmp_path):
-    """An error inside a worker reaches the caller with its type and message."""
-    source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
-    with pytest.raises(DataError, match="got 'cat'"):
-        recordgen.convert(source, str(tmp_path / "out"), labels="integer")
-
-
-def test_broken_storage_is_not_bad_data(make_images, make_csv, tmp_path):
-    """A storage failure ends the run, without rejects or a dataset."""
-    [image] = make_images(1)
-    fsspec.register_implementation("outage", Outage, clobber=True)
-    source = make_csv([f"TRAIN,{image},cat", "TRAIN,outage://bucket/1.jpg,cat"])
-    with pytest.raises(StorageError, match=r"outage://bucket/1\.jpg: .*503"):
-        recordgen.convert(source, str(tmp_path / "out"), max_reject_fraction=1, allow=["outage://"])
-    assert not (tmp_path / "out" / "dataset.json").exists()
-
-
-class Outage(fsspec.AbstractFileSystem):
-    """A storage that fails every request as its library would."""
-
-    protocol = "outage"
-
-    def info(self, path, **_):
-        raise RuntimeError(f"503 Service Unavailable: {path}")
 
 
 def test_equal_names_in_different_folders_are_different_images(tmp_path):
@@ -520,7 +460,9 @@ def test_failed_overwrite_keeps_the_old_dataset(make_images, make_csv, tmp_path)
     assert tree_bytes(output) == before
 
 
-@pytest.mark.parametrize("name", ["labels.txt", "report.html", "Split-train"])
+@pytest.mark.parametrize(
+    "name", ["labels.txt", "Split-train", *(EXPORTS[each].file for each in CONVERTED)]
+)
 def test_files_of_the_user_are_not_taken(name, make_images, make_csv, tmp_path):
     """Without our dataset.json, files with our names belong to somebody else."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
@@ -552,38 +494,6 @@ def test_content_is_only_read_of_regular_files(make_images, make_csv, tmp_path):
     source = make_csv([f"{image},a", "pipe.jpg,a"])
     result = recordgen.convert(source, tmp_path / "out", group_by="content", max_reject_fraction=1)
     assert [item.code for item in result.rejects] == ["not_a_file"]
-
-
-def test_memory_urls_work_end_to_end(make_images):
-    """Import files, payloads and output may all be URLs that fsspec knows."""
-    fs = fsspec.filesystem("memory")
-    local = make_images(4)
-    for path in local:
-        fs.pipe(f"/bucket/images/{path.name}", path.read_bytes())
-    lines = "".join(f"TRAIN,memory://bucket/images/{path.name},cat\n" for path in local)
-    fs.pipe("/bucket/labels.csv", lines.encode())
-    try:
-        missing = "TRAIN,memory://bucket/images/none.jpg,cat\n"
-        fs.pipe("/bucket/labels.csv", (lines + missing).encode())
-        result = recordgen.convert(
-            "memory://bucket/labels.csv", "memory://bucket/out", max_reject_fraction=0.5
-        )
-        assert [reject.code for reject in result.rejects] == ["missing_file"]
-        assert read_dataset("memory://bucket/out") == result.dataset
-        records = inspect("memory://bucket/out", num=10)
-        assert {record.features["image/encoded"] for record in records} == {
-            path.read_bytes() for path in local
-        }
-        assert not storage.exists("memory://bucket/out/.recordgen-staging")
-        again = recordgen.convert(
-            "memory://bucket/labels.csv",
-            "memory://bucket/out",
-            max_reject_fraction=0.5,
-            overwrite=True,
-        )
-        assert again.dataset == result.dataset
-    finally:
-        fs.rm("/bucket", recursive=True)
 
 
 def test_a_dataframe_gives_the_shards_of_its_csv(make_images, tmp_path):

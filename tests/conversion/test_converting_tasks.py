@@ -12,8 +12,6 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from tests.conftest import encoded, noise, stored_examples
 
-pytestmark = pytest.mark.outside
-
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 
@@ -277,18 +275,6 @@ def test_a_folder_of_images(make_images, tmp_path, capsys):
         values["image/class/text"] == [uri.split("/")[1].encode()]
         for uri, values in records(output).items()
     )
-
-
-def test_every_task_is_recorded(make_images, make_csv, tmp_path):
-    """dataset.json and its options name the task, whether it was given or detected."""
-    [image] = make_images(1)
-    source = make_csv([f"TRAIN,{image}"])
-    for task in ("image_classification", "image_multi_label", "object_detection"):
-        given = {"task": task, "labels": "none"}
-        dataset = recordgen.convert(source, tmp_path / task, **given).dataset
-        assert dataset == read_dataset(str(tmp_path / task))
-        assert (dataset.task, dataset.options["task"]) == (task, task)
-        assert dataset.splits["train"].unlabelled == 1
 
 
 def test_the_sample_of_tfrecorder(make_images, tmp_path):

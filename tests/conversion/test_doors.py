@@ -8,10 +8,8 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.conversion import api
-from recordgen.conversion.doors import spelled
+from recordgen.conversion.texts.warned import spelled
 from recordgen.errors import DataError, RecordgenError
-
-pytestmark = pytest.mark.once
 
 # a message of the command, the same in Python
 SPELLED = [
@@ -28,6 +26,9 @@ SPELLED = [
     ("set --task, and keep", "set task, and keep"),
     ("--allow FOLDER.", "allow='FOLDER'."),
     ("--allow http allows it", "allow='http' allows it"),
+    ("--group-by content keeps copies", "group_by='content' keeps copies"),
+    ("use --seed and --nonsense here", "use seed and --nonsense here"),
+    ("a – b -- c, runs--seed/1.jpg", "a – b -- c, runs--seed/1.jpg"),
     # Beam's flags, and options of other commands
     ("--runner=X --direct_num_workers=2", "--runner=X --direct_num_workers=2"),
     ("omit --to", "omit --to"),

@@ -124,7 +124,7 @@ def found_at_once(shared, facts):
 @pytest.mark.parametrize(
     "task", ["image_classification", "object_detection", "text_classification"]
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.lists(st.integers(0, 40), min_size=1, max_size=5),
     st.integers(1, 4),

@@ -36,26 +36,28 @@ def test_same_files_same_fingerprint(data):
     assert fingerprint(data).startswith("images:5,sha256:")
 
 
-def test_a_replaced_image_of_the_same_size_counts(data):
+def backwards(path):
+    """Replace a file by another of the same size."""
+    replace_later(path, bytes(reversed(path.read_bytes())))
+
+
+CHANGES = {
+    "an image of the same size": lambda data: backwards(data / "i/3.png"),
+    "an image that is missing": lambda data: (data / "i/3.png").rename(data / "away"),
+    "a label, within a second": lambda data: replace_later(
+        data / "a.csv", (data / "a.csv").read_bytes()[:-2] + b"b\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_change_counts(change, data):
     before = fingerprint(data)
-    image = data / "i/3.png"
-    replace_later(image, bytes(reversed(image.read_bytes())))
+    CHANGES[change](data)
     assert fingerprint(data) != before
-
-
-def test_a_missing_image_counts_until_it_returns(data):
-    before = fingerprint(data)
-    (data / "i/3.png").rename(data / "away")
-    assert fingerprint(data) != before
-    (data / "away").rename(data / "i/3.png")
-    assert fingerprint(data) == before
-
-
-def test_a_label_swapped_within_a_second_counts(data):
-    before = fingerprint(data)
-    text = (data / "a.csv").read_bytes()
-    replace_later(data / "a.csv", text[:-2] + b"b\n")
-    assert fingerprint(data) != before
+    if (data / "away").exists():
+        (data / "away").rename(data / "i/3.png")
+        assert fingerprint(data) == before
 
 
 def test_an_image_found_by_name_counts(data):
@@ -171,8 +173,7 @@ def test_every_image_of_a_row_counts(data):
     files = [ImportFile(str(data / "pairs.csv"))]
     before = image_fingerprint(files, options)
     assert before.startswith("images:4,")
-    image = data / "i/3.png"
-    replace_later(image, bytes(reversed(image.read_bytes())))
+    backwards(data / "i/3.png")
     assert image_fingerprint(files, options) != before
 
 

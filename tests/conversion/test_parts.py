@@ -5,7 +5,6 @@ import os
 import pickle
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -30,11 +29,9 @@ from recordgen.errors import (
 )
 from recordgen.options import OPTIONS, ConvertOptions
 from tests import conftest, golden
-from tests.conftest import COMPONENTS, run_python
-from tests.deaths import DEATHS, Death, call_and_die, write_source
+from tests.conftest import run_python
+from tests.deaths import DEATHS, PROCESSES, Death, call_and_die, write_source
 from tests.steps import OTHER_VALUES
-
-pytestmark = pytest.mark.once
 
 # Twenty-four images make at least nine shards.
 SMALL = {"shard_mb": 0.003, "seed": 3}
@@ -57,6 +54,14 @@ def tree_bytes(output):
 
 def work_on_all(output):
     return [parts.work(output, part) for part in range(PARTS)]
+
+
+def finish(output, expected):
+    """Work on all parts, commit them, and compare the files; return the result."""
+    work_on_all(output)
+    result = parts.commit(output)
+    assert tree_bytes(output) == expected
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -100,35 +105,23 @@ def written(_written, tmp_path):
     return shutil.copytree(_written, tmp_path / "out")
 
 
-def run(*arguments, **environment):
-    """Run the command, as a scheduler does."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "recordgen", "parts", *arguments],
-        env={**os.environ, "PYTHONPATH": str(COMPONENTS), **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def finish(process):
-    shown, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
-    return shown
-
-
-def test_a_scheduler_that_kills_and_repeats_workers(source, whole, tmp_path):
-    """Each part is a process of its own; one is killed amid its work, and one runs twice."""
-    output = str(tmp_path / "out")
+def test_a_scheduler_that_kills_and_repeats_workers(source, whole, tmp_path, monkeypatch):
+    """One worker is killed amid its work, one runs twice at once, one is told its number."""
+    output = tmp_path / "out"
     plan(source, output)
     died = Death("recordgen.core.runs.staging.Staging.write_result", 2, after=False)
     call_and_die(died, "recordgen.parts.work", output, 1)
-    twice = [run("work", output, JOB_COMPLETION_INDEX="0") for _ in range(2)]
-    others = [run("work", output, str(part)) for part in (1, 2)]
-    for process in (*twice, *others):
-        finish(process)
+    twice = [PROCESSES.Process(target=parts.work, args=(output, 0)) for _ in range(2)]
+    for process in twice:
+        process.start()
+    for process in twice:
+        process.join(60)
+    assert [process.exitcode for process in twice] == [0, 0]
+    parts.work(output, 1)
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "2")
+    parts.work(output)
     parts.commit(output)
-    assert tree_bytes(Path(output)) == whole
+    assert tree_bytes(output) == whole
 
 
 def test_the_command_does_what_the_functions_do(source, whole, tmp_path, capsys, caplog):
@@ -146,9 +139,8 @@ def test_the_command_does_what_the_functions_do(source, whole, tmp_path, capsys,
     assert capsys.readouterr().out.count('"was_done": false') == PARTS
     assert caplog.text.count(": shard ") == shards
     assert cli.main(["parts", "commit", output, "--json", "-q"]) == 0
-    assert (
-        json.loads(capsys.readouterr().out)["digest"] == json.loads(whole["dataset.json"])["digest"]
-    )
+    digest = json.loads(capsys.readouterr().out)["digest"]
+    assert digest == json.loads(whole["dataset.json"])["digest"]
     assert tree_bytes(Path(output)) == whole
 
 
@@ -175,9 +167,7 @@ IN_PART = {name: DEATHS[name][0]._replace(call=2) for name in WORK} | {
 def test_a_worker_that_dies_is_started_again(death, planned, whole):
     call_and_die(death, "recordgen.parts.work", planned, 0)
     assert not (planned / "dataset.json").exists()
-    work_on_all(planned)
-    parts.commit(planned)
-    assert tree_bytes(planned) == whole
+    finish(planned, whole)
 
 
 def test_a_worker_that_died_keeps_its_finished_shards(planned):
@@ -201,9 +191,7 @@ def test_a_plan_that_dies_is_made_again(death, source, whole, tmp_path):
     output = tmp_path / "out"
     call_and_die(death, "recordgen.parts.plan", source, str(output), PARTS, **SMALL)
     plan(source, output, resume=True)
-    work_on_all(output)
-    parts.commit(output)
-    assert tree_bytes(output) == whole
+    finish(output, whole)
 
 
 BEFORE = ("while planning", *WORK)  # a commit
@@ -363,11 +351,8 @@ def test_a_source_that_changes_needs_another_plan(tmp_path):
     with pytest.raises(SourceError, match=f"^{source}: .*resume=True"):
         parts.work(output, 1)
     plan(source, output, resume=True, max_reject_fraction=0.5)
-    work_on_all(output)
-    result = parts.commit(output)
-    assert result.kept_shards is not None
     recordgen.convert(source, tmp_path / "expected", max_reject_fraction=0.5, **SMALL)
-    assert tree_bytes(output) == tree_bytes(tmp_path / "expected")
+    assert finish(output, tree_bytes(tmp_path / "expected")).kept_shards is not None
 
 
 def test_a_worker_in_another_folder(source, tmp_path, monkeypatch):
@@ -381,9 +366,7 @@ def test_a_worker_in_another_folder(source, tmp_path, monkeypatch):
 
 def test_an_output_that_is_mounted_elsewhere(planned, tmp_path, whole):
     other = planned.rename(tmp_path / "elsewhere")
-    work_on_all(other)
-    parts.commit(other)
-    assert tree_bytes(other) == whole
+    finish(other, whole)
 
 
 # --- other runs on the output --------------------------------------------------------------------
@@ -397,9 +380,7 @@ def test_another_run_does_not_remove_a_plan(planned, source, whole):
             plan(source, planned, **more)
     with pytest.raises(OutputBusyError, match=f"^{planned}: "):
         recordgen.write([{"x": 1}], planned)
-    work_on_all(planned)
-    parts.commit(planned)
-    assert tree_bytes(planned) == whole
+    finish(planned, whole)
 
 
 def test_a_run_takes_over_the_shards_of_a_plan(planned, source, whole):
@@ -413,9 +394,7 @@ def test_a_plan_takes_over_the_shards_of_a_run(source, whole, tmp_path):
     output = tmp_path / "out"
     call_and_die(DEATHS["after five shards"][0], "recordgen.convert", source, str(output), **SMALL)
     plan(source, output, resume=True)
-    work_on_all(output)
-    assert parts.commit(output).kept_shards == 5
-    assert tree_bytes(output) == whole
+    assert finish(output, whole).kept_shards == 5
 
 
 @pytest.mark.parametrize("name", ["worker", "commit"])
@@ -481,10 +460,8 @@ def test_appending_in_parts(there, source, tmp_path):
     for output in outputs if there else ():
         recordgen.convert(str(first), output, **SMALL)
     plan(source, outputs[0], append=True)
-    work_on_all(outputs[0])
-    parts.commit(outputs[0])
     recordgen.convert(source, outputs[1], append=True, **SMALL)
-    assert tree_bytes(outputs[0]) == tree_bytes(outputs[1])
+    finish(outputs[0], tree_bytes(outputs[1]))
 
 
 def test_appending_to_a_dataset_that_changes(source, tmp_path):
@@ -520,6 +497,4 @@ def test_the_plan_keeps_each_option(name):
 def test_beam_plans_the_same(source, whole, tmp_path):
     output = tmp_path / "out"
     plan(source, output, beam_args=["--direct_num_workers=2"])
-    work_on_all(output)
-    parts.commit(output)
-    assert tree_bytes(output) == whole
+    finish(output, whole)

@@ -12,8 +12,6 @@ from recordgen import storage
 from recordgen.tasks.video_classification.reading import to_addresses
 from tests.conftest import encoded, noise, tree_bytes
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):

@@ -92,9 +92,3 @@ def _dies(name, out, to, examples):
 
     progress.FIRST_SECONDS = progress.SECONDS = 0.0
     export(name, out, to, progress=Death())
-
-
-def files_of(folder):
-    """Return the contents of all files by path."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}

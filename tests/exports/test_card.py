@@ -11,8 +11,6 @@ from recordgen.cli import main
 from recordgen.exports.card import card_text
 from tests.golden import ROOT, SAMPLES
 
-pytestmark = pytest.mark.once
-
 # The hub's own names (huggingface.co/docs/hub/datasets-cards); it rejects others.
 HUB_KEYS = {"pretty_name", "task_categories", "size_categories", "tags", "dataset_info"}
 

@@ -15,9 +15,7 @@ from recordgen.core.records.example import parse_example
 from recordgen.core.records.tfrecord import masked_crc
 from recordgen.exports.croissant.description import croissant_text
 from tests.conftest import encoded, noise
-from tests.golden import NEEDED, ROOT, SAMPLES
-
-pytestmark = pytest.mark.once
+from tests.golden import ROOT, SAMPLES
 
 # All kinds of features: scalars, lists, images, gaps in tables, whole texts, no labels.
 KINDS = (
@@ -34,15 +32,11 @@ UNKNOWN = ("citeAs", "datePublished", "license", "version")
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory):
+def outputs(sample):
     """An output of each kind, with its index."""
-    root = tmp_path_factory.mktemp("croissant")
     for name in KINDS:
-        options = {"encode": "raw"} if name == "raw" else NEEDED.get(name, {})
-        sample = SAMPLES.get(name, SAMPLES["object_detection"])
-        convert(str(ROOT / "examples" / sample), root / name, **options)
-        assert main(["export", "croissant", str(root / name)]) == 0
-    return {name: root / name for name in KINDS}
+        assert main(["export", "croissant", str(sample(name))]) == 0
+    return {name: sample(name) for name in KINDS}
 
 
 def load(output):

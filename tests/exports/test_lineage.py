@@ -2,6 +2,8 @@
 
 import json
 import platform
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,15 +25,19 @@ from recordgen.kubeflow.push import copy_model
 from tests.golden import ROOT, SAMPLES
 from tests.servers import serving
 
-pytestmark = pytest.mark.once
-
 SOURCE = str(ROOT / "examples" / SAMPLES["text_classification"])
 
 
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory):
+    out = tmp_path_factory.mktemp("lineage") / "out"
+    convert(SOURCE, out, seed=3)
+    return out
+
+
 @pytest.fixture
-def output(tmp_path):
-    convert(SOURCE, tmp_path / "out", seed=3)
-    return tmp_path / "out"
+def output(converted, tmp_path):
+    return Path(shutil.copytree(converted, tmp_path / "out"))
 
 
 @pytest.fixture

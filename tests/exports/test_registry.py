@@ -16,8 +16,6 @@ from recordgen.exports.export import check_declaration
 from recordgen.registry import EXPORTS, OWN_EXPORTS
 from tests.conftest import COMPONENTS, ROOT
 
-pytestmark = pytest.mark.once
-
 
 @pytest.mark.parametrize("name", OWN_EXPORTS)
 def test_own_exports_are_complete(name: str) -> None:
@@ -34,17 +32,6 @@ def test_the_files_of_a_conversion(tmp_path: Path) -> None:
     recordgen.write([{"x": 1}], tmp_path / "written")
     there = {path.name for path in (tmp_path / "written").iterdir() if path.is_file()}
     assert there == {"dataset.json", "records.npy", *(files[name] for name in WRITTEN)}
-
-
-def test_no_file_of_somebody_else_is_replaced(tmp_path: Path) -> None:
-    """Without a dataset.json, a file that an export would write is not Recordgen's."""
-    for name in CONVERTED:
-        path = tmp_path / name / EXPORTS[name].file
-        path.parent.mkdir()
-        path.write_text("mine")
-        source = str(ROOT / "examples/text_classification/reviews.csv")
-        assert main(["convert", source, str(path.parent), "-q"]) == 2
-        assert path.read_text() == "mine"
 
 
 def test_modules_outside_of_the_room_name_no_file_of_an_export() -> None:

@@ -14,8 +14,6 @@ from tests.conftest import stored_examples
 from tests.exports.copies import LABELS, boxes, converted, export, labelled, pictures
 from tests.formats.boxes import CORNERS
 
-pytestmark = pytest.mark.once
-
 #: Half of the last decimal of COCO's pixels, and the error of shares as float32.
 PIXELS = 1e-4
 

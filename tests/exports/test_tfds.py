@@ -14,8 +14,6 @@ from tests.conftest import ROOT
 from tests.exports.copies import boxes, export
 from tests.golden import NEEDED, SAMPLES
 
-pytestmark = pytest.mark.once
-
 MODULE = "tensorflow_datasets.core.features"
 TEXT = {"pythonClassName": f"{MODULE}.text_feature.Text", "text": {}}
 
@@ -82,7 +80,7 @@ def test_boxes(tmp_path):
     assert "supervisedKeys" not in info
 
 
-def test_input_and_label(tmp_path):
+def test_input_and_label(sample):
     """as_supervised=True gives pairs, if every example has a label."""
     for task, pair in (
         ("image_classification", ["image/encoded", "image/class/label"]),
@@ -90,9 +88,7 @@ def test_input_and_label(tmp_path):
         ("image_folder", None),
         ("declared", None),
     ):
-        out = tmp_path / task
-        source = str(ROOT / "examples" / SAMPLES[task])
-        recordgen.convert(source, out, lint="-ALL", **NEEDED.get(task, {}))
+        out = sample(task)
         export("tfds", out)
         features, info = described(out)
         keys = info.get("supervisedKeys", {}).get("tuple", {}).get("items")

@@ -8,29 +8,15 @@ from recordgen import convert, read_dataset
 from recordgen.errors import SourceError
 from recordgen.exports.tfdv import schema_text
 from recordgen.features import statistics_features
-from tests.golden import NEEDED, ROOT, SAMPLES
+from tests.golden import ROOT
 
-KINDS = {
-    "image_classification": {},
-    "object_detection": {},
-    "raw": {"encode": "raw"},
-    "text_entities": {},
-    "tabular": {"columns": "target=cultivar"},
-    "video_classification": {},
-    "declared": NEEDED["declared"],
-}
+KINDS = (
+    *("image_classification", "object_detection", "raw", "text_entities", "tabular"),
+    *("video_classification", "declared"),
+)
 
 # Old versions of NumPy in TFDV warn about quantiles of infinite times.
 pytestmark = [pytest.mark.inside, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
-
-
-@pytest.fixture(scope="module")
-def outputs(tmp_path_factory):
-    root = tmp_path_factory.mktemp("schema")
-    for name, options in KINDS.items():
-        sample = SAMPLES.get(name, SAMPLES["object_detection"])
-        convert(str(ROOT / "examples" / sample), root / name, **options)
-    return {name: root / name for name in KINDS}
 
 
 @pytest.fixture(scope="module")
@@ -57,28 +43,28 @@ def anomalies(tfdv):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_dataset_fits_its_own_schema(outputs, anomalies, name):
-    assert anomalies(outputs[name], outputs[name]) == {}
+def test_a_dataset_fits_its_own_schema(sample, anomalies, name):
+    assert anomalies(sample(name), sample(name)) == {}
 
 
 @pytest.mark.parametrize("name", ["object_detection", "raw"])
-def test_payloads_may_have_statistics(outputs, tfdv, name):
+def test_payloads_may_have_statistics(sample, tfdv, name):
     """Statistics of all features, including payloads, also give no anomaly."""
-    output = outputs[name]
+    output = sample(name)
     statistics = tfdv.generate_statistics_from_tfrecord(str(output / "Split-train/*"))
     schema = tfdv.load_schema_text(str(output / "schema.pbtxt"))
     assert not tfdv.validate_statistics(statistics, schema).anomaly_info
     assert statistics.ByteSize() < 50_000
 
 
-def test_a_drifted_span_of_images(outputs, tmp_path, anomalies):
+def test_a_drifted_span_of_images(sample, tmp_path, anomalies):
     """Detect a new label, and missing labels."""
     images = sorted((ROOT / "examples/image_classification/images").rglob("*.png"))[:4]
     labels = ("3", "3", "", "77")
     lines = [f"TRAIN,{path},{label}\n" for path, label in zip(images, labels, strict=True)]
     (tmp_path / "new.csv").write_text("".join(lines))
     convert(str(tmp_path / "new.csv"), tmp_path / "new")
-    found = anomalies(outputs["image_classification"], tmp_path / "new")
+    found = anomalies(sample("image_classification"), tmp_path / "new")
     assert found == {
         "image/class/text": "Multiple errors",  # unexpected, out of range, missing
         "image/class/label": "Multiple errors",
@@ -104,9 +90,9 @@ def test_a_drifted_span_of_tables(tmp_path, anomalies):
     }
 
 
-def test_a_drifted_span_of_boxes(outputs, tmp_path, anomalies):
+def test_a_drifted_span_of_boxes(sample, tmp_path, anomalies):
     """Detect numbers beyond the vocabulary, and images of another format."""
-    output = outputs["object_detection"]
+    output = sample("object_detection")
     dataset = read_dataset(str(output))
     images = replace(dataset.splits["train"].images, formats={"jpeg": 8})
     fewer = replace(
@@ -124,9 +110,9 @@ def test_a_drifted_span_of_boxes(outputs, tmp_path, anomalies):
 
 
 @pytest.mark.once
-def test_what_the_schema_says(outputs):
+def test_what_the_schema_says(sample):
     """Types, presence, ranges, domains and features without validation, checked without TFDV."""
-    text = (outputs["image_classification"] / "schema.pbtxt").read_text()
+    text = (sample("image_classification") / "schema.pbtxt").read_text()
     assert (
         'feature {\n  name: "image/class/text"\n  type: BYTES\n  value_count { min: 1 max: 1 }\n'
         '  presence { min_fraction: 1 min_count: 1 }\n  domain: "labels"\n}\n'
@@ -134,15 +120,15 @@ def test_what_the_schema_says(outputs):
     assert 'name: "image/encoded"\n  type: BYTES\n}' in text
     assert "int_domain { min: 0 max: 9 }" in text
     assert 'string_domain {\n  name: "formats"\n  value: "png"\n}' in text
-    boxes = (outputs["object_detection"] / "schema.pbtxt").read_text()
+    boxes = (sample("object_detection") / "schema.pbtxt").read_text()
     assert boxes.count("float_domain { min: 0.0 max: 1.0 }") == 4
-    tags = (outputs["text_entities"] / "schema.pbtxt").read_text()
+    tags = (sample("text_entities") / "schema.pbtxt").read_text()
     assert tags.count('domain: "tags"') == 1
 
 
 @pytest.mark.once
-def test_unlabelled_examples_may_stay_so(outputs):
-    dataset = read_dataset(str(outputs["image_classification"]))
+def test_unlabelled_examples_may_stay_so(sample):
+    dataset = read_dataset(str(sample("image_classification")))
     train = replace(dataset.splits["train"], unlabelled=1)
     text = schema_text(replace(dataset, splits={"train": train}))
     assert 'domain: "labels"' in text
@@ -151,26 +137,26 @@ def test_unlabelled_examples_may_stay_so(outputs):
 
 
 @pytest.mark.once
-def test_a_long_vocabulary_is_no_domain(outputs):
-    dataset = read_dataset(str(outputs["image_classification"]))
+def test_a_long_vocabulary_is_no_domain(sample):
+    dataset = read_dataset(str(sample("image_classification")))
     for count, is_domain in ((10_000, True), (10_001, False)):
         text = schema_text(replace(dataset, labels=tuple(map(str, range(count)))))
         assert ('domain: "labels"' in text) == is_domain
         assert f"int_domain {{ min: 0 max: {count - 1} }}" in text
 
 
-def test_names_are_quoted(outputs):
+def test_names_are_quoted(sample):
     """Protobuf's text format reads any names back."""
     metadata = pytest.importorskip("tensorflow_metadata.proto.v0.schema_pb2", reason="needs TFX")
     from google.protobuf import text_format
 
     labels = ('"', "\\", "a\tb", "é 猫", "\\n", "it's")
-    dataset = replace(read_dataset(str(outputs["image_classification"])), labels=labels)
+    dataset = replace(read_dataset(str(sample("image_classification"))), labels=labels)
     schema = text_format.Parse(schema_text(dataset), metadata.Schema())
     assert [tuple(it.value) for it in schema.string_domain if it.name == "labels"] == [labels]
 
 
-def test_a_schema_gives_the_types_of_the_next_table(outputs, tmp_path):
+def test_a_schema_gives_the_types_of_the_next_table(sample, tmp_path):
     """``--schema`` accepts it, and the columns keep their types."""
     pytest.importorskip("tensorflow_metadata", reason="needs TFX")
     (tmp_path / "a.csv").write_text("ml_use,size\nTRAIN,1.5\nTRAIN,2.5\n")

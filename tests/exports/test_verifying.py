@@ -2,13 +2,14 @@
 
 import json
 import os
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 from aiohttp import web
 
 import recordgen
-from pipelines.samples.digits import write_digits
 from recordgen.cli import main
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
@@ -19,11 +20,8 @@ SHARD = "Split-train/data_tfrecord-00000-of-00001"
 
 
 @pytest.fixture
-def output(tmp_path):
-    """A small output of ``convert``."""
-    write_digits(tmp_path / "digits", 30)
-    recordgen.convert(str(tmp_path / "digits/digits.csv"), str(tmp_path / "out"))
-    return tmp_path / "out"
+def output(sample, tmp_path):
+    return Path(shutil.copytree(sample("image_classification"), tmp_path / "out"))
 
 
 def flip(path):

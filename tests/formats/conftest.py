@@ -1,8 +1,10 @@
-"""Images for documents of other tools."""
+"""Images and text files of other tools' datasets."""
 
 import numpy as np
 import pytest
 from PIL import Image
+
+from tests.formats.sources import Outcome, write_files
 
 
 @pytest.fixture
@@ -18,3 +20,22 @@ def make_pictures(tmp_path):
             Image.fromarray(pixels).save(path)
 
     return make
+
+
+@pytest.fixture
+def outcome(tmp_path, make_pictures):
+    """Return a function that writes files and images below ``in``, and reads the folder."""
+
+    def read(files, *images, document="", **options):
+        make_pictures(*images)
+        root = write_files(tmp_path / "in", files)
+        return Outcome(f"{root}/{document}", **options)
+
+    return read
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder in which ``in`` is an empty folder."""
+    (tmp_path / "in").mkdir()
+    return tmp_path

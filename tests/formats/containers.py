@@ -34,3 +34,17 @@ def contents(output):
         uri = values["image/source_id"][0].decode()
         label = values.get("image/class/text", [])
         yield split, values["image/key/sha256"], label, found[uri][1]
+
+
+def converted_each(folder):
+    """Convert all containers of a folder at once; return rejects and uris of examples of each."""
+    _, _, examples = converted(folder)
+    rejects = map(json.loads, (folder / "out/rejects.jsonl").read_text().splitlines())
+    found = {path.name: ([], []) for path in (folder / "in").iterdir()}
+    for item in rejects:
+        said = item["source"] + item["uri"] + item["message"]
+        [name] = (name for name in found if name in said)
+        found[name][0].append(item)
+    for uri in examples:
+        found[uri.partition("/")[0]][1].append(uri)
+    return found

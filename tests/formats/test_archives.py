@@ -2,10 +2,12 @@
 
 import io
 import json
+import pickle
 import shutil
 import tarfile
 import zipfile
 import zlib
+from functools import cache
 
 import pytest
 
@@ -19,17 +21,11 @@ from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from tests.conftest import tree_bytes
 from tests.formats.containers import converted, image
+from tests.formats.sources import write_files
 
 pytestmark = pytest.mark.once
 
 BOX = "1 0.5 0.5 0.2 0.4\n"
-
-
-def write_all(root, files):
-    for name, data in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data if isinstance(data, bytes) else data.encode())
 
 
 def yolo():
@@ -60,16 +56,14 @@ def metadata():
     return {"metadata.jsonl": "\n".join(lines), **{f"{at}.jpg": image(at) for at in range(4)}}
 
 
+def zipped(folder, file, method=zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name in sorted(folder.rglob("*")):
+            archive.write(name, name.relative_to(folder))
+
+
 def stored(folder, path):
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in sorted(folder.rglob("*")):
-            archive.write(name, name.relative_to(folder))
-
-
-def deflated(folder, path):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(folder.rglob("*")):
-            archive.write(name, name.relative_to(folder))
+    zipped(folder, path, zipfile.ZIP_STORED)
 
 
 def streamed(folder, path):
@@ -86,9 +80,7 @@ def streamed(folder, path):
             return len(data)
 
     pipe = Pipe()
-    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(folder.rglob("*")):
-            archive.write(name, name.relative_to(folder))
+    zipped(folder, pipe)
     path.write_bytes(pipe.data)
 
 
@@ -97,52 +89,84 @@ def tar(folder, path):
         archive.add(folder, ".")
 
 
-PACKED = [(stored, "a.zip"), (deflated, "a.zip"), (streamed, "a.zip"), (tar, "a.tar")]
+# the files, how they are packed, the name of the archive
+PACKED = [
+    (yolo, stored, "a.zip"),
+    (yolo, zipped, "a.zip"),
+    (yolo, streamed, "a.zip"),
+    (yolo, tar, "a.tar"),
+    (coco, stored, "a.zip"),
+    (coco, tar, "a.tar"),
+    (by_label, zipped, "a.zip"),
+    (metadata, zipped, "a.zip"),
+]
 
 
-@pytest.mark.parametrize("files", [yolo, coco, by_label, metadata])
-@pytest.mark.parametrize(("pack", "name"), PACKED, ids=lambda value: getattr(value, "__name__", ""))
-def test_same_as_the_folder(files, pack, name, tmp_path):
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """Return a function that converts a folder of files once: → the folder, the dataset."""
+
+    @cache
+    def convert(files):
+        folder = tmp_path_factory.mktemp(files.__name__)
+        write_files(folder / "in", files())
+        dataset, rejects, _ = converted(folder)
+        assert rejects == {}
+        return folder, dataset
+
+    return convert
+
+
+def shards(folder):
+    return {name: data for name, data in tree_bytes(folder / "out").items() if "Split" in name}
+
+
+@pytest.mark.parametrize(("files", "pack", "name"), PACKED)
+def test_same_as_the_folder(files, pack, name, tmp_path, unpacked):
     """Shards are equal byte for byte, since paths in the archive are those in the folder."""
-    write_all(tmp_path / "in", files())
-    pack(tmp_path / "in", tmp_path / name)
-    (tmp_path / "one").mkdir()
-    (tmp_path / "two").mkdir()
-    first, rejects, _ = converted(tmp_path / "one", source=tmp_path / "in")
-    second, more, _ = converted(tmp_path / "two", source=tmp_path / name)
-    assert (rejects, more) == ({}, {})
+    folder, first = unpacked(files)
+    pack(folder / "in", tmp_path / name)
+    second, rejects, _ = converted(tmp_path, source=tmp_path / name)
+    assert rejects == {}
     assert first.options["format"] == second.options["format"]
     assert (first.digest, first.examples) == (second.digest, second.examples)
-    one, two = (
-        {
-            name: data
-            for name, data in tree_bytes(tmp_path / each / "out").items()
-            if "Split" in name
-        }
-        for each in ("one", "two")
-    )
-    assert one == two
+    assert shards(folder) == shards(tmp_path)
 
 
-def test_workers_of_beam_read_the_archive(tmp_path):
-    write_all(tmp_path / "in", yolo())
-    deflated(tmp_path / "in", tmp_path / "a.zip")
-    options = {"source": tmp_path / "a.zip", "beam_args": ["--direct_num_workers=1"]}
-    _, rejects, examples = converted(tmp_path, **options)
-    assert (rejects, len(examples)) == ({}, 9)
+def test_workers_read_the_archive(tmp_path):
+    """What a worker gets has no list of the archive's files, which it reads again."""
+    _, source, options = opened_yolo(tmp_path, ConvertOptions())
+    reader, store = RowReader(options), store_of(options)
+    data = pickle.dumps((reader, store, source.files))
+    assert b"labels/train/0.txt" not in data
+    assert sizes(*pickle.loads(data)) == [len(image(at)) for at in range(9)]
+
+
+def opened_yolo(folder, options):
+    """Pack the images of :func:`yolo`; return the archive, its source and the options."""
+    write_files(folder / "in", yolo())
+    zipped(folder / "in", folder / "a.zip")
+    source, decided = open_source(str(folder / "a.zip"), options)
+    return folder / "a.zip", source, decided
+
+
+def rows_of(reader, files):
+    batches = reader.read_all(files)
+    return [row for item in batches if isinstance(item, RowBatch) for row in item.rows]
+
+
+def sizes(reader, store, files):
+    """Return the sizes of the images of an archive."""
+    rows = rows_of(reader, files)
+    addresses = [json.loads(row.addresses)[0] for row in rows]
+    return [info.size for info in store.infos(addresses, [row.source for row in rows])]
 
 
 def test_access_holds_for_the_archive(tmp_path):
     """In a pipeline step, images of the archive are reached; allow must name the archive."""
-    write_all(tmp_path / "in", yolo())
-    deflated(tmp_path / "in", tmp_path / "a.zip")
-    options = ConvertOptions(confined=True)
-    source, options = open_source(str(tmp_path / "a.zip"), options)
-    batches = RowReader(options).read_all(source.files)
-    rows = [row for item in batches if isinstance(item, RowBatch) for row in item.rows]
-    addresses = [json.loads(row.addresses)[0] for row in rows]
-    found = list(store_of(options).infos(addresses, [row.source for row in rows]))
-    assert [info.size for info in found] == [len(image(at)) for at in range(9)]
+    _, source, options = opened_yolo(tmp_path, ConvertOptions(confined=True))
+    found = sizes(RowReader(options), store_of(options), source.files)
+    assert found == [len(image(at)) for at in range(9)]
     _, rejects, _ = converted(tmp_path, source=tmp_path / "a.zip", allow=[str(tmp_path / "a.zip")])
     assert rejects == {}
     elsewhere = str(tmp_path / "in")
@@ -169,8 +193,8 @@ REFUSED = {
 }
 
 
-def zip_of(path, *members):
-    with zipfile.ZipFile(path, "w") as archive:
+def zip_of(path, *members, method=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", method) as archive:
         for name, data in members:
             archive.writestr(name, data)
     return path
@@ -214,10 +238,8 @@ def test_cut_off(cut, tmp_path):
 def test_lists_of_files_that_lie(tmp_path):
     """Wrong places and sizes cost their images: corrupt, truncated, too many bytes."""
     members = [(f"cat/{at}.jpg", image(at)) for at in range(5)]
-    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members:
-            archive.writestr(name, data)
-    data = bytearray((tmp_path / "a.zip").read_bytes())
+    path = zip_of(tmp_path / "a.zip", *members, method=zipfile.ZIP_DEFLATED)
+    data = bytearray(path.read_bytes())
     places = []
     at = -1
     while (at := data.find(b"PK\1\2", at + 1)) >= 0:
@@ -240,15 +262,15 @@ def test_lists_of_files_that_lie(tmp_path):
 
 def test_a_document_that_grows_too_much_is_refused_unread(tmp_path):
     """A document that inflates to 300 times its size and more is refused before it is read."""
-    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("instances_train.json", '{"images": [' + " " * (100 << 20))
+    member = "instances_train.json", '{"images": [' + " " * (65 << 20)
+    zip_of(tmp_path / "a.zip", member, method=zipfile.ZIP_DEFLATED)
     with pytest.raises(SourceError, match=r"a\.zip.*instances_train\.json"):
         recordgen.plan(str(tmp_path / "a.zip"))
 
 
 def test_a_damaged_document_names_archive_and_member(tmp_path):
-    write_all(tmp_path / "in", coco())
-    deflated(tmp_path / "in", tmp_path / "a.zip")
+    write_files(tmp_path / "in", coco())
+    zipped(tmp_path / "in", tmp_path / "a.zip")
     part = Archive(str(tmp_path / "a.zip")).range_of("train/_annotations.coco.json")
     data = bytearray((tmp_path / "a.zip").read_bytes())
     data[part.offset : part.offset + 8] = b"\xff" * 8
@@ -274,7 +296,7 @@ def test_files_of_programs_and_import_files(tmp_path):
 
 
 def test_a_folder_of_that_name_is_a_folder(tmp_path):
-    write_all(tmp_path / "photos.zip", by_label())
+    write_files(tmp_path / "photos.zip", by_label())
     assert recordgen.check(str(tmp_path / "photos.zip")).dataset.examples == 12
     shutil.make_archive(str(tmp_path / "b"), "gztar", tmp_path / "photos.zip")
     with pytest.raises(SourceError, match=r"b\.tar\.gz"):

@@ -23,6 +23,7 @@ from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.box_geometry import turned
 from tests.conftest import encoded, exif_of
+from tests.formats.sources import parsed
 from tests.planned import made_of, record_of
 from tests.rows import row_by_row
 
@@ -35,67 +36,36 @@ def picture(orientation):
 
 
 HEADER = "filename,width,height,class,xmin,ymin,xmax,ymax"
+A = "a.jpg,200,100,cat,20,20,100,60"
+BOX, PIXELS = (0.1, 0.2, 0.5, 0.6), {"files_in_pixels": 1}
+SHARES_BELOW = "0.1,0.2,0.5,0.6 is in shares of the image, .*such as 20,20,100"
+PIXELS_BELOW = "20,20,100,60 is in pixels, but boxes before it are in shares"
+EDITED = {"boxes_clipped": 1, "boxes_swapped": 1}
 PIXEL_ROWS = [
     # lines below that header; for each the box, or words of the message; counts
-    (["a.jpg,200,100,cat,20,20,100,60"], [(0.1, 0.2, 0.5, 0.6)], {"files_in_pixels": 1}),
-    (["a.jpg,200.0,100,cat,20.0,20,1e2,60"], [(0.1, 0.2, 0.5, 0.6)], {"files_in_pixels": 1}),
-    (  # each row has its own size
-        ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,100,200,cat,10,40,50,120"],
-        [(0.1, 0.2, 0.5, 0.6)] * 2,
-        {"files_in_pixels": 1},
-    ),
-    (
-        ["a.jpg,200,100,cat,.1,.2,.5,.6", "b.jpg,9,9,cat,0,0,1,1"],
-        [(0.1, 0.2, 0.5, 0.6), (0, 0, 1, 1)],
-        {},
-    ),
-    (["a.jpg,,,cat,.1,.2,.5,.6"], [(0.1, 0.2, 0.5, 0.6)], {}),
+    ([A], [BOX], PIXELS),
+    (["a.jpg,200.0,100,cat,20.0,20,1e2,60"], [BOX], PIXELS),
+    ([A, "b.jpg,100,200,cat,10,40,50,120"], [BOX] * 2, PIXELS),  # each row has its own size
+    (["a.jpg,200,100,cat,.1,.2,.5,.6", "b.jpg,9,9,cat,0,0,1,1"], [BOX, (0, 0, 1, 1)], {}),
+    (["a.jpg,,,cat,.1,.2,.5,.6"], [BOX], {}),
     (["a.jpg,200,100,,,,,"], [None], {}),
     # a pixel wide in a file of pixels; over the edge and inverted, see --bad-boxes
-    (
-        ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,2,4,cat,0,0,1,1"],
-        [(0.1, 0.2, 0.5, 0.6), (0, 0, 0.5, 0.25)],
-        {"files_in_pixels": 1},
-    ),
-    (
-        ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,200,100,cat,100,-20,20,60"],
-        [(0.1, 0.2, 0.5, 0.6), (0.1, 0, 0.5, 0.6)],
-        {"files_in_pixels": 1, "boxes_clipped": 1, "boxes_swapped": 1},
-    ),
-    (
-        ["a.jpg,200,100,cat,20,20,20,60"],
-        [None],
-        {"boxes_dropped": 1, "files_in_pixels": 1},
-    ),
+    ([A, "b.jpg,2,4,cat,0,0,1,1"], [BOX, (0, 0, 0.5, 0.25)], PIXELS),
+    ([A, "b.jpg,200,100,cat,100,-20,20,60"], [BOX, (0.1, 0, 0.5, 0.6)], {**PIXELS, **EDITED}),
+    (["a.jpg,200,100,cat,20,20,20,60"], [None], {"boxes_dropped": 1, **PIXELS}),
     # nothing is guessed
-    (
-        ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,200,100,cat,.1,.2,.5,.6"],
-        [(0.1, 0.2, 0.5, 0.6), "0.1,0.2,0.5,0.6 is in shares of the image, .*such as 20,20,100"],
-        {"files_in_pixels": 1},
-    ),
-    (
-        ["a.jpg,200,100,cat,.1,.2,.5,.6", "b.jpg,200,100,cat,20,20,100,60"],
-        [(0.1, 0.2, 0.5, 0.6), "20,20,100,60 is in pixels, but boxes before it are in shares"],
-        {},
-    ),
-    (
-        ["a.jpg,200,100,cat,20,20,100,60", "b.jpg,,,cat,.1,.2,.5,.6"],
-        [(0.1, 0.2, 0.5, 0.6), "without the width and height of its image"],
-        {"files_in_pixels": 1},
-    ),
+    ([A, "b.jpg,200,100,cat,.1,.2,.5,.6"], [BOX, SHARES_BELOW], PIXELS),
+    (["b.jpg,200,100,cat,.1,.2,.5,.6", A], [BOX, PIXELS_BELOW], {}),
+    ([A, "b.jpg,,,cat,.1,.2,.5,.6"], [BOX, "without the width and height of its image"], PIXELS),
     (
         ["a.jpg,200,100,cat,.1,.2,1.5,.6"],
-        ["may be in pixels, or in shares .* no row before it"],
+        ["may be in pixels, or in shares .* no row before"],
         {},
     ),
     (["a.jpg,,,cat,20,20,100,60"], ["may be pixels: add the columns width and height"], {}),
     (["a.jpg,200,,cat,20,20,100,60"], [r"in whole pixels, .*got '200' and ''"], {}),
     (["a.jpg,0,0,cat,20,20,100,60"], [r"at least 1 \(got '0' and '0'\)"], {}),
-    (
-        ["a.jpg,20,10,cat,20,20,100,60", "b.jpg,200,100,cat,20,20,100,60"],
-        ["is far outside its image of 20×10 pixels", (0.1, 0.2, 0.5, 0.6)],
-        {"files_in_pixels": 1},
-    ),
+    (["b.jpg,20,10,cat,20,20,100,60", A], ["is far outside its image of 20×10 pix", BOX], PIXELS),
     (["a.jpg,200,100,cat,,,,"], ["label 'cat' has no box"], {}),
     (["a.jpg,200,100,cat,20,20,100,"], [r"a coordinate must be a number .*got ''"], {}),
 ]
@@ -107,10 +77,8 @@ def test_boxes_in_pixels(lines, expected, counted):
     adjusted = Adjustments()
     raw = [line.encode() for line in (HEADER, *lines)]
     task = ObjectDetection()
-    rows = LineParser.parse_lines(
-        raw, source="a.csv", task=task, adjusted=adjusted, given=NOTHING_GIVEN
-    )
-    read = row_by_row(rows, adjusted)
+    given = {"adjusted": adjusted, "given": NOTHING_GIVEN}
+    read = row_by_row(LineParser.parse_lines(raw, source="a.csv", task=task, **given), adjusted)
     found = [item for item in read if not isinstance(item, Finding)]
     for item, wanted in zip(found, expected, strict=True):
         if isinstance(wanted, str):
@@ -154,9 +122,7 @@ def test_a_row_that_is_wrong_about_its_image(orientation, size, option, words):
         for share, side in zip((0.1, 0.1, 0.4, 0.3), (width, height) * 2, strict=True)
     )
     lines = [HEADER.encode(), f"a.png,{size},red,{corners}".encode()]
-    [row] = LineParser.parse_lines(
-        lines, source="a.csv", task=task, adjusted=Adjustments(), given=NOTHING_GIVEN
-    )
+    [row] = parsed(LineParser.parse_lines, lines, "a.csv", task)
     assert isinstance(row, Row)
     planned = PlannedRow(0, "a.csv", 2, row.uri, row.annotation, 1, "", False)
     options = ConvertOptions(task=task.name, box_orientation=option)
@@ -184,9 +150,7 @@ def test_rows_of_one_image_agree_on_its_size():
         "a.jpg,100,100,cat,1,1,9,9",
     ]
     raw = [line.encode() for line in (HEADER, *lines)]
-    rows = LineParser.parse_lines(
-        raw, source="a.csv", task=task, adjusted=Adjustments(), given=NOTHING_GIVEN
-    )
+    rows = parsed(LineParser.parse_lines, raw, "a.csv", task)
     said = [row.annotation for row in rows if isinstance(row, Row)]
     merged = task.merge(said[:2])
     assert task.labels(merged.annotation or "") == ["cat", "dog"]

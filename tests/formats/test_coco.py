@@ -5,13 +5,11 @@ import random
 
 import pytest
 from aiohttp import web
-from pycocotools.coco import COCO
 
 import recordgen
-from recordgen import cli
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.coco_shapes import Shapes
-from tests.formats.boxes import boxes_of
+from tests.formats.sources import write_files
 from tests.servers import serving
 
 pytestmark = pytest.mark.once
@@ -33,363 +31,202 @@ def box(image_id, category, *corners, **more):
     return {"image_id": image_id, "category_id": category, "bbox": list(corners), **more}
 
 
-def write(path, **keys):
-    """Write a document."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(keys))
-    return path
+def coco(*images, boxes=None, **more):
+    """Return a document; image 1 has a cat at (4, 5, 8, 10) unless boxes are given."""
+    boxes = [box(1, 2, 4, 5, 4, 5)] if boxes is None else boxes
+    content = {"images": images, "annotations": boxes, "categories": CATEGORIES}
+    return json.dumps({**content, **more})
 
 
-def test_boxes_splits_and_numbers(tmp_path, make_pictures, capsys):
+A, B = image(1, "a.jpg"), image(2, "b.jpg")
+WHOLE = box(1, 2, 0, 0, 40, 20)
+
+
+def test_boxes_splits_and_numbers(outcome):
     """Two documents of one folder: pixels become shares, categories keep their order by id."""
-    make_pictures("train2017/a.jpg", "train2017/b.jpg", "train2017/e.jpg", "val2017/c.jpg")
-    write(
-        tmp_path / "in/annotations/instances_train2017.json",
-        info={"year": 2017},
-        images=[image(7, "a.jpg"), image(3, "b.jpg"), image(8, "e.jpg")],
-        annotations=[box(3, 2, 0, 0, 40, 20), box(7, 18, 4, 5, 8, 10), box(7, 2, 0, 0, 4, 20)],
-        categories=CATEGORIES,
-    )
-    write(
-        tmp_path / "in/annotations/instances_val2017.json",
-        categories=CATEGORIES,  # keys may have any order
-        annotations=[box(1, 90, 10, 10, 20, 10)],
-        images=[image(1, "c.jpg")],
-    )
-    assert cli.main(["convert", str(tmp_path / "in"), str(tmp_path / "out")]) == 0
-    assert "coco" in capsys.readouterr().out
-    assert boxes_of(tmp_path / "out") == {
-        "train2017/a.jpg": (
-            "train",
-            [("cat", 0, [0, 0, 0.1, 1]), ("dog", 1, [0.1, 0.25, 0.3, 0.75])],
-        ),
-        "train2017/b.jpg": ("train", [("cat", 0, [0, 0, 1, 1])]),
-        "train2017/e.jpg": ("train", []),
-        "val2017/c.jpg": ("eval", [("owl", 2, [0.25, 0.5, 0.75, 1])]),
+    val = {  # keys may have any order
+        "categories": CATEGORIES,
+        "annotations": [box(1, 90, 10, 10, 20, 10)],
+        "images": [image(1, "c.jpg")],
     }
-    assert recordgen.read_dataset(str(tmp_path / "out")).labels == ("cat", "dog", "owl")
+    files = {
+        "annotations/instances_train2017.json": coco(
+            *(image(7, "a.jpg"), image(3, "b.jpg"), image(8, "e.jpg")),
+            boxes=[box(3, 2, 0, 0, 40, 20), box(7, 18, 4, 5, 8, 10), box(7, 2, 0, 0, 4, 20)],
+            info={"year": 2017},
+        ),
+        "annotations/instances_val2017.json": json.dumps(val),
+    }
+    names = [*(f"train2017/{name}.jpg" for name in "abe"), "val2017/c.jpg"]
+    found = outcome(files, *names)
+    assert found.options.format == "coco"
+    assert found.images == {
+        "train2017/a.jpg": [("cat", [0, 0, 0.1, 1]), ("dog", [0.1, 0.25, 0.3, 0.75])],
+        "train2017/b.jpg": [("cat", [0, 0, 1, 1])],
+        "train2017/e.jpg": [],
+        "val2017/c.jpg": [("owl", [0.25, 0.5, 0.75, 1])],
+    }
+    assert [found.splits[name] for name in names] == ["train"] * 3 + ["eval"]
+    assert found.classes == ("cat", "dog", "owl")
 
 
 def test_documents_in_folders_are_appended(tmp_path, make_pictures):
     """Paths of images start at the data set's folder, wherever its documents are."""
     make_pictures("train/a.jpg", "train/b.jpg")
-    images = [image(1, "a.jpg"), image(2, "b.jpg")]
     boxes = [box(number, 2, 0, 0, 4, 20) for number in (1, 2)]
-    document = tmp_path / "in/train/instances.json"
-    write(document, images=images[:1], annotations=boxes[:1], categories=CATEGORIES)
-    recordgen.convert(str(tmp_path / "in"), str(tmp_path / "out"))
-    write(document, images=images, annotations=boxes, categories=CATEGORIES)
+    root = write_files(tmp_path / "in", {"train/instances.json": coco(A, boxes=boxes[:1])})
+    recordgen.convert(str(root), str(tmp_path / "out"))
+    write_files(root, {"train/instances.json": coco(A, B, boxes=boxes)})
     for existing in (1, 2):
-        found = recordgen.convert(str(tmp_path / "in"), str(tmp_path / "out"), append=True)
+        found = recordgen.convert(str(root), str(tmp_path / "out"), append=True)
         assert (found.counts["rows_existing"], found.dataset.examples) == (existing, 2)
 
 
-def test_roboflow(tmp_path, make_pictures):
+def test_roboflow(outcome):
     """Documents beside their images; category 0 only names the project; folders are splits."""
-    for split in ("train", "valid"):
-        make_pictures(f"{split}/{split}.jpg")
-        write(
-            tmp_path / f"in/{split}/_annotations.coco.json",
-            images=[image(0, f"{split}.jpg")],
-            annotations=[box(0, 1, 0, 0, 10, 10)],
-            categories=[
-                {"id": 0, "name": "cells", "supercategory": "none"},
-                {"id": 1, "name": "wbc", "supercategory": "cells"},
-            ],
-        )
-    recordgen.convert(str(tmp_path / "in"), tmp_path / "out")
-    assert boxes_of(tmp_path / "out") == {
-        "train/train.jpg": ("train", [("wbc", 0, [0, 0, 0.25, 0.5])]),
-        "valid/valid.jpg": ("eval", [("wbc", 0, [0, 0, 0.25, 0.5])]),
-    }
-
-
-def test_rejects_and_findings(tmp_path, make_pictures):
-    """An image with a bad object is rejected as a whole; crowds are flagged, orphans reported."""
-    make_pictures(*(f"{number}.jpg" for number in range(6)))
-    path = write(
-        tmp_path / "in/a.json",
-        images=[image(number, f"{number}.jpg") for number in range(6)] + [image(9, "none.jpg")],
-        annotations=[
-            box(0, 2, 1, 1, 2, 2),
-            box(0, 77, 1, 1, 2, 2, id=501),
-            {"image_id": 1, "category_id": 2, "bbox": [1, 2, None, 4], "id": 502},
-            box(2, 2, 1, 1, 2, 2),
-            box(2, 2, 1, 1, 30, 10, iscrowd=1),
-            box(3, 2, 1, 1, 2, float("nan"), id=503),
-            {"image_id": 4, "category_id": 2, "segmentation": [[4, 5, 12, 5, 8, 15]]},
-            box(55, 2, 1, 1, 2, 2),
-        ],
-        categories=CATEGORIES,
-    )
-    result = recordgen.convert(str(path), tmp_path / "out", max_reject_fraction=1)
-    assert [(item.uri, item.code) for item in result.rejects] == [
-        ("0.jpg", "bad_annotation"),
-        ("1.jpg", "bad_annotation"),
-        ("3.jpg", "bad_annotation"),
-        ("none.jpg", "missing_file"),
+    categories = [
+        {"id": 0, "name": "cells", "supercategory": "none"},
+        {"id": 1, "name": "wbc", "supercategory": "cells"},
     ]
-    assert "501" in result.rejects[0].message
-    assert {"image/object/is_crowd", "image/object/polygon/x"} < {*result.dataset.objects}
-    assert {uri: len(each) for uri, (_, each) in boxes_of(tmp_path / "out").items()} == {
+    document = coco(image(0, "a.jpg"), boxes=[box(0, 1, 0, 0, 10, 10)], categories=categories)
+    places = ("train", "valid")
+    files = {f"{place}/_annotations.coco.json": document for place in places}
+    found = outcome(files, *(f"{place}/a.jpg" for place in places))
+    assert found.images == {f"{place}/a.jpg": [("wbc", [0, 0, 0.25, 0.5])] for place in places}
+    assert found.splits == {"train/a.jpg": "train", "valid/a.jpg": "eval"}
+    assert found.classes == ("wbc",)
+
+
+def test_rejects_and_findings(outcome):
+    """An image with a bad object is rejected as a whole; crowds are flagged, orphans reported."""
+    images = [*(image(number, f"{number}.jpg") for number in range(7)), image(9, "none.jpg")]
+    boxes = [
+        box(0, 2, 1, 1, 2, 2),
+        box(0, 77, 1, 1, 2, 2, id=501),
+        {"image_id": 1, "category_id": 2, "bbox": [1, 2, None, 4], "id": 502},
+        box(2, 2, 1, 1, 2, 2),
+        box(2, 2, 1, 1, 30, 10, iscrowd=1),
+        box(3, 2, 1, 1, 2, float("nan"), id=503),
+        {"image_id": 4, "category_id": 2, "segmentation": [[4, 5, 12, 5, 8, 15]]},
+        box(6, 2, 1, 1, 10**400, 2),  # JSON's integers have no largest value
+        box(55, 2, 1, 1, 2, 2),
+    ]
+    document = {"a.json": coco(*images, boxes=boxes)}
+    found = outcome(document, *(f"{number}.jpg" for number in range(7)), document="a.json")
+    bad = dict.fromkeys(("0.jpg", "1.jpg", "3.jpg", "6.jpg"), "bad_annotation")
+    assert found.rejected == {**bad, "none.jpg": "missing_file"}
+    assert "501" in found.rejects[0].message
+    assert {uri: len(each) for uri, each in found.images.items()} == {
         "2.jpg": 2,
         "4.jpg": 1,
         "5.jpg": 0,
     }
-    assert boxes_of(tmp_path / "out")["4.jpg"][1][0][2] == [0.1, 0.25, 0.3, 0.75]
-    lines = (tmp_path / "out/lint.jsonl").read_text().splitlines()
-    codes = [json.loads(line)["code"] for line in lines]
-    assert "SKIPPED" in codes
+    assert {flag for each in found.details["2.jpg"] for flag in each.flags} == {"is_crowd"}
+    [details] = found.details["4.jpg"]
+    assert len(details.polygons) == 1
+    assert found.images["4.jpg"] == [("cat", [0.1, 0.25, 0.3, 0.75])]
+    assert found.skipped
 
 
-def test_a_path_as_written_has_precedence(tmp_path, make_pictures):
+def test_a_path_as_written_has_precedence(outcome):
     """An image of the same name in a nearer folder is another image."""
-    make_pictures("train/1.jpg", "val/1.jpg", "c/1.jpg")
-    path = write(
-        tmp_path / "in/train/a.json",
-        images=[image(1, "val/1.jpg"), image(2, "C:\\x\\c\\1.jpg")],
-        annotations=[box(1, 2, 0, 0, 1, 1), box(2, 2, 0, 0, 1, 1)],
-        categories=CATEGORIES,
-    )
-    recordgen.convert(str(path.parent.parent), tmp_path / "out")
-    assert sorted(boxes_of(tmp_path / "out")) == ["c/1.jpg", "val/1.jpg"]
+    document = coco(image(1, "val/1.jpg"), image(2, "C:\\x\\c\\1.jpg"))
+    found = outcome({"train/a.json": document}, "train/1.jpg", "val/1.jpg", "c/1.jpg")
+    assert sorted(found.images) == ["c/1.jpg", "val/1.jpg"]
 
 
-def test_sizes_that_are_missing_come_from_the_image(tmp_path, make_pictures):
+def test_sizes_that_are_missing_come_from_the_image(make_pictures, outcome):
     """Width and height may be missing or 0."""
     make_pictures("a.png", size=(80, 40))
-    path = write(
-        tmp_path / "in/a.json",
-        images=[image(1, "a.png", width=0, height=0)],
-        annotations=[box(1, 2, 8, 4, 8, 4)],
-        categories=CATEGORIES,
-    )
-    recordgen.convert(str(path), tmp_path / "out")
-    assert boxes_of(tmp_path / "out")["a.png"][1] == [("cat", 0, [0.1, 0.1, 0.2, 0.2])]
+    images = [image(1, "a.png", width=0, height=0)]
+    found = outcome({"a.json": coco(*images, boxes=[box(1, 2, 8, 4, 8, 4)])})
+    assert found.images == {"a.png": [("cat", [0.1, 0.1, 0.2, 0.2])]}
 
 
-# the document, what the message names
+CAPTIONS = json.dumps({"images": [A], "annotations": [{"image_id": 1, "caption": "A"}]})
+PANOPTIC = json.dumps({"images": [A], "annotations": [{"image_id": 1, "segments_info": []}]})
+CUT = '{"images": [{"file_name": "a.jpg"}], "annotations": [{"image_id": 1'
+
+# the document beside a.jpg, what the message names
 UNUSABLE = [
-    ({"images": [image(1, "a.jpg")], "annotations": [{"image_id": 1, "caption": "A"}]}, "captions"),
-    (
-        {"images": [image(1, "a.jpg")], "annotations": [{"image_id": 1, "segments_info": []}]},
-        "panoptic",
-    ),
-    ({"images": [image(1, "a.jpg")], "categories": CATEGORIES}, "annotations"),
-    ({"images": [image(1, "a.jpg")], "annotations": []}, "images .*categories"),
+    (CAPTIONS, "captions"),
+    (PANOPTIC, "panoptic"),
+    (json.dumps({"images": [A], "categories": CATEGORIES}), "annotations"),
+    (json.dumps({"images": [A], "annotations": []}), "images .*categories"),
+    # cut, malformed or deeply nested
+    (CUT, r"a\.json: .*COCO"),
+    ('{"images": [{"file_name": "a.jpg"} {"file_name": "b.jpg"}]}', r"a\.json: .*COCO"),
+    ('{"images": [{"file_name": "a.jpg"}], "x": ' + "[" * 100_000, r"a\.json: .*COCO"),
+    # otherwise, all images would be images without objects
+    (coco(A, boxes={"1": [WHOLE]}), "image_id"),
+    (coco(A, boxes=[[WHOLE]]), "image_id"),
+    # the class would be a guess
+    (coco(A, categories=[*CATEGORIES, {"id": 2, "name": "cow"}]), "category 2"),
+    (coco(A, categories=[*CATEGORIES, {"id": 99, "name": "a\nb"}]), "class"),
 ]
 
 
-@pytest.mark.parametrize(("keys", "words"), UNUSABLE)
-def test_documents_of_other_tasks_stop(keys, words, tmp_path):
-    """Each is named before anything is written."""
-    path = write(tmp_path / "instances.json", **keys)
+@pytest.mark.parametrize(("text", "words"), UNUSABLE)
+def test_documents_that_cannot_be_used_stop(text, words, outcome):
     with pytest.raises(SourceError, match=words):
-        recordgen.convert(str(path), tmp_path / "out")
+        outcome({"a.json": text}, "a.jpg", document="a.json")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"images": [{"file_name": "a.jpg"}], "annotations": [{"image_id": 1',
-        '{"images": [{"file_name": "a.jpg"} {"file_name": "b.jpg"}]}',
-        '{"images": [{"file_name": "a.jpg"}], "x": ' + "[" * 100_000,
-    ],
-)
-def test_a_damaged_document_is_named(text, tmp_path):
-    """A cut, malformed or deeply nested document is an error with its path."""
-    path = tmp_path / "a.json"
-    path.write_text(text)
-    with pytest.raises(SourceError, match=r"a\.json: .*COCO"):
-        recordgen.convert(str(path), tmp_path / "out")
-
-
-def test_the_folder_of_coco_2017(tmp_path, make_pictures):
-    """Captions and keypoints lie beside the instances, and the images in another folder."""
-    make_pictures("train2017/a.jpg", "train2017/b.jpg")
-    images = [image(1, "a.jpg"), image(2, "b.jpg")]
-    folder = tmp_path / "in/annotations"
-    write(
-        folder / "captions_train2017.json",
-        images=images,
-        annotations=[{"image_id": 1, "caption": "A cat"}],
-    )
-    for name in ("instances", "person_keypoints"):
-        write(
-            folder / f"{name}_train2017.json",
-            images=images,
-            annotations=[box(1, 2, 0, 0, 40, 20)],
-            categories=CATEGORIES,
-        )
-    recordgen.convert(str(tmp_path / "in"), tmp_path / "out")
-    assert boxes_of(tmp_path / "out") == {
-        "train2017/a.jpg": ("train", [("cat", 0, [0, 0, 1, 1])]),
-        "train2017/b.jpg": ("train", []),
+def test_categories_that_differ_stop(outcome):
+    """One id must not have two names."""
+    files = {
+        f"{split}/x.json": coco(A, categories=[{"id": 2, "name": label}])
+        for split, label in (("train", "cat"), ("val", "dog"))
     }
-    with pytest.raises(SourceError, match=str(folder)):
-        recordgen.plan(str(folder / "instances_train2017.json"))
+    with pytest.raises(SourceError, match="category 2"):
+        outcome(files, "train/a.jpg", "val/a.jpg")
 
 
-def test_a_document_on_a_web_server(tmp_path, make_pictures):
+def test_another_task_is_refused(outcome):
+    """The message names the task that boxes have."""
+    with pytest.raises(UsageError, match="object_detection"):
+        outcome({"a.json": coco(A)}, "a.jpg", task="image_classification")
+
+
+def test_the_folder_of_coco_2017(tmp_path, outcome):
+    """Captions and keypoints lie beside the instances, and the images in another folder."""
+    files = {"annotations/captions_train2017.json": CAPTIONS}
+    for name in ("instances", "person_keypoints"):
+        files[f"annotations/{name}_train2017.json"] = coco(A, B, boxes=[WHOLE])
+    found = outcome(files, "train2017/a.jpg", "train2017/b.jpg")
+    assert found.images == {"train2017/a.jpg": [("cat", [0, 0, 1, 1])], "train2017/b.jpg": []}
+    assert set(found.splits.values()) == {"train"}
+    with pytest.raises(SourceError, match=str(tmp_path / "in/annotations")):
+        outcome({}, document="annotations/instances_train2017.json")
+
+
+def test_a_document_on_a_web_server(tmp_path):
     """A web server lists no files, so paths in the document cannot be found."""
-    make_pictures("a.jpg")
-    write(
-        tmp_path / "in/a.json",
-        images=[image(1, "a.jpg")],
-        annotations=[box(1, 2, 0, 0, 40, 20)],
-        categories=CATEGORIES,
-    )
+    write_files(tmp_path, {"a.json": coco(A)})
 
     async def answer(request):
-        return web.FileResponse(tmp_path / "in" / request.path[1:])
+        return web.FileResponse(tmp_path / request.path[1:])
 
     with serving(answer) as server, pytest.raises(SourceError, match="bucket"):
         recordgen.plan(f"{server}/a.json")
 
 
-def test_categories_that_differ_stop(tmp_path, make_pictures):
-    """One id must not have two names."""
-    make_pictures("train/a.jpg", "val/b.jpg")
-    for split, name, label in (("train", "a.jpg", "cat"), ("val", "b.jpg", "dog")):
-        write(
-            tmp_path / f"in/{split}/x.json",
-            images=[image(1, name)],
-            annotations=[box(1, 1, 0, 0, 1, 1)],
-            categories=[{"id": 1, "name": label}],
-        )
-    with pytest.raises(SourceError, match="category 1"):
-        recordgen.plan(str(tmp_path / "in"))
-
-
-def test_another_task_is_refused(tmp_path, make_pictures):
-    """The message names the task that boxes have."""
-    make_pictures("a.jpg")
-    path = write(
-        tmp_path / "in/a.json",
-        images=[image(1, "a.jpg")],
-        annotations=[box(1, 2, 0, 0, 1, 1)],
-        categories=CATEGORIES,
-    )
-    with pytest.raises(UsageError, match="object_detection"):
-        recordgen.plan(str(path), task="image_classification")
-
-
-def test_boxes_equal_those_of_pycocotools(tmp_path, make_pictures):
-    """COCO's own reader has the same boxes, up to float32."""
-    rng = random.Random(0)
-    names = [f"{number}.png" for number in range(20)]
-    make_pictures(*names)
-    annotations = []
-    for number in range(60):
-        left, top = rng.uniform(0, 30), rng.uniform(0, 10)
-        corners = left, top, rng.uniform(1, 10), rng.uniform(1, 10)
-        kind = rng.choice(CATEGORIES)["id"]
-        annotations.append(box(rng.randrange(20), kind, *corners, id=number, area=1))
-    path = write(
-        tmp_path / "in/a.json",
-        images=[image(number, name) for number, name in enumerate(names)],
-        annotations=annotations,
-        categories=CATEGORIES,
-    )
-    recordgen.convert(str(path), tmp_path / "out")
-    found, theirs = boxes_of(tmp_path / "out"), COCO(str(path))
-    for number, name in enumerate(names):
-        expected = []
-        for item in theirs.loadAnns(theirs.getAnnIds(imgIds=[number])):
-            x, y, width, height = item["bbox"]
-            [category] = theirs.loadCats([item["category_id"]])
-            corners = [x / 40, y / 20, (x + width) / 40, (y + height) / 20]
-            expected.append((category["name"], [round(value, 3) for value in corners]))
-        ours = [
-            (label, [round(each, 3) for each in corners]) for label, _, corners in found[name][1]
-        ]
-        assert len(ours) == len(expected)
-        for (label, corners), (their_label, theirs_) in zip(
-            sorted(ours), sorted(expected), strict=True
-        ):
-            assert label == their_label
-            assert corners == pytest.approx(theirs_, abs=2e-3)
-
-
 @pytest.mark.parametrize(("one", "other"), [("1", 1), (1, "1"), (1.0, 1), (7, 7.0)])
-def test_ids_of_any_type(one, other, tmp_path, make_pictures):
+def test_ids_of_any_type(one, other, outcome):
     """pandas writes 7.0, and other programs "7": the boxes must not get lost."""
-    make_pictures("a.jpg")
-    path = write(
-        tmp_path / "in/a.json",
-        images=[image(one, "a.jpg")],
-        annotations=[box(other, other, 0, 0, 40, 20)],
-        categories=[{"id": one, "name": "cat"}],
-    )
-    recordgen.convert(str(path), tmp_path / "out")
-    assert boxes_of(tmp_path / "out")["a.jpg"][1] == [("cat", 0, [0, 0, 1, 1])]
+    boxes, categories = [box(other, other, 0, 0, 40, 20)], [{"id": one, "name": "cat"}]
+    document = coco(image(one, "a.jpg"), boxes=boxes, categories=categories)
+    assert outcome({"a.json": document}, "a.jpg").images == {"a.jpg": [("cat", [0, 0, 1, 1])]}
 
 
-@pytest.mark.parametrize("ids", [(1, 1), (None, None)])
-def test_images_that_share_an_id_are_rejected(ids, tmp_path, make_pictures):
+@pytest.mark.parametrize("number", [1, None])
+def test_images_that_share_an_id_are_rejected(number, outcome):
     """The boxes of one would be stored for both."""
-    make_pictures("a.jpg", "b.jpg", "c.jpg")
-    path = write(
-        tmp_path / "in/a.json",
-        images=[image(ids[0], "a.jpg"), image(ids[1], "b.jpg"), image(3, "c.jpg")],
-        annotations=[box(ids[0], 2, 0, 0, 40, 20), box(3, 2, 0, 0, 40, 20)],
-        categories=CATEGORIES,
-    )
-    result = recordgen.convert(str(path), tmp_path / "out", max_reject_fraction=1)
-    assert [item.uri for item in result.rejects] == ["a.jpg", "b.jpg"]
-    assert list(boxes_of(tmp_path / "out")) == ["c.jpg"]
-
-
-@pytest.mark.parametrize("annotations", [{"1": [box(1, 2, 1, 1, 2, 2)]}, [[box(1, 2, 1, 1, 2, 2)]]])
-def test_annotations_of_another_shape_stop(annotations, tmp_path, make_pictures):
-    """Otherwise all images would be images without objects."""
-    make_pictures("a.jpg")
-    path = write(
-        tmp_path / "in/a.json",
-        images=[image(1, "a.jpg")],
-        annotations=annotations,
-        categories=CATEGORIES,
-    )
-    with pytest.raises(SourceError, match="image_id"):
-        recordgen.plan(str(path))
-
-
-def test_a_category_with_two_names_stops(tmp_path, make_pictures):
-    """The class of its boxes would be a guess."""
-    make_pictures("a.jpg")
-    path = write(
-        tmp_path / "in/a.json",
-        images=[image(1, "a.jpg")],
-        annotations=[box(1, 2, 1, 1, 2, 2)],
-        categories=[*CATEGORIES, {"id": 2, "name": "cow"}],
-    )
-    with pytest.raises(SourceError, match="category 2"):
-        recordgen.plan(str(path))
-
-
-def test_numbers_that_no_float_holds(tmp_path, make_pictures):
-    """JSON's integers have no largest value."""
-    make_pictures("a.jpg", "b.jpg")
-    path = write(
-        tmp_path / "in/a.json",
-        images=[image(1, "a.jpg"), image(2, "b.jpg")],
-        annotations=[box(1, 2, 1, 1, 10**400, 2), box(2, 2, 1, 1, 2, 2)],
-        categories=CATEGORIES,
-    )
-    result = recordgen.convert(str(path), tmp_path / "out", max_reject_fraction=1)
-    assert [item.uri for item in result.rejects] == ["a.jpg"]
-
-
-def test_class_names_with_line_breaks_stop(tmp_path, make_pictures):
-    make_pictures("a.jpg")
-    path = write(
-        tmp_path / "in/a.json",
-        images=[image(1, "a.jpg")],
-        annotations=[box(1, 2, 1, 1, 2, 2)],
-        categories=[*CATEGORIES, {"id": 99, "name": "a\nb"}],
-    )
-    with pytest.raises(SourceError, match="class"):
-        recordgen.plan(str(path))
+    images = [image(number, "a.jpg"), image(number, "b.jpg"), image(3, "c.jpg")]
+    boxes = [box(number, 2, 0, 0, 40, 20), box(3, 2, 0, 0, 40, 20)]
+    found = outcome({"a.json": coco(*images, boxes=boxes)}, "a.jpg", "b.jpg", "c.jpg")
+    assert [*found.rejected] == ["a.jpg", "b.jpg"]
+    assert [*found.images] == ["c.jpg"]
 
 
 def test_points_in_the_temporary_file_are_those_in_memory():

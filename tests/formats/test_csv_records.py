@@ -9,27 +9,26 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import recordgen
 from recordgen import Schema
-from recordgen.core.rows.row import Adjustments, Row, RowBatch
-from recordgen.formats import csv_records, declared_rows, video_lists
+from recordgen.core.rows.row import Row, RowBatch
+from recordgen.formats import csv_records
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.csv_records import Record, read_blocks, read_records
+from recordgen.formats.declared_rows import DeclaredParser
 from recordgen.formats.detect import detect
-from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.layout import BLANKS
 from recordgen.formats.lines import bounded_lines
 from recordgen.formats.row_reader import RowReader
-from recordgen.formats.source import open_source
 from recordgen.formats.text_csv import TextParser
+from recordgen.formats.video_lists import VideoParser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine, Reject
 from recordgen.tables.arrow import parse
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import DELIMITERS, MAX_RECORD_BYTES, csv_line, read_fields
 from recordgen.tasks import TASKS, Declared, ImageClassification, TextClassification
-from tests.rows import read_rows
+from tests.formats.sources import Reading, parsed, write_files
 
 HEADER = ["split", "text", "label"]
 
@@ -61,7 +60,7 @@ ROWS = st.lists(st.lists(FIELDS, min_size=2, max_size=5), max_size=12)
 SEPARATORS = [(sign, name) for sign, name in DELIMITERS.items() if sign != " "]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(
     ROWS,
     st.sampled_from(",;\t"),
@@ -106,7 +105,7 @@ def test_what_is_written_is_read(
         assert next(read_fields(io.StringIO(item.text, newline="\n"))) == item.fields
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(st.lists(st.text('ab ,"\n', max_size=10), max_size=6), st.integers(1, 4))
 def test_all_readers_agree(parts, block_lines):
     """Python's reader, read_records and Arrow's columns of tables return the same fields.
@@ -140,7 +139,7 @@ def test_all_readers_agree(parts, block_lines):
         assert [[field or "" for field in row] for row in by_row] == [r.fields for r in same]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.sampled_from([b'"', b'"a', b'b"', b"TRAIN,x", b"", b"\xff", b'"","']), max_size=9),
     st.integers(1, 4),
@@ -191,40 +190,29 @@ def test_a_quoted_line_break_behind_the_lines_that_are_looked_at():
 
 # --- broken records ---------------------------------------------------------------------------
 
+BAD = "bad_line"
+LOST = [(1, BAD), (2, BAD), (3, BAD), (4, ["b", "c"])]
+OPEN = [(1, ["TRAIN", "open\nmore\nend", "a"]), (4, ["TRAIN", "x", "y"])]
+
 # lines, records and rejects
 BROKEN = [
-    (['"open,a', '"b",c', "d,e"], [(1, "bad_line"), (2, ["b", "c"]), (3, ["d", "e"])]),
+    ('"open,a\n"b",c\nd,e', [(1, BAD), (2, ["b", "c"]), (3, ["d", "e"])]),
+    ('TRAIN,"open\nmore\nend",a\nTRAIN,x,y', OPEN),
     (
-        ['TRAIN,"open', "more", 'end",a', "TRAIN,x,y"],
-        [(1, ["TRAIN", "open\nmore\nend", "a"]), (4, ["TRAIN", "x", "y"])],
+        'TRAIN,"one "two" three\nmore\nend",a\nb,c',
+        LOST,
     ),
-    (
-        ['TRAIN,"one "two" three', "more", 'end",a', "b,c"],
-        [(1, "bad_line"), (2, "bad_line"), (3, "bad_line"), (4, ["b", "c"])],
-    ),
-    (
-        ['TRAIN,"open', "more", "train,b,c"],
-        [(1, "bad_line"), (2, "bad_line"), (3, ["train", "b", "c"])],
-    ),
-    (
-        ['"open.jpg,a', "see b.jpg,c", "b.jpg,c"],
-        [(1, "bad_line"), (2, "bad_line"), (3, ["b.jpg", "c"])],
-    ),
-    (
-        ["n,m,s", '1,2,"a', "3,b", "4,5,c"],
-        [(1, ["n", "m", "s"]), (2, "bad_line"), (3, "bad_line"), (4, ["4", "5", "c"])],
-    ),
-    (
-        ["text,label", '"a,x', "b,y", '"c",z'],
-        [(1, ["text", "label"]), (2, "bad_line"), (3, "bad_line"), (4, ["c", "z"])],
-    ),
+    ('TRAIN,"open\nmore\ntrain,b,c', [(1, BAD), (2, BAD), (3, ["train", "b", "c"])]),
+    ('"open.jpg,a\nsee b.jpg,c\nb.jpg,c', [(1, BAD), (2, BAD), (3, ["b.jpg", "c"])]),
+    ('n,m,s\n1,2,"a\n3,b\n4,5,c', [(1, [*"nms"]), (2, BAD), (3, BAD), (4, [*"45c"])]),
+    ('text,label\n"a,x\nb,y\n"c",z', [(1, HEADER[1:]), (2, BAD), (3, BAD), (4, ["c", "z"])]),
 ]
 
 
 @pytest.mark.parametrize(("lines", "expected"), BROKEN, ids=range(len(BROKEN)))
 def test_a_broken_row_spoils_no_other(lines, expected):
     """Reading continues where a row must begin; lines before that may belong to the broken row."""
-    assert shown(read("\n".join(lines).encode())) == expected
+    assert shown(read(lines.encode())) == expected
 
 
 def test_an_open_quote_takes_in_a_bounded_part_of_the_file():
@@ -286,18 +274,14 @@ def test_one_limit_for_all_records(kept):
 def test_a_long_text_is_taken_by_every_task(task, tmp_path):
     """Python's own limit of 131,072 characters for a field does not apply."""
     text = "Good. " * 25_000
-    options = {"task": task}
-    if task == "declared":
-        options = {"schema": {"text": "text", "label": "label"}}
-    path = tmp_path / "a.csv"
-    path.write_text(f'text,label\n"{text}",x\nb,y\n')
-    result = recordgen.check(str(path), **options)
-    assert (result.dataset.examples, result.rejects) == (2, ())
-    if task.startswith("text"):
-        path = tmp_path / "a.jsonl"
-        line = {"textContent": text, "classificationAnnotation": {"displayName": "x"}}
-        path.write_text(json.dumps(line))
-        assert recordgen.check(str(path), task=task).dataset.examples == 1
+    line = {"textContent": text, "classificationAnnotation": {"displayName": "x"}}
+    files = {"a.csv": f'text,label\n"{text}",x\nb,y\n', "a.jsonl": json.dumps(line)}
+    write_files(tmp_path, files)
+    schema = {"schema": {"text": "text", "label": "label"}} if task == "declared" else {}
+    found = Reading(tmp_path / "a.csv", **(schema or {"task": task}))
+    assert (len(found.rows), found.rejects) == (2, [])
+    if task == "text_classification":
+        assert len(Reading(tmp_path / "a.jsonl", task=task).rows) == 1
 
 
 # --- every format goes through it -------------------------------------------------------------
@@ -325,11 +309,12 @@ DIALECTS = {
 }
 
 
+SCHEMAS = {"declared": {"n": "int", "s": "text"}}
+
+
 def rows_of(path, task):
-    schema = json.dumps({"n": "int", "s": "text"}) if task == "declared" else ""
-    file = ImportFile(str(path))
-    found = detect([file], ConvertOptions(task=task, schema=schema))
-    return [item._replace(source="") for item in read_rows(found.options, file)]
+    found = Reading(path, **({"schema": SCHEMAS[task]} if task in SCHEMAS else {"task": task}))
+    return [item._replace(source="") for item in found.items]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -337,10 +322,9 @@ def rows_of(path, task):
 def test_every_format_reads_every_dialect(task, dialect, tmp_path):
     """The rows and their line numbers are the same as from a file with commas."""
     plain, other = tmp_path / "a.csv", tmp_path / "b.csv"
-    plain.write_bytes(written(FORMATS[task], lineterminator="\n"))
-    other.write_bytes(
-        b"\xef\xbb\xbf" + written(FORMATS[task], lineterminator="\n", **DIALECTS[dialect])
-    )
+    rows, dialect_ = FORMATS[task], {"lineterminator": "\n", **DIALECTS[dialect]}
+    plain.write_bytes(written(rows, lineterminator="\n"))
+    other.write_bytes(b"\xef\xbb\xbf" + written(rows, **dialect_))
     expected = rows_of(plain, task)
     assert len(expected) > 0
     found = rows_of(other, task)
@@ -363,25 +347,20 @@ def test_the_separator_is_shown(delimiter, name, task, tmp_path):
 
 
 PARSERS = {
-    "images": (LineParser.parse_lines, ImageClassification()),
-    "texts": (TextParser.parse_lines, TextClassification()),
-    "videos": (video_lists.VideoParser.parse_lines, TASKS["video_classification"]()),
-    "declared": (
-        declared_rows.DeclaredParser.parse_lines,
-        Declared(Schema({"a": "text", "b": "label"})),
-    ),
+    "images": (LineParser, ImageClassification()),
+    "texts": (TextParser, TextClassification()),
+    "videos": (VideoParser, TASKS["video_classification"]()),
+    "declared": (DeclaredParser, Declared(Schema({"a": "text", "b": "label"}))),
 }
 
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_one_set_of_messages(name):
     """All readers have the same messages for a broken line."""
-    parse_lines, task = PARSERS[name]
+    parser, task = PARSERS[name]
     lines = [b"a,b", b"TEST,\xff", b"TEST,\0", b"TEST," + b"x" * MAX_RECORD_BYTES]
     lines += [b"TEST,x\ry", b'TEST,"x"y', b'TEST,"x']
-    found = list(
-        parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments(), given=NOTHING_GIVEN)
-    )
+    found = parsed(parser.parse_lines, lines, "a.csv", task)
     rejects = [i for i in found if isinstance(i, Reject) and i.line > 1]
     assert [item.line for item in rejects] == [2, 3, 4, 5, 6, 7]
     assert [item.message for item in rejects] == [
@@ -408,7 +387,7 @@ def test_blanks_before_the_fields_of_a_table(tmp_path):
     assert (jobs.to_pylist(), kinds.to_pylist()) == (["nurse", "a, b", " c"], ["a", "b", "a"])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(FIELDS, min_size=2, max_size=4))
 def test_a_written_record_is_read_as_it_was(fields):
     """The record of a DataFrame's row keeps the blanks of its values."""
@@ -422,10 +401,7 @@ def test_a_declared_table_skips_what_is_no_row():
     """Lines of empty fields and repeated headers are skipped, as in every other format."""
     task = Declared(Schema({"a": "text", "b": "label"}))
     lines = [b"a,b", b"x,y", b",,", b"a, b", b'"p', b'q",z']
-    parse_lines = declared_rows.DeclaredParser.parse_lines
-    found = list(
-        parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments(), given=NOTHING_GIVEN)
-    )
+    found = parsed(DeclaredParser.parse_lines, lines, "a.csv", task)
     assert [(type(item), item.line) for item in found] == [(Row, 2), (Row, 5)]
 
 
@@ -443,19 +419,17 @@ def test_quotes_in_tabs_do_not_join_rows(tmp_path):
     path = tmp_path / "train.tsv"
     rows = [f"A good film, number {number}.\tpos" for number in range(9)]
     path.write_text("\n".join([*rows, '"He said\tpos', "so\tneg", 'then he left"\tneg', *rows]))
-    source, options = open_source(path, ConvertOptions())
-    found = read_rows(options, *source.files)
-    assert sum(isinstance(item, Row) for item in found) == 18
-    assert {item.line for item in found if isinstance(item, Reject)} == {10, 11, 12}
+    found = Reading(path)
+    assert len(found.rows) == 18
+    assert {item.line for item in found.rejects} == {10, 11, 12}
 
 
 def test_padded_lines_of_a_table(tmp_path):
     """Empty fields behind the last column are no column, in the header and in rows."""
     for header, row in (("a,b,", "1,x,"), ("a,b", "2,y,,"), ("a,b,,", "3,z"), ("a,b,", '4,"z",')):
         (tmp_path / "a.csv").write_text(f"{header}\n" + f"{row}\n" * 3)
-        source, options = open_source(tmp_path / "a.csv", ConvertOptions(task="tabular"))
-        assert source.detection is not None
-        assert dict(source.detection.columns) == {"a": "int", "b": "text"}
-        rows = [row for row in read_rows(options, *source.files) if isinstance(row, Row)]
+        found = Reading(tmp_path / "a.csv", task="tabular")
+        assert dict(found.detection.columns) == {"a": "int", "b": "text"}
+        rows = found.rows
         assert [row.annotation for row in rows] == [row.annotation for row in rows[:1]] * 3
         assert str(rows[0].annotation).count(",") == 1

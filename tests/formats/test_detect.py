@@ -8,15 +8,14 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.conversion.api import make_options
 from recordgen.conversion.texts.summaries import detection_lines
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import preview_files
 from recordgen.formats.samples import Samples
-from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
+from tests.formats.sources import Reading, write_files
 from tests.rows import read_rows
 
 pytestmark = pytest.mark.once
@@ -87,11 +86,7 @@ CSV = [
     ('a.jpg,cat,"0,1","0,2",,,"0,5","0,6",,', "object_detection", ":1 has a box"),
     ("a.jpg,a,b,c,,,d,e", "image_multi_label", ":1 has 5 labels"),
     ("img,label\na,cat", "image_classification", ":1 names the columns of images"),
-    (
-        'a,"Not a person."\nb c,"Not a person."\nd,"A person."\ne,"A person."',
-        "text_classification",
-        ":1 has a text and its label",
-    ),
+    ('a,"Not a man."\nb c,"Not a man."\nd,"A man."\ne,"A man."', "text_classification", "label"),
     ('"Hello, how are you?","I am fine."', "text_classification", ":1 has a text and its label"),
     ('TRAIN,"Hello you there","I am fine."', "text_classification", "has a text and its label"),
     ("wow http://t.co/a.jpg,good\nsee http://t.co/b.jpg,bad", "text_classification", "its label"),
@@ -102,26 +97,14 @@ CSV = [
     ("video_path,label\n1.mp4,run", "video_classification", ":1 names the columns of a segment"),
     ("text_path,label\n1.txt,good", "text_classification", ":1 names the columns of texts"),
     # Published forms: rows with and without ML_USE, ragged labels, one class, a class "train".
-    (
-        "test,gs://b/1.jpg,daisy\ngs://b/3.png\ngs://b/4.bmp,rose",
-        "image_classification",
-        "one label",
-    ),
+    ("test,gs://b/1.jpg,a\ngs://b/3.png\ngs://b/4.bmp,b", "image_classification", "one label"),
     ("TRAIN,gs://b/1.jpg,a\ngs://b/2.jpg,b,c\ngs://b/3.jpg", "image_multi_label", "has 2 labels"),
     ("".join(f"gs://b/{n}.jpg,cat\n" for n in range(9)), "image_classification", "one label"),
     ("TRAIN,a.jpg,train\nTEST,b.jpg,bus\n,c.jpg,train", "image_classification", "has one label"),
     ("TEST,gs://f/3.png,,,,,,,,,\nb.jpg,x,.1,.2,,,.3,.4,,\nc.jpg", "object_detection", "a box"),
     ("age,split,y\n31,TRAIN,1\n40,TEST,0\n,UNASSIGNED,1", "tabular", "lines below fill them"),
-    (
-        "TRAIN,\u3053\u308c\u306f\u30da\u30f3\u3067\u3059,a",
-        "text_classification",
-        "text and its label",
-    ),
-    (
-        "\u8fd9\u5bb6\u9152\u5e97\u5f88\u597d\u3002,a\nx,b",
-        "text_classification",
-        "text and its label",
-    ),
+    ("TRAIN,\u3053\u308c\u306f\u30da\u30f3\u3067\u3059,a", "text_classification", "its label"),
+    ("\u8fd9\u5bb6\u9152\u5e97\u5f88\u597d\u3002,a\nx,b", "text_classification", "its label"),
     ("\u7167\u7247\u7167\u7247\u7167\u7247/1.jpg,a", "image_classification", "has one label"),
     ('"Good, and cheap"\n"Bad, and dear"\n', "text_classification", ": no line has an annotation"),
     ("Good and cheap,a\nSo and so\nBad and dear,a,b\nSo so so,a,c", "text_multi_label", "2 labels"),
@@ -203,29 +186,17 @@ def test_sentences_are_told_by_their_name(tmp_path):
     assert (finding.options.task, finding.options.format) == ("text_entities", "iob")
 
 
+CLASSIFIED = '{"%s": "a", "classificationAnnotation": {"displayName": "cat"}}'
+FELT = '{"textContent": "a", "sentimentAnnotation": {"sentiment": 1}}'
+NAMED_PARTS = '{"textContent": "a", "textSegmentAnnotations": [{}]}'
+BOTH = f"{CLASSIFIED % 'imageGcsUri'}\n{CLASSIFIED % 'textContent'}"
+PHOTOS_AND_TEXTS = "image_classification", "text_classification"
 MIXED = [
-    ("a.csv", "a.jpg,cat\nGood and cheap,praise", "image_classification", "text_classification"),
+    ("a.csv", "a.jpg,cat\nGood and cheap,praise", *PHOTOS_AND_TEXTS),
     ("a.csv", "a.mp4,car\na.jpg,cat", "image_classification", "video_classification"),
-    (
-        "a.csv",
-        "a.jpg,x\nb.jpg,x\nc.jpg,x\nsome text here,dog",
-        "image_classification",
-        "text_classification",
-    ),
-    (
-        "a.jsonl",
-        '{"imageGcsUri": "a", "classificationAnnotation": {"displayName": "cat"}}\n'
-        '{"textContent": "a", "classificationAnnotation": {"displayName": "cat"}}',
-        "image_classification",
-        "text_classification",
-    ),
-    (
-        "a.jsonl",
-        '{"textContent": "a", "sentimentAnnotation": {"sentiment": 1}}\n'
-        '{"textContent": "a", "textSegmentAnnotations": [{}]}',
-        "text_sentiment",
-        "text_entities",
-    ),
+    ("a.csv", "a.jpg,x\nb.jpg,x\nc.jpg,x\nsome text here,dog", *PHOTOS_AND_TEXTS),
+    ("a.jsonl", BOTH, *PHOTOS_AND_TEXTS),
+    ("a.jsonl", f"{FELT}\n{NAMED_PARTS}", "text_sentiment", "text_entities"),
 ]
 
 
@@ -517,6 +488,8 @@ def test_options_of_tables_say_that_it_is_one(tmp_path):
     lines = "text,y\nGood and cheap,1\n"
     finding = found(tmp_path, "a.csv", lines, columns="target=y")
     assert (finding.options.task, finding.reason) == ("tabular", "columns target=y is given")
+    frame = pd.DataFrame({"text": ["a", "b"], "label": ["x", "y"]})
+    assert Reading(frame, columns="target=label").options.task == "tabular"
     with pytest.raises(UsageError, match=r"target=y .* image_classification"):
         found(tmp_path, "a.csv", lines, columns="target=y", task="image_classification")
 
@@ -560,14 +533,11 @@ def test_the_preview_is_always_printed(tmp_path, capsys, caplog):
 SCHEMA = '{"age": "float", "set": "split", "kind": "label"}'
 
 # header line, further options, how the columns are shown
+SHOWN = "age = float, set = split, kind = "
 TABLES = [
-    (
-        "age,set,kind",
-        {"columns": "target=kind"},
-        "age = float, set = split, kind = text (target, {})",
-    ),
-    ("age,set,kind", {"schema": SCHEMA}, "age = float, set = split, kind = label (target, {})"),
-    ("", {"schema": SCHEMA}, "age = float, set = split, kind = label (target, {})"),
+    ("age,set,kind", {"columns": "target=kind"}, f"{SHOWN}text (target, classification)"),
+    ("age,set,kind", {"schema": SCHEMA}, f"{SHOWN}label (target, classification)"),
+    ("", {"schema": SCHEMA}, f"{SHOWN}label (target, classification)"),
 ]
 
 
@@ -576,10 +546,10 @@ def test_types_and_prediction_of_tables_are_printed(header, options, columns, tm
     """Inferred and declared columns are shown in the same words, and what the target asks for."""
     lines = [*filter(None, [header]), "1.5,TRAIN,a", "2,TEST,b"]
     shown = detection_lines(found(tmp_path, "a.csv", "\n".join(lines) + "\n", **options))
-    assert any(line.endswith(columns.format("classification")) for line in shown)
+    assert any(line.endswith(columns) for line in shown)
 
 
-# the first lines of a table
+# the first lines of a table, whose names have slashes, and which has few addresses
 NAMED = [
     "city,murders,source\nBerlin,3,https://a.org/a.jpg\nBonn,4,by letter\nKiel,5,by phone\n",
     "id,delay/disorder,age\n1,Yes,3\n2,No,4\n3,Yes,7\n",
@@ -587,9 +557,9 @@ NAMED = [
 ]
 
 
-@pytest.mark.parametrize("text", NAMED)
-def test_names_with_slashes_and_few_addresses_make_a_table(text, tmp_path):
-    assert found(tmp_path, "a.csv", text).options.task == "tabular"
+@pytest.mark.parametrize("lines", NAMED)
+def test_names_with_slashes_and_few_addresses_make_a_table(lines, tmp_path):
+    check_finding(tmp_path, "a.csv", lines, "tabular", "lines below fill them")
 
 
 # columns of a frame, task
@@ -624,9 +594,8 @@ FRAMES = [
 @pytest.mark.parametrize(("cells", "options", "task", "annotation"), FRAMES)
 def test_columns_of_a_frame(cells, options, task, annotation):
     """The columns of a DataFrame are given by name, including columns with lists of labels."""
-    opened, decided = open_source(pd.DataFrame(cells), make_options(options))
-    assert opened.detection is not None
-    assert (decided.task, opened.detection.rows[0].annotation) == (task, annotation)
+    found = Reading(pd.DataFrame(cells), **options)
+    assert (found.options.task, found.detection.rows[0].annotation) == (task, annotation)
 
 
 def test_frames_stop_as_files_do():
@@ -639,8 +608,7 @@ def test_frames_stop_as_files_do():
     with pytest.raises(UsageError, match=r"header.*"):
         recordgen.check(frame, columns="header=no")
     table = pd.DataFrame({"age": [31, 40], "category": ["a", "b"], "label": ["x", "x"]})
-    _, decided = open_source(table, ConvertOptions())
-    assert decided.task == "tabular"  # in a table, both possible labels are features
+    assert Reading(table).options.task == "tabular"  # in a table, both possible labels are features
     with pytest.raises(UsageError, match=r"\(text,label\), .*\(a.jpg\)"):
         recordgen.check(pd.DataFrame({"text": ["a b", None, "a.jpg"], "label": ["x"] * 3}))
     with pytest.raises(UsageError, match=": BBox; "):
@@ -670,19 +638,16 @@ PHOTOS = "".join(f"{n}.jpg,{'cat' if n % 2 else 'dog'}\n" for n in range(12))
 @pytest.mark.parametrize("task", ["auto", "given"])
 def test_the_reader_obeys_the_header_that_was_detected(text, columns, task, tmp_path):
     """A header with a known name is no example, also if columns are given by number."""
-    path = tmp_path / "a.csv"
-    path.write_text(text)
+    path = write_files(tmp_path, {"a.csv": text}) / "a.csv"
     options = {"columns": columns}
     if task == "given":
         kind = "text" if "text" in columns else "image"
         options["task"] = f"{kind}_classification"
-    source, decided = open_source(path, ConvertOptions(**options))
-    assert source.detection is not None
-    assert source.detection.header is True
-    rows = read_rows(decided, *source.files)
-    assert [row.line for row in rows] == list(range(2, 14))
+    found = Reading(path, **options)
+    assert found.detection.header is True
+    assert [row.line for row in found.items] == list(range(2, 14))
     # A reader of a file that detection has not opened decides alike.
-    assert read_rows(decided, ImportFile(str(path))) == rows
+    assert read_rows(found.options, ImportFile(str(path))) == found.items
 
 
 def test_a_label_may_be_a_known_name(tmp_path):
@@ -693,12 +658,9 @@ def test_a_label_may_be_a_known_name(tmp_path):
 
 def test_integer_classes_below_a_header_stay_integers(tmp_path):
     """The header adds no class, so labels keep their numbers."""
-    (tmp_path / "a.csv").write_text(REVIEWS)
-    result = recordgen.convert(
-        tmp_path / "a.csv", tmp_path / "out", columns="text=1,label=2", lint="-ALL"
-    )
-    assert result.dataset.examples == 12
-    assert "stars" not in (tmp_path / "out/labels.txt").read_text()
+    path = write_files(tmp_path, {"a.csv": REVIEWS}) / "a.csv"
+    dataset = recordgen.check(path, columns="text=1,label=2", lint="-ALL").dataset
+    assert (dataset.examples, dataset.labels[1:]) == (12, ("1", "2", "3", "4", "5"))
 
 
 @pytest.mark.parametrize(
@@ -724,9 +686,7 @@ def test_a_file_of_one_line_with_numbers(tmp_path):
 
 def test_the_reader_obeys_the_decision_about_the_first_line(tmp_path):
     """Names of columns in a line that detection takes for a row do not cost the row."""
-    path = tmp_path / "a.csv"
-    path.write_text("set,Image URI,clas;Validation,my photo 0.jpg,do\n,,\n")
-    source, decided = open_source(path, ConvertOptions())
-    assert source.detection is not None
-    assert source.detection.header is False
-    assert [item.line for item in read_rows(decided, *source.files)] == [1]
+    text = "set,Image URI,clas;Validation,my photo 0.jpg,do\n,,\n"
+    found = Reading(write_files(tmp_path, {"a.csv": text}) / "a.csv")
+    assert found.detection.header is False
+    assert [item.line for item in found.items] == [1]

@@ -2,28 +2,19 @@
 
 import pytest
 
-from recordgen.core.rows.row import RowBatch
 from recordgen.errors import RecordgenError
-from recordgen.formats.row_reader import RowReader
-from recordgen.formats.source import open_source
-from recordgen.options import make_options
-from recordgen.rejects import Reject
 from recordgen.tables.columns import Table
 from recordgen.tasks.object_detection.annotation import Boxes
 from recordgen.tasks.texts.text_task import TextContent
+from tests.formats.sources import Reading, write_files
 
 pytestmark = pytest.mark.once
 
 
-def read(folder, text, name="a.csv", **options):
+def read(folder, text, **options):
     """Return how a file is written, its rows and the codes of its rejects."""
-    (folder / name).write_bytes(text.encode())
-    source, decided = open_source(str(folder / name), make_options(options))
-    reader = RowReader(decided)
-    items = [item for part in source.parts() for item in reader.read_part(part)]
-    rows = [row for item in items if isinstance(item, RowBatch) for row in item.rows]
-    rows.sort(key=lambda row: row.line)
-    return source.detection, rows, [item.code for item in items if isinstance(item, Reject)]
+    found = Reading(write_files(folder, {"a.csv": text}) / "a.csv", **options)
+    return found.detection, found.rows, found.codes
 
 
 def texts_of(rows):
@@ -58,20 +49,15 @@ def test_bars_and_blanks_separate_fields_if_all_lines_agree(name, tmp_path):
 def test_blanks_of_any_number_separate(tmp_path):
     """Columns that are aligned with blanks have no empty fields."""
     _, rows, _ = read(tmp_path, "images/1.jpg   cat\nimages/22.jpg  dog \n")
-    assert [(row.uri, row.annotation) for row in rows] == [
-        ("images/1.jpg", "cat"),
-        ("images/22.jpg", "dog"),
-    ]
+    found = {row.uri: row.annotation for row in rows}
+    assert found == {"images/1.jpg": "cat", "images/22.jpg": "dog"}
 
 
 # lines that blanks do not separate for sure, what the message names
 UNSURE = {
     "a path with a blank": ("my cat.jpg 0\ndog.jpg 1\n", r":1: .*\(my cat.jpg 0\)"),
     "numbered paths": ("1 a/1.jpg\n2 a/2.jpg\n", r":1: .*\(1 a/1.jpg\)"),
-    "a name in quotes": (
-        '18.0 8 307.0 "ford"\n17.0 8 302.0 "amc"\n15.0 8 350.0 "ford"\n',
-        "blanks",
-    ),
+    "a name in quotes": ('18.0 8 307.0 "ford"\n17.0 8 302.0 "amc"\n15.0 8 3 "ford"\n', "blanks"),
     "numbers": ("1 2.0 3\n2 3.0 4\n3 4.0 5\n", "header"),
 }
 
@@ -97,8 +83,7 @@ ESCAPED = {
 @pytest.mark.parametrize(("line", "text"), ESCAPED.values(), ids=ESCAPED.keys())
 def test_backslashes_escape_quotes(line, text, tmp_path):
     """Spark and MySQL write quotes so; the preview says it."""
-    lines = [line.replace("a", "a"), line, line]
-    detection, rows, rejects = read(tmp_path, "\n".join(lines) + "\n")
+    detection, rows, rejects = read(tmp_path, f"{line}\n" * 3)
     assert (texts_of(rows), rejects) == ([text] * 3, [])
     assert "backslashes" in str(detection.dialect)
 

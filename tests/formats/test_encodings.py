@@ -6,13 +6,11 @@ import io
 import pandas as pd
 import pytest
 
-from recordgen.core.rows.row import RowBatch
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import detect_frame
 from recordgen.formats.encodings import text_chunks
-from recordgen.formats.row_reader import RowReader
-from recordgen.formats.source import open_source
 from recordgen.options import make_options
+from tests.formats.sources import Reading, write_files
 
 pytestmark = pytest.mark.once
 
@@ -22,10 +20,7 @@ LABELS = ["caf\u00e9", "th\u00e9", "th\u00e9"]
 
 def read(path, **options):
     """Return the labels of the rows of an import file."""
-    source, decided = open_source(str(path), make_options(options))
-    reader = RowReader(decided)
-    items = [item for part in source.parts() for item in reader.read_part(part)]
-    return [row.annotation for item in items if isinstance(item, RowBatch) for row in item.rows]
+    return [row.annotation for row in Reading(path, **options).rows]
 
 
 def decoded(data, encoding="", chunk_bytes=1 << 20):
@@ -75,16 +70,18 @@ def test_characters_of_several_bytes_may_be_cut_anywhere(name):
 def test_every_format_of_lines_is_decoded(tmp_path):
     """JSON Lines, tables and sentences with their tags, too."""
     line = '{"imageGcsUri": "1.jpg", "classificationAnnotation": {"displayName": "caf\u00e9"}}'
-    for name in ("a.jsonl", "a.txt"):
-        (tmp_path / name).write_bytes(line.encode("utf-16"))
-        assert read(tmp_path / name) == LABELS[:1]
-    (tmp_path / "b.jsonl").write_bytes(line.encode("cp1252"))
+    files = {
+        **dict.fromkeys(("a.jsonl", "a.txt"), line.encode("utf-16")),
+        "b.jsonl": line.encode("cp1252"),
+        "sentences.txt": "Ren\u00e9 flew".encode("cp1252"),
+        "labels.txt": "B-PER O",
+        "t.csv": "age,job\n1,caf\u00e9\n2,th\u00e9\n3,a\n".encode("cp1252"),
+    }
+    write_files(tmp_path, files)
+    assert read(tmp_path / "a.jsonl") == read(tmp_path / "a.txt") == LABELS[:1]
     assert read(tmp_path / "b.jsonl", encoding="cp1252") == LABELS[:1]
-    (tmp_path / "sentences.txt").write_bytes("Ren\u00e9 flew".encode("cp1252"))
-    (tmp_path / "labels.txt").write_bytes(b"B-PER O")
     [annotation] = read(tmp_path / "sentences.txt", encoding="cp1252")
     assert "Ren\u00e9 flew" in annotation
-    (tmp_path / "t.csv").write_bytes("age,job\n1,caf\u00e9\n2,th\u00e9\n3,a\n".encode("cp1252"))
     rows = read(tmp_path / "t.csv", encoding="cp1252", task="tabular")
     assert rows[0] == "1,caf\u00e9"
 
@@ -117,9 +114,7 @@ def test_an_unknown_encoding_is_an_error(name):
 
 def test_an_encoding_without_files_of_lines_is_refused(tmp_path):
     """Images and DataFrames have no encoding."""
-    (tmp_path / "cat").mkdir()
-    (tmp_path / "cat/1.jpg").write_bytes(b"")
     with pytest.raises(UsageError, match="encoding"):
-        read(f"{tmp_path}/", encoding="cp1252")
+        read(write_files(tmp_path, {"cat/1.jpg": ""}), encoding="cp1252")
     with pytest.raises(UsageError, match="encoding"):
         detect_frame(pd.DataFrame({"image": ["1.jpg"]}), make_options({"encoding": "cp1252"}))

@@ -3,8 +3,6 @@
 import json
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,16 +12,11 @@ from recordgen.cli import main
 from recordgen.core.flow.reading import ReadRows
 from recordgen.core.rows.row import Row
 from recordgen.core.runs.staging import StagedPlan, Staging
-from recordgen.formats.import_file import ImportFile
-from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
-from tests.rows import read_rows
+from tests.formats.sources import Reading, write_files
 from tests.settings import conversion
 
 pytestmark = pytest.mark.once
-
-MakeImages = Callable[[int], list[Path]]
-MakeCsv = Callable[..., str]
 
 
 def findings_in(output):
@@ -52,18 +45,11 @@ POINT = "the box 0.1,0.2,0.1,0.2 of 'cat' is empty; it was dropped"
 
 def expected(source, lines, offset=0):
     """Return the findings about :func:`lines`; their first line is ``offset`` + 1."""
-    found = [
-        (1, "boxes_clipped", CLIPPED),
-        (2, "boxes_dropped", EMPTY),
-        (4, "boxes_dropped", POINT),
-    ]
+    found = (1, "boxes_clipped", CLIPPED), (2, "boxes_dropped", EMPTY), (4, "boxes_dropped", POINT)
     return [
         {
-            "source": source,
-            "line": line + offset,
-            "uri": lines[line - 1].split(",")[1],
-            "code": code,
-            "message": message,
+            **{"source": source, "line": line + offset, "uri": lines[line - 1].split(",")[1]},
+            **{"code": code, "message": message},
         }
         for line, code, message in found
     ]
@@ -123,15 +109,13 @@ def test_appended_runs_and_data_frames(lines, make_csv, tmp_path):
     recordgen.convert(b, output, append=True, **options)
     assert findings_in(output) == expected(a, lines)[:1] + expected(b, lines, 1)
     rows = [line.split(",") for line in lines]
+    corners = {"xmin": 3, "ymin": 4, "xmax": 7, "ymax": 8}
     frame = pd.DataFrame(
         {
             "split": "TRAIN",
             "image_uri": [f"{tmp_path}/{row[1]}" for row in rows],
             "label": [row[2] for row in rows],
-            **{
-                name: [float(row[column]) for row in rows]
-                for name, column in (("xmin", 3), ("ymin", 4), ("xmax", 7), ("ymax", 8))
-            },
+            **{name: [float(row[at]) for row in rows] for name, at in corners.items()},
         }
     )
     result = recordgen.convert(frame, tmp_path / "frame", **options)
@@ -182,35 +166,30 @@ def test_memory_does_not_grow_with_findings(tmp_path):
     assert peaks[1] < 1.5 * peaks[0]
 
 
-# format, content of the files, finding
+SEGMENT = {"startOffset": 0, "endOffset": 4, "displayName": "city"}
+TAGGED = json.dumps({"textContent": "Kölns Mitte", "textSegmentAnnotations": [SEGMENT]})
+WITHIN = (
+    "the entity 0 to 4 (city) begins or ends within a word; whole words are tagged, the span stays "
+    "as it is"
+)
+BEGUN = "the entity 3 to 11 (city) begins with I-city; expected B-"
+SENTENCES = {"sentences.txt": "in New York", "labels.txt": "O I-city I-city"}
+
+# content of the files, finding
 OTHERS = [
-    (
-        {
-            "a.jsonl": '{"textContent": "Kölns Mitte", "textSegmentAnnotations": '
-            '[{"startOffset": 0, "endOffset": 4, "displayName": "city"}]}'
-        },
-        "spans_within_words",
-        "the entity 0 to 4 (city) begins or ends within a word; whole words are tagged, "
-        "the span stays as it is",
-    ),
-    (
-        {"sentences.txt": "in New York", "labels.txt": "O I-city I-city"},
-        "tags_begun",
-        "the entity 3 to 11 (city) begins with I-city; expected B-",
-    ),
+    ({"a.jsonl": TAGGED}, "spans_within_words", WITHIN),
+    (SENTENCES, "tags_begun", BEGUN),
 ]
 
 
 @pytest.mark.parametrize(("files", "code", "message"), OTHERS)
 def test_other_tasks(files, code, message, tmp_path):
     """Everything that is counted as adjusted is listed."""
-    for name, content in files.items():
-        (tmp_path / name).write_text(content)
-    source = str(tmp_path / next(iter(files)))
+    source = f"{write_files(tmp_path, files)}/{next(iter(files))}"
     result = recordgen.convert(source, tmp_path / "out", task="text_entities")
     assert result.dataset.rows.adjusted == {code: 1}
     [found] = findings_in(tmp_path / "out")
-    assert (found["source"], found["line"], found["code"]) == (source, 1, code)
+    assert [found[key] for key in ("source", "line", "code")] == [source, 1, code]
     assert found["message"] == message
     assert found["uri"].startswith("sha256://")
 
@@ -219,14 +198,8 @@ def test_a_reject_has_no_findings(tmp_path):
     """Changes in a rejected row do not count for the next row."""
     box = {"displayName": "cat", "xMin": 0.5, "yMin": 0.5, "xMax": 0.5, "yMax": 0.6}
     rows = [[box, {**box, "xMin": "x"}], [{**box, "xMax": 0.7}]]
-    source = tmp_path / "a.jsonl"
-    source.write_text(
-        "".join(
-            json.dumps({"imageGcsUri": "1.jpg", "boundingBoxAnnotations": row}) + "\n"
-            for row in rows
-        )
-    )
-    options = ConvertOptions(task="object_detection", format="jsonl")
-    found = read_rows(options, ImportFile(str(source)))
+    records = ({"imageGcsUri": "1.jpg", "boundingBoxAnnotations": row} for row in rows)
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    found = Reading(write_files(tmp_path, {"a.jsonl": text}) / "a.jsonl").items
     assert [type(item) for item in found] == [Reject, Row]
     assert not any(isinstance(item, Finding) for item in found)

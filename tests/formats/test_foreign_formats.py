@@ -19,6 +19,7 @@ from recordgen.formats.import_file import find_import_files
 from recordgen.formats.json_items import key_paths
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine
+from tests.formats.sources import write_files
 from tests.rows import read_rows
 
 pytestmark = pytest.mark.once
@@ -54,42 +55,27 @@ def in_tar(file, mode):
 
 
 COCO_RESULTS = [{"image_id": 42, "category_id": 18, "bbox": [10, 20, 30, 40], "score": 0.9}]
-# In some datasets, thousands of categories precede the images, on one line of many megabytes.
 RECTANGLE = {"x": 1.5, "y": 2.5, "width": 30, "height": 40, "rotation": 0}
-LABEL_STUDIO_MIN = [
-    {
-        "image": "/data/upload/1/a.jpg",
-        "id": 1,
-        "label": [{**RECTANGLE, "rectanglelabels": ["cat"], "original_width": 640}],
-        "annotator": 1,
-        "annotation_id": 7,
-        "lead_time": 3.2,
-    }
-]
+LABEL_STUDIO_MIN = {
+    **{"image": "/data/upload/1/a.jpg", "id": 1, "annotation_id": 7, "annotator": 1},
+    "label": [{**RECTANGLE, "rectanglelabels": ["cat"], "original_width": 640}],
+    "lead_time": 3.2,
+}
 LABEL_STUDIO_CSV = (
     b"annotation_id,annotator,choice,created_at,id,image,lead_time,updated_at\n"
     b"7,1,cat,2024-05-01T10:00:00Z,1,/data/upload/1/a.jpg,3.2,2024-05-01T10:00:09Z\n"
 )
 BOUNDING_BOX = {"top": 20.0, "left": 10.0, "height": 40.0, "width": 30.0}
+OBJECTS = {"objects": [{"name": "cat", "bounding_box": BOUNDING_BOX}]}
 LABELBOX = {
     "data_row": {"id": "ck1", "external_id": "a.jpg", "row_data": "https://storage/a.jpg"},
     "media_attributes": {"height": 480, "width": 640},
-    "projects": {
-        "cl1": {
-            "labels": [
-                {"annotations": {"objects": [{"name": "cat", "bounding_box": BOUNDING_BOX}]}}
-            ]
-        }
-    },
+    "projects": {"cl1": {"labels": [{"annotations": OBJECTS}]}},
 }
-LABELBOX_V1 = [
-    {
-        "ID": "ck1",
-        "DataRow ID": "ck2",
-        "Labeled Data": "https://storage/a.jpg",
-        "Label": {"objects": [{"title": "cat", "bbox": BOUNDING_BOX}]},
-    }
-]
+LABELBOX_V1 = {
+    **{"ID": "ck1", "DataRow ID": "ck2", "Labeled Data": "https://storage/a.jpg"},
+    "Label": {"objects": [{"title": "cat", "bbox": BOUNDING_BOX}]},
+}
 VOTT_ASSET = {
     "asset": {"format": "jpg", "id": "0af", "name": "a.jpg", "path": "file:/photos/a.jpg"},
     "regions": [{"id": "r1", "type": "RECTANGLE", "tags": ["cat"], "boundingBox": BOUNDING_BOX}],
@@ -109,10 +95,10 @@ FILES = [
     ("a.xml", b"<?xml version='1.0'?><catalog/>", "XML", "write a CSV or JSONL file"),
     ("results.json", as_json(COCO_RESULTS), "results of a model in COCO's format",
      "pass the document"),
-    ("a.json", as_json(LABEL_STUDIO_MIN, indent=1), "a Label Studio export", "export it as JSON"),
+    ("a.json", as_json([LABEL_STUDIO_MIN], indent=1), "a Label Studio export", "export it as JSON"),
     ("a.csv", LABEL_STUDIO_CSV, "a Label Studio export", "export it as JSON"),
     ("a.ndjson", as_json(LABELBOX) + b"\n", "a Labelbox export", "xmax left + width"),
-    ("a.json", as_json(LABELBOX_V1), "a Labelbox export", "xmax left + width"),
+    ("a.json", as_json([LABELBOX_V1]), "a Labelbox export", "xmax left + width"),
     ("0af-asset.json", as_json(VOTT_ASSET), "a VoTT export", "boundingBox"),
     ("pets-export.json", as_json(VOTT_PROJECT, indent=4), "a VoTT export", "boundingBox"),
     ("a-00000-of-00001", TFRECORDS, "a TFRecord file", "recordgen.train_dataset"),
@@ -158,42 +144,25 @@ def test_files_are_named(name, data, format_, remedy, tmp_path):
 
 
 IMAGES = {"images/a.jpg": b"", "images/b.jpg": b""}
+UNNAMED = {"train/images/a.jpg": b"", "train/labels/a.txt": b"", "data.yaml": b"nc: 1\n"}
+PARQUET, ARROW = "train-00000-of-00001.parquet", "data-00000-of-00001.arrow"
 
 # files of a folder, name of the format, file that shows it
 FOLDERS = [
     ({**IMAGES, "labels/a.txt": b"0 .5 .5 .2 .2\n"}, "YOLO labels", "labels/a.txt"),
-    (
-        {"train/images/a.jpg": b"", "train/labels/a.txt": b"", "data.yaml": b"nc: 1\n"},
-        "YOLO labels",
-        "train/labels/a.txt",
-    ),
-    (
-        {"data/train-00000-of-00001.parquet": b"PAR1"},
-        "a Parquet file",
-        "data/train-00000-of-00001.parquet",
-    ),
+    (UNNAMED, "YOLO labels", "train/labels/a.txt"),
+    ({f"data/{PARQUET}": b"PAR1"}, "a Parquet file", f"data/{PARQUET}"),
     ({"Split-train/data_tfrecord-00000-of-00001.gz": b""}, "a TFRecord file", "Split-train/data_"),
     ({"a-train.array_record-00000-of-00001": b""}, "an ArrayRecord file", "a-train.array"),
-    (
-        {"train/data-00000-of-00001.arrow": b""},
-        "an Arrow stream of Hugging Face's datasets",
-        "train/data-00000",
-    ),
+    ({f"train/{ARROW}": b""}, "an Arrow stream of Hugging Face's datasets", "train/data-00000"),
     ({"photos.tar.gz": b"", "LICENSE": b""}, "a tar archive", "photos.tar.gz"),
 ]
-
-
-def write(root, files):
-    for name, data in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-    return root
 
 
 @pytest.mark.parametrize(("files", "format_", "evidence"), FOLDERS)
 def test_folders_are_named(files, format_, evidence, tmp_path):
     """A folder is recognised by its listing, or by its first JSON document."""
-    message = refusal(write(tmp_path, files))
+    message = refusal(write_files(tmp_path, files))
     assert message.startswith(f"{tmp_path}/: this looks like {format_} (")
     assert evidence in message.partition("); ")[0]
 
@@ -210,7 +179,7 @@ PLAIN_FOLDERS = [
 @pytest.mark.parametrize("files", PLAIN_FOLDERS)
 def test_folders_of_images_stay(files, tmp_path):
     """Other files among images do not make a foreign format."""
-    found = find_import_files(str(write(tmp_path, files)))
+    found = find_import_files(str(write_files(tmp_path, files)))
     rows = [item for item in read(found) if not isinstance(item, OddLine)]
     assert {row.uri for row in rows} == {name for name in files if name.endswith((".jpg", ".zip"))}
 

@@ -17,15 +17,14 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.rejects import OddLine
 from recordgen.storage import is_inside
 from recordgen.tasks import ImageClassification
+from tests.conftest import encoded
+from tests.formats.sources import write_files
 
 pytestmark = pytest.mark.once
 
 
 def folder(root, *names):
-    for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(b"")
-    return f"{root}/"
+    return f"{write_files(root, dict.fromkeys(names, b''))}/"
 
 
 def read(root, adjusted=None):
@@ -36,78 +35,40 @@ def read(root, adjusted=None):
 
 
 # files; rows as (split, label) in order; the meaning of folders that are no classes
+TRAIN, EVAL, TEST, BARE = "split train", "split eval", "split test", "no label"
 UNDERSTOOD = [
-    (
-        ["train_images/1.jpg", "test_images/1.jpg"],
-        [("test", None), ("train", None)],
-        {"train_images": "split train", "test_images": "split test"},
-    ),
-    (
-        ["train/images/1.jpg"],
-        [("train", None)],
-        {"train": "split train", "train/images": "no label"},
-    ),
-    (["images/cat/1.jpg"], [(None, "cat")], {"images": "no label"}),
-    (
-        ["images/train/cat/1.jpg", "images/val/cat/1.jpg"],
-        [("train", "cat"), ("eval", "cat")],
-        {"images": "no label", "images/train": "split train", "images/val": "split eval"},
-    ),
-    (
-        ["train2017/1.jpg", "Validation-Images/cat/1.jpg"],
-        [("eval", "cat"), ("train", None)],
-        {"train2017": "split train", "Validation-Images": "split eval"},
-    ),
+    (["train_images/1.jpg", "test_images/1.jpg"], [("test", None), ("train", None)],
+     {"train_images": TRAIN, "test_images": TEST}),
+    (["train/images/1.jpg"], [("train", None)], {"train": TRAIN, "train/images": BARE}),
+    (["images/cat/1.jpg"], [(None, "cat")], {"images": BARE}),
+    (["images/train/cat/1.jpg", "images/val/cat/1.jpg"], [("train", "cat"), ("eval", "cat")],
+     {"images": BARE, "images/train": TRAIN, "images/val": EVAL}),
+    (["train2017/1.jpg", "Validation-Images/cat/1.jpg"], [("eval", "cat"), ("train", None)],
+     {"train2017": TRAIN, "Validation-Images": EVAL}),
     # Packed files often unpack into a folder of their own name.
-    (
-        ["train/train/1.jpg"],
-        [("train", None)],
-        {"train": "split train", "train/train": "split train"},
-    ),
-    (
-        ["images_001/1.jpg", "images_002/1.jpg"],
-        [(None, None)] * 2,
-        {"images_001": "no label", "images_002": "no label"},
-    ),
-    (["train/n01/images/1.jpg"], [("train", "n01")], {"train": "split train"}),
-    (["Split-train/1.jpg"], [("train", None)], {"Split-train": "split train"}),
-    (
-        ["seg_train/seg_train/a/1.jpg", "seg_test/seg_test/a/1.jpg"],
-        [("test", "a"), ("train", "a")],
-        {
-            "seg_train": "split train",
-            "seg_train/seg_train": "no label",
-            "seg_test": "split test",
-            "seg_test/seg_test": "no label",
-        },
-    ),
-    (
-        ["arch/flowers/daisy/1.jpg", "arch/flowers/rose/1.jpg"],
-        [(None, "daisy"), (None, "rose")],
-        {"arch": "no label", "arch/flowers": "no label"},
-    ),
-    (
-        ["chest/train/a/1.jpg", "chest/test/a/1.jpg"],
-        [("test", "a"), ("train", "a")],
-        {"chest": "no label", "chest/train": "split train", "chest/test": "split test"},
-    ),
-    (
-        ["HAM_images_part_1/1.jpg", "HAM_images_part_2/1.jpg"],
-        [(None, None)] * 2,
-        {"HAM_images_part_1": "no label", "HAM_images_part_2": "no label"},
-    ),
+    (["train/train/1.jpg"], [("train", None)], {"train": TRAIN, "train/train": TRAIN}),
+    (["images_001/1.jpg", "images_002/1.jpg"], [(None, None)] * 2,
+     {"images_001": BARE, "images_002": BARE}),
+    (["train/n01/images/1.jpg"], [("train", "n01")], {"train": TRAIN}),
+    (["Split-train/1.jpg"], [("train", None)], {"Split-train": TRAIN}),
+    (["seg_train/seg_train/a/1.jpg", "seg_test/seg_test/a/1.jpg"], [("test", "a"), ("train", "a")],
+     {"seg_train": TRAIN, "seg_train/seg_train": BARE, "seg_test": TEST,
+      "seg_test/seg_test": BARE}),
+    (["arch/flowers/daisy/1.jpg", "arch/flowers/rose/1.jpg"], [(None, "daisy"), (None, "rose")],
+     {"arch": BARE, "arch/flowers": BARE}),
+    (["chest/train/a/1.jpg", "chest/test/a/1.jpg"], [("test", "a"), ("train", "a")],
+     {"chest": BARE, "chest/train": TRAIN, "chest/test": TEST}),
+    (["HAM_images_part_1/1.jpg", "HAM_images_part_2/1.jpg"], [(None, None)] * 2,
+     {"HAM_images_part_1": BARE, "HAM_images_part_2": BARE}),
     # These name classes.
     (["class_1/1.jpg", "class_2/1.jpg"], [(None, "class_1"), (None, "class_2")], {}),
     (["cat/1.jpg", "cat/1_masked.jpg"], [(None, "cat"), (None, "cat")], {}),
     (["photos/1.jpg", "drawings/1.jpg"], [(None, "drawings"), (None, "photos")], {}),
     (["mask/1.jpg", "no_mask/1.jpg"], [(None, "mask"), (None, "no_mask")], {}),
     (["train_station/1.jpg", "1/1.jpg"], [(None, "1"), (None, "train_station")], {}),
-    (
-        ["old/dataset.json", "old/1.jpg", "a/1.jpg"],
-        [(None, "a")],
-        {"old/": "skipped, a converted dataset"},
-    ),
-]
+    (["old/dataset.json", "old/1.jpg", "a/1.jpg"], [(None, "a")],
+     {"old/": "skipped, a converted dataset"}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("names", "rows", "roles"), UNDERSTOOD)
@@ -225,10 +186,8 @@ def test_a_folder_without_images_says_what_is_there(name, tmp_path):
 
 
 def photos(root, *names):
-    for number, name in enumerate(names):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (32, 32), (number * 9, 90, 200)).save(root / name)
-    return root
+    images = (Image.new("RGB", (32, 32), (at * 9, 90, 200)) for at in range(len(names)))
+    return write_files(root, {name: encoded(next(images), "JPEG") for name in names})
 
 
 def test_an_output_is_never_among_its_sources(tmp_path):

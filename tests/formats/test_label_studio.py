@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-import recordgen
 from recordgen.errors import SourceError
-from tests.formats.boxes import Outcome
 
 pytestmark = pytest.mark.once
 
@@ -31,14 +29,13 @@ def task(*annotations, image="a.png", **more):
     return {"data": {"image": image}, "annotations": whole, **more}
 
 
-def outcome(folder, *tasks):
-    """Convert a document of tasks beside b.png, whose box is that of :func:`region`."""
-    tasks = [*tasks, task([region()], image="b.png")]
-    (folder / "in/project.json").write_text(json.dumps(tasks))
-    return Outcome(folder / "in", folder / "out")
+def project(*tasks):
+    """Return a document of tasks beside b.png, whose box is that of :func:`region`."""
+    return {"project.json": json.dumps([*tasks, task([region()], image="b.png")])}
 
 
 BOX = [0.1, 0.25, 0.2, 0.5]
+CAT, DOG = [("cat", BOX)], [("dog", BOX)]
 PREDICTION = {"result": [region(labels=["owl"])], "score": 0.9}
 HALF = {"id": "r1", "value": {"x": 10, "y": 25, "width": 10, "height": 25}, **SIZE}
 HALVES = [
@@ -48,68 +45,42 @@ HALVES = [
 POLYGON = {"points": [[10, 25], [20, 25], [15, 50]]}
 ELLIPSE = {"x": 15, "y": 37.5, "radiusX": 5, "radiusY": 12.5, "rotation": 0}
 TURNED = {"x": 10, "y": 25, "width": 10, "height": 25, "rotation": 90}
+ROTATED = {"boxes_rotated": 1, "boxes_clipped": 1}
+REGION_OF_DOG = region(labels=["dog"])
+TRUTH = {"result": [REGION_OF_DOG], "ground_truth": True}
+CANCELLED = {"result": [REGION_OF_DOG], "was_cancelled": True}
+KEYPOINT = region("keypointlabels", x=1, y=2)
 
 # the task, its boxes, the changes that are counted
 READ = [
-    ("percent", task([region()]), [("cat", BOX)], {}),
-    ("no size", task([region(more=dict.fromkeys(SIZE))]), [("cat", BOX)], {}),
-    ("polygon", task([region("polygonlabels", **POLYGON)]), [("cat", BOX)], {}),
-    ("ellipse", task([region("ellipselabels", **ELLIPSE)]), [("cat", BOX)], {}),
+    ("percent", task([region()]), CAT, {}),
+    ("no size", task([region(more=dict.fromkeys(SIZE))]), CAT, {}),
+    ("polygon", task([region("polygonlabels", **POLYGON)]), CAT, {}),
+    ("ellipse", task([region("ellipselabels", **ELLIPSE)]), CAT, {}),
     # 4 × 5 pixels, turned to the left around their upper left corner
-    (
-        "rotation",
-        task([region(**TURNED)]),
-        [("cat", [0.0, 0.25, 0.1, 0.45])],
-        {"boxes_rotated": 1, "boxes_clipped": 1},
-    ),
-    ("region and label", task(HALVES), [("dog", BOX)], {}),
-    ("two labels", task([region(labels=["cat", "dog"])]), [("cat", BOX), ("dog", BOX)], {}),
+    ("rotation", task([region(**TURNED)]), [("cat", [0.0, 0.25, 0.1, 0.45])], ROTATED),
+    ("region and label", task(HALVES), DOG, {}),
+    ("two labels", task([region(labels=["cat", "dog"])]), CAT + DOG, {}),
     ("nothing in it", task([]), [], {}),
-    ("same", task([region()], [region()]), [("cat", BOX)], {}),
-    (
-        "differ",
-        task([region()], [region(labels=["dog"])]),
-        [("cat", BOX)],
-        {"annotators_differ": 1},
-    ),
-    (
-        "ground truth",
-        task([region()], {"result": [region(labels=["dog"])], "ground_truth": True}),
-        [("dog", BOX)],
-        {"annotators_differ": 1},
-    ),
-    (
-        "was_cancelled",
-        task({"result": [region(labels=["dog"])], "was_cancelled": True}, [region()]),
-        [("cat", BOX)],
-        {},
-    ),
-    ("predictions", task([region()], predictions=[PREDICTION]), [("cat", BOX)], {}),
-    (
-        "keypoints",
-        task([region(), region("keypointlabels", x=1, y=2)]),
-        [("cat", BOX)],
-        {"shapes_dropped": 1},
-    ),
-    ("choice of a region", task([region(), choices("small", x=10)]), [("cat", BOX)], {}),
-    ("text of a region", task([region(), {"type": "textarea", "value": {}}]), [("cat", BOX)], {}),
-    (
-        "old key",
-        {"data": {"img": "a.png"}, "completions": [{"result": [region()]}]},
-        [("cat", BOX)],
-        {},
-    ),
+    ("same", task([region()], [region()]), CAT, {}),
+    ("differ", task([region()], [REGION_OF_DOG]), CAT, {"annotators_differ": 1}),
+    ("ground truth", task([region()], TRUTH), DOG, {"annotators_differ": 1}),
+    ("was_cancelled", task(CANCELLED, [region()]), CAT, {}),
+    ("predictions", task([region()], predictions=[PREDICTION]), CAT, {}),
+    ("keypoints", task([region(), KEYPOINT]), CAT, {"shapes_dropped": 1}),
+    ("choice of a region", task([region(), choices("small", x=10)]), CAT, {}),
+    ("text of a region", task([region(), {"type": "textarea", "value": {}}]), CAT, {}),
+    ("old key", {"data": {"img": "a.png"}, "completions": [{"result": [region()]}]}, CAT, {}),
 ]
 
 
 @pytest.mark.parametrize(
     ("document", "boxes", "adjusted"), [each[1:] for each in READ], ids=[each[0] for each in READ]
 )
-def test_boxes(document, boxes, adjusted, tmp_path, make_pictures):
-    make_pictures("a.png", "b.png")
-    found = outcome(tmp_path, document)
-    assert (found.task, found.rejects) == ("object_detection", {})
-    assert found.images == {"a.png": boxes, "b.png": [("cat", BOX)]}
+def test_boxes(document, boxes, adjusted, outcome):
+    found = outcome(project(document), "a.png", "b.png")
+    assert (found.task, found.rejects) == ("object_detection", [])
+    assert found.images == {"a.png": boxes, "b.png": CAT}
     assert found.adjusted == adjusted
 
 
@@ -125,10 +96,9 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize(("address", "place"), ADDRESSES)
-def test_addresses(address, place, tmp_path, make_pictures):
-    make_pictures(place, "b.png")
-    found = outcome(tmp_path, task([region()], image=address))
-    assert found.images == {name: [("cat", BOX)] for name in sorted((place, "b.png"))}
+def test_addresses(address, place, outcome):
+    found = outcome(project(task([region()], image=address)), place, "b.png")
+    assert found.images == {place: CAT, "b.png": CAT}
 
 
 def test_an_address_in_a_bucket_stays():
@@ -154,18 +124,17 @@ REJECTED = [
 
 
 @pytest.mark.parametrize(("document", "code"), REJECTED)
-def test_what_cannot_be_used_rejects_its_image(document, code, tmp_path, make_pictures):
-    make_pictures("a.png", "b.png")
-    found = outcome(tmp_path, document)
-    assert list(found.rejects.values()) == [code]
-    assert list(found.images) == ["b.png"]
+def test_what_cannot_be_used_rejects_its_image(document, code, outcome):
+    found = outcome(project(document), "a.png", "b.png")
+    assert found.codes == [code]
+    assert [*found.images] == ["b.png"]
 
 
-def test_tasks_without_annotations_are_skipped(tmp_path, make_pictures):
+def test_tasks_without_annotations_are_skipped(outcome):
     """Nobody has looked at them: they are no images without objects."""
-    make_pictures("a.png", "b.png")
-    found = outcome(tmp_path, task(), task({"result": [], "was_cancelled": True}), 7)
-    assert list(found.images) == ["b.png"]
+    tasks = task(), task({"result": [], "was_cancelled": True}), 7
+    found = outcome(project(*tasks), "a.png", "b.png")
+    assert [*found.images] == ["b.png"]
     assert len(found.skipped) == 1
     assert "3 tasks" in found.skipped[0]
 
@@ -178,28 +147,25 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("answers", "name"), CHOICES)
-def test_choices_are_labels(answers, name, tmp_path, make_pictures):
-    make_pictures("train/a.png", "train/b.png")
+def test_choices_are_labels(answers, name, outcome):
+    images = ["train/a.png", "train/b.png"]
     tasks = [
-        task([choices(*labels)], image=f"{image}.png")
-        for image, labels in zip("ab", answers, strict=True)
+        task([choices(*labels)], image=image[6:])
+        for image, labels in zip(images, answers, strict=True)
     ]
-    (tmp_path / "in/train/p.json").write_text(json.dumps(tasks))
-    found = Outcome(tmp_path / "in", tmp_path / "out")
+    found = outcome({"train/p.json": json.dumps(tasks)}, *images)
     assert found.task == name
-    assert found.images == {"train/a.png": answers[0], "train/b.png": answers[1]}
+    assert found.images == dict(zip(images, answers, strict=True))
     assert set(found.splits.values()) == {"train"}
 
 
-def test_choices_of_two_questions_are_unclear(tmp_path, make_pictures):
-    make_pictures("a.png", "b.png")
+def test_choices_of_two_questions_are_unclear(outcome):
     tasks = [
         task([choices("cat"), choices("sharp", question="quality")]),
         task([choices("cat")], image="b.png"),
     ]
-    (tmp_path / "in/p.json").write_text(json.dumps(tasks))
-    found = Outcome(tmp_path / "in", tmp_path / "out")
-    assert found.rejects == {"a.png": "bad_annotation"}
+    found = outcome({"p.json": json.dumps(tasks)}, "a.png", "b.png")
+    assert found.rejected == {"a.png": "bad_annotation"}
 
 
 @pytest.mark.parametrize(
@@ -210,9 +176,7 @@ def test_choices_of_two_questions_are_unclear(tmp_path, make_pictures):
         '[{"annotations": [{"result": [{"type": "rectanglelabels"}',
     ],
 )
-def test_documents_that_stop(text, tmp_path, make_pictures):
+def test_documents_that_stop(text, outcome):
     """Without labels of images, and cut off."""
-    make_pictures("a.png")
-    (tmp_path / "in/p.json").write_text(text)
     with pytest.raises(SourceError, match=r"p\.json"):
-        recordgen.plan(str(tmp_path / "in/p.json"))
+        outcome({"p.json": text}, "a.png", document="p.json")

@@ -10,12 +10,13 @@ from recordgen.errors import SourceError
 from recordgen.formats.import_file import find_import_files
 from recordgen.kubeflow.convert import runner_factory
 from recordgen.options import ConvertOptions
-from tests.formats.test_pascal_voc import document
+from tests.formats.sources import write_files
+from tests.formats.test_pascal_voc import CAT
 
 pytestmark = pytest.mark.once
 
 YOLO = {"data.yaml": "train: images\nnames: [cat]\n", "labels/b.txt": "0 0.5 0.5 1 1\n"}
-VOC = {"images/b.xml": document("b.jpg", ("cat", "4 5 8 10"))}
+VOC = {"images/b.xml": CAT}
 
 
 # the link, the other files, the source
@@ -32,7 +33,8 @@ LINKS = [
 @pytest.mark.parametrize(("link", "files", "source"), LINKS)
 def test_links_out_of_the_folder_in_a_step(link, files, source, tmp_path, make_pictures):
     """A pipeline step must not show lines of files that the author of the folder cannot read."""
-    root = _written(tmp_path, files, make_pictures)
+    make_pictures("images/a.jpg", "images/b.jpg")
+    root = write_files(tmp_path / "in", files)
     secret = tmp_path / "secret"
     secret.write_text("TOPSECRET\n")
     (root / link).symlink_to(secret)
@@ -45,7 +47,8 @@ def test_links_out_of_the_folder_in_a_step(link, files, source, tmp_path, make_p
 
 @pytest.mark.parametrize("name", ["a.json", "labels/a.txt"])
 def test_a_run_does_not_wait_for_a_pipe(name, tmp_path, make_pictures):
-    root = _written(tmp_path, YOLO, make_pictures)
+    make_pictures("images/a.jpg", "images/b.jpg")
+    root = write_files(tmp_path / "in", YOLO)
     os.mkfifo(root / name)
     with pytest.raises(SourceError, match=name):
         recordgen.plan(str(root))
@@ -53,19 +56,11 @@ def test_a_run_does_not_wait_for_a_pipe(name, tmp_path, make_pictures):
 
 def test_links_to_each_other(tmp_path, make_pictures):
     """Two folders with two links to each other have 2**40 paths."""
-    root = _written(tmp_path, YOLO, make_pictures)
+    make_pictures("images/a.jpg", "images/b.jpg")
+    root = write_files(tmp_path / "in", YOLO)
     for one, other in ("xy", "yx"):
         (root / one).mkdir()
         for number in range(2):
             (root / one / f"{other}{number}").symlink_to(f"../{other}")
     with pytest.raises(SourceError, match=f"{root}/[xy]"):
         recordgen.plan(str(root))
-
-
-def _written(folder, files, make_pictures):
-    """Write files and the images ``a.jpg`` and ``b.jpg``, and return their folder."""
-    make_pictures("images/a.jpg", "images/b.jpg")
-    for name, text in files.items():
-        (folder / "in" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "in" / name).write_text(text)
-    return folder / "in"

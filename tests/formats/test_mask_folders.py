@@ -8,7 +8,8 @@ from PIL import Image
 
 import recordgen
 from recordgen.errors import SourceError, UsageError
-from tests.conftest import stored_examples
+from tests.conftest import encoded, stored_examples
+from tests.formats.sources import Reading, write_files
 from tests.formats.test_pascal_voc import document
 
 NUMBERS = np.array([[0, 1, 2], [2, 255, 1]], np.uint8)
@@ -23,14 +24,10 @@ def palette(numbers=NUMBERS):
 
 def write(folder, *names, mask=None):
     """Write files below ``in``: photos of 3×2 pixels, and masks where a name says so."""
-    for name in names:
-        path = folder / "in" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if name.endswith(".png"):
-            (mask or palette()).save(path)
-        else:
-            Image.fromarray(np.zeros((2, 3, 3), np.uint8)).save(path)
-    return folder / "in"
+    photo = encoded(Image.fromarray(np.zeros((2, 3, 3), np.uint8)), "JPEG")
+    pixels = encoded(mask or palette(), "PNG")
+    files = {name: pixels if name.endswith(".png") else photo for name in names}
+    return write_files(folder / "in", files)
 
 
 def outcome(root, **options):
@@ -73,15 +70,13 @@ def test_images_and_masks_are_paired_by_folder_and_name(tmp_path, files, image, 
     assert split in (None, named)
 
 
+TABLE = "Pixel Value, Class\n0, ground\n1, cat\n2, dog\n"
+
 # file, its text → labels
 NAMES = [
     ("classes.txt", "ground\ncat\ndog\n", ("ground", "cat", "dog")),
     ("labels.txt", "\ufeffground\r\ncat\r\ndog\r\n", ("ground", "cat", "dog")),
-    (
-        "train/_classes.csv",
-        "Pixel Value, Class\n0, ground\n1, cat\n2, dog\n",
-        ("ground", "cat", "dog"),
-    ),
+    ("train/_classes.csv", TABLE, ("ground", "cat", "dog")),
     ("other.txt", "ground\n", ("0", "1", "2")),
 ]
 
@@ -96,14 +91,12 @@ def test_names_beside_the_masks_keep_their_numbers(tmp_path, file, text, labels)
     assert found["train/images/a.jpg"][2] == NUMBERS.tolist()
 
 
+LABEL_MAP = "ground:0,0,0::\ncat:255,0,0::\ndog:0,255,0::\nnone:7,7,7::\n"
+
 # file, its text
 COLOURS = [
     ("class_dict.csv", "name,r,g,b\nground,0,0,0\ncat,255,0,0\ndog,0,255,0\nnone,7,7,7\n"),
-    (
-        "labelmap.txt",
-        "# label:color_rgb:parts:actions\n"
-        "ground:0,0,0::\ncat:255,0,0::\ndog:0,255,0::\nnone:7,7,7::\n",
-    ),
+    ("labelmap.txt", f"# label:color_rgb:parts:actions\n{LABEL_MAP}"),
 ]
 
 
@@ -131,7 +124,7 @@ def test_names_that_cannot_be_used(tmp_path, file, text):
     root = write(tmp_path, "images/a.jpg", "masks/a.png")
     (root / file).write_text(text)
     with pytest.raises(SourceError, match=file):
-        outcome(root)
+        Reading(root)
 
 
 def test_black_and_white(tmp_path):
@@ -166,32 +159,28 @@ def voc(tmp_path):
         *(f"JPEGImages/{name}.jpg" for name in "abcd"),
         *(f"SegmentationClass/{name}.png" for name in "abd"),
     )
-    for place, lists in (
-        ("Segmentation", {"train.txt": "a\n", "val.txt": "b\n", "trainval.txt": "a\nb\n"}),
-        ("Main", {"train.txt": "a\nc\n", "val.txt": "b\n"}),
-    ):
-        (root / "ImageSets" / place).mkdir(parents=True)
-        for name, text in lists.items():
-            (root / "ImageSets" / place / name).write_text(text)
-    (root / "Annotations").mkdir()
-    for name in "abc":
-        text = document(f"{name}.jpg", ("dog", "1 1 3 2"), folder="VOC2012", size="3 2")
-        (root / "Annotations" / f"{name}.xml").write_text(text)
+    files = {
+        f"Annotations/{name}.xml": document(
+            f"{name}.jpg", ("dog", "1 1 3 2"), folder="VOC2012", size="3 2"
+        )
+        for name in "abc"
+    }
+    lists = {
+        **{"Segmentation/train": "a\n", "Segmentation/val": "b\n", "Main/val": "b\n"},
+        **{"Segmentation/trainval": "a\nb\n", "Main/train": "a\nc\n"},
+    }
+    write_files(root, files | {f"ImageSets/{name}.txt": text for name, text in lists.items()})
     return root
 
 
 def test_voc(tmp_path):
     """Its lists of segmentation give images and splits; classes are those of the challenge."""
     found, result = outcome(voc(tmp_path), task="image_segmentation")
-    assert {uri: split for uri, (split, *_) in found.items()} == {
-        "JPEGImages/a.jpg": "train",
-        "JPEGImages/b.jpg": "eval",
-    }
+    splits = {uri: split for uri, (split, *_) in found.items()}
+    assert splits == {"JPEGImages/a.jpg": "train", "JPEGImages/b.jpg": "eval"}
     labels = result.dataset.labels
-    assert (len(labels), labels[0], labels[1], labels[20]) == (
-        *(21, "background", "aeroplane"),
-        "tvmonitor",
-    )
+    assert (len(labels), *labels[:2]) == (21, "background", "aeroplane")
+    assert labels[20] == "tvmonitor"
 
 
 def test_voc_has_boxes_and_masks(tmp_path):
@@ -201,15 +190,13 @@ def test_voc_has_boxes_and_masks(tmp_path):
         outcome(root)
     assert "pascal_voc" in str(caught.value)
     assert "mask_folders" in str(caught.value)
-    result = recordgen.convert(str(root), tmp_path / "boxes", task="object_detection")
-    assert (result.dataset.task, result.dataset.examples) == ("object_detection", 3)
+    boxes = Reading(root, task="object_detection")
+    assert (boxes.options.format, len(boxes.rows)) == ("pascal_voc", 3)
 
 
 def test_a_folder_of_classes_is_none_of_masks(tmp_path):
     """Folders by label stay folders by label, whatever the labels are called."""
     root = write(tmp_path, "cat/a.jpg", "dog/b.jpg", "mask/c.png")
-    result = recordgen.convert(str(root), tmp_path / "out")
-    assert (result.dataset.task, result.dataset.labels) == (
-        "image_classification",
-        ("cat", "dog", "mask"),
-    )
+    found = Reading(root)
+    assert found.options.task == "image_classification"
+    assert {row.annotation for row in found.rows} == {"cat", "dog", "mask"}

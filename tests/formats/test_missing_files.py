@@ -14,15 +14,14 @@ from recordgen.formats.missing_files import missing_hint
 from recordgen.options import ConvertOptions
 from recordgen.payloads.kinds import kind_of
 from recordgen.rejects import Reject
+from tests.formats.sources import Reading, write_files
 
 pytestmark = pytest.mark.once
 
 
 def hint(folder, files, *uris):
     """Return the hint for rows of ``labels.csv`` that name missing files."""
-    for name in files:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
+    write_files(folder, dict.fromkeys(files, ""))
     source = str(folder / "labels.csv")
     return missing_hint([Reject(source, 1, uri, "missing_file", "no such file") for uri in uris])
 
@@ -95,8 +94,8 @@ def test_the_whole_command_is_proposed(lines, columns, form, tmp_path, make_pict
     root = f"{tmp_path}/in/train/"
     found = str(caught.value).replace("header=yes,", "")
     assert f"columns={columns!r} image_root={root!r}" in found
-    result = recordgen.check(source, columns=columns, image_root=root, lint="-ALL")
-    assert result.dataset.examples == 3
+    rows = Reading(source, columns=columns, image_root=root).rows
+    assert [row.uri for row in rows] == [f"train/{name}.jpg" for name in names]
 
 
 def test_tables_beside_images(tmp_path, make_pictures):
@@ -105,22 +104,19 @@ def test_tables_beside_images(tmp_path, make_pictures):
     source = tmp_path / "in/table.csv"
     for rows in ("alcohol,ash\n14.23,1.71\n1.0,2.5\n2.0,3.5\n", "id,ash\n1,2\n7,3\n9,4\n"):
         source.write_text(rows)
-        assert recordgen.check(source, lint="-ALL").dataset.task == "tabular"
+        assert Reading(source).options.task == "tabular"
     source.write_text("id,ash\n1,2\n2,3\n14,4\n")
-    with pytest.raises(UsageError, match="image_root"):
-        recordgen.check(source)
-    assert recordgen.check(source, task="tabular", lint="-ALL").dataset.task == "tabular"
-    assert recordgen.check(source, columns="target=ash", lint="-ALL").dataset.task == "tabular"
+    with pytest.raises(UsageError, match="--image-root"):
+        Reading(source)
+    assert Reading(source, task="tabular").options.task == "tabular"
+    assert Reading(source, columns="target=ash").options.task == "tabular"
 
 
 def test_a_run_ends_with_the_hint(tmp_path):
     """A thousand missing files need one listing, and the error counts those that it found."""
-    lists = []
-    for number in range(1000):
-        (tmp_path / "images").mkdir(exist_ok=True)
-        (tmp_path / f"images/{number}.jpg").touch()
-        lists.append(f"{number}.jpg,{number % 2}\n")
-    (tmp_path / "a.csv").write_text("".join(lists))
+    rows = [f"{number}.jpg,{number % 2}\n" for number in range(1000)]
+    images = {f"images/{number}.jpg": "" for number in range(1000)}
+    write_files(tmp_path, {**images, "a.csv": "".join(rows)})
     with pytest.raises(TooManyRejectsError, match=r"1,000 of the first 1,000 .* images/0.jpg"):
         recordgen.convert(tmp_path / "a.csv", tmp_path / "out")
 
@@ -149,11 +145,7 @@ def test_slips_in_paths(path, words):
     [
         ("image,caf\u00e9\n", "cp1252", "CP1252"),
         ("\u8fd9\u4e2a\u7535\u5f71\u5f88\u597d\u770b\n", "gb18030", "GB18030"),
-        (
-            "\u0425\u043e\u0440\u043e\u0448\u0438\u0439 \u0444\u0438\u043b\u044c\u043c\n",
-            "cp1251",
-            "CP1251",
-        ),
+        ("\u0425\u043e\u0440\u043e\u0448\u0438\u0439 \u0444\u0438\u043b\n", "cp1251", "CP1251"),
         ("\u3053\u306e\u3048\u3044\u304c\u306f\u304a\u3082\u3057\u308d\u3044\n", "cp932", "CP932"),
     ],
 )

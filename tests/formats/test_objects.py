@@ -11,6 +11,7 @@ from recordgen.core.rows.polygons import Polygons
 from recordgen.errors import SourceError
 from tests.conftest import stored_examples
 from tests.exports.copies import export
+from tests.formats.sources import write_files
 
 pytestmark = pytest.mark.once
 
@@ -22,10 +23,7 @@ POLYGON = Details(polygons=Polygons.of([SHARES]))
 
 def yolo(lines, **config):
     names = {"names": ["cat"], "train": "images", **config}
-    return {
-        "data.yaml": json.dumps(names),
-        "labels/a.png.txt".replace(".png", ""): lines,
-    }
+    return {"data.yaml": json.dumps(names), "labels/a.txt": lines}
 
 
 def voc(flags):
@@ -76,6 +74,7 @@ VIA = {
     }
 }
 POINTS = " ".join(map(str, SHARES))
+CVAT = "points='4,5;12,5;8,15'"
 KEYPOINTS = "0 0.2 0.5 0.2 0.5 0.1 0.25 2 0 0 0"
 
 # the documents beside images/a.png, what is known of its object, the keypoints of the dataset
@@ -102,11 +101,7 @@ FORMATS = {
         Details(frozenset({"occluded"})),
         {},
     ),
-    "cvat polygon": (
-        cvat("<polygon label='cat' occluded='0' points='4,5;12,5;8,15'/>"),
-        POLYGON,
-        {},
-    ),
+    "cvat polygon": (cvat(f"<polygon label='cat' occluded='0' {CVAT}/>"), POLYGON, {}),
     "labelme": ({"images/a.json": json.dumps(LABELME)}, POLYGON, {}),
     "label studio": ({"tasks.json": json.dumps([STUDIO])}, POLYGON, {}),
     "via": ({"via.json": json.dumps(VIA)}, POLYGON, {}),
@@ -118,51 +113,41 @@ FORMATS = {
 }
 
 
-@pytest.fixture
-def converted(tmp_path, make_pictures):
-    """Return a function that converts documents about an image: → its details, the dataset."""
-
-    def convert(files):
-        make_pictures("images/a.png")
-        for name, text in files.items():
-            path = tmp_path / "in" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        result = recordgen.convert(str(tmp_path / "in"), tmp_path / "out", lint="-ALL")
-        [(_, example)] = stored_examples(tmp_path / "out")
-        return details_in(example, len(example["image/object/class/text"])), result.dataset
-
-    return convert
-
-
 @pytest.mark.parametrize(("files", "expected", "keypoints"), FORMATS.values(), ids=FORMATS)
-def test_what_is_known_of_the_object(files, expected, keypoints, converted):
-    [details], dataset = converted(files)
+def test_what_is_known_of_the_object(files, expected, keypoints, outcome):
+    found = outcome(files, "images/a.png")
+    [details] = found.details["images/a.png"] or [Details()]
     assert details.flags == expected.flags
     assert details.keypoints == pytest.approx(expected.keypoints)
     assert [sorted(each) for each in details.polygons] == [
         pytest.approx(sorted(each)) for each in expected.polygons
     ]
-    assert dataset.keypoints == keypoints
+    assert found.keypoints == keypoints
 
 
 @pytest.mark.parametrize(
     "config", [{"flip_idx": [0, 0]}, {"flip_idx": "x"}, {"kpt_shape": [2, 4]}, {"kpt_shape": 2}]
 )
-def test_keypoints_that_cannot_be(config, converted):
+def test_keypoints_that_cannot_be(config, outcome):
     with pytest.raises(SourceError, match=next(iter(config))):
-        converted(yolo(KEYPOINTS, **{"kpt_shape": [2, 3], **config}))
+        outcome(yolo(KEYPOINTS, **{"kpt_shape": [2, 3], **config}), "images/a.png")
 
 
 @pytest.mark.parametrize("name", ["yolo polygon", "yolo keypoints"])
-def test_yolo_comes_back(name, converted, tmp_path):
+def test_yolo_comes_back(name, tmp_path, make_pictures):
     """The export has polygons or keypoints, and the same keypoints of the dataset."""
-    files, *_ = FORMATS[name]
-    [old], dataset = converted(files)
+    make_pictures("images/a.png")
+    old, dataset = converted(write_files(tmp_path / "in", FORMATS[name][0]), tmp_path / "out")
     export("yolo", tmp_path / "out", tmp_path / "copy")
-    again = recordgen.convert(str(tmp_path / "copy"), tmp_path / "again", lint="-ALL").dataset
-    [(_, example)] = stored_examples(tmp_path / "again")
-    [new] = details_in(example, 1)
+    new, again = converted(tmp_path / "copy", tmp_path / "again")
     assert new.keypoints == pytest.approx(old.keypoints, abs=1e-6)
     assert [*new.polygons] == [pytest.approx(each, abs=1e-6) for each in old.polygons]
     assert (again.keypoints, again.objects) == (dataset.keypoints, dataset.objects)
+
+
+def converted(source, output):
+    """Convert one image; return what its record says of its object, and the dataset."""
+    dataset = recordgen.convert(str(source), output, lint="-ALL").dataset
+    [(_, example)] = stored_examples(output)
+    [details] = details_in(example, 1)
+    return details, dataset

@@ -12,6 +12,7 @@ from recordgen.tasks import TextEntities
 from recordgen.tasks.text_entities.tags import Span, TagError, in_codepoints
 from recordgen.tasks.texts.text_task import TextContent
 from tests.conftest import stored_examples
+from tests.formats.sources import Reading, write_files
 
 #: The offset of a character in each unit, counted by Python's encoders.
 UNITS = {
@@ -26,17 +27,12 @@ NAMES = ("Anna", "York")
 def line(text, unit, *, older=False):
     spans = [(text.index(name), text.index(name) + len(name)) for name in NAMES if name in text]
     places = [[UNITS[unit](text, place) for place in span] for span in spans]
-    if older:
-        items = [
-            {
-                "text_extraction": {"text_segment": {"start_offset": start, "end_offset": end}},
-                "display_name": "x",
-            }
-            for start, end in places
-        ]
-        return json.dumps({"text_snippet": {"content": text}, "annotations": items})
-    items = [{"startOffset": start, "endOffset": end, "displayName": "x"} for start, end in places]
-    return json.dumps({"textContent": text, "textSegmentAnnotations": items})
+    if not older:
+        items = [{"startOffset": a, "endOffset": b, "displayName": "x"} for a, b in places]
+        return json.dumps({"textContent": text, "textSegmentAnnotations": items})
+    segments = ({"text_segment": {"start_offset": a, "end_offset": b}} for a, b in places)
+    items = [{"text_extraction": segment, "display_name": "x"} for segment in segments]
+    return json.dumps({"text_snippet": {"content": text}, "annotations": items})
 
 
 @pytest.mark.parametrize("older", [False, True])
@@ -63,29 +59,23 @@ def test_another_unit_stops_until_it_is_given(unit, older, tmp_path):
 def test_a_few_cut_words_are_no_evidence(tmp_path):
     """Spans that cut words in every unit, or only a few in characters, do not stop the run."""
     good = [line(text, "codepoints") for text in TEXTS]
-    odd = json.dumps(
-        {
-            "textContent": "🎉 unhappy Anna",
-            "textSegmentAnnotations": [{"startOffset": 4, "endOffset": 9, "displayName": "x"}],
-        }
-    )
-    (tmp_path / "a.jsonl").write_text("\n".join([*good, odd]))
-    (tmp_path / "b.jsonl").write_text(odd)
-    assert recordgen.plan(tmp_path / "a.jsonl").rows == 6
-    assert recordgen.plan(tmp_path / "b.jsonl").rows == 1
+    segment = {"startOffset": 4, "endOffset": 9, "displayName": "x"}
+    odd = json.dumps({"textContent": "🎉 unhappy Anna", "textSegmentAnnotations": [segment]})
+    cut = line(TEXTS[0], "utf16")
+    write_files(tmp_path, {"a.jsonl": "\n".join([*good, odd]), "b.jsonl": odd, "c.jsonl": cut})
+    assert len(Reading(tmp_path / "a.jsonl").rows) == 6
+    assert len(Reading(tmp_path / "b.jsonl").rows) == 1
     # Each file is examined on its own.
-    (tmp_path / "c.jsonl").write_text(line(TEXTS[0], "utf16"))
     with pytest.raises(UsageError, match="utf16"):
-        recordgen.plan([tmp_path / "a.jsonl", tmp_path / "c.jsonl"])
+        Reading([tmp_path / "a.jsonl", tmp_path / "c.jsonl"])
 
 
 def test_texts_in_files_have_the_unit_too(tmp_path):
     """Offsets in a text file are converted when the file is read."""
-    (tmp_path / "1.txt").write_text(TEXTS[0])
     record = json.loads(line(TEXTS[0], "utf16"))
-    record["textGcsUri"] = "1.txt"
     del record["textContent"]
-    (tmp_path / "a.jsonl").write_text(json.dumps(record))
+    record["textGcsUri"] = "1.txt"
+    write_files(tmp_path, {"1.txt": TEXTS[0], "a.jsonl": json.dumps(record)})
     recordgen.convert(tmp_path / "a.jsonl", tmp_path / "out", columns="offsets=utf16")
     [(_, values)] = stored_examples(tmp_path / "out")
     places = zip(values["entity/start"], values["entity/end"], strict=True)
@@ -102,12 +92,11 @@ def test_offsets_within_a_character():
 
 def test_offsets_are_for_entities(tmp_path):
     """The option is refused where it would do nothing."""
-    (tmp_path / "a.csv").write_text("a.jpg,cat\n")
-    (tmp_path / "sentences.txt").write_text("Anna flew\n")
-    (tmp_path / "labels.txt").write_text("B-x O\n")
+    sentences = {"sentences.txt": "Anna flew\n", "labels.txt": "B-x O\n"}
+    write_files(tmp_path, {"a.csv": "a.jpg,cat\n", **sentences})
     for name in ("a.csv", "sentences.txt"):
         with pytest.raises(UsageError, match="offsets=utf16"):
-            recordgen.plan(tmp_path / name, columns="offsets=utf16")
+            Reading(tmp_path / name, columns="offsets=utf16")
     frame = pd.DataFrame({"text": ["Anna flew"], "label": ["a"]})
     with pytest.raises(UsageError, match="offsets=utf16"):
-        recordgen.plan(frame, columns="offsets=utf16")
+        Reading(frame, columns="offsets=utf16")

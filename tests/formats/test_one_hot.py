@@ -6,12 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recordgen.core.rows.row import Row, RowBatch
 from recordgen.errors import UsageError
-from recordgen.formats.row_reader import RowReader
-from recordgen.formats.source import open_source
-from recordgen.options import make_options
-from recordgen.rejects import Reject
+from tests.formats.sources import Reading, write_files
 
 pytestmark = pytest.mark.once
 
@@ -20,20 +16,13 @@ ONE, SEVERAL = "image_classification", "image_multi_label"
 
 def read(source, **options):
     """Return the task, the rows' labels by path, the rejects' codes and the declared classes."""
-    found, decided = open_source(source, make_options(options))
-    reader = RowReader(decided)
-    items = [item for part in found.parts() for item in reader.read_part(part)]
-    rows = [row for item in items for row in (item.rows if isinstance(item, RowBatch) else [item])]
-    labels = dict(sorted((row.uri, row.annotation) for row in rows if isinstance(row, Row)))
-    codes = [row.code for row in rows if isinstance(row, Reject)]
-    return decided.task, labels, codes, found.classes
+    found = Reading(source, **options)
+    labels = dict(sorted((row.uri, row.annotation) for row in found.rows))
+    return found.options.task, labels, found.codes, found.classes
 
 
 def write(folder, text, name="a.csv"):
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return str(path)
+    return str(write_files(folder, {name: text}) / name)
 
 
 # lines of a CSV; task; labels of the rows
@@ -61,20 +50,20 @@ def test_columns_of_flags_are_classes(text, task, labels, tmp_path):
 def test_the_preview_names_the_columns(tmp_path):
     """What was inferred can be seen before a row is converted."""
     path = write(tmp_path, "filename,cat,dog\n1.jpg,0,1\n2.jpg,1,0\n")
-    source, options = open_source(path, make_options({}))
-    assert ("cat|dog", "one-hot labels") in source.detection.columns
-    assert options.columns.roles["label"] == ("cat|dog",)
+    found = Reading(path)
+    assert ("cat|dog", "one-hot labels") in found.detection.columns
+    assert found.options.columns.roles["label"] == ("cat|dog",)
 
+
+AGES = "image,age,cat,dog\n1.jpg,7,0,1\n2.jpg,8,1,0\n"
+GAPS = "image,cat,dog\n1.jpg,0,2\n2.jpg,1,0\n3.jpg,,1\n"
+RUDE = "id,comment,rude,harsh\na,Go away!,1,1\nb,Thank you.,0,0\n"
 
 # lines of a CSV, options, the option that the message gives
 STOPPED = {
-    "another column": ("image,age,cat,dog\n1.jpg,7,0,1\n2.jpg,8,1,0\n", {}, "label=cat|dog"),
+    "another column": (AGES, {}, "label=cat|dog"),
     "columns named label": ("image,label_1,label_2\n1.jpg,0,1\n2.jpg,1,0\n", {}, "label_1|label_2"),
-    "an id": (
-        "id,comment,rude,harsh\na,Go away!,1,1\nb,Thank you.,0,0\n",
-        {"columns": "text=comment"},
-        "label=rude|harsh",
-    ),
+    "an id": (RUDE, {"columns": "text=comment"}, "label=rude|harsh"),
     "a fold": ("image,fold,cat,dog\n1.jpg,0,0,1\n2.jpg,1,1,0\n", {}, "fold"),
     "a bar in a name": ("image,a|b,c\n1.jpg,0,1\n2.jpg,1,0\n", {}, "rename"),
     "no such column": ("image,cat,dog\n1.jpg,0,1\n", {"columns": "label=cat|owl"}, "'owl'"),
@@ -93,25 +82,10 @@ def test_what_is_unsure_stops_with_the_option(text, options, words, tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "labels", "codes"),
     [
-        (
-            "image,age,cat,dog\n1.jpg,7,0,1\n2.jpg,8,1,0\n",
-            {"columns": "path=image,label=cat|dog"},
-            ["dog", "cat"],
-            [],
-        ),
-        (
-            "image,cat,dog\n1.jpg,0,2\n2.jpg,1,0\n3.jpg,,1\n",
-            {"columns": "label=cat|dog"},
-            ["cat"],
-            ["bad_annotation"] * 2,
-        ),
+        (AGES, {"columns": "path=image,label=cat|dog"}, ["dog", "cat"], []),
+        (GAPS, {"columns": "label=cat|dog"}, ["cat"], ["bad_annotation"] * 2),
         ("image,cat|dog\n1.jpg,owl\n", {"columns": "label=cat|dog"}, ["owl"], []),
-        (
-            "image,cat,dog\n1.jpg,1,1\n2.jpg,1,0\n",
-            {"task": ONE},
-            ["cat"],
-            ["too_many_fields"],
-        ),
+        ("image,cat,dog\n1.jpg,1,1\n2.jpg,1,0\n", {"task": ONE}, ["cat"], ["too_many_fields"]),
         ("image,cat,dog\n1.jpg,0,1\n", {"task": SEVERAL}, ['["dog"]'], []),
     ],
 )
@@ -124,7 +98,7 @@ def test_given_columns_are_obeyed(text, options, labels, codes, tmp_path):
 def test_a_table_of_texts_and_flags_stays_a_table(tmp_path):
     """A header that does not name an image is that of a table, as before."""
     text = "text,toxic,threat\nGo away,1,0\nThanks,0,0\nGone,1,1\n"
-    assert open_source(write(tmp_path, text), make_options({}))[1].task == "tabular"
+    assert Reading(write(tmp_path, text)).options.task == "tabular"
     assert read(write(tmp_path, text), task="text_multi_label")[3] == ("toxic", "threat")
 
 
@@ -182,11 +156,9 @@ def test_a_folder_of_roboflow_needs_no_option(tmp_path):
         text = f"filename, cat, dog\n{split}.jpg, 1, 1\n"
         write(tmp_path, text, f"{split}/_classes.csv")
         write(tmp_path, "", f"{split}/{split}.jpg")
-    source, options = open_source(f"{tmp_path}/", make_options({}))
-    reader = RowReader(options)
-    rows = [row for part in source.parts() for item in reader.read_part(part) for row in item.rows]
-    assert options.task == SEVERAL
-    assert [(row.uri, row.split) for row in rows] == [
+    found = Reading(tmp_path)
+    assert found.options.task == SEVERAL
+    assert [(row.uri, row.split) for row in found.rows] == [
         ("test.jpg", "test"),
         ("train.jpg", "train"),
         ("valid.jpg", "eval"),
@@ -194,23 +166,15 @@ def test_a_folder_of_roboflow_needs_no_option(tmp_path):
 
 
 # lines, options; task; labels of the rows
+TWO_AND_ONE = [["cat", "dog"], ["owl"]]
+HAZE = "image,label\n1.jpg,haze  primary\n2.jpg,clear\n"
 SEPARATED = {
-    "a bar": ("1.jpg,cat|dog\n2.jpg,owl\n", "|", SEVERAL, [["cat", "dog"], ["owl"]]),
-    "below a header": (
-        "image,label\n1.jpg,cat; dog\n2.jpg,owl\n",
-        ";",
-        SEVERAL,
-        [["cat", "dog"], ["owl"]],
-    ),
-    "in quotes": ('1.jpg,"cat,dog"\n2.jpg,owl\n', ",", SEVERAL, [["cat", "dog"], ["owl"]]),
-    "blanks": (
-        "image,label\n1.jpg,haze  primary\n2.jpg,clear\n",
-        " ",
-        SEVERAL,
-        [["haze", "primary"], ["clear"]],
-    ),
+    "a bar": ("1.jpg,cat|dog\n2.jpg,owl\n", "|", SEVERAL, TWO_AND_ONE),
+    "below a header": ("image,label\n1.jpg,cat; dog\n2.jpg,owl\n", ";", SEVERAL, TWO_AND_ONE),
+    "in quotes": ('1.jpg,"cat,dog"\n2.jpg,owl\n', ",", SEVERAL, TWO_AND_ONE),
+    "blanks": (HAZE, " ", SEVERAL, [["haze", "primary"], ["clear"]]),
     "empty parts": ("1.jpg,cat||dog|\n2.jpg,|\n", "|", SEVERAL, [["cat", "dog"], None]),
-    "several characters": ("1.jpg,cat::dog\n2.jpg,owl\n", "::", SEVERAL, [["cat", "dog"], ["owl"]]),
+    "several characters": ("1.jpg,cat::dog\n2.jpg,owl\n", "::", SEVERAL, TWO_AND_ONE),
     "in no field": ("1.jpg,cat\n2.jpg,owl\n", "|", ONE, ["cat", "owl"]),
 }
 
@@ -228,7 +192,7 @@ def test_a_separator_divides_labels(text, sign, task, labels, tmp_path):
 def test_texts_objects_and_frames_have_separated_labels(tmp_path):
     """The option is for every source with fields."""
     path = write(tmp_path, "text,label\nGood and cheap.,a|b\nToo dear.,c\n")
-    assert open_source(path, make_options({"label_separator": "|"}))[1].task == "text_multi_label"
+    assert Reading(path, label_separator="|").options.task == "text_multi_label"
     objects = write(tmp_path, '{"f": "1.jpg", "y": "a|b"}\n', "a.jsonl")
     expected = SEVERAL, {"1.jpg": '["a", "b"]'}, [], ()
     assert read(objects, columns="path=f,label=y", label_separator="|") == expected
@@ -237,25 +201,23 @@ def test_texts_objects_and_frames_have_separated_labels(tmp_path):
     )
 
 
+CLASSIFIED = '{"imageGcsUri": "1.jpg", "classificationAnnotation": {"displayName": "a"}}'
+
+
 @pytest.mark.parametrize(
-    ("name", "text", "options"),
+    ("name", "text"),
     [
-        ("a.csv", "1.jpg,cat,.1,.1,,,.2,.2,,\n", {}),
-        ("a.csv", "age,job\n7,cook\n8,clerk\n9,cook\n", {}),
-        (
-            "a.jsonl",
-            '{"imageGcsUri": "1.jpg", "classificationAnnotation": {"displayName": "a"}}',
-            {},
-        ),
-        ("a/cat/1.jpg", "", {}),
+        ("a.csv", "1.jpg,cat,.1,.1,,,.2,.2,,\n"),
+        ("a.csv", "age,job\n7,cook\n8,clerk\n9,cook\n"),
+        ("a.jsonl", CLASSIFIED),
+        ("a/cat/1.jpg", ""),
     ],
 )
-def test_a_separator_without_fields_of_labels_is_refused(name, text, options, tmp_path):
+def test_a_separator_without_fields_of_labels_is_refused(name, text, tmp_path):
     """An option that would do nothing is a mistake."""
-    path = write(tmp_path, text, name)
-    source = path if "/1.jpg" not in path else f"{tmp_path}/a/"
+    source = write(tmp_path, text, name).removesuffix("cat/1.jpg")
     with pytest.raises(UsageError, match="label_separator"):
-        read(source, label_separator="|", **options)
+        read(source, label_separator="|")
 
 
 @pytest.mark.parametrize(

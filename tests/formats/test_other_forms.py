@@ -17,6 +17,9 @@ ROWS = 12
 
 # The message about :: names it as a separator.
 SIGN = "::"
+SPANS, ENTITY = "label .*spans", '{{"start": 0, "end": 4, "label": "PER"}}'
+GLUE = "{i}\tWhen did it begin?\tIt began in the year {i}.\tentailment"
+TWEET = "4,{i},Mon Apr 06 22:19:45 PDT 2009,NO,user{i},Awww that is such a bummer for me {i}."
 
 # name of the file, header, a line of which {i} is the number, words of the message
 REFUSED = {
@@ -37,69 +40,24 @@ REFUSED = {
     "one-hot, bare": ("a.csv", "", "{i}.jpg,1,0,0", "one-hot"),
     "joined": ("a.csv", "", "{i}.jpg,cat|dog\nx{i}.jpg,dog|owl", r"'\|'"),
     "joined in quotes": ("a.csv", "", '{i}.jpg,"cat,dog"\nx{i}.jpg,"dog,owl"', "separator ',',"),
-    "doccano": (
-        "a.jsonl",
-        "",
-        '{{"text": "Anna flew {i}", "label": [[0, 4, "PER"]]}}',
-        "label .*spans",
-    ),
-    "spaCy": (
-        "a.jsonl",
-        "",
-        '{{"text": "Anna", "ents": [{{"start": 0, "end": 4, "label": "PER"}}]}}',
-        "ents .*spans",
-    ),
+    "doccano": ("a.jsonl", "", '{{"text": "Anna flew {i}", "label": [[0, 4, "PER"]]}}', SPANS),
+    "spaCy": ("a.jsonl", "", f'{{{{"text": "Anna", "ents": [{ENTITY}]}}}}', "ents .*spans"),
     "fractions": ("a.csv", "", "{i}.jpg,0.{i}1,0.25", "fractions"),
     "fractions below a header": ("a.csv", "image,label", "{i}.jpg,3.{i}1", "fractions"),
     "one joined label": ("a.csv", "", "{i}.jpg,cat\nx{i}.jpg,cat|dog", r"'\|'"),
     "joined by blanks": ("a.csv", "", "{i}.jpg,a\ny{i}.jpg,b\nx{i}.jpg,a b", "' '"),
-    "no label": (
-        "a.csv",
-        "image,breed,split",
-        "{i}.jpg,cat,train",
-        "--columns path=image,label=breed",
-    ),
-    "texts below words": (
-        "a.csv",
-        "question,intent",
-        "How do I do {i} now?,c{i}",
-        "text=question,label=intent",
-    ),
-    "labels before texts": (
-        "a.csv",
-        "v1,v2,,,",
-        "ham,Go until jurong {i} now,,,",
-        "text=v2,label=v1",
-    ),
+    "no label": ("a.csv", "image,breed,split", "{i}.jpg,cat,train", "path=image,label=breed"),
+    "texts below words": ("a.csv", "ask,mean", "How do I do {i} now?,c{i}", "text=ask,label=mean"),
+    "labels before texts": ("a.csv", "v1,v2,,,", "ham,Go until {i} now,,,", "text=v2,label=v1"),
     "ids below words": ("a.csv", "datei,typ", "im_{i},c{i}", "path=datei,label=typ"),
-    "boxes below words": (
-        "a.csv",
-        "fname,bbox_x1,bbox_y1,class",
-        "{i}.jpg,1,2,c",
-        "bbox_x1, bbox_y1",
-    ),
-    "AG News": (
-        "a.csv",
-        "",
-        "{i},Bears are back here,The sellers see green {i}.",
-        "text=3,label=1",
-    ),
+    "boxes below words": ("a.csv", "fname,bbox_x1,bbox_y1,class", "{i}.jpg,1,2,c", "bbox_x1, bbox"),
+    "AG News": ("a.csv", "", "{i},Bears are back,The sellers see green {i}.", "text=3,label=1"),
     "LIBSVM": ("a.txt", "", "+1 3:1 11:0.{i}", "blanks"),
     "CUB's paths": ("images.txt", "", "{i} 001.Albatross/{i}.jpg", "PATH,LABEL"),
     "UCF's videos": ("a.txt", "", "Archery/v_{i}.avi 1", "PATH,LABEL"),
     "tokens in a table": ("a.csv", "Sentence #,Word,POS,Tag", "S: {i},York,NNP,B-geo", "'Tag'"),
-    "pairs of GLUE": (
-        "a.tsv",
-        "index\tquestion\tsentence\tlabel",
-        "{i}\tWhen did it begin?\tIt began in the year {i}.\tentailment",
-        "question",
-    ),
-    "dates before texts": (
-        "a.csv",
-        "",
-        "4,{i},Mon Apr 06 22:19:45 PDT 2009,NO,user{i},Awww that is such a bummer for me {i}.",
-        "text=6",
-    ),
+    "pairs of GLUE": ("a.tsv", "index\tquestion\tsentence\tlabel", GLUE, "question"),
+    "dates before texts": ("a.csv", "", TWEET, "text=6"),
     "labels of doccano": ("a.csv", "text,label", "Good and cheap,a\nBad,b\nFine {i},a#b", "'#'"),
     "spans in a table": ("a.csv", "text,start,end,type", "Anna flew {i},0,4,PER", "start.*end"),
     "a numbered test set": ("a.csv", "image,label,test", "{i}.jpg,cat,0", "'test'"),
@@ -187,13 +145,7 @@ def test_numbered_splits_of_a_frame_and_of_objects(tmp_path):
 @pytest.mark.parametrize(
     ("name", "header", "line", "columns", "words"),
     [
-        (
-            "a.csv",
-            "filename,cat,dog",
-            "{i}.jpg,1,0",
-            "path=filename,label=cat,label=dog",
-            "cat, dog",
-        ),
+        ("a.csv", "f,cat,dog", "{i}.jpg,1,0", "path=f,label=cat,label=dog", "cat, dog"),
         ("a.jsonl", "", '{{"f": "{i}.jpg", "y": [1, 0]}}', "path=f,label=y", "label=y[cat|dog"),
         ("a.jsonl", "", '{{"t": "Anna", "label": [[0, 4, "A"]]}}', "text=t,label=label", "spans"),
         ("a.csv", "f,l", "{i}.jpg,cat|dog\nx{i}.jpg,dog|owl", "path=f,label=l", "'|'"),
@@ -207,16 +159,8 @@ def test_named_columns_are_checked_too(name, header, line, columns, words, tmp_p
 # header, a line, the column of labels that the message suggests
 LIKELY = [
     ("lesion_id,image_id,dx,age,sex", "H_{i},{i},n{d},{i},m", "label=dx"),
-    (
-        "gold_label,sentence1,sentence2,captionID",
-        "e{d},A person ran {i}.,A man.,{i}#4",
-        "label=gold_label",
-    ),
-    (
-        "Image Index,Finding Labels,Patient ID,Patient Age",
-        "{i}.jpg,f{d},{i},{i}",
-        "label=Finding L",
-    ),
+    ("gold_label,s1,s2,captionID", "e{d},A person ran {i}.,A man.,{i}#4", "label=gold_label"),
+    ("Image Index,Finding Labels,Patient ID,Age", "{i}.jpg,f{d},{i},{i}", "label=Finding L"),
     ("file_name,text", "{i}.jpg,a drawing of a green animal {i}", "label=…"),
     ("id,url,observed_on,place,name", "{i},{i}.jpg,2020-01-{i},x{i},y{i}", "label=…"),
 ]

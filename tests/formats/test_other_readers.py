@@ -27,7 +27,7 @@ share = st.floats(0.01, 0.49).map(lambda value: round(value, 6))
 boxes = st.lists(st.tuples(st.integers(0, 3), share, share, share, share), max_size=4)
 images = st.dictionaries(st.text("abcxyz-_", min_size=1, max_size=6), boxes, min_size=2, max_size=5)
 line_end = st.sampled_from(["\n", "\r\n"])
-fast = settings(max_examples=40, deadline=None)
+fast = settings(max_examples=20, deadline=None)
 
 
 def corners(box):

@@ -1,7 +1,7 @@
 """A format that another package installs is a format like Recordgen's own."""
 
 import json
-from pathlib import Path
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,23 +14,19 @@ from recordgen.formats.format import Format, check_declaration
 from recordgen.options import FORMAT_CHOICES
 from recordgen.registry import FORMATS, OWN_FORMATS
 from tests.conftest import found, stored_examples
-from tests.trainer import train
 
 pytestmark = pytest.mark.usefixtures("albums")
 
 
-def album(folder, *pages, classes="two, one"):
-    """Write an album beside images, and return it."""
+def album(folder, *pages):
+    """Write an album of two classes beside images, and return it."""
     (folder / "digits").mkdir(parents=True)
     rng = np.random.default_rng(0)
-    for number in range(56):
-        pixels = rng.integers(0, 256, (24, 24, 3), np.uint8)
-        Image.fromarray(pixels).save(folder / f"digits/{number:04}.png")
-    lines = [f"album: {classes}"]
-    for page, images in pages:
-        lines += [f"page: {page}", *images]
+    for name in images(0, 14):
+        Image.fromarray(rng.integers(0, 256, (24, 24, 3), np.uint8)).save(folder / name)
+    lines = [line for page, names in pages for line in (f"page: {page}", *names)]
     path = folder / "digits.album"
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(["album: two, one", *lines]) + "\n")
     return path
 
 
@@ -40,20 +36,19 @@ def images(start, end):
 
 
 PAGES = (
-    ("one, train", images(0, 20)),
-    ("two, train", images(20, 40)),
-    ("one, eval", images(40, 48)),
-    ("two, eval", images(48, 56)),
+    ("one, train", images(0, 5)),
+    ("two, train", images(5, 10)),
+    ("one, eval", images(10, 12)),
+    ("two, eval", images(12, 14)),
 )
 
 
 def labels(output):
     """Return the number of examples by label and its number."""
-    found = {}
-    for _, example in stored_examples(output):
-        key = example["image/class/text"][0].decode(), example["image/class/label"][0]
-        found[key] = found.get(key, 0) + 1
-    return found
+    return Counter(
+        (example["image/class/text"][0].decode(), example["image/class/label"][0])
+        for _, example in stored_examples(output)
+    )
 
 
 def test_recordgens_own_formats_are_plug_ins_too():
@@ -64,34 +59,28 @@ def test_recordgens_own_formats_are_plug_ins_too():
         check_declaration(name, FORMATS[name])
 
 
-@pytest.mark.slow
 def test_a_folder_goes_all_the_way(tmp_path, capsys):
-    """Detected, previewed, converted, shown in the report, compared, read, and learnt."""
+    """Detected, previewed, converted, shown in the report, compared, and read."""
     path = album(tmp_path / "in", *PAGES)
     output = tmp_path / "out"
     capsys.readouterr()
     assert cli.main(["convert", str(path.parent), str(output)]) == 0
     shown = capsys.readouterr().out
-    assert "56 read, 56 examples" in shown
+    assert "14 read, 14 examples" in shown
     assert "image_classification (digits.album declares 2 classes)" in shown
     assert "train | digits/0000.png | 'one'" in shown
 
     dataset = recordgen.read_dataset(str(output))
     assert dataset.labels == ("two", "one")  # in the order of the album
-    assert {split: each.examples for split, each in dataset.splits.items()} == {
-        "train": 40,
-        "eval": 16,
-    }
-    assert labels(output) == {("one", 1): 28, ("two", 0): 28}
+    examples = {split: each.examples for split, each in dataset.splits.items()}
+    assert examples == {"train": 10, "eval": 4}
+    assert labels(output) == {("one", 1): 7, ("two", 0): 7}
     assert "digits/0000.png" in (output / "report.html").read_text(encoding="utf-8")
 
     fewer = album(tmp_path / "in2", *PAGES[:3])
     recordgen.convert(str(fewer), tmp_path / "out2")
     assert cli.main(["diff", str(output), str(tmp_path / "out2")]) == 1
-    assert "8" in capsys.readouterr().out
-
-    model = train(str(output), tmp_path, epochs=1, batch_size=8)
-    assert Path(model).is_dir()
+    assert "2" in capsys.readouterr().out
 
 
 def test_the_document_alone_is_enough(tmp_path):

@@ -13,17 +13,11 @@ from recordgen.errors import NothingToConvertError, SourceError
 from tests.conftest import encoded, interrupt_convert, noise, run_python, tree_bytes
 from tests.exports.copies import boxes, export, labelled
 from tests.formats.boxes import boxes_of
-from tests.formats.containers import contents, converted, image
+from tests.formats.containers import contents, converted, converted_each, image
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 CLASS = {"_type": "ClassLabel", "names": ["cat", "dog"]}
 PLAIN = {"compression": "none", "use_dictionary": False}
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "in").mkdir()
-    return tmp_path
 
 
 def write(folder, name, columns, *, features=None, **options):
@@ -32,7 +26,7 @@ def write(folder, name, columns, *, features=None, **options):
     schema = pa.schema([(key, kind) for key, (kind, _) in columns.items()], metadata)
     arrays = [pa.array(values, kind) for kind, values in columns.values()]
     path = folder / "in" / name
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     table = pa.Table.from_arrays(arrays, schema=schema)
     pq.write_table(table, path, **{**PLAIN, **options})
 
@@ -58,25 +52,40 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("options", LAYOUTS, ids=str)
-def test_bytes(options, folder):
-    """Each image has its own bytes, also if images occur several times."""
-    if "column_encoding" in options and int(pa.__version__.partition(".")[0]) < 11:
-        pytest.skip("this pyarrow writes no such encoding")
-    seeds = [at % 20 for at in range(40)]
-    columns = {"image": images(*seeds), "label": (pa.int64(), [at % 2 for at in seeds])}
+SEEDS = [at % 20 for at in range(40)]
+
+
+@pytest.fixture(scope="module")
+def layouts(tmp_path_factory):
+    """Convert two files of each of :data:`LAYOUTS`."""
+    folder = tmp_path_factory.mktemp("layouts")
+    columns = {"image": images(*SEEDS), "label": (pa.int64(), [at % 2 for at in SEEDS])}
     features = {"image": {"_type": "Image"}, "label": CLASS}
-    write(folder, "data/train-00000-of-00001.parquet", columns, features=features, **options)
-    write(folder, "data/test-00000-of-00001.parquet", columns, features=features, **options)
-    dataset, rejects, examples = converted(folder)
+    for at, options in enumerate(LAYOUTS):
+        if can_write(options):
+            for split in ("train", "test"):
+                write(folder, f"{split}-{at:02}.parquet", columns, features=features, **options)
+    return converted(folder)
+
+
+def can_write(options):
+    return "column_encoding" not in options or int(pa.__version__.partition(".")[0]) >= 11
+
+
+@pytest.mark.parametrize("layout", range(len(LAYOUTS)), ids=map(str, LAYOUTS))
+def test_bytes(layout, layouts):
+    """Each image has its own bytes, also if images occur several times."""
+    if not can_write(LAYOUTS[layout]):
+        pytest.skip("this pyarrow writes no such encoding")
+    dataset, rejects, examples = layouts
     assert (rejects, list(dataset.labels)) == ({}, ["cat", "dog"])
     for split in ("train", "test"):
-        for at, seed in enumerate(seeds):
-            uri = f"data/{split}-00000-of-00001.parquet/{at}/{seed}.jpg"
-            found, values = examples.pop(uri)
+        name = f"{split}-{layout:02}.parquet"
+        assert sum(uri.startswith(name) for uri in examples) == len(SEEDS)
+        for at, seed in enumerate(SEEDS):
+            found, values = examples[f"{name}/{at}/{seed}.jpg"]
             assert (found, values["image/encoded"]) == (split, [image(seed)])
             assert values["image/class/text"] == [[b"cat", b"dog"][seed % 2]]
-    assert not examples
 
 
 def test_frames_of_pandas(folder):
@@ -90,7 +99,6 @@ def test_frames_of_pandas(folder):
 
 
 BOX = {"bbox": [[4, 5, 4, 5]], "category": [1]}
-CORNERS = [4 / 64, round(5 / 48, 4), 8 / 64, round(10 / 48, 4)]
 OBJECTS = {
     "dict of lists": (
         pa.struct([("bbox", pa.list_(pa.list_(pa.float32()))), ("category", pa.list_(pa.int64()))]),
@@ -110,11 +118,9 @@ def test_boxes(kind, values, feature, folder):
     """COCO's boxes in pixels, with the size in the row or in the image's header."""
     columns = {"image": images(0, 1), "objects": (kind, values)}
     write(folder, "a.parquet", columns, features={"image": {"_type": "Image"}, "objects": feature})
-    dataset, rejects, examples = converted(folder)
+    dataset, rejects, _ = converted(folder)
     assert (rejects, list(dataset.labels)) == ({}, ["cat", "dog"])
-    [height], [width] = (
-        examples["a.parquet/0/0.jpg"][1][f"image/{s}"] for s in ("height", "width")
-    )
+    width, height = noise().size
     corners = [round(value, 4) for value in (4 / width, 5 / height, 8 / width, 10 / height)]
     found = boxes_of(folder / "out")
     assert found["a.parquet/0/0.jpg"][1] == [("dog", 1, corners)]
@@ -174,18 +180,27 @@ TRAPS = {
 }
 
 
-@pytest.mark.parametrize(("value", "label", "code"), TRAPS.values(), ids=TRAPS)
-def test_a_bad_row_is_a_reject_with_its_place(value, label, code, folder):
+@pytest.fixture(scope="module")
+def trapped(tmp_path_factory):
+    """Convert a file for each of :data:`TRAPS`; return what became of its rows by name."""
+    folder = tmp_path_factory.mktemp("traps")
+    features = {"image": {"_type": "Image"}, "label": CLASS}
+    for at, (value, label, _) in enumerate(TRAPS.values()):
+        rows = [{"bytes": image(), "path": None}, value]
+        columns = {"image": (IMAGE, rows), "label": (pa.int64(), [0, label])}
+        write(folder, f"{at:02}.parquet", columns, features=features)
+    found = converted_each(folder)
+    return {name: (file, *found[file]) for name, file in zip(TRAPS, sorted(found), strict=True)}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_a_bad_row_is_a_reject_with_its_place(name, trapped):
     """A bad row is a reject with its place; the good one before it stays."""
-    columns = {
-        "image": (IMAGE, [{"bytes": image(), "path": None}, value]),
-        "label": (pa.int64(), [0, label]),
-    }
-    write(folder, "a.parquet", columns, features={"image": {"_type": "Image"}, "label": CLASS})
-    dataset, rejects, examples = converted(folder)
-    assert dict(dataset.rows.rejected) == {code: 1}
-    assert all(uri.startswith("a.parquet/1") or code == "missing_file" for uri in rejects)
-    assert list(examples) == ["a.parquet/0"]
+    file, [reject], examples = trapped[name]
+    code = TRAPS[name][2]
+    assert reject["code"] == code
+    assert reject["uri"].startswith(f"{file}/1") or code == "missing_file"
+    assert examples == [f"{file}/0"]
 
 
 def test_null_bytes_with_a_file(folder):

@@ -2,10 +2,7 @@
 
 import pytest
 
-import recordgen
-from recordgen import cli
 from recordgen.errors import SourceError
-from tests.formats.boxes import boxes_of
 
 pytestmark = pytest.mark.once
 
@@ -26,60 +23,43 @@ def document(name, *objects, folder="x", size="40 20"):
     )
 
 
-def write(folder, files):
-    """Write text files below ``in``, and return that folder."""
-    for name, text in files.items():
-        path = folder / "in" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder / "in"
+BOX = [("cat", [0.1, 0.25, 0.2, 0.5])]
+CAT = document("", ("cat", "4 5 8 10"))
 
 
-def test_the_challenge(tmp_path, make_pictures, capsys):
+def test_the_challenge(outcome):
     """Pixels count from 1, ImageSets/Main has the splits, and parts of objects are no objects."""
-    make_pictures(*(f"JPEGImages/{name}.jpg" for name in "abcd"))
-    root = write(
-        tmp_path,
-        {
-            "Annotations/a.xml": document("a.jpg", ("dog", "1 1 40 20"), folder="VOC2012"),
-            "Annotations/b.xml": document("b.jpg", ("cat", "5 6 8.0 10"), folder="VOC2012"),
-            "Annotations/c.xml": document("c.jpg", folder="VOC2012"),
-            "Annotations/d.xml": document("d.jpg", folder="VOC2012"),
-            "ImageSets/Main/train.txt": "a\nc\n",
-            "ImageSets/Main/val.txt": "b\n",
-            "ImageSets/Main/trainval.txt": "a\nb\nc\n",
-            "ImageSets/Main/cat_train.txt": "a -1\n",
-        },
-    )
-    assert cli.main(["convert", str(root), str(tmp_path / "out")]) == 0
-    assert "pascal_voc" in capsys.readouterr().out
-    assert boxes_of(tmp_path / "out") == {
-        "JPEGImages/a.jpg": ("train", [("dog", 1, [0, 0, 1, 1])]),
-        "JPEGImages/b.jpg": ("eval", [("cat", 0, [0.1, 0.25, 0.2, 0.5])]),
-        "JPEGImages/c.jpg": ("train", []),
+    files = {
+        "Annotations/a.xml": document("a.jpg", ("dog", "1 1 40 20"), folder="VOC2012"),
+        "Annotations/b.xml": document("b.jpg", ("cat", "5 6 8.0 10"), folder="VOC2012"),
+        "Annotations/c.xml": document("c.jpg", folder="VOC2012"),
+        "Annotations/d.xml": document("d.jpg", folder="VOC2012"),
+        "ImageSets/Main/train.txt": "a\nc\n",
+        "ImageSets/Main/val.txt": "b\n",
+        "ImageSets/Main/trainval.txt": "a\nb\nc\n",
+        "ImageSets/Main/cat_train.txt": "a -1\n",
     }
-    dataset = recordgen.read_dataset(str(tmp_path / "out"))
-    assert dataset.rows.adjusted["voc_one_based"] == 2
+    images = [f"JPEGImages/{name}.jpg" for name in "abcd"]
+    found = outcome(files, *images)
+    assert found.options.format == "pascal_voc"
+    assert found.images == {images[0]: [("dog", [0, 0, 1, 1])], images[1]: BOX, images[2]: []}
+    assert [found.splits[name] for name in images[:3]] == ["train", "eval", "train"]
+    assert found.adjusted["voc_one_based"] == 2
 
 
-def test_documents_beside_their_images(tmp_path, make_pictures):
+def test_documents_beside_their_images(outcome):
     """Roboflow's folders are splits; pixels count from 0; a wrong filename does not matter."""
-    make_pictures("train/a.jpg", "valid/b.jpg", "valid/c.jpg")
-    root = write(
-        tmp_path,
-        {
-            "train/a.xml": document("other.jpg", ("cat", "4 5 8 10")),
-            "valid/b.xml": document("b", ("cat", "4 5 8 10"), size="0 0"),
-        },
-    )
-    recordgen.convert(str(root), tmp_path / "out")
-    boxes = [("cat", 0, [0.1, 0.25, 0.2, 0.5])]
-    assert boxes_of(tmp_path / "out") == {
-        "train/a.jpg": ("train", boxes),
-        "valid/b.jpg": ("eval", boxes),
+    files = {
+        "train/a.xml": document("other.jpg", ("cat", "4 5 8 10")),
+        "valid/b.xml": document("b", ("cat", "4 5 8 10"), size="0 0"),
     }
-    assert "valid/c.jpg" in (tmp_path / "out/lint.jsonl").read_text()
+    found = outcome(files, "train/a.jpg", "valid/b.jpg", "valid/c.jpg")
+    assert found.images == {"train/a.jpg": BOX, "valid/b.jpg": BOX}
+    assert found.splits == {"train/a.jpg": "train", "valid/b.jpg": "eval"}
+    assert "valid/c.jpg" in "".join(found.skipped)
 
+
+ENTITY = '<!DOCTYPE a [<!ENTITY owl "owl">]>' + document("a.jpg", ("&owl;", "4 5 8 10"))
 
 # the XML of an image, what the message names
 BAD = [
@@ -88,87 +68,50 @@ BAD = [
     ("<annotation><object><name>cat</name></object></annotation>", "<bndbox>"),
     ("<annotation><object>", "a.xml"),
     ('<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>', "DOCTYPE"),
+    (ENTITY.encode("utf-16"), ""),  # the encoding must not hide a DOCTYPE
 ]
 
 
 @pytest.mark.parametrize(("text", "words"), BAD)
-def test_a_bad_document_rejects_its_image(text, words, tmp_path, make_pictures):
-    make_pictures("a.jpg", "b.jpg")
-    root = write(tmp_path, {"a.xml": text, "b.xml": document("b.jpg", ("cat", "4 5 8 10"))})
-    result = recordgen.convert(str(root), tmp_path / "out", max_reject_fraction=1)
-    [reject] = result.rejects
-    assert (reject.uri, reject.code) == ("a.jpg", "bad_annotation")
-    assert words in reject.message
-    assert list(boxes_of(tmp_path / "out")) == ["b.jpg"]
+def test_a_bad_document_rejects_its_image(text, words, outcome):
+    found = outcome({"a.xml": text, "b.xml": CAT}, "a.jpg", "b.jpg")
+    assert found.rejected == {"a.jpg": "bad_annotation"}
+    assert words in found.rejects[0].message
+    assert [*found.images] == ["b.jpg"]
 
 
-def test_an_image_in_two_lists_stops(tmp_path, make_pictures):
+def test_an_image_in_two_lists_stops(outcome):
     """Its split would be a guess."""
-    make_pictures("JPEGImages/a.jpg")
-    root = write(
-        tmp_path,
-        {
-            "Annotations/a.xml": document("a.jpg", ("cat", "4 5 8 10")),
-            "ImageSets/Main/train.txt": "a\n",
-            "ImageSets/Main/val.txt": "a\n",
-        },
-    )
+    lists = dict.fromkeys(("ImageSets/Main/train.txt", "ImageSets/Main/val.txt"), "a\n")
     with pytest.raises(SourceError, match=r"val.*train"):
-        recordgen.convert(str(root), tmp_path / "out")
+        outcome({"Annotations/a.xml": CAT, **lists}, "JPEGImages/a.jpg")
 
 
-def test_a_document_without_an_image(tmp_path, make_pictures):
+def test_a_document_without_an_image(outcome):
     """It is a reject that names the document."""
-    make_pictures("a.jpg")
-    root = write(
-        tmp_path,
-        {"a.xml": document("a.jpg", ("cat", "4 5 8 10")), "z.xml": document("z.jpg")},
-    )
-    result = recordgen.convert(str(root), tmp_path / "out", max_reject_fraction=1)
-    [reject] = result.rejects
+    [reject] = outcome({"a.xml": CAT, "z.xml": document("z.jpg")}, "a.jpg").rejects
     assert "z.xml" in reject.message
 
 
-def test_lists_of_several_challenges(tmp_path, make_pictures):
+def test_lists_of_several_challenges(outcome):
     """VOCdevkit has a folder for each year, with lists of the same names."""
-    files = {}
+    files, splits = {}, {}
     for year in ("VOC2007", "VOC2012"):
-        for name in ("a", "b"):
-            make_pictures(f"{year}/JPEGImages/{year}{name}.jpg")
-            files[f"{year}/Annotations/{year}{name}.xml"] = document("", ("cat", "4 5 8 10"))
+        for name, split in (("a", "train"), ("b", "eval")):
+            files[f"{year}/Annotations/{year}{name}.xml"] = CAT
+            splits[f"{year}/JPEGImages/{year}{name}.jpg"] = split
         files[f"{year}/ImageSets/Main/train.txt"] = f"{year}a\n"
         files[f"{year}/ImageSets/Main/val.txt"] = f"{year}b.jpg\n"  # some write the suffix
-    recordgen.convert(str(write(tmp_path, files)), tmp_path / "out")
-    assert {uri: split for uri, (split, _) in boxes_of(tmp_path / "out").items()} == {
-        "VOC2007/JPEGImages/VOC2007a.jpg": "train",
-        "VOC2007/JPEGImages/VOC2007b.jpg": "eval",
-        "VOC2012/JPEGImages/VOC2012a.jpg": "train",
-        "VOC2012/JPEGImages/VOC2012b.jpg": "eval",
-    }
+    assert outcome(files, *splits).splits == splits
 
 
-def test_an_image_beside_its_mask(tmp_path, make_pictures):
+def test_an_image_beside_its_mask(outcome):
     """The suffix in <filename> decides between files of one stem."""
-    make_pictures("a.bmp", "a.jpg")
-    root = write(tmp_path, {"a.xml": document("a.jpg", ("cat", "4 5 8 10"))})
-    recordgen.convert(str(root), tmp_path / "out")
-    assert list(boxes_of(tmp_path / "out")) == ["a.jpg"]
+    files = {"a.xml": document("a.jpg", ("cat", "4 5 8 10"))}
+    assert [*outcome(files, "a.bmp", "a.jpg").images] == ["a.jpg"]
 
 
-def test_entities_in_another_encoding(tmp_path, make_pictures):
-    """UTF-16 must not hide a DOCTYPE."""
-    make_pictures("a.jpg", "b.jpg")
-    root = write(tmp_path, {"b.xml": document("b.jpg", ("cat", "4 5 8 10"))})
-    text = '<!DOCTYPE a [<!ENTITY owl "owl">]>' + document("a.jpg", ("&owl;", "4 5 8 10"))
-    (root / "a.xml").write_bytes(text.encode("utf-16"))
-    result = recordgen.convert(str(root), tmp_path / "out", max_reject_fraction=1)
-    assert [item.uri for item in result.rejects] == ["a.jpg"]
-
-
-def test_other_xml_beside_the_documents(tmp_path, make_pictures):
+def test_other_xml_beside_the_documents(outcome):
     """It neither hides the format nor costs an image."""
-    make_pictures("z.jpg")
-    files = dict.fromkeys(("a.xml", "b.xml", "c.xml"), "<settings/>")
-    root = write(tmp_path, {**files, "z.xml": document("z.jpg", ("cat", "4 5 8 10"))})
-    recordgen.convert(str(root), tmp_path / "out")
-    assert list(boxes_of(tmp_path / "out")) == ["z.jpg"]
+    others = dict.fromkeys(("a.xml", "b.xml", "c.xml"), "<settings/>")
+    assert [*outcome({**others, "z.xml": CAT}, "z.jpg").images] == ["z.jpg"]

@@ -12,15 +12,10 @@ from recordgen.errors import RecordgenError
 ROWS = 24
 
 # By name: the header and a line of each file. {n} is the line's number, {c} its class.
+TABLE = {"train.csv": ("Id,area,price", "{n},{n}.5,{n}00"), "test.csv": ("Id,area", "{n},{n}.5")}
 PAIRS = {
-    "table": {
-        "train.csv": ("Id,area,price", "{n},{n}.5,{n}00"),
-        "test.csv": ("Id,area", "{n},{n}.5"),
-    },
-    "table, train first": {
-        "1_train.csv": ("Id,area,price", "{n},{n}.5,{n}00"),
-        "2_test.csv": ("Id,area", "{n},{n}.5"),
-    },
+    "table": TABLE,
+    "table, train first": {"1_train.csv": TABLE["train.csv"], "2_test.csv": TABLE["test.csv"]},
     "texts": {
         "train.csv": ("id,text,label", "{n},Good and cheap {n}.,{c}"),
         "test.csv": ("id,text", "{n},Good and cheap {n}."),
@@ -38,18 +33,15 @@ PAIRS = {
         "test.csv": ("image_id", "{n}.png"),
         "sample_submission.csv": ("image_id,label", "{n}.png,cat"),
     },
-    "table with predictions": {
-        "train.csv": ("Id,area,price", "{n},{n}.5,{n}00"),
-        "test.csv": ("Id,area", "{n},{n}.5"),
-        "gender_submission.csv": ("Id,price", "{n},0"),
-    },
+    "table with predictions": {**TABLE, "gender_submission.csv": ("Id,price", "{n},0")},
 }
 
 
 def written(folder, files):
-    for number in range(ROWS):
-        for name, blue in ((f"{number}.png", 0), (f"{number}t.png", 90)):
-            Image.new("RGB", (9, 9), (number, 9, blue)).save(folder / name)
+    if any("image_id" in header for header, _ in files.values()):
+        for number in range(ROWS):
+            for name, blue in ((f"{number}.png", 0), (f"{number}t.png", 90)):
+                Image.new("RGB", (9, 9), (number, 9, blue)).save(folder / name)
     for name, (header, line) in files.items():
         rows = [line.format(n=n, c="cat" if n % 2 else "dog") for n in range(ROWS)]
         if name == "test.csv":  # other images and texts than those of train

@@ -24,6 +24,7 @@ from recordgen.tasks import (
     TextSentiment,
     VideoClassification,
 )
+from tests.formats.sources import parsed, write_files
 
 pytestmark = pytest.mark.once
 
@@ -34,11 +35,11 @@ def read(line, task):
         parse = automl_jsonl.parse_lines
     elif task.kind == "text":
         parse = TextParser.parse_lines
-    options = {"given": NOTHING_GIVEN, "adjusted": Adjustments()}
-    [row] = parse([line.encode()], source="f", task=task, **options)
+    [row] = parsed(parse, [line.encode()], "f", task)
     return row
 
 
+OBJECT = '{"imageGcsUri": "a", "classificationAnnotation": {"displayName": "nan"}}'
 MISSING = [
     (ImageClassification(), "TRAIN,a.jpg,nan"),
     (ImageClassification(), "a.jpg,NaN"),
@@ -48,10 +49,7 @@ MISSING = [
     (VideoClassification(), "a.mp4,nan,0,1"),
     (TextClassification(), "So good,nan"),
     (TextSentiment(), "So good,nan"),
-    (
-        ImageClassification(),
-        json.dumps({"imageGcsUri": "a", "classificationAnnotation": {"displayName": "nan"}}),
-    ),
+    (ImageClassification(), OBJECT),
 ]
 
 
@@ -74,19 +72,12 @@ def test_words_that_may_be_classes_are(label):
 def test_missing_labels_of_frames_and_folders(tmp_path):
     """A missing value is no label; its text, and a folder with this name, are rejected."""
     frame = pd.DataFrame({"image_uri": ["a.jpg", "b.jpg"], "label": ["cat", None]})
-    assert [
-        row.annotation for row in dataframe_rows(frame, ImageClassification(), Adjustments())
-    ] == [
-        "cat",
-        None,
-    ]
+    rows = dataframe_rows(frame, ImageClassification(), Adjustments())
+    assert [row.annotation for row in rows] == ["cat", None]
     frame["label"] = [str(value) for value in frame["label"].astype(object).fillna(float("nan"))]
     _, row = dataframe_rows(frame, ImageClassification(), Adjustments())
     assert isinstance(row, Reject)
-    for name in ("cat", "nan"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.jpg").touch()
-    path = f"{tmp_path}/"
+    path = f"{write_files(tmp_path, {'cat/a.jpg': '', 'nan/a.jpg': ''})}/"
     file, task = ImportFile(path), ImageClassification()
     good, bad = ImageFolder().rows(file, task, Adjustments(), NOTHING_GIVEN)
     assert (good.uri, type(bad)) == ("cat/a.jpg", Reject)

@@ -8,12 +8,11 @@ import pytest
 
 import recordgen
 from recordgen.conversion.texts.summaries import detection_lines
-from recordgen.core.rows.row import Row
 from recordgen.errors import UsageError
 from recordgen.formats.source import open_source
 from recordgen.formats.split_names import split_in_path, splits_in_paths
 from recordgen.options import ConvertOptions
-from tests.rows import read_rows
+from tests.formats.sources import Reading, write_files
 
 pytestmark = pytest.mark.once
 
@@ -23,7 +22,9 @@ TSV = "text\tlabel\nGood, and cheap.\tx\nBad, and dear.\ty\n"
 JSON = '{"file_name": "a.jpg", "label": "x"}\n{"file_name": "b.jpg", "label": "y"}\n'
 OBJECT = {"imageGcsUri": "a.jpg", "classificationAnnotation": {"displayName": "x"}}
 TABLE = "age,job\n31,a\n42,b\n"
-TAGGED = "Anna flew\n"
+TAGGED = {f"{split}_sentences.txt": "Anna flew\n" for split in ("train", "test")}
+TAGGED |= {f"{split}_labels.txt": "B-P O\n" for split in ("train", "test")}
+NAMED = {"columns": "path=file_name,label=label"}
 
 
 @pytest.mark.parametrize(
@@ -58,42 +59,27 @@ def test_words_in_names(path, split):
     [
         ({"train_labels.csv": CSV, "test_labels.csv": CSV}, {}),
         ({"train.csv": BARE, "test.csv": BARE}, {}),
-        (
-            {"train/metadata.jsonl": JSON, "test/metadata.jsonl": JSON},
-            {"columns": "path=file_name,label=label"},
-        ),
+        ({"train/metadata.jsonl": JSON, "test/metadata.jsonl": JSON}, NAMED),
         ({"train.jsonl": json.dumps(OBJECT), "test.jsonl": json.dumps(OBJECT)}, {}),
         ({"train.tsv": TSV, "test.tsv": TSV}, {}),
         ({"train.csv": TABLE, "test.csv": TABLE}, {"task": "tabular"}),
         ({"train.csv": TABLE, "test.csv": TABLE}, {"schema": '{"age": "int", "job": "label"}'}),
-        (
-            {
-                "train_sentences.txt": TAGGED,
-                "train_labels.txt": "B-P O\n",
-                "test_sentences.txt": TAGGED,
-                "test_labels.txt": "B-P O\n",
-            },
-            {},
-        ),
+        (TAGGED, {}),
         ({"train/x/1.jpg": "", "test/x/2.jpg": ""}, {}),
     ],
 )
 def test_the_split_in_a_name_holds(texts, options, tmp_path):
     """Every format: rows get the split in the name, the preview says so, and an option ends it."""
-    for name, text in texts.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, texts)
     files = [tmp_path / name for name in texts if not name.endswith(("_labels.txt", ".jpg"))]
     files = files or [tmp_path / "train", tmp_path / "test"]
 
     def splits_of(**more):
-        source, decided = open_source(files, ConvertOptions(**options, **more))
-        rows = read_rows(decided, *source.files)
-        assert source.detection is not None
-        shown = {row.split for row in source.detection.rows}
-        found = Counter(row.split for row in rows if isinstance(row, Row))
-        assert shown <= {"(assigned)" if split is None else split for split in found}
-        named = [line for line in detection_lines(source.detection) if "by the name of" in line]
+        reading = Reading(files, **options, **more)
+        found = Counter(row.split for row in reading.rows)
+        shown = {row.split for row in reading.detection.rows}
+        assert shown <= {split or "(assigned)" for split in found}
+        named = [line for line in detection_lines(reading.detection) if "by the name of" in line]
         assert bool(named) is (None not in found)
         return found
 
@@ -138,16 +124,13 @@ def test_a_name_must_not_empty_train(name, tmp_path):
 
 def test_what_rows_say_is_stronger(tmp_path):
     """A row's own split stays, and a file whose rows ask for assigned splits gets them."""
-    (tmp_path / "train.csv").write_text("TEST,a.jpg,x\n,b.jpg,y\n")
-    (tmp_path / "test.csv").write_text("UNASSIGNED,a.jpg,x\n,b.jpg,y\n")
-    (tmp_path / "val.csv").write_text("TRAIN,a.jpg,unassigned\n,b.jpg,y\n")
-    for name, splits in (
-        ("train.csv", ["test", "train"]),
-        ("test.csv", [None, None]),
-        ("val.csv", ["train", "eval"]),
+    for text, name, splits in (
+        ("TEST,a.jpg,x\n,b.jpg,y\n", "train.csv", ["test", "train"]),
+        ("UNASSIGNED,a.jpg,x\n,b.jpg,y\n", "test.csv", [None, None]),
+        ("TRAIN,a.jpg,unassigned\n,b.jpg,y\n", "val.csv", ["train", "eval"]),
     ):
-        source, options = open_source(tmp_path / name, ConvertOptions())
-        assert [row.split for row in read_rows(options, *source.files)] == splits
+        found = Reading(write_files(tmp_path, {name: text}) / name)
+        assert [row.split for row in found.rows] == splits
 
 
 def test_no_image_of_test_is_in_train(tmp_path):
@@ -156,20 +139,16 @@ def test_no_image_of_test_is_in_train(tmp_path):
         rows = [f"{name} sentence number {number}.,{'xy'[number % 2]}\n" for number in range(20)]
         (tmp_path / f"{name}.csv").write_text("text,label\n" + "".join(rows))
     files = [tmp_path / "train.csv", tmp_path / "test.csv"]
-    result = recordgen.convert(files, tmp_path / "out")
-    assert {name: split.examples for name, split in result.dataset.splits.items()} == {
-        "train": 20,
-        "test": 20,
-    }
-    assert result.dataset.options["split"] == "train:80,eval:10,test:10"
-    other = recordgen.convert(files, tmp_path / "other", split="names=no")
-    assert other.dataset.options["split"] == "train:80,eval:10,test:10,names=no"
-    assert len(other.dataset.splits) == 3
+    dataset = recordgen.check(files).dataset
+    examples = {name: split.examples for name, split in dataset.splits.items()}
+    assert examples == {"train": 20, "test": 20}
+    assert dataset.options["split"] == "train:80,eval:10,test:10"
+    other = recordgen.check(files, split="names=no").dataset
+    assert other.options["split"] == "train:80,eval:10,test:10,names=no"
+    assert len(other.splits) == 3
 
 
 def test_frames_have_no_name():
     """A DataFrame has no file, so its rows are assigned."""
     frame = pd.DataFrame({"image_uri": ["train.jpg"], "label": ["x"]})
-    source, _ = open_source(frame, ConvertOptions())
-    assert source.detection is not None
-    assert source.detection.named_splits == ()
+    assert Reading(frame).detection.named_splits == ()

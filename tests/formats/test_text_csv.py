@@ -3,31 +3,22 @@
 import pandas as pd
 import pytest
 
-import recordgen
 from recordgen.core.rows.row import Adjustments, Row, content_uri
 from recordgen.errors import UsageError
 from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.field_kinds import is_file
-from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
 from recordgen.tasks.texts.text_task import TextContent
+from tests.formats.sources import parsed
 
 pytestmark = pytest.mark.once
 
 
 def rows(data, task=None):
     raw = data.encode() if isinstance(data, str) else data
-    return list(
-        TextParser.parse_lines(
-            raw.split(b"\n"),
-            source="a.csv",
-            task=task or TextClassification(),
-            adjusted=Adjustments(),
-            given=NOTHING_GIVEN,
-        )
-    )
+    return parsed(TextParser.parse_lines, raw.split(b"\n"), "a.csv", task or TextClassification())
 
 
 def said(item):
@@ -136,20 +127,8 @@ def test_files_are_told_from_texts():
     """A file is a URL of a known storage or ends with .txt; a text with a URL in it is not one."""
     assert all(map(is_file, ["gs://b/a b.txt", "s3://b/x", "a.TXT", "/a/b.txt", "https://a.org/x"]))
     assert is_file("my texts/My first.txt")
-    assert not any(
-        map(
-            is_file,
-            [
-                "Please open readme.txt",
-                "a",
-                "s3://b/x y",
-                "see\na.txt",
-                "a.txt!",
-                "foo://b/x",
-                "a.md",
-            ],
-        )
-    )
+    texts = ["Please open readme.txt", "a", "s3://b/x y", "see\na.txt", "a.txt!"]
+    assert not any(map(is_file, [*texts, "foo://b/x", "a.md"]))
 
 
 def test_dataframes():
@@ -165,19 +144,11 @@ def test_dataframes():
     assert isinstance(item, Row)
     assert TextContent.decode(item.annotation) == ("readme.txt", ["a"])
     for columns, task in (("text", TextSentiment()), ("image_uri", ImageClassification())):
+        frame = pd.DataFrame({columns: ["a"], "target": ["b"]})
         with pytest.raises(UsageError, match=rf"\(got {columns}, target\)"):
-            list(
-                dataframe_rows(pd.DataFrame({columns: ["a"], "target": ["b"]}), task, Adjustments())
-            )
+            list(dataframe_rows(frame, task, Adjustments()))
     with pytest.raises(UsageError, match=r"column text, .*words"):
         list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Adjustments()))
-
-
-def test_a_target_tells_a_table(tmp_path):
-    """A given target column makes a table, even with a column of texts."""
-    frame = pd.DataFrame({"text": ["a", "b"], "label": ["x", "y"]})
-    for options, task in (({}, "text_classification"), ({"columns": "target=label"}, "tabular")):
-        assert recordgen.convert(frame, tmp_path / task, **options).dataset.task == task
 
 
 def test_a_repeated_header_may_have_other_blanks():

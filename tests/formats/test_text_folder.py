@@ -3,12 +3,9 @@
 import pytest
 
 import recordgen
-from recordgen.core.rows.row import RowBatch
 from recordgen.errors import RecordgenError
-from recordgen.formats.row_reader import RowReader
-from recordgen.formats.source import open_source
-from recordgen.options import make_options
-from recordgen.rejects import Reject
+from tests.conftest import stored_examples
+from tests.formats.sources import Reading, write_files
 
 pytestmark = pytest.mark.once
 
@@ -27,22 +24,11 @@ IMDB = {
 }
 
 
-def write(folder, files):
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-    return f"{folder}/"
-
-
-def read(folder, **options):
-    """Return how a folder is read: its rows and rejects."""
-    source, decided = open_source(str(folder), make_options(options))
-    reader = RowReader(decided)
-    items = [item for part in source.parts() for item in reader.read_part(part)]
-    rows = [row for item in items if isinstance(item, RowBatch) for row in item.rows]
-    labels = {row.uri: (row.split, row.annotation) for row in rows}
-    rejects = [item.code for item in items if isinstance(item, Reject)]
-    return source.detection, labels, rejects
+def read(folder, files):
+    """Return how a folder is read: what was detected, its rows and rejects."""
+    found = Reading(write_files(folder, files))
+    labels = {row.uri: (row.split, row.annotation) for row in found.rows}
+    return found.detection, labels, found.codes
 
 
 def said(label):
@@ -51,7 +37,7 @@ def said(label):
 
 def test_aclimdb_needs_no_option(tmp_path):
     """Splits and labels are the folders; other files are counted; unsup has no labels."""
-    detection, labels, rejects = read(write(tmp_path, IMDB))
+    detection, labels, rejects = read(tmp_path, IMDB)
     assert (detection.options.task, detection.options.format) == (
         "text_classification",
         "text_folder",
@@ -74,12 +60,10 @@ def test_aclimdb_needs_no_option(tmp_path):
 
 def test_the_texts_become_examples(tmp_path):
     """The contents of the files are stored, and what is skipped is a finding."""
-    source = write(tmp_path / "imdb", IMDB)
+    source = write_files(tmp_path / "imdb", IMDB)
     result = recordgen.convert(source, tmp_path / "out", fail_on="none", max_reject_fraction=0)
-    texts = {
-        example["text"].numpy().decode()
-        for example in recordgen.read(tmp_path / "out", split="train")
-    }
+    found = stored_examples(tmp_path / "out")
+    texts = {values["text"][0].decode() for split, values in found if split == "train"}
     assert texts == {text for name, text in IMDB.items() if name.count("/") > 1 and "train" in name}
     assert sum(split.examples for split in result.dataset.splits.values()) == 6
     assert result.dataset.lint["SKIPPED"] == 1
@@ -93,13 +77,13 @@ def test_the_option_is_the_encoding_of_the_texts(tmp_path):
         for kind, texts in words.items()
         for at, word in enumerate(texts)
     }
-    source = write(tmp_path / "in", files)
+    source = write_files(tmp_path / "in", files)
     options = {"max_reject_fraction": 1, "split": "100,0,0", "lint": "-ALL"}
     plain = recordgen.convert(source, tmp_path / "plain", **options)
     assert {item.code for item in plain.rejects} == {"bad_encoding"}
     assert all("--encoding" in item.message for item in plain.rejects)
     recordgen.convert(source, tmp_path / "out", encoding="cp1252", **options)
-    texts = {example["text"].numpy().decode() for example in recordgen.read(tmp_path / "out")}
+    texts = {values["text"][0].decode() for _, values in stored_examples(tmp_path / "out")}
     assert texts == {"Voilà", "été", "où", "Î©"}
 
 
@@ -113,7 +97,7 @@ def test_the_option_is_the_encoding_of_the_texts(tmp_path):
 )
 def test_folders_without_splits(files, labels, tmp_path):
     """BBC News has a folder for each class, and its splits are assigned."""
-    _, rows, _ = read(write(tmp_path, files))
+    _, rows, _ = read(tmp_path, files)
     assert {split for split, _ in rows.values()} == {None}
     assert {annotation for _, annotation in rows.values()} == set(map(said, labels))
 
@@ -137,16 +121,16 @@ OTHERS = {
 def test_other_folders_are_no_texts_by_label(files, words, tmp_path):
     """Nothing is taken for a class that may be something else."""
     with pytest.raises(RecordgenError, match=words):
-        read(write(tmp_path, files))
+        read(tmp_path, files)
 
 
 def test_images_win_over_texts(tmp_path):
     """Captions beside images are no examples."""
     files = {f"{label}/1.{suffix}": "x" for label in "ab" for suffix in ("jpg", "txt")}
-    assert read(write(tmp_path, files))[0].options.format == "folder"
+    assert read(tmp_path, files)[0].options.format == "folder"
 
 
 def test_a_folder_that_is_too_deep_rejects_its_text(tmp_path):
     """A folder in a class is neither a class nor a split."""
     files = {"a/1.txt": "x", "b/1.txt": "y", "b/more/2.txt": "z", "a/2.txt": "x"}
-    assert read(write(tmp_path, files))[2] == ["bad_annotation"]
+    assert read(tmp_path, files)[2] == ["bad_annotation"]

@@ -13,14 +13,9 @@ from recordgen.errors import SourceError
 from tests.conftest import run_python
 from tests.exports.copies import boxes, labelled
 from tests.formats.boxes import boxes_of
-from tests.formats.containers import contents, converted, image
+from tests.formats.containers import contents, converted, converted_each, image
+from tests.formats.sources import write_files
 from tests.formats.written import tfds_features
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "in").mkdir()
-    return tmp_path
 
 
 def framed(*records):
@@ -140,15 +135,23 @@ TRAPS = {
 }
 
 
-@pytest.mark.parametrize(("more", "code"), TRAPS.values(), ids=TRAPS)
-def test_a_bad_record_is_a_reject_with_its_place(more, code, folder):
+@pytest.fixture(scope="module")
+def trapped(tmp_path_factory):
+    """Convert a file for each of :data:`TRAPS`; return what became of its records by name."""
+    folder = tmp_path_factory.mktemp("traps")
+    bad = (framed(GOOD) + more for more, _ in TRAPS.values())
+    files = {f"{at:02}.tfrecord": data for at, data in enumerate(bad)}
+    write_files(folder / "in", {**files, "classes.txt": "cat\ndog\n"})
+    found = converted_each(folder)
+    return {name: (file, *found[file]) for name, file in zip(TRAPS, files, strict=True)}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_a_bad_record_is_a_reject_with_its_place(name, trapped):
     """A bad record is a reject that names its file; the good one before it stays."""
-    (folder / "in/a.tfrecord").write_bytes(framed(GOOD) + more)
-    (folder / "in/classes.txt").write_text("cat\ndog\n")
-    dataset, rejects, examples = converted(folder)
-    assert dict(dataset.rows.rejected) == {code: 1}
-    assert list(rejects) == ["a.tfrecord/1"]
-    assert list(examples) == ["a.tfrecord/0"]
+    file, [reject], examples = trapped[name]
+    assert (reject["uri"], reject["code"]) == (f"{file}/1", TRAPS[name][1])
+    assert examples == [f"{file}/0"]
 
 
 def test_a_record_after_a_damaged_one_is_found(folder):

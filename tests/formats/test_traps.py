@@ -10,17 +10,12 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.core.records.run_lengths import pixels_of
-from recordgen.core.rows.row import Row
+from recordgen.core.records.run_lengths import pixels_of, runs_of
 from recordgen.errors import SourceError
-from recordgen.formats.source import open_source
-from recordgen.options import ConvertOptions
-from tests.conftest import stored_examples
-from tests.formats.boxes import Outcome
-from tests.formats.test_coco import CATEGORIES, box, image
+from tests.formats.sources import write_files
+from tests.formats.test_coco import CATEGORIES, box, coco, image
 from tests.formats.test_pascal_voc import document as voc
-from tests.formats.test_yolo import NAMES
-from tests.rows import read_rows
+from tests.formats.test_yolo import NAMES, YAML
 
 pytestmark = pytest.mark.once
 
@@ -28,14 +23,6 @@ BOX = [0.1, 0.25, 0.2, 0.5]
 CAT = [("cat", BOX)]
 SIDES = (4, 5, 4, 5)
 LINE = "0 0.15 0.375 0.1 0.25\n"
-YAML = f"train: images\n{NAMES}"
-
-
-def coco(*images, boxes=None, **more):
-    """Return a COCO document."""
-    boxes = [box(1, 2, *SIDES)] if boxes is None else boxes
-    content = {"images": images, "annotations": boxes, "categories": CATEGORIES}
-    return json.dumps({**content, **more})
 
 
 def lines(*records):
@@ -47,10 +34,18 @@ def labelme(*shapes, **more):
     return json.dumps({"shapes": shapes, "imagePath": "a.jpg", **size, **more})
 
 
-def cvat(*shapes, name="a.jpg", **more):
+def cvat_image(*shapes, name="a.jpg", **more):
     given = "".join(f" {key}='{value}'" for key, value in more.items())
     attributes = f"name='{name}' width='40' height='20'{given}"
-    return f"<annotations><image {attributes}>{''.join(shapes)}</image></annotations>"
+    return f"<image {attributes}>{''.join(shapes)}</image>"
+
+
+def cvat_of(*images):
+    return f"<annotations>{''.join(images)}</annotations>"
+
+
+def cvat(*shapes, **more):
+    return cvat_of(cvat_image(*shapes, **more))
 
 
 RECTANGLE = {"label": "cat", "shape_type": "rectangle", "points": [[8, 10], [4, 5]]}
@@ -132,21 +127,12 @@ READ = [
 ]  # fmt: skip
 
 
-def write(root, files):
-    """Write text files."""
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-
-
 @pytest.mark.parametrize(
     ("files", "name", "labels"), [each[1:] for each in READ], ids=[each[0] for each in READ]
 )
-def test_it_is_read(files, name, labels, tmp_path, make_pictures):
-    make_pictures(name)
-    write(tmp_path / "in", files)
-    found = Outcome(tmp_path / "in", tmp_path / "out")
-    assert (found.images, found.rejects) == ({name: labels}, {})
+def test_it_is_read(files, name, labels, outcome):
+    found = outcome(files, name)
+    assert (found.images, found.rejects) == ({name: labels}, [])
 
 
 # name, files, images that are there, a change or check, and how often
@@ -168,10 +154,8 @@ COUNTED = [
 @pytest.mark.parametrize(
     ("files", "code", "count"), [each[1:] for each in COUNTED], ids=[each[0] for each in COUNTED]
 )
-def test_it_is_counted(files, code, count, tmp_path, make_pictures):
-    make_pictures("a.jpg")
-    write(tmp_path / "in", files)
-    assert Outcome(tmp_path / "in", tmp_path / "out").adjusted[code] == count
+def test_it_is_counted(files, code, count, outcome):
+    assert outcome(files, "a.jpg").adjusted[code] == count
 
 
 # files beside a.jpg and b.jpg, of which only a.jpg is described
@@ -184,24 +168,19 @@ NOT_LISTED = [
 
 
 @pytest.mark.parametrize("files", NOT_LISTED)
-def test_images_that_no_document_names_are_counted(files, tmp_path, make_pictures):
+def test_images_that_no_document_names_are_counted(files, outcome):
     """They are not labelled, and no images without objects."""
-    make_pictures("a.jpg", "b.jpg")
-    write(tmp_path / "in", files)
-    found = Outcome(tmp_path / "in", tmp_path / "out")
-    assert list(found.images) == ["a.jpg"]
-    assert [text for text in found.skipped if "b.jpg" in text]
+    found = outcome(files, "a.jpg", "b.jpg")
+    assert [*found.images] == ["a.jpg"]
+    assert "b.jpg" in "".join(found.skipped)
 
 
-def test_cvat_projects_have_a_folder_for_each_subset(tmp_path, make_pictures):
+def test_cvat_projects_have_a_folder_for_each_subset(outcome):
     """Images in them may have the same names."""
-    make_pictures("images/Train/a.jpg", "images/Test/a.jpg")
-    shapes = [
-        cvat(box, subset=subset)[13:-14] for box, subset in ((CVAT_BOX, "Train"), (TURNED, "Test"))
-    ]
-    write(tmp_path / "in", {"annotations.xml": f"<annotations>{''.join(shapes)}</annotations>"})
-    found = Outcome(tmp_path / "in", tmp_path / "out")
-    assert found.splits == {"images/Train/a.jpg": "train", "images/Test/a.jpg": "test"}
+    images = cvat_image(CVAT_BOX, subset="Train"), cvat_image(TURNED, subset="Test")
+    names = "images/Train/a.jpg", "images/Test/a.jpg"
+    found = outcome({"annotations.xml": cvat_of(*images)}, *names)
+    assert found.splits == dict(zip(names, ("train", "test"), strict=True))
     assert found.images["images/Train/a.jpg"] == CAT
 
 
@@ -216,43 +195,32 @@ PIXELS = np.arange(20).reshape(5, 4) % 3 == 1
 RUNS = [1, 1, *[2, 1] * 6]
 
 
+MASK = {**PART, "shape_type": "mask"}
+MASKS = [
+    {**MASK, "points": [[4, 5], [7, 9]], "mask": png(PIXELS)},
+    {**MASK, "points": [[38, 19], [40, 21]], "mask": png(np.eye(3))},
+]
+CVAT_MASK = "<mask label='cat' left='4' top='5' width='4' height='5' rle='{}'/>"
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        (
-            "a.json",
-            labelme(
-                {**PART, "shape_type": "mask", "points": [[4, 5], [7, 9]], "mask": png(PIXELS)},
-                {
-                    **PART,
-                    "shape_type": "mask",
-                    "points": [[38, 19], [40, 21]],
-                    "mask": png(np.eye(3)),
-                },
-            ),
-        ),
-        (
-            "annotations.xml",
-            cvat(
-                f"<mask label='cat' left='4' top='5' width='4' height='5' rle='{str(RUNS)[1:-1]}'/>"
-            ),
-        ),
+        ("a.json", labelme(*MASKS)),
+        ("annotations.xml", cvat(CVAT_MASK.format(str(RUNS)[1:-1]))),
     ],
 )
-def test_masks_of_objects(name, text, tmp_path, make_pictures):
+def test_masks_of_objects(name, text, outcome):
     """LabelMe's points are the first and the last pixel; pixels outside of the image go."""
-    make_pictures("a.jpg")
-    write(tmp_path / "in", {name: text})
-    recordgen.convert(str(tmp_path / "in"), tmp_path / "out")
-    [(_, example)] = stored_examples(tmp_path / "out")
+    found = outcome({name: text}, "a.jpg")
     expected = np.zeros((20, 40), np.uint8)
     expected[5:10, 4:8] = PIXELS
     is_last = name == "a.json"
     expected[19, 38] = is_last
-    found = pixels_of(example["image/object/mask/runs"], 20, 40)
-    np.testing.assert_array_equal(found, expected)
-    assert example["image/object/bbox/xmin"] == pytest.approx([0.1])
-    assert example["image/object/bbox/xmax"] == pytest.approx([1.0 if is_last else 0.2])
+    [details] = found.details["a.jpg"]
+    np.testing.assert_array_equal(pixels_of(runs_of(details.mask.counts), 20, 40), expected)
+    [(_, (left, _, right, _))] = found.images["a.jpg"]
+    assert (left, right) == (0.1, 1.0 if is_last else 0.2)
 
 
 TWO_LABELS = README.replace(
@@ -264,42 +232,31 @@ TWO_LABELS = README.replace(
 )
 
 
-def test_crowds_beside_other_class_labels(tmp_path, make_pictures):
+def test_crowds_beside_other_class_labels(outcome):
     """Only the names of the category are those of classes."""
-    make_pictures("a.jpg")
     objects = {"bbox": [SIDES], "colour": [1], "category": [0], "iscrowd": [1]}
     document = lines({"file_name": "a.jpg", "objects": objects})
-    write(tmp_path / "in", {"README.md": TWO_LABELS, "metadata.jsonl": document})
-    found = Outcome(tmp_path / "in", tmp_path / "out")
+    found = outcome({"README.md": TWO_LABELS, "metadata.jsonl": document}, "a.jpg")
     assert (found.images, found.classes) == ({"a.jpg": CAT}, ("cat", "dog"))
-    [(_, example)] = stored_examples(tmp_path / "out")
-    assert example["image/object/is_crowd"] == [1]
+    assert [each.flags for each in found.details["a.jpg"]] == [{"is_crowd"}]
 
 
-def test_keypoints_without_names_have_numbers(tmp_path, make_pictures):
-    make_pictures("a.jpg", "b.jpg")
+def test_keypoints_without_names_have_numbers(outcome):
     boxes = [box(at, 2, *SIDES, keypoints=[4, 5, 2, 8, 10, 1][: 6 // at]) for at in (1, 2)]
-    write(tmp_path / "in", {"a.json": coco(image(1, "a.jpg"), image(2, "b.jpg"), boxes=boxes)})
-    dataset = recordgen.convert(str(tmp_path / "in"), tmp_path / "out").dataset
-    assert dataset.keypoints["names"] == ["0", "1"]
-    found = {
-        example["image/source_id"][0]: example["image/object/keypoint/visibility"]
-        for _, example in stored_examples(tmp_path / "out")
-    }
-    assert found == {b"a.jpg": [2, 1], b"b.jpg": [2, 0]}
+    document = coco(image(1, "a.jpg"), image(2, "b.jpg"), boxes=boxes)
+    found = outcome({"a.json": document}, "a.jpg", "b.jpg")
+    assert found.keypoints["names"] == ["0", "1"]
+    visible = {name: [*each.keypoints[2::3]] for name, [each] in found.details.items()}
+    assert visible == {"a.jpg": [2, 1], "b.jpg": [2, 0]}
 
 
-def test_an_image_of_another_split_is_not_taken(tmp_path, make_pictures):
+def test_an_image_of_another_split_is_not_taken(outcome):
     """Splits often number their images alike, and one of them may lack some."""
-    make_pictures("train/a.jpg", "valid/a.jpg", "valid/b.jpg")
-    documents = {
-        "train/x.json": coco(image(1, "a.jpg"), image(2, "b.jpg")),
-        "valid/x.json": coco(image(1, "a.jpg"), image(2, "b.jpg")),
-    }
-    write(tmp_path / "in", documents)
-    found = Outcome(tmp_path / "in", tmp_path / "out")
-    assert found.rejects == {"b.jpg": "missing_file"}
-    assert found.splits == {"train/a.jpg": "train", "valid/a.jpg": "eval", "valid/b.jpg": "eval"}
+    document = coco(image(1, "a.jpg"), image(2, "b.jpg"))
+    splits = {"train/a.jpg": "train", "valid/a.jpg": "eval", "valid/b.jpg": "eval"}
+    found = outcome(dict.fromkeys(("train/x.json", "valid/x.json"), document), *splits)
+    assert found.rejected == {"b.jpg": "missing_file"}
+    assert found.splits == splits
 
 
 POINT = {"label": "eye", "shape_type": "point", "points": [[1, 2]]}
@@ -317,31 +274,38 @@ def via(name, region):
     return {name: {"filename": name, "regions": [region]}}
 
 
-OTHER_SIZE = image(1, "a.jpg", width=20, height=40)
+POINTS = "<points label='cat' points='1,2'/>"
+CUT_MASK = CVAT_MASK.format("2, 3")
+SECOND = cvat_image(CVAT_BOX, name="b.jpg")
+OTHER = {"b.json": labelme(RECTANGLE, imagePath="b.jpg")}
 
-# name, files beside a.jpg and b.jpg, the code of a.jpg
+# name, files beside a.jpg and b.jpg, of which a.jpg has a bad annotation
 REJECTED = [
-    ("another size", {"x.json": coco(OTHER_SIZE, image(2, "b.jpg"))}, "bad_annotation"),
-    ("labelme: only points", {"a.json": labelme(POINT), "b.json": labelme(RECTANGLE, imagePath="b.jpg")}, "bad_annotation"),
-    ("via: only points", {"a.json": json.dumps({**via("a.jpg", VIA_POINT), **via("b.jpg", VIA_BOX)})}, "bad_annotation"),
-    ("cvat: only points", {"x.xml": "<annotations>" + "".join(cvat(shape, name=name)[13:-14] for name, shape in (("a.jpg", "<points label='cat' points='1,2'/>"), ("b.jpg", CVAT_BOX))) + "</annotations>"}, "bad_annotation"),
-    ("labelme: mask of another size", {"a.json": labelme({**PART, "shape_type": "mask", "points": [[4, 5], [8, 9]], "mask": png(PIXELS)}), "b.json": labelme(RECTANGLE, imagePath="b.jpg")}, "bad_annotation"),
-    ("labelme: kinds in a group", {"a.json": labelme(PARTS[0], {**RECTANGLE, "group_id": 0}), "b.json": labelme(RECTANGLE, imagePath="b.jpg")}, "bad_annotation"),
-    ("cvat: cut mask", {"x.xml": "<annotations>" + "".join(cvat(shape, name=name)[13:-14] for name, shape in (("a.jpg", "<mask label='cat' left='4' top='5' width='4' height='5' rle='2, 3'/>"), ("b.jpg", CVAT_BOX))) + "</annotations>"}, "bad_annotation"),
-    ("cvat: mask nowhere", {"x.xml": "<annotations>" + "".join(cvat(shape, name=name)[13:-14] for name, shape in (("a.jpg", "<mask label='cat' left='inf' top='5' width='4' height='5' rle='2, 3'/>"), ("b.jpg", CVAT_BOX))) + "</annotations>"}, "bad_annotation"),
-    ("hf: no category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}, "bad_annotation"),
+    ("labelme: only points", {"a.json": labelme(POINT), **OTHER}),
+    ("via: only points", {"a.json": json.dumps({**via("a.jpg", VIA_POINT), **via("b.jpg", VIA_BOX)})}),
+    ("cvat: only points", {"x.xml": cvat_of(cvat_image(POINTS), SECOND)}),
+    ("labelme: mask of another size", {"a.json": labelme({**MASKS[0], "points": [[4, 5], [8, 9]]}), **OTHER}),
+    ("labelme: kinds in a group", {"a.json": labelme(PARTS[0], {**RECTANGLE, "group_id": 0}), **OTHER}),
+    ("cvat: cut mask", {"x.xml": cvat_of(cvat_image(CUT_MASK), SECOND)}),
+    ("cvat: mask nowhere", {"x.xml": cvat_of(cvat_image(CUT_MASK.replace("'4'", "'inf'", 1)), SECOND)}),
+    ("hf: no category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("files", "code"), [each[1:] for each in REJECTED], ids=[each[0] for each in REJECTED]
+    "files", [each[1] for each in REJECTED], ids=[each[0] for each in REJECTED]
 )
-def test_it_is_rejected(files, code, tmp_path, make_pictures):
+def test_it_is_rejected(files, outcome):
+    found = outcome(files, "a.jpg", "b.jpg")
+    assert found.rejected == {"a.jpg": "bad_annotation"}
+    assert [*found.images] == ["b.jpg"]
+
+
+def test_an_image_of_another_size_is_rejected(tmp_path, make_pictures):
     make_pictures("a.jpg", "b.jpg")
-    write(tmp_path / "in", files)
-    found = Outcome(tmp_path / "in", tmp_path / "out")
-    assert found.rejects == {"a.jpg": code}
-    assert list(found.images) == ["b.jpg"]
+    images = image(1, "a.jpg", width=20, height=40), image(2, "b.jpg")
+    result = recordgen.check(write_files(tmp_path / "in", {"x.json": coco(*images)}))
+    assert {item.uri: item.code for item in result.rejects} == {"a.jpg": "bad_annotation"}
 
 
 CORNERS = {"file_name": "a.jpg", "objects": {"bbox": [[20, 5, 38, 18]], "categories": ["cat"]}}
@@ -356,19 +320,15 @@ STOPS = [
 
 
 @pytest.mark.parametrize("files", [each[1] for each in STOPS], ids=[each[0] for each in STOPS])
-def test_an_unclear_form_stops_the_run(files, tmp_path, make_pictures):
-    make_pictures("a.jpg")
-    write(tmp_path / "in", files)
+def test_an_unclear_form_stops_the_run(files, outcome):
     with pytest.raises(SourceError):
-        recordgen.plan(str(tmp_path / "in"))
+        outcome(files, "a.jpg")
 
 
-def test_boxes_over_the_edge_are_no_corners(tmp_path, make_pictures):
+def test_boxes_over_the_edge_are_no_corners(outcome):
     """Only if all boxes fit as corners, they may be some."""
-    make_pictures("a.jpg", "b.jpg")
     records = {"file_name": "b.jpg", "objects": {"bbox": [list(SIDES)], "categories": ["cat"]}}
-    write(tmp_path / "in", {"metadata.jsonl": lines(CORNERS, records)})
-    found = Outcome(tmp_path / "in", tmp_path / "out")
+    found = outcome({"metadata.jsonl": lines(CORNERS, records)}, "a.jpg", "b.jpg")
     assert found.images["a.jpg"] == [("cat", [0.5, 0.25, 1, 1])]
     assert found.adjusted == {"boxes_clipped": 1}
 
@@ -376,10 +336,10 @@ def test_boxes_over_the_edge_are_no_corners(tmp_path, make_pictures):
 def test_an_image_in_two_splits_is_reported(tmp_path, make_pictures):
     """It stays in the first one."""
     make_pictures("a.jpg")
-    found = dict.fromkeys(("train/x.json", "val/x.json"), coco(image(1, "a.jpg")))
-    write(tmp_path / "in", found)
-    assert Outcome(tmp_path / "in", tmp_path / "out").splits == {"a.jpg": "train"}
-    assert "SEVERAL_SPLITS" in (tmp_path / "out/lint.jsonl").read_text()
+    files = dict.fromkeys(("train/x.json", "val/x.json"), coco(image(1, "a.jpg")))
+    dataset = recordgen.check(write_files(tmp_path / "in", files)).dataset
+    assert {name: split.examples for name, split in dataset.splits.items()} == {"train": 1}
+    assert dataset.lint["SEVERAL_SPLITS"] == 1
 
 
 CREATE_ML = {"label": "cat", "coordinates": {"x": 6, "y": 7.5, "width": 4, "height": 5}}
@@ -394,48 +354,37 @@ ONE_DOCUMENT = {
     "via": json.dumps({key: value for name in IN_SPLITS for key, value in via(name, VIA_BOX).items()}),
     "create_ml": json.dumps([{"image": name, "annotations": [CREATE_ML]} for name in IN_SPLITS]),
     "label_studio": json.dumps([{"data": {"image": name}, "annotations": [{"result": RESULT}]} for name in IN_SPLITS]),
-    "cvat": "".join(["<annotations>", *(cvat(CVAT_BOX, name=name)[13:-14] for name in IN_SPLITS), "</annotations>"]),
+    "cvat": cvat_of(*(cvat_image(CVAT_BOX, name=name) for name in IN_SPLITS)),
     "open_images": "ImageID,LabelName,XMin,XMax,YMin,YMax\n" + "".join(f"{name},cat,.1,.2,.25,.5\n" for name in "abc"),
     "hugging_face": HF,
 }  # fmt: skip
 NAMED = {"cvat": "a.xml", "open_images": "a.csv", "hugging_face": "metadata.jsonl"}
 
 
-def splits_in(folder, split="names=auto"):
-    """Return the splits of rows before any are assigned."""
-    source, options = open_source(folder, ConvertOptions(split=split))
-    rows = read_rows(options, *source.files)
-    return {row.split for row in rows if isinstance(row, Row)}
-
-
 @pytest.mark.parametrize("name", ONE_DOCUMENT)
-def test_folders_of_images_are_splits_where_no_document_says_more(name, tmp_path, make_pictures):
+def test_folders_of_images_are_splits_where_no_document_says_more(name, outcome):
     """Else images of test would teach."""
-    make_pictures(*IN_SPLITS)
-    write(tmp_path / "in", {NAMED.get(name, "a.json"): ONE_DOCUMENT[name]})
-    found = Outcome(tmp_path / "in", tmp_path / "out")
+    files = {NAMED.get(name, "a.json"): ONE_DOCUMENT[name]}
+    found = outcome(files, *IN_SPLITS)
     assert found.splits == dict(zip(IN_SPLITS, ("train", "eval", "test"), strict=True))
-    assert splits_in(tmp_path / "in", "names=no") == {None}
+    assert {*outcome(files, split="names=no").splits.values()} == {None}
 
 
-def test_the_name_of_an_image_is_no_split(tmp_path, make_pictures):
+def test_the_name_of_an_image_is_no_split(outcome):
     """A document for each image is named after it, and this one shows a train."""
     names = ("train_1.jpg", "test.jpg")
-    make_pictures(*names)
-    write(tmp_path / "in", {f"{name[:-4]}.xml": voc(name, ("cat", "4 5 8 10")) for name in names})
-    assert splits_in(tmp_path / "in") == {None}
+    files = {f"{name[:-4]}.xml": voc(name, ("cat", "4 5 8 10")) for name in names}
+    assert outcome(files, *names).splits == dict.fromkeys(names)
 
 
-def test_lines_of_retinanet(tmp_path, make_pictures):
+def test_lines_of_retinanet(outcome):
     """Empty fields are no object, lines of an image are merged, and folders are splits."""
-    make_pictures("train/a.jpg", "train/b.jpg", "valid/c.jpg", "valid/d.jpg")
-    train = "a.jpg,4,5,8,10,cat\nb.jpg,,,,,\n\na.jpg,0,0,4,5,dog\n"
     files = {
-        "train/_annotations.csv": train,
+        "train/_annotations.csv": "a.jpg,4,5,8,10,cat\nb.jpg,,,,,\n\na.jpg,0,0,4,5,dog\n",
         "valid/_annotations.csv": "c.jpg,4,5,8,10,cat\nd.jpg,4,5,x,9,cat\n",
+        "train/_classes.csv": "dog,0\ncat,1\n",
     }
-    write(tmp_path / "in", {**files, "train/_classes.csv": "dog,0\ncat,1\n"})
-    found = Outcome(tmp_path / "in", tmp_path / "out")
+    found = outcome(files, "train/a.jpg", "train/b.jpg", "valid/c.jpg", "valid/d.jpg")
     assert found.classes == ("dog", "cat")
     assert found.images == {
         "train/a.jpg": [*CAT, ("dog", [0, 0, 0.1, 0.25])],
@@ -443,16 +392,12 @@ def test_lines_of_retinanet(tmp_path, make_pictures):
         "valid/c.jpg": CAT,
     }
     assert found.splits["valid/c.jpg"] == "eval"
-    assert found.rejects == {"valid/d.jpg": "bad_annotation"}
+    assert found.rejected == {"valid/d.jpg": "bad_annotation"}
 
 
-def test_a_column_of_metadata_names_splits(tmp_path, make_pictures):
-    make_pictures("a.jpg", "b.jpg")
-    write(
-        tmp_path / "in",
-        {"metadata.csv": "file_name,label,split\na.jpg,cat,train\nb.jpg,cat,TEST\n"},
-    )
-    found = Outcome(tmp_path / "in", tmp_path / "out")
+def test_a_column_of_metadata_names_splits(outcome):
+    text = "file_name,label,split\na.jpg,cat,train\nb.jpg,cat,TEST\n"
+    found = outcome({"metadata.csv": text}, "a.jpg", "b.jpg")
     assert found.splits == {"a.jpg": "train", "b.jpg": "test"}
 
 
@@ -469,54 +414,42 @@ DARKNET = [
 
 
 @pytest.mark.parametrize(("files", "splits"), DARKNET)
-def test_lists_of_darknet_are_splits(files, splits, tmp_path, make_pictures):
+def test_lists_of_darknet_are_splits(files, splits, outcome):
     """One list says nothing, and one that is not here neither. Others are counted."""
-    make_pictures("a.jpg", "b.jpg", "c.jpg")
     labels = {f"{name}.txt": LINE for name in "abc"}
-    write(tmp_path / "in", {"obj.names": "cat\n", **labels, **files})
-    found = Outcome(tmp_path / "in", tmp_path / "out")
-    assert len(found.images) == (len(splits) or 3)
-    assert not splits or found.splits == splits
+    found = outcome({"obj.names": "cat\n", **labels, **files}, "a.jpg", "b.jpg", "c.jpg")
+    assert found.splits == (splits or dict.fromkeys(("a.jpg", "b.jpg", "c.jpg")))
     assert bool(found.skipped) == (len(found.images) < 3)
 
 
 @pytest.mark.parametrize(
-    ("flag", "is_set"), [("Unspecified", 0), ("False", 0), ("1", 1), ("true", 1)]
+    ("flag", "is_set"), [("Unspecified", False), ("False", False), ("1", True), ("true", True)]
 )
-def test_flags_of_voc_as_programs_write_them(flag, is_set, tmp_path, make_pictures):
+def test_flags_of_voc_as_programs_write_them(flag, is_set, outcome):
     """``Unspecified`` is as usual as 0."""
-    make_pictures("a.jpg")
-    document = voc("a.jpg", ("cat", "4 5 8 10"))
     more = f"</name><difficult>{flag}</difficult><truncated>1</truncated>"
-    write(tmp_path / "in", {"a.xml": document.replace("</name>", more)})
-    recordgen.convert(str(tmp_path / "in"), tmp_path / "out")
-    [(_, example)] = stored_examples(tmp_path / "out")
-    assert example.get("image/object/difficult", [0]) == [is_set]
-    assert example["image/object/truncated"] == [1]
+    document = voc("a.jpg", ("cat", "4 5 8 10")).replace("</name>", more)
+    [details] = outcome({"a.xml": document}, "a.jpg").details["a.jpg"]
+    assert details.flags == {"truncated", *["difficult"] * is_set}
 
 
-def test_a_stray_classes_txt_is_no_evidence(tmp_path, make_pictures):
+def test_a_stray_classes_txt_is_no_evidence(outcome):
     """Without labels beside images, it names no classes of boxes."""
-    make_pictures("cat/a.jpg", "dog/b.jpg")
-    write(tmp_path / "in", {"classes.txt": "cat\ndog\n"})
-    assert Outcome(tmp_path / "in", tmp_path / "out").task == "image_classification"
+    found = outcome({"classes.txt": "cat\ndog\n"}, "cat/a.jpg", "dog/b.jpg")
+    assert found.task == "image_classification"
 
 
-def test_trainval_counts_without_train_and_val(tmp_path, make_pictures):
-    make_pictures("JPEGImages/a.jpg", "JPEGImages/b.jpg")
+def test_trainval_counts_without_train_and_val(outcome):
     files = {f"Annotations/{name}.xml": voc(f"{name}.jpg", ("cat", "4 5 8 10")) for name in "ab"}
     lists = {"ImageSets/Main/trainval.txt": "a\n", "ImageSets/Main/test.txt": "b\n"}
-    write(tmp_path / "in", {**files, **lists})
-    found = Outcome(tmp_path / "in", tmp_path / "out")
-    assert found.splits == {"JPEGImages/a.jpg": "train", "JPEGImages/b.jpg": "test"}
+    splits = {"JPEGImages/a.jpg": "train", "JPEGImages/b.jpg": "test"}
+    assert outcome({**files, **lists}, *splits).splits == splits
 
 
-def test_categories_of_one_name_are_merged(tmp_path, make_pictures):
-    make_pictures("a.jpg")
+def test_categories_of_one_name_are_merged(outcome):
     names = [*CATEGORIES, {"id": 95, "name": " cat "}]
     boxes = [box(1, 2, *SIDES), box(1, 95, 0, 0, 4, 5)]
-    write(tmp_path / "in", {"a.json": coco(image(1, "a.jpg"), boxes=boxes, categories=names)})
-    found = Outcome(tmp_path / "in", tmp_path / "out")
+    found = outcome({"a.json": coco(image(1, "a.jpg"), boxes=boxes, categories=names)}, "a.jpg")
     assert found.images == {"a.jpg": [("cat", [0, 0, 0.1, 0.25]), ("cat", BOX)]}
     assert found.classes == ("cat", "dog", "owl")
     assert any("'cat'" in text for text in found.skipped)

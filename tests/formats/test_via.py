@@ -5,9 +5,7 @@ import math
 
 import pytest
 
-import recordgen
 from recordgen.errors import SourceError
-from tests.formats.boxes import Outcome
 
 pytestmark = pytest.mark.once
 
@@ -68,15 +66,13 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("form", "name"), FORMS)
-def test_all_forms_have_the_same_boxes(form, name, tmp_path, make_pictures):
+def test_all_forms_have_the_same_boxes(form, name, outcome):
     """An image without regions has no objects; one that is not listed is not used."""
-    make_pictures("valid/a.png", "valid/b.png", "valid/c.png")
     images = [
         image("a.png", region(), region({**RECT, "x": 0}, **{"class": "dog"})),
         image("b.png"),
     ]
-    (tmp_path / "in/valid" / name).write_text(form(images))
-    found = Outcome(tmp_path / "in", tmp_path / "out")
+    found = outcome({f"valid/{name}": form(images)}, *(f"valid/{name}.png" for name in "abc"))
     assert found.images == {
         "valid/a.png": [("cat", BOX), ("dog", [0, 0.25, 0.1, 0.5])],
         "valid/b.png": [],
@@ -84,11 +80,9 @@ def test_all_forms_have_the_same_boxes(form, name, tmp_path, make_pictures):
     assert set(found.splits.values()) == {"eval"}
 
 
-def outcome(folder, *regions):
-    """Convert a.png with regions beside b.png."""
-    text = as_export([image("a.png", *regions), image("b.png", region())])
-    (folder / "in/via.json").write_text(text)
-    return Outcome(folder / "in", folder / "out")
+def document(*regions):
+    """Return a.png with regions beside b.png."""
+    return {"via.json": as_export([image("a.png", *regions), image("b.png", region())])}
 
 
 POLYGON = {"name": "polygon", "all_points_x": [4, 8, 6], "all_points_y": [5, 5, 10]}
@@ -110,11 +104,10 @@ READ = [
 
 
 @pytest.mark.parametrize(("regions", "boxes", "adjusted"), READ)
-def test_shapes_and_attributes(regions, boxes, adjusted, tmp_path, make_pictures):
-    make_pictures("a.png", "b.png")
-    found = outcome(tmp_path, *regions)
+def test_shapes_and_attributes(regions, boxes, adjusted, outcome):
+    found = outcome(document(*regions), "a.png", "b.png")
     assert found.images == {"a.png": boxes, "b.png": [("cat", BOX)]}
-    assert (found.adjusted, found.rejects) == (adjusted, {})
+    assert (found.adjusted, found.rejects) == (adjusted, [])
 
 
 # a region that rejects its image
@@ -131,22 +124,19 @@ REJECTED = [
 
 
 @pytest.mark.parametrize("bad", REJECTED)
-def test_a_region_that_cannot_be_used_rejects_its_image(bad, tmp_path, make_pictures):
-    make_pictures("a.png", "b.png")
-    found = outcome(tmp_path, region(), bad)
-    assert found.rejects == {"a.png": "bad_annotation"}
-    assert list(found.images) == ["b.png"]
+def test_a_region_that_cannot_be_used_rejects_its_image(bad, outcome):
+    found = outcome(document(region(), bad), "a.png", "b.png")
+    assert found.rejected == {"a.png": "bad_annotation"}
+    assert [*found.images] == ["b.png"]
 
 
-def test_an_image_that_is_not_there(tmp_path, make_pictures):
-    make_pictures("b.png")
-    assert outcome(tmp_path, region()).rejects == {"a.png": "missing_file"}
+def test_an_image_that_is_not_there(outcome):
+    assert outcome(document(region()), "b.png").rejected == {"a.png": "missing_file"}
 
 
-def test_the_only_attribute_may_have_any_name(tmp_path, make_pictures):
-    make_pictures("a.png")
-    (tmp_path / "in/via.json").write_text(as_export([image("a.png", region(animal="cat"))]))
-    assert Outcome(tmp_path / "in", tmp_path / "out").images == {"a.png": [("cat", BOX)]}
+def test_the_only_attribute_may_have_any_name(outcome):
+    text = as_export([image("a.png", region(animal="cat"))])
+    assert outcome({"via.json": text}, "a.png").images == {"a.png": [("cat", BOX)]}
 
 
 # what stops a run
@@ -158,9 +148,7 @@ STOPS = [
 
 
 @pytest.mark.parametrize("text", STOPS)
-def test_what_stops_a_run(text, tmp_path, make_pictures):
+def test_what_stops_a_run(text, outcome):
     """No attribute, several, or a document that is cut off."""
-    make_pictures("a.png")
-    (tmp_path / "in/via.json").write_text(text)
     with pytest.raises(SourceError, match=r"via\.json"):
-        recordgen.plan(str(tmp_path / "in"))
+        outcome({"via.json": text}, "a.png")

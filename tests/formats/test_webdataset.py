@@ -1,16 +1,16 @@
 """WebDataset: images stay in their tars, and hostile tars cost their rows only."""
 
 import io
-import json
 import tarfile
 
 import pytest
 
 import recordgen
 from recordgen.errors import RecordgenError, SourceError
-from tests.conftest import encoded, interrupt_convert, noise, run_python, tree_bytes
+from tests.conftest import run_python
 from tests.exports.copies import boxes, export, labelled
-from tests.formats.containers import contents, converted, image
+from tests.formats.containers import contents, converted, converted_each, image
+from tests.formats.sources import write_files
 
 pytestmark = pytest.mark.once
 
@@ -29,12 +29,6 @@ def sample(key, cls=b"0", seed=0):
 
 
 END = bytes(1024)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "in").mkdir()
-    return tmp_path
 
 
 def test_labels(folder):
@@ -61,7 +55,6 @@ def test_labels(folder):
         assert values["image/class/text"] == [b"dog"]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("make", [labelled, boxes])
 def test_own_export_comes_back(make, folder):
     """What export webdataset writes converts to the same images, splits, labels and boxes."""
@@ -91,23 +84,6 @@ def test_check_append_and_groups_read_ranges(folder):
         str(folder / "in/*.tar"), folder / "out", append=True, group_by="content", lint="-ALL"
     )
     assert more.dataset.examples == 21
-
-
-def test_resume_after_an_interruption(folder):
-    """The rest of an interrupted run gives the bytes of a whole one."""
-    data = encoded(noise(1000, 1000), "JPEG", quality=90)
-    tar = folder / "in/a.tar"
-    parts = (member(f"{at:03d}.jpg", data) + member(f"{at:03d}.cls", b"a") for at in range(60))
-    tar.write_bytes(b"".join(parts) + END)
-    code, _ = interrupt_convert(str(tar), folder / "out")
-    assert code
-    command = ("-m", "recordgen.cli", "convert", str(tar), str(folder / "out"), "--shard-mb=1")
-    done = run_python(*command, "--threads=1", "--resume", "--json")
-    found = json.loads(done.stdout)
-    assert found["kept_shards"] > 0
-    whole = recordgen.convert(str(tar), folder / "whole", shard_mb=1)
-    assert found["kept_shards"] < len(whole.dataset.shards)
-    assert tree_bytes(folder / "out/Split-train") == tree_bytes(folder / "whole/Split-train")
 
 
 def test_changed_while_it_was_converted(folder):
@@ -143,6 +119,9 @@ def patched(data, at, raw):
 
 NEGATIVE = patched(member("n.jpg", image()), 124, b"\xff" * 12)
 HUGE = patched(member("n.jpg", image()), 124, b"\x80" + b"\0" * 3 + b"\x7f" + b"\xff" * 7)
+TWO_GB = b"20000000000\0"
+MANY = [f"n.{number}" for number in range(99)]
+JPEG = member("n.jpg", image())
 GOOD = sample("a")
 
 # name: the members after a good one, the reject's uri below the tar, its code
@@ -154,12 +133,8 @@ HOSTILE = {
     "sparse": (member("n.jpg", type=tarfile.GNUTYPE_SPARSE), "n.jpg", "corrupt"),
     "name outside": (member("../n.jpg", image()), "../n.jpg", "not_allowed"),
     "absolute name": (member("/n.jpg", image()), "/n.jpg", "not_allowed"),
-    "extended header of 2 GB": (
-        patched(member("x", type=b"x"), 124, b"20000000000\0"),
-        "",
-        "corrupt",
-    ),
-    "long name of 2 GB": (patched(member("x", type=b"L"), 124, b"20000000000\0"), "", "corrupt"),
+    "extended header of 2 GB": (patched(member("x", type=b"x"), 124, TWO_GB), "", "corrupt"),
+    "long name of 2 GB": (patched(member("x", type=b"L"), 124, TWO_GB), "", "corrupt"),
     "no header": (b"\1" * 512, "", "corrupt"),
     "half a header": (member("n.jpg")[:100], "", "truncated"),
     "half an image": (sample("n")[:700], "n.jpg", "truncated"),
@@ -167,37 +142,37 @@ HOSTILE = {
     "no image": (member("n.cls", b"0"), "n", "missing_file"),
     "two images": (member("n.jpg", image()) + member("n.png", b"1"), "n", "bad_annotation"),
     "a part twice": (sample("n") + member("n.cls", b"1"), "n.cls", "bad_annotation"),
-    "many parts": (
-        b"".join(member(f"n.{number}") for number in range(99)),
-        "n.64",
-        "bad_annotation",
-    ),
+    "many parts": (b"".join(map(member, MANY)), "n.64", "bad_annotation"),
     "unknown class": (sample("n", b"2"), "n.jpg", "bad_annotation"),
     "number of 400 digits": (sample("n", b"9" * 400), "n.jpg", "bad_annotation"),
     "label is no text": (sample("n", b"\xff"), "n.jpg", "bad_annotation"),
-    "json is none": (member("n.jpg", image()) + member("n.json", b"["), "n.jpg", "bad_annotation"),
-    "json nested too deep": (
-        member("n.jpg", image()) + member("n.json", b"[" * 100_000),
-        "n.jpg",
-        "bad_annotation",
-    ),
+    "json is none": (JPEG + member("n.json", b"["), "n.jpg", "bad_annotation"),
+    "json nested too deep": (JPEG + member("n.json", b"[" * 100_000), "n.jpg", "bad_annotation"),
     "label of 5 kB": (sample("n", b"x" * 5000), "n.jpg", "bad_annotation"),
     "name is no text": (sample("n\udcff"), "n\\udcff.jpg", "bad_encoding"),
     "no image bytes": (member("n.jpg", b"text") + member("n.cls", b"0"), "n.jpg", "not_an_image"),
 }
 
 
-@pytest.mark.parametrize(("more", "uri", "code"), HOSTILE.values(), ids=HOSTILE)
-def test_a_bad_member_is_a_reject_with_its_name(more, uri, code, folder):
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """Convert a tar for each of :data:`HOSTILE`; return what became of its members by name."""
+    folder = tmp_path_factory.mktemp("hostile")
+    tars = {f"{at:02}.tar": GOOD + more for at, (more, _, _) in enumerate(HOSTILE.values())}
+    write_files(folder / "in", {**tars, "classes.txt": "cat\ndog\n"})
+    found = converted_each(folder)
+    return {name: (tar, *found[tar]) for name, tar in zip(HOSTILE, tars, strict=True)}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_bad_member_is_a_reject_with_its_name(name, hostile):
     """A bad member is a reject with its name; the good one before it stays."""
-    (folder / "in/a.tar").write_bytes(GOOD + more)
-    (folder / "in/classes.txt").write_text("cat\ndog\n")
-    dataset, rejects, examples = converted(folder)
-    assert dict(dataset.rows.rejected) == {code: 1}
-    [reject] = rejects.values()
-    assert reject["uri"].removeprefix("'").removesuffix("'") == (f"a.tar/{uri}" if uri else "")
-    assert "a.tar" in reject["uri"] + reject["message"]
-    assert list(examples) == ["a.tar/a.jpg"]
+    _, uri, code = HOSTILE[name]
+    tar, [reject], examples = hostile[name]
+    assert reject["code"] == code
+    assert reject["uri"].removeprefix("'").removesuffix("'") == (f"{tar}/{uri}" if uri else "")
+    assert tar in reject["uri"] + reject["message"]
+    assert examples == [f"{tar}/a.jpg"]
 
 
 def test_long_names_folders_and_other_files(folder):

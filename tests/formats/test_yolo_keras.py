@@ -2,22 +2,17 @@
 
 import pytest
 
-import recordgen
 from recordgen.errors import SourceError
-from tests.formats.boxes import Outcome
 
 pytestmark = pytest.mark.once
 
 BOX = [0.1, 0.25, 0.2, 0.5]
 
 
-def write(folder, *lines, place="train", classes="cat\ndog\n"):
-    """Write the documents of one folder."""
-    root = folder / "in" / place
-    root.mkdir(parents=True, exist_ok=True)
-    (root / "_annotations.txt").write_text("\n".join(lines))
-    if classes:
-        (root / "_classes.txt").write_text(classes)
+def folder(*lines, place="train", classes="cat\ndog\n"):
+    """Return the documents of one folder."""
+    files = {f"{place}/_annotations.txt": "\n".join(lines)}
+    return {**files, f"{place}/_classes.txt": classes} if classes else files
 
 
 # the line of a.png, its boxes
@@ -33,21 +28,18 @@ READ = [
 
 
 @pytest.mark.parametrize(("line", "boxes"), READ)
-def test_boxes(line, boxes, tmp_path, make_pictures):
-    make_pictures("train/a.png", "valid/b.png")
-    write(tmp_path, line)
-    write(tmp_path, "b.png 4,5,8,10,0", place="valid")
-    found = Outcome(tmp_path / "in", tmp_path / "out")
+def test_boxes(line, boxes, outcome):
+    files = folder(line) | folder("b.png 4,5,8,10,0", place="valid")
+    found = outcome(files, "train/a.png", "valid/b.png")
     there = {} if boxes is None else {"train/a.png": boxes}
     assert found.images == {**there, "valid/b.png": [("cat", BOX)]}
     assert found.splits["valid/b.png"] == "eval"
     assert found.classes == ("cat", "dog")
 
 
-def test_names_with_blanks(tmp_path, make_pictures):
-    make_pictures("train/a b.png")
-    write(tmp_path, "a b.png 4,5,8,10,1")
-    assert Outcome(tmp_path / "in", tmp_path / "out").images == {"train/a b.png": [("dog", BOX)]}
+def test_names_with_blanks(outcome):
+    found = outcome(folder("a b.png 4,5,8,10,1"), "train/a b.png")
+    assert found.images == {"train/a b.png": [("dog", BOX)]}
 
 
 # the end of a line that rejects its image
@@ -55,18 +47,15 @@ REJECTED = ["4,5,8,10,2", "4,5,8,10,-1", "4,5,8,10", "4,5,8,x,1", "4,5,8,nan,1",
 
 
 @pytest.mark.parametrize("bad", REJECTED)
-def test_a_bad_box_rejects_its_image(bad, tmp_path, make_pictures):
-    make_pictures("train/a.png", "train/b.png")
-    write(tmp_path, f"a.png 4,5,8,10,1 {bad}", "b.png 4,5,8,10,1", "x.png 4,5,8,10,1")
-    found = Outcome(tmp_path / "in", tmp_path / "out")
-    assert found.rejects == {"train/a.png": "bad_annotation", "x.png": "missing_file"}
-    assert list(found.images) == ["train/b.png"]
+def test_a_bad_box_rejects_its_image(bad, outcome):
+    lines = f"a.png 4,5,8,10,1 {bad}", "b.png 4,5,8,10,1", "x.png 4,5,8,10,1"
+    found = outcome(folder(*lines), "train/a.png", "train/b.png")
+    assert found.rejected == {"train/a.png": "bad_annotation", "x.png": "missing_file"}
+    assert [*found.images] == ["train/b.png"]
 
 
 @pytest.mark.parametrize("classes", ["", "dog\ncat\n"])
-def test_classes_that_are_missing_or_differ_stop(classes, tmp_path, make_pictures):
-    make_pictures("train/a.png", "valid/b.png")
-    write(tmp_path, "a.png 4,5,8,10,1")
-    write(tmp_path, "b.png 4,5,8,10,1", place="valid", classes=classes)
+def test_classes_that_are_missing_or_differ_stop(classes, outcome):
+    files = folder("a.png 4,5,8,10,1") | folder("b.png", place="valid", classes=classes)
     with pytest.raises(SourceError, match=r"_classes\.txt"):
-        recordgen.plan(str(tmp_path / "in"))
+        outcome(files, "train/a.png", "valid/b.png")

@@ -20,13 +20,11 @@ from typing import NamedTuple
 
 from recordgen.core.rows.row import Row, is_content_uri
 from recordgen.errors import RecordgenError
-from recordgen.formats.source import open_source
-from recordgen.options import ConvertOptions
-from recordgen.rejects import Finding, Reject
 from recordgen.tasks import TASKS
 from recordgen.tasks.texts.text_task import TextContent
-from tests.rows import read_rows
+from tests.formats.sources import Reading
 
+TASKS_OF_TEXTS = "text_classification", "text_multi_label", "text_sentiment"
 WORDS = {"train": "train", "training": "train", "validation": "eval", "validate": "eval"}
 WORDS |= dict.fromkeys(("val", "valid", "dev", "eval", "evaluation"), "eval")
 WORDS |= {"test": "test", "testing": "test", "unassigned": None, "": None}
@@ -61,7 +59,7 @@ def read_independently(data, shown):
         if shown.header and header is None:
             header = names
             continue
-        if fields_equal(names, header):
+        if header is not None and names == header:  # joined files repeat it
             continue
         if header is not None or given_roles:
             # A column with a number for a name has precedence over the number of a column.
@@ -85,11 +83,6 @@ def read_independently(data, shown):
     return rows
 
 
-def fields_equal(names, header):
-    """Return whether a line repeats the header."""
-    return header is not None and names == header
-
-
 def _normal(path):
     """Return a path without ``.`` and empty folders, as source ids have it; texts change alike."""
     while "://" not in path and (shorter := path.replace("/./", "/").replace("//", "/")) != path:
@@ -99,37 +92,13 @@ def _normal(path):
 
 # --- files at random -----------------------------------------------------------------------------
 
-PATHS = [
-    "{n}.jpg",
-    "images/{n}.png",
-    "gs://b/{n}.jpg",
-    "my photo {n}.jpg",
-    "a,b {n}.jpg",
-    "é{n}.gif",
-]
+PATHS = ["{n}.jpg", "images/{n}.png", "gs://b/{n}.jpg", "my photo {n}.jpg", "a,b {n}.jpg"]
 PATHS += ["img{n}", "./{n}.JPG", "https://a.example/{n}.jpg", "/data/{n}.bmp", 'q"{n}.jpg']
-TEXTS = [
-    "Good and cheap number {n}.",
-    "Good, and cheap {n}.",
-    "Fine {n}",
-    "{n}",
-    "a.txt",
-    "two\nlines {n}",
-]
+PATHS += ["é{n}.gif"]
+TEXTS = ["Good and cheap number {n}.", "Good, and cheap {n}.", "Fine {n}", "{n}", "a.txt"]
 TEXTS += ['She said "no" {n}.', "Très bien, {n} fois.", "多谢{n}多谢", "train", "text | pipe {n}"]
-LABELS = [
-    "cat",
-    "dog",
-    "owl",
-    "Baked goods",
-    "salt/pepper",
-    "chat, noir",
-    "été",
-    "0",
-    "1",
-    "2",
-    "7",
-]
+TEXTS += ["two\nlines {n}"]
+LABELS = ["cat", "dog", "owl", "Baked goods", "salt/pepper", "chat, noir", "été", *"0127"]
 ODD_LABELS = ["train", "TEST", "[1, 2]", "cat|dog", "dog|owl", ".5", "label", "{}", "a.jpg", ""]
 SPLITS = ["TRAIN", "train", "TEST", "Validation", "val", "UNASSIGNED", "", "training", "dev"]
 ODD_SPLITS = ["TRIAN", "fold1", "x", "7"]
@@ -140,24 +109,24 @@ SPLIT_NAMES = ["split", "ml_use", "set", "subset", "fold"]
 OTHERS = ["id", "width", "height", "age", "xmin", "mask", "note", "", "x"]
 
 
+def odd(rng, words):
+    """Return one of the words in a file of four."""
+    return rng.sample(words, rng.choice([0, 0, 0, 1]))
+
+
 def random_file(rng):
     """Return a name, the bytes of an import file, and options."""
     is_text = rng.random() < 0.4
     subjects = rng.sample(TEXTS if is_text else PATHS, rng.randint(1, 3))
-    labels = rng.sample(LABELS, rng.randint(1, 4)) + rng.sample(
-        ODD_LABELS, rng.choice([0, 0, 0, 1])
-    )
-    splits = rng.sample(SPLITS, rng.randint(1, 3)) + rng.sample(
-        ODD_SPLITS, rng.choice([0, 0, 0, 1])
-    )
+    labels = rng.sample(LABELS, rng.randint(1, 4)) + odd(rng, ODD_LABELS)
+    splits = rng.sample(SPLITS, rng.randint(1, 3)) + odd(rng, ODD_SPLITS)
     most = rng.choice([0, 1, 1, 1, 2, 3])
     has_split, per_row = rng.random() < 0.6, rng.random() < 0.2
     rows = []
     for number in range(rng.choice([0, 1, 2, 3, 5, 12, 30])):
         row = [rng.choice(subjects).format(n=number)]
-        row += [
-            rng.choice(labels) for _ in range(most if rng.random() < 0.8 else rng.randint(0, 3))
-        ]
+        count = most if rng.random() < 0.8 else rng.randint(0, 3)
+        row += [rng.choice(labels) for _ in range(count)]
         if has_split and not (per_row and rng.random() < 0.5):
             row.insert(0, rng.choice(splits))
         rows.append(row)
@@ -228,24 +197,21 @@ def check_file(folder, name, data, options):
     path = folder / name
     path.write_bytes(data)
     try:
-        source, decided = open_source(path, ConvertOptions(**options))
-        items = read_rows(decided, *source.files)
+        read = Reading(path, **options)
     except RecordgenError as exc:
         return type(exc).__name__
-    shown = source.detection
-    assert shown is not None
-    rows = {item.line: item for item in items if isinstance(item, Row)}
-    rejected = {item.line for item in items if isinstance(item, Reject)}
-    noted = {item.line for item in items if isinstance(item, Finding)}
-    if not _is_comparable(data, decided.task, shown.delimiter or ","):
+    shown = read.detection
+    rows = {item.line: item for item in read.rows}
+    others = {item.line for item in read.items if not isinstance(item, Row)}
+    if not _is_comparable(data, read.options.task, shown.delimiter or ","):
         return "accepted"
     expected = read_independently(data, shown)
     by_name = dict(shown.named_splits).get(str(path))
     for line, row in rows.items():
-        found = _read(row, TASKS[decided.task].name)
+        found = _read(row, read.options.task)
         want = expected[line]._replace(split=expected[line].split or by_name)
         assert found == want, (line, found, want)
-    lost = expected.keys() - rows.keys() - rejected - noted
+    lost = expected.keys() - rows.keys() - others
     assert not lost, f"lines {sorted(lost)} are lost"
     return "compared"
 
@@ -260,9 +226,7 @@ def _is_comparable(data, task, delimiter):
         list(csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True))
     except (UnicodeDecodeError, csv.Error):
         return False
-    return task in ("image_classification", "image_multi_label", "text_classification") or (
-        task in ("text_multi_label", "text_sentiment")
-    )
+    return task in ("image_classification", "image_multi_label", *TASKS_OF_TEXTS)
 
 
 def _read(row, name):

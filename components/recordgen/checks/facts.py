@@ -18,6 +18,7 @@ from recordgen.core.facts.columns import (
     LOOK_COLUMNS,
     Columns,
     bytes_of,
+    empty_column,
     picture_facts,
 )
 from recordgen.core.facts.kept_rows import RowIndices
@@ -75,6 +76,11 @@ class ExampleFacts:
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def taken(self, rows: npt.NDArray[Any]) -> Columns:
+        """Return the columns of some rows."""
+        taken = [_taken(column, pa.array(rows)) for column in self.columns.columns]
+        return pa.Table.from_arrays(taken, schema=self.columns.schema)
 
     @cached_property
     def names(self) -> Sequence[str]:
@@ -208,7 +214,7 @@ def by_line(columns: Columns) -> RowIndices:
 
 
 def _taken(column: Any, rows: Any) -> Any:
-    """Return some rows of a column. An empty one, of which tables have many, is made anew."""
+    """Return some rows of a column. An empty one, of which tables have many, takes no memory."""
     if column.null_count == len(column):
-        return pa.nulls(len(rows), column.type)
+        return empty_column(len(rows), column.type)
     return column.take(rows)

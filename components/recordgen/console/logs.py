@@ -47,12 +47,8 @@ _log = logging.getLogger("recordgen")
 def set_up(log_format: str, *, level: int) -> None:
     """Send our log records, and those of libraries from ``level`` on, to stderr.
 
-    A program that has already set up logging keeps its set-up.
-
-    Args:
-        log_format: one of ``FORMATS``. As JSON, Python's warnings and uncaught exceptions are log
-            records too.
-        level: the lowest level of libraries' records.
+    A program that has already set up logging keeps its set-up. As JSON, Python's warnings and
+    uncaught exceptions are log records too.
     """
     handler = logging.StreamHandler()
     _log.setLevel(logging.INFO)
@@ -90,15 +86,7 @@ def finished(
 ) -> None:
     """Log the result of a run: its warnings, then one line with all counts.
 
-    Args:
-        message: the line for people.
-        counts: by the names of :mod:`recordgen.core.runs.counters`.
-        seconds: wall-clock time.
-        rejects: the rejected rows.
-        warnings: warnings for the user.
-        phases: seconds of each phase, if it has any.
-        exit_code: exit code of the command.
-        **more: further fields.
+    Counts have the names of :mod:`recordgen.core.runs.counters`; ``phases`` are seconds.
     """
     for text in warnings:
         event("warning", text, level=logging.WARNING)

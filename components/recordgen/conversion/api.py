@@ -189,11 +189,7 @@ def plan(
 
 
 def convert_files(
-    files: Sequence[ImportFile],
-    output: str,
-    options: ConvertOptions,
-    *,
-    new_runner: NewRunner,
+    files: Sequence[ImportFile], output: str, options: ConvertOptions, *, new_runner: NewRunner
 ) -> ConversionResult:
     """Convert import files in a step of a pipeline, and log the progress.
 

@@ -22,10 +22,7 @@ from recordgen.version import __version__
 
 
 def to_dataset(
-    source: Source,
-    staged: StagedPlan,
-    results: Sequence[ShardResult],
-    conversion: Conversion,
+    source: Source, staged: StagedPlan, results: Sequence[ShardResult], conversion: Conversion
 ) -> Dataset:
     """Build the dataset of the new shards, without the dataset that they are appended to."""
     task = conversion.task

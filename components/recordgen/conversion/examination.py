@@ -94,13 +94,7 @@ class Examination:
             inside = storage.join(self.folder, "") if task.by_address else named_by
             return store.open(storage.resolve(uri, inside), named_by)
 
-        return Examined(
-            facts,
-            task,
-            self.selection.thresholds,
-            open_payload,
-            totals=totals or {},
-        )
+        return Examined(facts, task, self.selection.thresholds, open_payload, totals=totals or {})
 
     @property
     def joins(self) -> int:

@@ -14,6 +14,7 @@ Keys and facts wait in the staging folder; what travels is where they are.
 
 from __future__ import annotations
 
+import posixpath
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -42,6 +43,7 @@ from recordgen.conversion.check_stage import (
 from recordgen.conversion.examination import Examination, Places
 from recordgen.conversion.found import MergeFindings
 from recordgen.conversion.uniting import Crowd, Size, UniteGroups
+from recordgen.core.dataset.manifest import shard_index
 from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.minhash import mixed
 from recordgen.core.flow.runner import Each, Flow, Runner
@@ -61,13 +63,9 @@ _FACTS_BYTES, _EXAMPLE_BYTES = 64 << 20, 500
 def examine(
     runner: Runner, shards: Flow, shared: Examination, existing: Existing | None = None
 ) -> Flow:
-    """Examine all examples; the findings are written to the staging folder.
+    """Examine all examples of shards and of the dataset that they are appended to.
 
-    Args:
-        runner: the runner of the graph.
-        shards: file names of the shards, whose facts are in the staging folder.
-        shared: what the steps share.
-        existing: the dataset that the shards are appended to.
+    ``shards`` has their file names; facts and findings are in the staging folder.
     """
     if existing is not None:
         there = runner.start("ListExamples", existing.groups, spread=True)
@@ -110,7 +108,11 @@ def all_facts(
 def _assigned(
     place: str | ExistingGroup, batches: int
 ) -> Iterator[tuple[int, str | ExistingGroup]]:
-    yield zlib.crc32(str(place).encode()) % batches, place
+    """Assign a shard or a group to a batch: the shards of a split to one after the other."""
+    folder, number = (
+        (posixpath.dirname(place), shard_index(place)) if isinstance(place, str) else place
+    )
+    yield (zlib.crc32(folder.encode()) + number) % batches, place
 
 
 class NoteKeys(Stage):
@@ -261,12 +263,12 @@ class ExamineBatches(Stage):
         self, facts: ExampleFacts, alike: Sequence[Alike], kept: str
     ) -> Iterator[tuple[Key, Columns]]:
         for each in alike:
-            rows = facts.columns.take(pa.array(each.rows))
+            rows = facts.taken(each.rows)
             rows = rows.append_column(GROUP, pa.array(each.keys))
             for place, part in grouped(rows, each.places):
                 yield (each.group, place), part
         if kept and len(rows := np.flatnonzero(np.asarray(facts.columns["row"].is_valid()))):
-            yield (kept, 0), facts.columns.take(pa.array(rows))
+            yield (kept, 0), facts.taken(rows)
 
 
 class ExamineGroups(Stage):

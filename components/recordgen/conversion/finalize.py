@@ -84,10 +84,7 @@ def all_rejects(staged: StagedPlan, results: Sequence[ShardResult]) -> tuple[Rej
 def indexed(dataset: Dataset, staging: Staging, existing: Existing | None = None) -> Dataset:
     """Write the index to the staging folder, and return the dataset with the name of its index.
 
-    Args:
-        dataset: the whole dataset.
-        staging: holds the lengths of the records of new shards.
-        existing: the dataset that they are appended to.
+    The folder holds the lengths of new shards, which are appended to ``existing``.
 
     Raises: as :func:`recordgen.access.index.lengths_there`.
     """
@@ -110,20 +107,11 @@ def first_findings(staging: Staging, staged: StagedPlan) -> tuple[Finding, ...]:
 
 
 def stop_unless_usable(
-    staged: StagedPlan,
-    examples: int,
-    rejects: Sequence[Reject],
-    output: str,
-    most: float,
+    staged: StagedPlan, examples: int, rejects: Sequence[Reject], output: str, most: float
 ) -> None:
     """Raise if there are no examples or too many rejects, after writing the rejects.
 
-    Args:
-        staged: the plan.
-        examples: new examples, or the rows that are planned to become examples.
-        rejects: all rejects so far.
-        output: folder or URL prefix of the output.
-        most: the allowed share of rejects.
+    ``examples`` are new, or planned; ``most`` is the allowed share of rejects.
     """
     usable = staged.existing + examples
     error = why_unusable(usable, staged.read, staged.dropped, rejects, most)
@@ -137,12 +125,7 @@ def why_unusable(
 ) -> DataError | None:
     """Return the error of a conversion without usable rows or with too many rejects, else None.
 
-    Args:
-        examples: usable rows and existing examples.
-        read: all rows.
-        dropped: rows that name no split.
-        rejects: rejected rows.
-        most: the allowed share of rejects.
+    ``dropped`` rows name no split; ``most`` is the allowed share of rejects.
     """
     hint = missing_hint(rejects)
     if too_many(len(rejects), read, most):
@@ -194,14 +177,7 @@ def linted(
 ) -> tuple[Dataset, Lint]:
     """Run the checks; return the dataset with their warnings and counts, and all findings.
 
-    Args:
-        dataset: the converted dataset.
-        staging: holds what the steps of the checks have found.
-        staged: the plan; its ``adjusted`` counts all changes.
-        changes: the first changes in rows.
-        conversion: what the run did.
-        selection: the checks that run.
-        phases: receives each check.
+    The staging folder holds what their steps have found; ``changes`` are the first ones in rows.
     """
     task, labels = conversion.task, conversion.labels
     about_splits = Examined[Any](

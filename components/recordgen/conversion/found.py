@@ -35,14 +35,9 @@ def write_found(
     *,
     is_whole: bool,
 ) -> Iterator[FoundFile]:
-    """Write findings about examples, and yield their files.
+    """Write the findings of a check about examples, and yield their files.
 
-    Args:
-        staging: the staging folder.
-        check: the check that found them.
-        facts: the facts that it examined.
-        found: what it found.
-        is_whole: it has examined all examples, so the order of its findings is final.
+    ``is_whole``: the check has examined all examples, so the order of its findings is final.
     """
     numbered = enumerate((part, at) for part in found for at in range(len(part.rows)))
     while some := list(islice(numbered, _FILE_FINDINGS)):

@@ -42,10 +42,8 @@ class PartResult:
     """The result of work on a part.
 
     Attributes:
-        output: the output of the run.
-        part: number of the part.
         parts: number of parts of the run.
-        shards: its shards.
+        shards: number of shards of the part.
         was_done: the part was finished already, or has no shards.
         is_committed: the dataset of all parts is committed already.
     """

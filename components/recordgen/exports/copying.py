@@ -26,8 +26,8 @@ from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.progress import Counter, Progress
 from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example
-from recordgen.errors import OutputExistsError, RecordError, UsageError
+from recordgen.core.records.example import parse_record
+from recordgen.errors import OutputExistsError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.output import Output
 from recordgen.messages import listed
@@ -56,10 +56,7 @@ class Stored(NamedTuple):
 
     def values(self) -> dict[str, Any]:
         """Return lists of values by feature name. Raises: RecordError."""
-        try:
-            return parse_example(self.record)
-        except ValueError as exc:
-            raise RecordError(f"{self.where}: {exc}") from exc
+        return parse_record(self.record, self.where)
 
 
 @dataclass

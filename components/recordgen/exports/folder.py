@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from recordgen.errors import UsageError
 from recordgen.exports.copying import Copy
-from recordgen.exports.image_files import ImageCopyExport, ImageExample, split_word
+from recordgen.exports.image_files import ImageCopyExport, ImageExample
 from recordgen.tasks import ImageClassification
 
 _MAX_NAME_BYTES = 255
@@ -35,14 +35,12 @@ class Folder(ImageCopyExport):
                 )
 
     def write(self, copy: Copy) -> None:
-        for split in copy.splits:
+        self.write_images(copy, _files)
 
-            def files(image: ImageExample, folder: str = split_word(split)) -> dict[str, bytes]:
-                [label] = image.labels
-                return {f"{folder}/{label}/{image.name}": image.data}
 
-            for _ in self.images(copy, split, files):
-                pass
+def _files(word: str, image: ImageExample) -> dict[str, bytes]:
+    [label] = image.labels
+    return {f"{word}/{label}/{image.name}": image.data}
 
 
 def _is_name(label: str) -> bool:

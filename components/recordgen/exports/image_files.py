@@ -10,6 +10,7 @@ import posixpath
 import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -82,6 +83,14 @@ FilesOf = Callable[[ImageExample], Mapping[str, bytes]]
 
 class ImageCopyExport(CopyExport):
     """A copy with a file for each image."""
+
+    def write_images(
+        self, copy: Copy, files_of: Callable[[str, ImageExample], Mapping[str, bytes]]
+    ) -> None:
+        """Write the files of all images; ``files_of`` takes the word of the split first."""
+        for split in copy.splits:
+            for _ in self.images(copy, split, partial(files_of, split_word(split))):
+                pass
 
     def images(self, copy: Copy, split: str, files_of: FilesOf) -> Iterator[ImageExample]:
         """Yield the images of a split, in order, when their files are written."""

@@ -82,10 +82,7 @@ class Lineage(Export):
 
 
 def find_lineage(
-    place: str | os.PathLike[str],
-    *,
-    allow: str | Sequence[str] = (),
-    verify: bool = False,
+    place: str | os.PathLike[str], *, allow: str | Sequence[str] = (), verify: bool = False
 ) -> Traced:
     """Find the lineage of a model or a dataset.
 

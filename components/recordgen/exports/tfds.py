@@ -76,14 +76,9 @@ def check(output: Output, splits: Mapping[str, Split]) -> None:
 def write_files(
     output: Output, splits: Mapping[str, Split], folder: str, file_format: str, template: str
 ) -> Sequence[str]:
-    """Write the files, and return their paths.
+    """Write the files of some splits; return their paths.
 
-    Args:
-        output: the dataset.
-        splits: its splits that the folder has.
-        folder: where to write.
-        file_format: ``tfrecord`` or ``array_record``.
-        template: the paths of the shards.
+    ``file_format`` is ``tfrecord`` or ``array_record``, ``template`` the path of a shard.
     """
     known = _Known.of(output.dataset)
     declared = {name: _feature(known, name, spec) for name, spec in known.stored.items()}

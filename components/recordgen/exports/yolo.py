@@ -34,17 +34,14 @@ class Yolo(ImageCopyExport):
 
     def write(self, copy: Copy) -> None:
         keypoints = KEYPOINT * len(copy.dataset.keypoints.get("names", ()))
-        for split in copy.splits:
 
-            def files(image: ImageExample, folder: str = split_word(split)) -> dict[str, bytes]:
-                lines = _lines(image.boxes, keypoints)
-                return {
-                    f"images/{folder}/{image.name}": image.data,
-                    f"labels/{folder}/{image.stem}.txt": lines.encode(),
-                }
+        def files_of(word: str, image: ImageExample) -> dict[str, bytes]:
+            return {
+                f"images/{word}/{image.name}": image.data,
+                f"labels/{word}/{image.stem}.txt": _lines(image.boxes, keypoints).encode(),
+            }
 
-            for _ in self.images(copy, split, files):
-                pass
+        self.write_images(copy, files_of)
         storage.write_text(copy.path("data.yaml"), _config(copy))
 
 

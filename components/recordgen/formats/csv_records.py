@@ -440,7 +440,6 @@ class _Reader:
                 yield self._reject(broken, line)
 
     def _reject(self, broken: AnnotationError, raw: bytes) -> Reject:
-        """Return the reject of the line that was read last."""
         uri = self._uri_in(_readable(raw, self._delimiter)) if self._uri_in is not None else ""
         return broken.reject(self._source, self._number - 1, uri)
 

@@ -88,7 +88,6 @@ def _possible(listing: Listing) -> list[Format]:
 
 
 def _format_of(path: str, options: ConvertOptions, samples: Samples) -> tuple[Format, Evidence]:
-    """Return the format of one file or folder, and what shows it."""
     listing = samples.listing(path, options.access if options.confined else None)
     format_, evidence = _found_in(listing, path, options)
     if options.confined:
@@ -165,7 +164,6 @@ def _without_evidence(format_: Format, path: str) -> Evidence:
 
 
 def _documents(file: ImportFile, evidence: Evidence) -> list[ImportFile]:
-    """Return the documents of a file or folder as import files."""
     if tuple(evidence.documents) == ("",):
         return [file]
     listing = Listing.of(file.path)

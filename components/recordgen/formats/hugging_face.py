@@ -11,7 +11,6 @@ Rules: "Create an image dataset" of Hugging Face's datasets; boxes are COCO's, i
 from __future__ import annotations
 
 import csv
-import io
 import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +36,6 @@ from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetectio
 _PARQUET = "metadata.parquet"
 _NAMES = ("metadata.jsonl", "metadata.csv", _PARQUET)
 _FILE, _OBJECTS = "file_name", "objects"
-_MAX_LINE = 1 << 20
 _ROWS_AT_ONCE = 1024
 # Parts of the names of columns that no task of images reads, but that must not be lost.
 _GEOMETRY = ("mask", "bbox", "polygon", "segment", "keypoint", "points", "_file_name")
@@ -146,22 +144,20 @@ def _records(listing: Listing, name: str) -> Iterator[tuple[int, Any]]:
             batches = table.iter_batches(_ROWS_AT_ONCE)
             yield from enumerate((row for each in batches for row in each.to_pylist()), start=1)
         return
-    with listing.open(name) as file:
-        if name.endswith(".csv"):
-            text = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
+    if name.endswith(".csv"):
+        with listing.open_text(name) as text:
             reader = csv.DictReader(text)
             try:
                 for record in reader:
                     yield reader.line_num, record
             except csv.Error as exc:
                 yield reader.line_num, f"a line that is no CSV: {exc}"
-            return
-        for number, raw in enumerate(iter(lambda: file.readline(_MAX_LINE), b""), start=1):
-            if text_ := raw.decode("utf-8-sig", "replace").strip():
-                try:
-                    yield number, json.loads(text_)
-                except (ValueError, RecursionError):
-                    yield number, text_
+        return
+    for number, line in listing.lines(name):
+        try:
+            yield number, json.loads(line)
+        except (ValueError, RecursionError):
+            yield number, line
 
 
 def _class_names(listing: Listing, document: str, column: str) -> Sequence[str]:

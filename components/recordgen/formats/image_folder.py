@@ -121,14 +121,12 @@ def _check_import_files(
 
 
 def _names_images(head: bytes, images: Iterable[Placed]) -> bool:
-    """Return whether the first lines of a file name one of these images."""
     text = head.decode("utf-8", "replace")
     names = {posixpath.basename(field.strip()) for field in _FIELD.findall(text)}
     return any(posixpath.basename(image.name) in names for image in images)
 
 
 def _without_images(others: Sequence[str], datasets: Sequence[str]) -> str:
-    """Return the message about a folder without images."""
     if datasets:
         return (
             f"there is no image in this folder, only a converted dataset in {datasets[0]}; "

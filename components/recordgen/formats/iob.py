@@ -45,17 +45,14 @@ class Sentences(Format):
     is_decoded = True
 
     def detect(self, listing: Listing) -> Evidence | None:
-        is_mine = names_sentences(listing.only) if listing.only else self._are_below(listing)
-        if not is_mine:
+        below = () if listing.images else listing.others
+        if not any(map(names_sentences, [listing.only] if listing.only else below)):
             return None
         where = f"{listing.root.removeprefix('./')}{listing.only}"
         return Evidence(f"{where}: sentences and their tags", TextEntities.name, is_weak=True)
 
     def accepts(self, task: type[Task]) -> bool:
         return task.name == TextEntities.name
-
-    def _are_below(self, listing: Listing) -> bool:
-        return not listing.images and any(map(names_sentences, listing.others))
 
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         return read_sentences(file, adjusted, given)

@@ -59,7 +59,6 @@ def list_items(file: IO[bytes]) -> Iterator[Any]:
 
 
 def _items(window: _Window, where: str) -> Iterator[Any]:
-    """Yield the items of the list that comes next."""
     window.take("[")
     while window.peek() != "]":
         yield from window.values()

@@ -106,14 +106,10 @@ def _true_flags(head: bytes) -> int:
 
 
 def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
-    with listing.open(name) as file:
-        data = file.read(_MAX_DOCUMENT + 1)
     stem = posixpath.splitext(name)[0]
     beside = next(iter(listing.tree.by_stem.get(stem, ())), "")
     try:
-        if len(data) > _MAX_DOCUMENT:
-            raise ValueError(f"it has more than {_MAX_DOCUMENT >> 20} MiB")
-        found = json.loads(data)
+        found = json.loads(listing.read(name, _MAX_DOCUMENT))
         if not isinstance(found, dict) or not isinstance(found.get("shapes"), list):
             raise ValueError("it has no list of shapes")
         kinds = [_kind_of(shape) for shape in found["shapes"]]

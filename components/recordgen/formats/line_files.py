@@ -141,5 +141,4 @@ class JsonLines(_LineFile):
 
 
 def _begins_with_object(listing: Listing) -> bool:
-    """Return whether the first line that is not blank begins with ``{``."""
     return decoded_head(listing.head(listing.only)).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")

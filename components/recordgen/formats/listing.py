@@ -6,6 +6,7 @@ Listing.of("photos/data.yaml")  the same names, but ``only`` is data.yaml
 
 from __future__ import annotations
 
+import io
 import os
 import posixpath
 from collections import defaultdict
@@ -28,6 +29,7 @@ from recordgen.storage.access import Access
 HEAD_BYTES = 64 * 1024
 
 _HEADS_KEPT = 64
+_MAX_LINE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,25 @@ class Listing:
             self._heads[name] = head
         return self._heads[name]
 
+    def read(self, name: str, most: int) -> bytes:
+        """Return a whole file. Raises: ValueError: it has more bytes; SourceError, StorageError."""
+        with self.open(name) as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise ValueError(f"it has more than {most >> 20} MiB")
+        return data
+
+    def lines(self, name: str) -> Iterator[tuple[int, str]]:
+        """Yield the lines of a text that are not blank, with their numbers; long ones are cut."""
+        with self.open(name) as file:
+            for number, raw in enumerate(iter(lambda: file.readline(_MAX_LINE), b""), start=1):
+                if text := raw.decode("utf-8-sig", "replace").strip():
+                    yield number, text
+
+    def open_text(self, name: str) -> IO[str]:
+        """Open a text file, whose line ends stay as they are. Raises: as :meth:`open`."""
+        return io.TextIOWrapper(self.open(name), "utf-8-sig", "replace", newline="")
+
     def known(self, name: str) -> bytes | None:
         """Return the whole content of a file if its head was read and is all of it, or None."""
         head = self._heads.get(name)
@@ -255,7 +276,6 @@ class Listing:
 
 
 def _is_of_another(image: str, split: str) -> bool:
-    """Return whether the folders of an image say another split."""
     word = word_in_folders(image)
     return word is not None and split_named(word) != split_named(split)
 

@@ -137,7 +137,6 @@ def _by_stem(listing: Listing) -> Mapping[str, Sequence[str]]:
 
 
 def _images(images: Mapping[str, Sequence[str]], mask: str) -> Sequence[str]:
-    """Return the images to which a mask may belong."""
     *folders, base = posixpath.splitext(mask)[0].lower().split("/")
     stems = dict.fromkeys((base, _SUFFIX.sub("", base)))
     at = next((at for at, name in enumerate(folders) if name in _MASKS), None)

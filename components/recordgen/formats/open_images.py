@@ -115,8 +115,8 @@ def _lines(listing: Listing, name: str) -> Iterator[_Line]:
     image, label = at[_IMAGE], at[_LABEL]
     confidence = at.get(_CONFIDENCE)
     flags = {flag: at[name] for flag, name in _FLAGS.items() if name in at}
-    with listing.open(name) as file:
-        reader = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""))
+    with listing.open_text(name) as text:
+        reader = csv.reader(text)
         try:
             next(reader, None)
             for fields in reader:

@@ -108,7 +108,6 @@ def _picture(
     columns: ParquetColumns,
     chunk: _Chunk,
 ) -> Picture | Problem:
-    """Return the image of a row, or the problem with it."""
     from recordgen.payloads.opening import file_header
 
     value = row[columns.image]

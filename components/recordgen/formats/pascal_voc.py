@@ -109,15 +109,14 @@ def _splits(listing: Listing, lists: Mapping[str, str]) -> Mapping[str, str]:
     for word in words:
         if (name := lists.get(f"{word}.txt")) is None:
             continue
-        with listing.open(name) as file:
-            for raw in file:
-                stem = IMAGE_SUFFIX.sub("", raw.decode("utf-8-sig", "replace").strip())
-                split = "train" if word == "trainval" else word
-                if stem and found.setdefault(stem, split) != split:
-                    raise SourceError(
-                        f"{listing.root}{name}: {stem} is also in the list of {found[stem]}; leave "
-                        f"it in one of the two"
-                    )
+        for _, line in listing.lines(name):
+            stem = IMAGE_SUFFIX.sub("", line)
+            split = "train" if word == "trainval" else word
+            if stem and found.setdefault(stem, split) != split:
+                raise SourceError(
+                    f"{listing.root}{name}: {stem} is also in the list of {found[stem]}; leave "
+                    f"it in one of the two"
+                )
     return found
 
 
@@ -161,11 +160,7 @@ def _stem_of(path: str) -> str:
 def _parse(listing: Listing, name: str) -> ElementTree.Element:
     """Parse a document. Raises: ValueError, ParseError: it is too large, or has entities."""
     data = listing.head(name)
-    if len(data) >= HEAD_BYTES:
-        with listing.open(name) as file:
-            data = file.read(_MAX_DOCUMENT + 1)
-    if len(data) > _MAX_DOCUMENT:
-        raise ValueError(f"it has more than {_MAX_DOCUMENT >> 20} MiB")
+    data = data if len(data) < HEAD_BYTES else listing.read(name, _MAX_DOCUMENT)
     check_no_doctype(io.BytesIO(data))
     return ElementTree.fromstring(data)
 

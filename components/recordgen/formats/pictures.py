@@ -131,7 +131,7 @@ class PictureFormat(Format):
                 yield Reject(source, item.line, item.uri, item.code.value, message)
             else:
                 if by_name and not item.split:
-                    found = named or _split_by_folder(item)
+                    found = named or word_in_folders(item.document) or word_in_folders(item.uri)
                     item = replace(item, split=found) if found else item
                 yield self._row(item, listing, source, prefix, task, adjusted)
 
@@ -144,7 +144,6 @@ class PictureFormat(Format):
         task: Task,
         adjusted: Adjustments,
     ) -> Row | Reject:
-        """Return the row of a picture, or its reject."""
         try:
             picture = self._sized(picture, listing)
             check_shapes(picture)
@@ -173,11 +172,6 @@ class PictureFormat(Format):
         message = f"the size of {picture.uri} is missing; it was read from the image"
         notes = (*picture.notes, (SIZE_MISSING, message)) if self.has_sizes else picture.notes
         return replace(picture, size=size, notes=notes)
-
-
-def _split_by_folder(picture: Picture) -> str | None:
-    """Return the split that a folder of an image's own document, or of the image, names."""
-    return word_in_folders(picture.document) or word_in_folders(picture.uri)
 
 
 def items_of(listing: Listing, document: str) -> Iterator[tuple[int, Any]]:

@@ -13,7 +13,6 @@ have the size of the image, which is read from the image.
 from __future__ import annotations
 
 import csv
-import io
 import posixpath
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
@@ -59,8 +58,8 @@ class RetinaNet(PictureFormat):
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         folder = posixpath.dirname(document)
         used = set()
-        with listing.open(document) as file:
-            lines = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""))
+        with listing.open_text(document) as text:
+            lines = csv.reader(text)
             rows = ((lines.line_num, fields) for fields in lines if any(fields))
             try:
                 for name, group in groupby(rows, key=lambda row: row[1][0].strip()):
@@ -97,7 +96,6 @@ def _classes(listing: Listing, document: str) -> Sequence[str]:
 def _picture(
     listing: Listing, folder: str, name: str, rows: Sequence[tuple[int, Sequence[str]]]
 ) -> Picture | Problem:
-    """Return an image with its boxes, or the problem with one of them."""
     number = rows[0][0]
     image = image_or_problem(listing, name, folder, line=number)
     if isinstance(image, Problem):

@@ -180,7 +180,6 @@ def _of_row(row: Row, task: Task) -> PreviewRow:
 
 
 def _cut(text: str) -> str:
-    """Return a text as one short line."""
     line = " ".join(text.split())
     line = line if line.isprintable() else ascii(line)
     return line if len(line) <= _CHARACTERS else f"{line[: _CHARACTERS - 1]}…"

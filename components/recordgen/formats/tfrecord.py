@@ -157,7 +157,6 @@ def _names(listing: Listing, document: str, dataset: Dataset | None) -> Names:
 def _picture(
     names: Names, document: str, number: int, place: int, record: bytes
 ) -> Picture | Problem:
-    """Return the image of a record, or the problem with it."""
     uri = f"{document}/{number}"
     try:
         values: Values = parse_example(record)

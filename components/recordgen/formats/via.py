@@ -11,7 +11,6 @@ attribute of regions, or the one named like a label. Rules: VIA's "File formats"
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 import posixpath
@@ -101,8 +100,7 @@ def _image(item: Mapping[str, Any]) -> _Image:
 
 def _csv_images(listing: Listing, name: str) -> Iterator[_Image]:
     """Yield the images of a CSV, whose lines are regions. Raises: ValueError, csv.Error."""
-    with listing.open(name) as file:
-        text = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
+    with listing.open_text(name) as text:
         lines = csv.DictReader(text)
         lines.fieldnames = [field.lstrip("#") for field in lines.fieldnames or ()]
         for image, group in groupby(lines, key=lambda line: line["filename"]):

@@ -58,11 +58,9 @@ class _Group:
     def add(self, suffix: str, member: Member) -> None:
         """Add a file, which no other one may replace."""
         if suffix in self.parts or len(self.parts) == _MAX_PARTS:
-            self._refuse(member, f"the key {self.key} has {suffix} twice or too many files")
+            message = f"the key {self.key} has {suffix} twice or too many files"
+            self.problem = BadMember(member.name, RejectCode.BAD_ANNOTATION, message)
         self.parts.setdefault(suffix, member)
-
-    def _refuse(self, member: Member, message: str) -> None:
-        self.problem = BadMember(member.name, RejectCode.BAD_ANNOTATION, message)
 
     @property
     def images(self) -> Sequence[str]:
@@ -158,7 +156,6 @@ def _picture(
     group: _Group,
     names: Sequence[str],
 ) -> Picture | Problem:
-    """Return the image of a group with its labels and boxes, or the problem with it."""
     if group.problem is not None:
         name, code, message = group.problem
         return Problem(line, message, f"{document}/{name}" if name else "", code)

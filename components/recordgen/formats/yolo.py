@@ -152,14 +152,11 @@ def _images(listing: Listing, config: YoloConfig, split: str, value: str) -> Seq
     if path not in listing:
         return _below(listing, path)
     found = []
-    with listing.open(path) as file:
-        for number, raw in enumerate(file, start=1):
-            if not (name := raw.decode("utf-8-sig", "replace").strip()):
-                continue
-            image = listing.image_at(name, posixpath.dirname(path), config.folder, "", split=split)
-            if not isinstance(image, str):
-                raise SourceError(f"{listing.root}{path}:{number}: there is no image {name}")
-            found.append(image)
+    for number, name in listing.lines(path):
+        image = listing.image_at(name, posixpath.dirname(path), config.folder, "", split=split)
+        if not isinstance(image, str):
+            raise SourceError(f"{listing.root}{path}:{number}: there is no image {name}")
+        found.append(image)
     return found
 
 
@@ -189,7 +186,6 @@ def _below(listing: Listing, folder: str) -> Sequence[str]:
 
 
 def _labels_of(image: str) -> Sequence[str]:
-    """Return the files in which the labels of an image may be."""
     stem = posixpath.splitext(image)[0]
     return tuple(dict.fromkeys((f"{_swapped(stem, 'images', 'labels')}.txt", f"{stem}.txt")))
 
@@ -246,13 +242,12 @@ def _picture(
     labels: str | None,
     split: str | None,
 ) -> Picture | Problem:
-    """Return an image with its boxes, or the problem with one of them."""
     if labels is None:
         return Picture(line, image, split)
-    with listing.open(labels) as file:
-        data = file.read(_MAX_LABELS + 1)
-    if len(data) > _MAX_LABELS:
-        return Problem(line, f"{labels} has more than {_MAX_LABELS >> 20} MiB", image)
+    try:
+        data = listing.read(labels, _MAX_LABELS)
+    except ValueError as exc:
+        return Problem(line, f"{labels}: {exc}", image)
     objects = []
     for number, text in enumerate(data.decode("utf-8-sig", "replace").splitlines(), start=1):
         if fields := text.split():

@@ -21,7 +21,6 @@ from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_pr
 from recordgen.tasks import ObjectDetection
 
 _DOCUMENT, _CLASSES = "_annotations.txt", "_classes.txt"
-_MAX_LINE = 1 << 20
 
 
 class YoloKeras(PictureFormat):
@@ -50,10 +49,8 @@ class YoloKeras(PictureFormat):
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         classes = _classes(listing, document)
-        with listing.open(document) as file:
-            for number, raw in enumerate(iter(lambda: file.readline(_MAX_LINE), b""), start=1):
-                if fields := raw.decode("utf-8-sig", "replace").split():
-                    yield _picture(listing, document, number, fields, classes)
+        for number, text in listing.lines(document):
+            yield _picture(listing, document, number, text.split(), classes)
 
 
 def _classes_file(document: str) -> str:

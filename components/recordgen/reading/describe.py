@@ -24,10 +24,10 @@ from recordgen.core.dataset.joining import dataset_of
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, Dataset, read_dataset
 from recordgen.core.dataset.vocabulary import build_vocabulary, with_seen
 from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example
+from recordgen.core.records.example import parse_record
 from recordgen.core.records.numbers import is_exact
 from recordgen.core.task.stored import is_image
-from recordgen.errors import DataError, RecordError, SourceError, UsageError
+from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.messages import listed
 from recordgen.reading.kinds import kind_for
 from recordgen.registry import TASKS
@@ -211,7 +211,7 @@ def _scanned(files: _Files, label: str) -> tuple[dict[str, Split], dict[str, _Fe
             digest, count = hashlib.sha256(), 0
             for count, record in enumerate(RECORDS.read(path), 1):
                 digest.update(record)
-                values = _parsed(record, path, count)
+                values = parse_record(record, f"{path}: record {count - 1}")
                 for name, each in values.items():
                     if each:
                         seen[name].add(each)
@@ -225,13 +225,6 @@ def _scanned(files: _Files, label: str) -> tuple[dict[str, Split], dict[str, _Fe
             name = folder.removeprefix(SPLIT_PREFIX)
             splits[name] = Split.of(shards, labels, unlabelled=unlabelled)
     return splits, seen
-
-
-def _parsed(record: bytes, path: str, number: int) -> Mapping[str, Sequence[Any]]:
-    try:
-        return parse_example(record)
-    except ValueError as exc:
-        raise RecordError(f"{path}: record {number - 1}: {exc}") from exc
 
 
 def _dataset(root: str, task: str, splits: Mapping[str, Split], like: Dataset | None) -> Dataset:

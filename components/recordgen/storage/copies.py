@@ -26,12 +26,8 @@ _own: dict[int, set[str]] = {}
 def make_room(folder: str, size: int, most: int) -> None:
     """Remove the copies that were not used for the longest time, until another one fits.
 
-    Whoever has opened a copy can still read it.
-
-    Args:
-        folder: the folder of the copies.
-        size: the bytes of the other one.
-        most: limit for the bytes of all copies. They take at most half of a disk's free space, too.
+    Whoever has opened a copy can still read it. All take at most ``most`` bytes, and at most half
+    of the disk's free space.
     """
     found = []
     with suppress(FileNotFoundError):

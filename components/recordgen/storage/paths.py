@@ -137,12 +137,7 @@ def from_folder(path: str, folder: str, *, outside: bool) -> str:
     """Return the relative path from a folder to an address if there is one, else the address.
 
     ``/data/v/1.mp4``, ``/data`` → ``v/1.mp4``; with ``outside``, ``/data/v/1.mp4``, ``/data/lists``
-    → ``../v/1.mp4``
-
-    Args:
-        path: as :func:`address` returns it.
-        folder: as :func:`folder_of` returns it.
-        outside: also return relative paths out of the folder, on the same storage.
+    → ``../v/1.mp4``: a relative path out of the folder, on the same storage.
     """
     place, names = _tree(path)
     other, inside = _tree(folder)

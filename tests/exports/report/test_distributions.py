@@ -5,8 +5,6 @@ import pytest
 
 from recordgen.exports.report.distributions import HEAT_SIDE, heat_map, histogram, top_values
 
-pytestmark = pytest.mark.once
-
 NAN = float("nan")
 
 # numbers of train → the texts of the ticks, whether the scale is logarithmic

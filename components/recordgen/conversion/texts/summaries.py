@@ -80,13 +80,7 @@ def phase_lines(phases: Mapping[str, float]) -> Sequence[str]:
 
 
 def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json") -> str:
-    """Return the summary of a check, with the first rejects and findings.
-
-    Args:
-        result: the result of the check.
-        limit: number of rejects and findings.
-        lister: the word for what lists more of them.
-    """
+    """Return the summary of a check, with the first rejects and findings; ``lister`` lists more."""
     dataset = result.dataset
     lines = [
         f"Checked {dataset.rows.read:,} rows in {result.seconds:.1f} s, "
@@ -105,10 +99,7 @@ def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json
             f"{lister} lists {len(result.findings):,}; convert writes all to findings.jsonl",
         ),
         *lint_lines(
-            result.lint,
-            dataset,
-            limit,
-            f"{lister} lists more; convert writes all to lint.jsonl",
+            result.lint, dataset, limit, f"{lister} lists more; convert writes all to lint.jsonl"
         ),
     ]
     return "\n".join(lines)

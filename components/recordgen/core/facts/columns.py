@@ -73,10 +73,14 @@ _EXAMPLES = pa.schema(
 _OF_ALL = {"uri": pa.large_string(), "annotation": pa.large_string()}
 
 LINTED = pa.schema({field.name: field.type for field in _EXAMPLES} | _OF_ALL | KEPT_COLUMNS)
+_WITHOUT_SHARD = pa.schema([field for field in LINTED if field.name in WITH_ROWS.names])
 
 # Rows of a group, which is in memory twice, and the largest text of one: half of what fits.
 GROUP_ROWS = 1 << 18
 GROUP_BYTES = 1 << 30
+
+# Rows of a chunk of an empty column.
+_EMPTY_ROWS = 1 << 16
 
 # Columns that examples.parquet of earlier versions does not have.
 _ADDED = ("colours", "frames")
@@ -89,17 +93,24 @@ def without_empty(facts: Columns) -> Columns:
     )
 
 
-def whole(facts: Columns) -> Columns:
+def whole(facts: Columns, schema: Any = WITH_ROWS) -> Columns:
     """Undo :func:`without_empty`."""
-    return pa.Table.from_arrays(
+    return pa.table(
         [
-            facts[field.name]
+            facts[field.name].cast(field.type)
             if field.name in facts.column_names
-            else pa.nulls(len(facts), field.type)
-            for field in WITH_ROWS
+            else empty_column(len(facts), field.type)
+            for field in schema
         ],
-        schema=WITH_ROWS,
+        schema=schema,
     )
+
+
+def empty_column(rows: int, kind: Any) -> Any:
+    """Return a column without values, whose chunks share their memory."""
+    chunk = pa.nulls(min(rows, _EMPTY_ROWS), kind)
+    chunks = [chunk] * (rows // _EMPTY_ROWS) + [chunk.slice(0, rows % _EMPTY_ROWS)]
+    return pa.chunked_array(chunks)
 
 
 def facts_of(values: Mapping[str, Any]) -> Columns:
@@ -123,15 +134,15 @@ def of_shard(split: str, file: str, facts: Columns) -> Columns:
     Args:
         split: the shard's split.
         file: the shard's path inside the output.
-        facts: facts about its planned rows, in the order of its records.
+        facts: facts about its planned rows, in the order of its records, without empty columns.
     """
-    made = facts
-    if facts["content"].null_count:
-        made = facts.filter(facts["content"].is_valid())
+    made = whole(facts, _WITHOUT_SHARD)
+    if made["content"].null_count:
+        made = made.filter(made["content"].is_valid())
     count = len(made)
     for name, value in (("shard", file), ("split", split)):
         made = made.add_column(0, name, pa.repeat(value, count).dictionary_encode())
-    return made.add_column(2, "record", pa.array(np.arange(count, dtype=np.int32))).cast(LINTED)
+    return made.add_column(2, "record", pa.array(np.arange(count, dtype=np.int32)))
 
 
 def renumbered(facts: Columns, rows: Columns) -> Columns:
@@ -248,5 +259,5 @@ def read_examples(
 def with_kept(columns: Columns) -> Columns:
     """Add the columns that ``examples.parquet`` does not have, without values."""
     for name, kind in KEPT_COLUMNS.items():
-        columns = columns.append_column(name, pa.nulls(len(columns), kind))
+        columns = columns.append_column(name, empty_column(len(columns), kind))
     return columns.cast(LINTED)

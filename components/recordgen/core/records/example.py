@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Union
 
+from recordgen.errors import RecordError
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -256,3 +258,11 @@ def parse_example(data: bytes) -> dict[str, list[bytes] | list[int] | list[float
         name: list(getattr(features[name], features[name].WhichOneof("kind") or "bytes_list").value)
         for name in sorted(features)
     }
+
+
+def parse_record(record: bytes, where: str) -> dict[str, Any]:
+    """Parse a record as :func:`parse_example`. Raises: RecordError: it is damaged, at ``where``."""
+    try:
+        return parse_example(record)
+    except ValueError as exc:
+        raise RecordError(f"{where}: {exc}") from exc

@@ -281,7 +281,7 @@ class Staging:
     def shard_facts(self, file: str) -> Columns:
         """Return the facts of a shard's examples. Raises: StorageError if they cannot be read."""
         split, index = _numbered(file)
-        return of_shard(split, file, whole(_read_columns(self._facts_path(split, index))))
+        return of_shard(split, file, _read_columns(self._facts_path(split, index)))
 
     def shard_lengths(self, file: str) -> bytes:
         """Return the lengths of a shard's records. Raises: StorageError if they cannot be read."""

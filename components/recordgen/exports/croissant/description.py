@@ -71,22 +71,12 @@ _TFRECORD = "https://www.tensorflow.org/tutorials/load_data/tfrecord"
 _SHARDS = "tfrecords"
 
 # Croissant's names for the usual splits.
-_SPLIT_URLS = {
-    TRAIN: "cr:TrainingSplit",
-    EVAL: "cr:ValidationSplit",
-    TEST: "cr:TestSplit",
-}
+_SPLIT_URLS = {TRAIN: "cr:TrainingSplit", EVAL: "cr:ValidationSplit", TEST: "cr:TestSplit"}
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """The index of a dataset.
-
-    Attributes:
-        sha256: digest of the file (hex).
-        bytes: size of the file.
-        features: the features that are columns of the index.
-    """
+    """The index of a dataset; ``features`` are those that are its columns."""
 
     sha256: str
     bytes: int
@@ -102,11 +92,7 @@ def croissant_text(
 ) -> str:
     """Return the content of ``croissant.json``.
 
-    Args:
-        dataset: the dataset.
-        files: contents of the files that name labels, by file name.
-        index: the index of all examples, or None.
-        has_rows: whether there is an ``examples.parquet``.
+    ``files`` are the files that name labels; ``has_rows``: there is an ``examples.parquet``.
     """
     records = [_splits(dataset), _shards(dataset), _labels(dataset), _examples(dataset)]
     distribution = [_shard_files(dataset), *_text_files(files)]

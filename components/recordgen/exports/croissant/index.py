@@ -17,9 +17,8 @@ from typing import IO, Any
 
 from recordgen import storage
 from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example
+from recordgen.core.records.example import parse_record
 from recordgen.core.task.stored import is_image, label_files, stored_features
-from recordgen.errors import RecordError
 from recordgen.exports.croissant.description import (
     INDEX_COLUMNS,
     INDEX_FILE,
@@ -95,10 +94,7 @@ def _rows(output: Output, columns: Mapping[str, FeatureSpec]) -> Iterator[_Row]:
         for shard in split.shards:
             offset, path = 0, output.path_of(shard.file)
             for number, record in enumerate(RECORDS.read(path)):
-                try:
-                    values = parse_example(record)
-                except ValueError as exc:
-                    raise RecordError(f"{path}: record {number}: {exc}") from exc
+                values = parse_record(record, f"{path}: record {number}")
                 yield {
                     "split": split_name,
                     "shard": shard.file,

@@ -19,13 +19,7 @@ _NO_SPLIT = Split(examples=0, bytes=0, labels={}, shards=())
 
 
 class ChangedRow(NamedTuple):
-    """A row of both datasets that differs.
-
-    Attributes:
-        kinds: kinds of its differences, see :attr:`Differences.kinds`.
-        old: the row in OLD.
-        new: the row in NEW.
-    """
+    """A row of both datasets that differs; ``kinds`` are those of :attr:`Differences.kinds`."""
 
     kinds: tuple[str, ...]
     old: RowRef
@@ -38,8 +32,6 @@ class Leak(NamedTuple):
     Attributes:
         direction: ``train_to_evaluation`` if it is in OLD's train and in NEW's eval, test or
             another split; ``evaluation_to_train`` for the opposite.
-        old: a row of OLD with the payload.
-        new: the row of NEW with the payload.
     """
 
     direction: str

@@ -18,7 +18,7 @@ from recordgen.core.dataset.splits import TRAIN
 from recordgen.core.records import RECORDS
 from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.core.records.class_masks import background_of
-from recordgen.core.records.example import parse_example
+from recordgen.core.records.example import parse_record
 from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed
@@ -75,12 +75,13 @@ def inspect(
     found = []
     records = ((file, record) for file in files for record in RECORDS.read(file))
     for index, (file, record) in enumerate(islice(records, num)):
-        values = _parsed(file, index, record)
+        where = f"{file}: record {index}"
+        values = parse_record(record, where)
         plain = {
             name: value[0] if len(value) == 1 and name not in lists else value
             for name, value in values.items()
         }
-        image = None if to is None else _extract(values, f"{file}: record {index}", index, to)
+        image = None if to is None else _extract(values, where, index, to)
         found.append(Record(file, index, plain, image))
     return found
 
@@ -106,33 +107,20 @@ def find_shards(output: str, split: str | None = None) -> list[str]:
 
 
 def extract_images(file: str, numbers: Mapping[int, int], to: str) -> list[str]:
-    """Write the images of some records of a shard, as :func:`inspect` does.
+    """Write the images of some records of a shard, as :func:`inspect` does; return the files.
 
-    Args:
-        file: the shard.
-        numbers: for each record, by its index in the shard, the number that its file name begins
-            with.
-        to: folder for the images.
-
-    Returns:
-        The files.
+    ``numbers`` has, by the index of each record, the number that its file's name begins with.
 
     Raises: as :func:`inspect`; RecordError also if the shard lacks a record.
     """
     written = {
-        index: _extract(_parsed(file, index, record), f"{file}: record {index}", numbers[index], to)
+        index: _extract(parse_record(record, where), where, numbers[index], to)
         for index, record in RECORDS.read_chosen(file, numbers)
+        for where in [f"{file}: record {index}"]
     }
     if missing := numbers.keys() - written:
         raise RecordError(f"{file}: no record {min(missing)}, but examples.parquet names it")
     return list(written.values())
-
-
-def _parsed(file: str, index: int, record: bytes) -> Mapping[str, Sequence[Any]]:
-    try:
-        return parse_example(record)
-    except ValueError as exc:
-        raise RecordError(f"{file}: record {index}: {exc}") from exc
 
 
 def _list_features(files: Sequence[str]) -> frozenset[str]:

@@ -21,13 +21,7 @@ _CURVE_POINTS = 200
 
 @dataclass(frozen=True, slots=True)
 class ClassCount:
-    """One class.
-
-    Attributes:
-        label: its text.
-        number: ``image/class/label``.
-        counts: examples in each split, in the dataset's order of splits.
-    """
+    """One class; ``counts`` are examples in each split, in the dataset's order of splits."""
 
     label: str
     number: int

@@ -74,10 +74,7 @@ class Contents:
 def contents_of(dataset: Dataset, facts: Any, sample: _Sample) -> Contents:
     """Return the charts of a dataset's examples.
 
-    Args:
-        dataset: its splits and task.
-        facts: a table of all examples with :data:`COLUMNS`, or some of them.
-        sample: records of each split.
+    ``facts`` is a table of all examples with :data:`COLUMNS`, or some of them.
     """
     rows = _rows_by_split(dataset, facts)
     heat, boxes = _boxes(dataset, facts, rows)

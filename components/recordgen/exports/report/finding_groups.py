@@ -34,14 +34,7 @@ _PLACES = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One example of a finding.
-
-    Attributes:
-        source: its import file.
-        line: its line, from 1.
-        split: its split; empty if unknown.
-        view: its record; None if it was not read.
-    """
+    """One example of a finding; ``split`` is empty if unknown, ``view`` None if it was not read."""
 
     source: str
     line: int
@@ -80,14 +73,9 @@ class ShownFinding:
 
 @dataclass(frozen=True, slots=True)
 class CodeGroup:
-    """The first findings of one code.
+    """The first findings of one code, and the number of all.
 
-    Attributes:
-        code: the code.
-        level: ``error`` or ``warning``.
-        count: number of all findings with this code.
-        remedy: what to do about it; empty if only the documentation has it.
-        items: the first findings.
+    ``remedy`` is empty if only the documentation has it.
     """
 
     code: str
@@ -114,9 +102,7 @@ def _wanted(findings: Sequence[LintFinding]) -> Sequence[Line]:
 def places_of(findings: Sequence[LintFinding], facts: Any) -> Mapping[Line, Place]:
     """Return the places of the findings' records, taking one finding of each code in turn.
 
-    Args:
-        findings: the findings to show.
-        facts: :func:`rows_of` of all examples; None if unknown.
+    ``facts`` are :func:`rows_of` of all examples; None if unknown.
     """
     wanted = _wanted(findings)
     if not facts or not wanted:

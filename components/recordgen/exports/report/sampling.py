@@ -79,12 +79,8 @@ def read_shown(
     """Read the records that a page shows: deterministic, with as many labels as possible.
 
     Reading starts at the front of one shard for each label, or of evenly spaced shards. If reading
-    fails, a warning is logged: a missing picture must not fail a run.
-
-    Args:
-        dataset: has the shards and their sizes.
-        path_of: maps a shard's name to its path.
-        places: records to show, the most important first.
+    fails, a warning is logged: a missing picture must not fail a run. ``places`` are of records to
+    show, the most important first.
     """
     try:
         sample = _read_sample(dataset, path_of)

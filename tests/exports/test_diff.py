@@ -25,8 +25,6 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.exports.diff.differences import LabelDrift
 from tests.conftest import encoded, noise
 
-pytestmark = pytest.mark.once
-
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -353,7 +351,7 @@ ROWS = st.dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(old=ROWS, new=ROWS)
 def test_it_is_the_join_that_pandas_makes(old, new, tmp_path_factory):
     """Rows, changes, moves and leaks agree with merges of two DataFrames."""
