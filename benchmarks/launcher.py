@@ -13,7 +13,9 @@ of ten columns is planned and written in one part, and another process commits i
 
 ``--simulate``: the plan of a conversion to shards of 1,280 pictures, and one of each kind of task
 in its real size, each in a process of its own: a batch of shards, a bucket of equal and one of
-similar keys, the union of all groups, and the launcher with the results and lengths of all shards.
+similar keys, the union of all groups, and the launcher with the results and lengths of all shards;
+and what bounds memory in crowds: a bucket of 3,000,000 pictures that share a band of their hash, of
+which some are nearly the same, and the largest part of a group that is examined together.
 
 Memory is the largest, and includes 120 MB of imports.
 """
@@ -37,19 +39,19 @@ import pyarrow as pa
 from benchmarks.costs import CSV_ROW_BYTES, IMAGE_BYTES, SHARD_BYTES
 from benchmarks.memory import run_apart
 from recordgen.checks.check import ALIKE, KEYED
-from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.facts import GROUP, ExampleFacts
 from recordgen.checks.near_pairs import NEAR_COLUMNS
 from recordgen.checks.run import FoundByWorkers, run_checks
 from recordgen.conversion import parts as conversion_parts
 from recordgen.conversion.check_stage import NEAR, UNITE, Rows, Stage
-from recordgen.conversion.examination import Examination, examination_of
-from recordgen.conversion.examining import JoinKeys, NoteKeys, examine
+from recordgen.conversion.examination import MOST_TOGETHER, Examination, examination_of
+from recordgen.conversion.examining import ExamineGroups, JoinKeys, NoteKeys, examine
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.uniting import Size, UniteGroups
 from recordgen.core.dataset.counts import RowCounts, Shard, Split
 from recordgen.core.dataset.index import write_index
 from recordgen.core.dataset.manifest import Dataset, shard_file
-from recordgen.core.facts.columns import facts_of, to_parquet
+from recordgen.core.facts.columns import facts_of, of_shard, to_parquet
 from recordgen.core.facts.perceptual_hash import SIDE, Looks
 from recordgen.core.facts.pictures import PictureFacts, measured, same_in_band
 from recordgen.core.flow.local_runner import LocalRunner
@@ -62,8 +64,8 @@ SHARD_ROWS = 20_000
 LABELS = 100
 SPLITS = ("train", "eval", "test")
 
-# Random pictures that are drawn at once.
-_DRAWN = 1 << 22
+# Random pictures that are drawn at once, and those of a bucket that all look alike.
+_DRAWN, _CROWD = 1 << 22, 3_000_000
 
 
 def make_pictures(root: Path, rows: int, shard_rows: int = SHARD_ROWS, *, crowd: bool) -> None:
@@ -288,12 +290,15 @@ def simulate(rows: int) -> Iterator[str]:
             "a join of equal keys": (_one_equal_join, buckets),
             "a join of similar pictures": (_one_near_join, shared.joins - buckets),
             "the union of groups": (_union, 1),
+            "a join of a crowd": (_crowd_join, 0),
+            "a part of a large group": (_group_part, 0),
             "the launcher": (_launcher, 1),
         }
         for name, (work, times) in tasks.items():
             found, peak_mb = run_apart(work, folder, rows)
             said = ", ".join(f"{what} {number:,.1f}" for what, number in found.items())
-            yield f"  {name}, {times:,} times: {peak_mb:,.0f} MB; {said}"
+            often = f", {times:,} times" if times else ""
+            yield f"  {name}{often}: {peak_mb:,.0f} MB; {said}"
 
 
 def _begun(step: Stage) -> Stage:
@@ -363,6 +368,48 @@ def _one_near_join(folder: str, rows: int) -> dict[str, float]:
 def _of_one_bucket(shared: Examination, random: Any, count: int) -> Any:
     hashes = random.integers(0, 2**64, count, dtype=np.uint64)
     return hashes[shared.bucket_of(same_in_band(hashes, 0)) == 0]
+
+
+def _crowd_join(folder: str, rows: int) -> dict[str, float]:
+    """Join pictures of one bucket whose hashes differ in some bits of the last band."""
+    random, shared = np.random.default_rng(4), _shared(Staging(folder), rows)
+    step, count = _begun(JoinKeys(shared)), _CROWD // SHARD_ROWS
+    form = random.integers(12, 244, (8, 8))
+
+    def table(batch: int) -> Any:
+        flipped = np.uint64(1) << random.integers(48, 64, (2, SHARD_ROWS), np.uint64)
+        looks = (form + random.integers(-12, 13, (SHARD_ROWS, 8, 8))).astype(np.uint8)
+        found = facts_of(
+            {
+                "source": ["gs://bucket/labels.csv"] * SHARD_ROWS,
+                "line": random.permutation(SHARD_ROWS) + batch * SHARD_ROWS,
+                "perceptual_hash": np.uint64(0x0123456789ABCDEF) ^ flipped[0] ^ flipped[1],
+                "signature": [each.tobytes() for each in looks],
+                "contrast": np.full(SHARD_ROWS, 60.0),
+            }
+        )
+        row = pa.array(np.arange(SHARD_ROWS, dtype=np.int32))
+        return found.select(NEAR_COLUMNS).append_column("row", row)
+
+    name = next(group.name for group in shared.groups() if group.scope == ALIKE)
+    parts = _parts(step, map(table, range(count)))
+    return {"pictures": count * SHARD_ROWS, **_join(step, f"{NEAR}{name} 0", parts)}
+
+
+def _group_part(folder: str, rows: int) -> dict[str, float]:
+    """Examine the largest part of a group of near-duplicates."""
+    random, shared = np.random.default_rng(5), _shared(Staging(folder), rows)
+    step, size = _begun(ExamineGroups(shared)), MOST_TOGETHER // len(SPLITS)
+
+    def table(split: str) -> Any:
+        contents = random.integers(0, 2**63, size, dtype=np.uint64)
+        facts = _facts(_random_looks(size, random), contents, random.permutation(size))
+        made = of_shard(split, shard_file(split, 0, 1, "none"), facts)
+        return made.append_column(GROUP, pa.array(np.zeros(size, np.uint64)))
+
+    name = next(group.name for group in shared.groups() if group.scope == ALIKE)
+    parts = _parts(step, map(table, SPLITS))
+    return {"pictures": len(SPLITS) * size, **_join(step, name, parts)}
 
 
 def _union(folder: str, rows: int) -> dict[str, float]:

@@ -249,7 +249,7 @@ def test_workers_of_programs_are_quiet(monkeypatch):
 def test_processes_that_others_start_meanwhile_are_not_awaited():
     code = (
         "import subprocess, sys\n"
-        "from recordgen.core.stderr_lines import without_lines\n"
+        "from recordgen.core.interpreter import without_lines\n"
         "with without_lines(('not this',)):\n"
         "    other = 'import os; os.write(2, b\"not this\\\\nthis\\\\n\"); input()'\n"
         "    child = subprocess.Popen([sys.executable, '-c', other], stdin=subprocess.PIPE)\n"

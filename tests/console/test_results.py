@@ -12,7 +12,7 @@ from recordgen import parts
 from recordgen.cli import main
 from recordgen.conversion.results import ConversionResult
 from recordgen.conversion.texts.any_result import SUMMARIES
-from recordgen.messages.shown import Shown
+from recordgen.messages import Shown
 
 CLASSES = ("cat", "<b>&\x1b[2J")
 

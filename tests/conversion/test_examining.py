@@ -159,25 +159,96 @@ def test_every_scope_has_a_check():
     assert KEPT not in scopes
 
 
-def test_buckets_lose_no_pair_of_a_crowd(tmp_path):
-    """Pictures that all look alike are joined by keys of their own, in each bucket."""
-    count, pairs, random = 4000, 200, np.random.default_rng(0)
-    noise = np.kron(random.integers(-12, 13, (count, 8, 8)), np.ones((4, 4), int))
-    pixels = random.integers(24, 232, (32, 32)) + noise
-    pixels[:pairs] = pixels[-pairs:] + random.integers(-1, 2, (pairs, 32, 32))
-    level = np.full(count, 40.0)
+def pictures_of(pixels, contents):
+    """Return the facts of pictures: uint8 [n, 32, 32]."""
+    count, level = len(pixels), np.full(len(pixels), 40.0)
     seen = measured(Looks(pixels.astype(np.uint8), level, level))._asdict()
     seen["signature"] = [each.tobytes() for each in seen["signature"]]
     values = {"source": ["a.csv"] * count, "line": np.arange(count), "uri": ["a"] * count}
-    values |= {"annotation": ["cat"] * count, "content": np.arange(count), **seen}
-    facts = packed(without_empty(facts_of(values)))
-    options, found = make_options({"task": "image_classification"}), {}
-    for buckets in (1, 4):
-        staging = Staging(str(tmp_path / str(buckets)))
-        storage.write_bytes(staging.path("facts", "train-00000.arrow"), facts)
-        shared = Examination(conversion_of(options), options.selection, staging, "", buckets)
-        runner = LocalRunner()
-        examine(runner, runner.start("Shards", [shard_file("train", 0, 1, "none")]), shared)
-        runner.run(staging)
-        found[buckets] = {json.loads(line)["line"] for line in staging.read_lines("NEAR_DUPLICATE")}
+    return facts_of({**values, "annotation": ["cat"] * count, "content": contents, **seen})
+
+
+def found_in(folder, shards, buckets=1, batches=1):
+    """Return the lines of the findings of each code, and the remarks, about a shard by split."""
+    options, staging = make_options({"task": "image_classification"}), Staging(str(folder))
+    for split, facts in shards.items():
+        path = staging.path("facts", f"{split}-00000.arrow")
+        storage.write_bytes(path, packed(without_empty(facts)))
+    shared = Examination(conversion_of(options), options.selection, staging, "", buckets, batches)
+    runner = LocalRunner()
+    files = [shard_file(split, 0, 1, "none") for split in shards]
+    examine(runner, runner.start("Shards", files), shared)
+    runner.run(staging)
+    codes = ("LEAK", "DUPLICATE", "NEAR_LEAK", "NEAR_DUPLICATE")
+    lines = {code: map(json.loads, staging.read_lines(code)) for code in codes}
+    found = {code: [each["line"] for each in of_code] for code, of_code in lines.items()}
+    return found, staging.read_about()[1]
+
+
+def noise(count, spread, random):
+    return np.kron(random.integers(-spread, spread + 1, (count, 8, 8)), np.ones((4, 4), int))
+
+
+def test_buckets_lose_no_pair_of_a_crowd(tmp_path):
+    """Pictures that all look alike are joined by keys of their own, in each bucket."""
+    count, pairs, random = 4000, 200, np.random.default_rng(0)
+    pixels = random.integers(24, 232, (32, 32)) + noise(count, 12, random)
+    pixels[:pairs] = pixels[-pairs:] + random.integers(-1, 2, (pairs, 32, 32))
+    shards = {"train": pictures_of(pixels, np.arange(count))}
+    found = {
+        buckets: set(found_in(tmp_path / str(buckets), shards, buckets)[0]["NEAR_DUPLICATE"])
+        for buckets in (1, 4)
+    }
     assert found[4] == found[1] >= set(range(count - pairs, count))
+
+
+def test_a_large_bucket_is_divided_and_loses_no_pair(tmp_path, monkeypatch):
+    """It is read several times, each time for some of its keys."""
+    count, pairs, random = 200, 50, np.random.default_rng(0)
+    pixels = 128 + noise(count, 100, random)
+    pixels[:pairs] = pixels[-pairs:] + random.integers(-1, 2, (pairs, 32, 32))
+    shards = {"train": pictures_of(pixels, np.arange(count))}
+    at_once = found_in(tmp_path / "at once", shards)
+    monkeypatch.setattr("recordgen.checks.near_pairs.MOST_COMPARED", 60)
+    assert found_in(tmp_path / "divided", shards) == at_once
+    assert len(at_once[0]["NEAR_DUPLICATE"]) > pairs / 2
+
+
+CROWD = 100
+
+
+def crowd(contents):
+    """Return three shards of pictures that look the same."""
+    pixels = np.random.default_rng(0).integers(24, 232, (32, 32))[None].repeat(CROWD, axis=0)
+    return {
+        split: pictures_of(pixels, contents[at * CROWD :][:CROWD])
+        for at, split in enumerate(("train", "eval", "test"))
+    }
+
+
+def test_portions_of_a_crowd_share_their_groups(tmp_path, monkeypatch):
+    """A portion takes over the first pictures of the one before."""
+    monkeypatch.setattr("recordgen.checks.near_pairs.MOST_COMPARED", CROWD)
+    monkeypatch.setattr("recordgen.checks.near_pairs._CROWD", CROWD)
+    found, remarks = found_in(tmp_path, crowd(np.arange(3 * CROWD)), buckets=2, batches=9)
+    assert len(found["NEAR_LEAK"]) == 2 * CROWD
+    assert len(remarks) == 1
+
+
+@pytest.mark.parametrize(
+    ("contents", "leak", "duplicate"),
+    [
+        (np.arange(3 * CROWD), "NEAR_LEAK", "NEAR_DUPLICATE"),
+        (np.zeros(3 * CROWD, int), "LEAK", "DUPLICATE"),
+    ],
+)
+def test_a_large_group_is_examined_in_parts(tmp_path, monkeypatch, contents, leak, duplicate):
+    """Each part has some pictures of each split, so only its own first ones are no findings."""
+    monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 20)
+    monkeypatch.setattr("recordgen.conversion.found._FILE_FINDINGS", 7)
+    found, remarks = found_in(tmp_path, crowd(contents), buckets=2, batches=9)
+    parts = 3 * CROWD // 20
+    assert len(found[leak]) == 2 * CROWD
+    assert len(found[duplicate]) == 3 * (CROWD - parts)
+    assert found[duplicate] == sorted(found[duplicate])
+    assert sum(remark.startswith(leak) for remark in remarks) == 1

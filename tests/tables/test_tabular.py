@@ -23,7 +23,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning.bucket_files import cut, encode_bucket, planned_rows
 from recordgen.core.planning.plan import GroupPlan, Plan, SplitPlan
 from recordgen.core.records.example import parse_example, serialize_example
-from recordgen.core.records.float32 import as_float32
+from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.columns import by_bucket, placed, rows_of, shares_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import PlacedRow, PlannedRow

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from recordgen import storage
 from recordgen.access.counting import is_cheap, lengths_in
-from recordgen.access.described import Described
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.counts import ImageStats, Split
+from recordgen.core.dataset.description import Described
 from recordgen.core.dataset.joining import are_renumbered, join_datasets
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,

@@ -68,12 +68,11 @@ class ExampleFacts:
         self.columns = pa.Table.from_arrays(taken, schema=LINTED)
 
     @classmethod
-    def compared(cls, parts: Sequence[Columns]) -> tuple[ExampleFacts, RowIndices]:
-        """Return some facts of all examples, and their order; ``parts`` have the same columns."""
+    def compared(cls, parts: Sequence[Columns]) -> ExampleFacts:
+        """Return some facts of examples; ``parts`` have the same columns."""
         found, columns = cls.__new__(cls), pa.concat_tables(parts).unify_dictionaries()
-        order = by_line(columns)
-        found.columns, found.groups = columns.take(pa.array(order)), _NO_GROUPS
-        return found, order
+        found.columns, found.groups = columns.take(pa.array(by_line(columns))), _NO_GROUPS
+        return found
 
     def __len__(self) -> int:
         return len(self.columns)

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from recordgen.checks.check import ALIKE, Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.contents import Groups, Pairs
 from recordgen.checks.facts import ExampleFacts
-from recordgen.core.facts import IMAGES, MEASURES, minhash, neighbours, pictures
+from recordgen.core.facts import IMAGES, MEASURES, minhash, pictures
+from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.kept_rows import RowIndices
-from recordgen.core.facts.neighbours import Indices, group_by_keys
+from recordgen.core.facts.neighbours import BANDS, Indices, group_by_keys
 
 #: The facts that tell which examples are alike.
 NEAR_COLUMNS = ["source", "line", "perceptual_hash", "signature", "contrast", "characters"]
@@ -22,6 +24,9 @@ UNDIVIDED = -1
 
 #: The least similarity of two texts that are nearly the same.
 LEAST_SIMILARITY = 0.7
+
+#: Examples that are compared at once, and the most that a portion takes over from the one before.
+MOST_COMPARED, _MOST_LEADERS = 1 << 20, 1 << 17
 
 # Pictures and mirror images in a crowd from which on pairs are missed: below, all are compared.
 _CROWD = 1000
@@ -74,10 +79,9 @@ def _near(examined: Examined[CheckedTask], pairs: Pairs) -> FoundRows:
     return FoundRows(rows, message, partners)
 
 
-def division_count(task: CheckedTask, buckets: int) -> int:
-    """Return the number of divisions of :func:`divided`, of pictures or of texts."""
-    bands = neighbours.BANDS if IMAGES in task.facts else minhash.BANDS
-    return bands if buckets > 1 else 1
+def divisions_of(task: CheckedTask) -> range:
+    """Return the divisions of :func:`divided` with pictures or with texts."""
+    return range(BANDS) if IMAGES in task.facts else range(BANDS, BANDS + minhash.BANDS)
 
 
 def divided(
@@ -95,10 +99,10 @@ def divided(
         every = np.concatenate([rows, texts])
         yield UNDIVIDED, every, np.zeros(len(every), np.uint64)
         return
-    for band in range(neighbours.BANDS):
+    for band in range(BANDS):
         yield band, rows, pictures.same_in_band(hashes, band)
     for band, keys in enumerate(minhash.bands(signatures)):
-        yield neighbours.BANDS + band, texts, keys.astype(np.uint64)
+        yield BANDS + band, texts, keys.astype(np.uint64)
 
 
 def alike_groups(
@@ -125,9 +129,55 @@ def alike_groups(
         numbers[seen] = seen[alike]
     rows, signatures = facts.signatures
     if len(rows):
-        bands = range(minhash.BANDS) if band is None else [band - neighbours.BANDS]
+        bands = range(minhash.BANDS) if band is None else [band - BANDS]
         numbers[rows] = rows[group_texts(signatures, least or LEAST_SIMILARITY, bands)]
     return numbers.astype(np.uint64)
+
+
+def joined(
+    tables: Iterable[Columns],
+    least: float | None,
+    on_crowd: Callable[[int], None],
+    division: int,
+) -> Iterator[Columns]:
+    """Yield the examples that others are like, portion by portion.
+
+    A portion has at most about :data:`MOST_COMPARED` examples, and the first ones of the largest
+    groups of the portion before. Those of several portions are a crowd.
+
+    Args:
+        tables: columns of :data:`NEAR_COLUMNS`, and the ``batch`` and ``row`` of each example.
+        least: the least similarity.
+        on_crowd: called with the number of pictures and mirror images, or twice that of texts, that
+            are not compared with all that are like them.
+        division: the division.
+
+    Yields: ``batch``, ``row`` and ``group``, the same number for those that are alike.
+    """
+    tables, leaders = iter(tables), list[Columns]()
+    while portion := list(_up_to(tables, MOST_COMPARED)):
+        views = [2 * sum(map(len, portion))] if leaders else []
+        facts = ExampleFacts.compared([*leaders, *portion])
+        portion.clear()  # its memory is needed
+        groups = alike_groups(facts, least, views.append, division).astype(np.int32)
+        if views:
+            on_crowd(views[0])
+        sizes = np.bincount(groups, minlength=len(groups))
+        chosen = np.flatnonzero(sizes[groups] > 1)
+        found = facts.columns.select(["batch", "row"]).take(pa.array(chosen))
+        yield found.append_column("group", pa.array(groups[chosen]))
+        largest = np.argsort(-sizes, kind="stable")[:_MOST_LEADERS]
+        leaders = [facts.columns.take(pa.array(largest[sizes[largest] > 1]))]
+        del facts
+
+
+def _up_to(tables: Iterable[Columns], count: int) -> Iterator[Columns]:
+    """Yield tables until they have so many rows."""
+    for table in tables:
+        yield table
+        count -= len(table)
+        if count <= 0:
+            return
 
 
 def crowd_remarks(views: int, noun: str) -> Sequence[str]:
@@ -135,8 +185,8 @@ def crowd_remarks(views: int, noun: str) -> Sequence[str]:
     if views < _CROWD:
         return []
     return [
-        f"some {views // 2:,} {noun}s look so much like many others that each was only compared "
-        f"with some hundred of them: near-duplicates among them may be missing"
+        f"some {views // 2:,} {noun}s are so much like many others that each was only compared "
+        f"with some of them: near-duplicates among them may be missing"
     ]
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from recordgen.checks.check import KEPT, NONE, Check, Examined, FoundRows
 from recordgen.core.facts import ROWS
 from recordgen.core.facts.kept_rows import KINDS, RowIndices, Values, fences, fits, fits_one, floats
-from recordgen.core.records.number_texts import FORMS, NUMBER, is_marker
+from recordgen.core.records.numbers import FORMS, NUMBER, is_marker
 
 # Fewer rows are not enough to judge a column.
 _LEAST_ROWS = 10

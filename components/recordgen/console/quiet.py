@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
-from recordgen.core.stderr_lines import without_lines
+from recordgen.core.interpreter import without_lines
 from recordgen.errors import MissingPackageError
 
 # Absl must create its own logger: no other kind knows the caller of a log function.

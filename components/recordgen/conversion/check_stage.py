@@ -35,8 +35,8 @@ CODE, NEAR, UNITE, BATCH = "code ", "near ", "unite ", "batch"
 #: Shards that are examined together, or row groups of ``examples.parquet``.
 Batch: TypeAlias = Sequence[str | ExistingGroup]
 
-# Files that are read at once.
-_FILES_AT_ONCE = 8
+# Files that are read at once, and their bytes.
+_FILES_AT_ONCE, _BYTES_AT_ONCE = 8, 64 << 20
 
 
 class Rows(NamedTuple):
@@ -46,14 +46,16 @@ class Rows(NamedTuple):
     start: int
     length: int
     batch: int
+    size: int
 
 
 class Alike(NamedTuple):
-    """Rows of a batch that other examples are like, and the keys of their groups."""
+    """Rows of a batch that other examples are like, the keys of their groups, and their places."""
 
     group: str
     rows: npt.NDArray[np.int32]
     keys: npt.NDArray[np.uint64]
+    places: npt.NDArray[np.intp]
 
 
 @dataclass(eq=False)
@@ -95,16 +97,22 @@ class Stage(Step):
 
     def left(self, batch: int, parts: Iterable[tuple[Key, Columns]]) -> Iterator[tuple[Key, Rows]]:
         """Write rows to one file for the next step, and yield where they are, by key."""
-        content = [(key, packed(columns)) for key, columns in parts]
+        content = [(key, packed(columns), len(columns)) for key, columns in parts]
         if content:
-            file, start = self.staging.leave(b"".join(data for _, data in content)), 0
-            for key, data in content:
-                yield key, Rows(file, start, len(data), batch)
+            file, start = self.staging.leave(b"".join(data for _, data, _ in content)), 0
+            for key, data, count in content:
+                yield key, Rows(file, start, len(data), batch, count)
                 start += len(data)
 
     def read(self, parts: Iterable[Rows]) -> Iterator[Columns]:
         """Yield rows that other steps have left."""
-        return map_in_order(self._read, parts, threads=_FILES_AT_ONCE)
+        return map_in_order(
+            self._read,
+            parts,
+            threads=_FILES_AT_ONCE,
+            bytes_of=lambda part: part.length,
+            max_bytes=_BYTES_AT_ONCE,
+        )
 
     def _read(self, part: Rows) -> Columns:
         [columns] = unpacked(self.staging.read_left(part.file, part.start, part.length))
@@ -119,8 +127,7 @@ class Stage(Step):
             items = list(check.findings(examined))
             about_all[check.code] = [item for item in items if isinstance(item, str)]
             rows = [item for item in items if isinstance(item, FoundRows)]
-            file = write_found(self.staging, check, examined.facts, rows, is_whole=is_whole)
-            if file is not None:
+            for file in write_found(self.staging, check, examined.facts, rows, is_whole=is_whole):
                 yield (CODE + check.code, 0), file
         if examined.remarks or any(about_all.values()):
             self.staging.write_about(name, about_all, examined.remarks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from recordgen import storage
 from recordgen.checks.check import ALIKE, KEPT, KEYED, Check, Examined
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.near_pairs import division_count
+from recordgen.checks.near_pairs import divisions_of
 from recordgen.checks.run import checks_of
 from recordgen.checks.selection import Selection
 from recordgen.core.conversion import Conversion, RowSource
@@ -24,6 +24,9 @@ from recordgen.core.runs.staging import Staging
 
 # Buckets of the plan, of some 30,000 rows each, that are one of the checks, or a batch of shards.
 _BUCKETS, _BATCH = 16, 4
+
+#: Members of a group that are examined together, at most.
+MOST_TOGETHER = 250_000
 
 
 @dataclass(frozen=True)
@@ -97,12 +100,46 @@ class Examination:
     def joins(self) -> int:
         """The number of buckets that are joined, at most."""
         scopes = [group.scope for group in self.groups()]
-        divisions = division_count(self.conversion.task, self.buckets)
+        divisions = len(divisions_of(self.conversion.task)) if self.buckets > 1 else 1
         return (scopes.count(KEYED) + scopes.count(ALIKE) * divisions) * self.buckets
 
     def bucket_of(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
         """Return the bucket of each key."""
         return (mixed(keys) % np.uint64(self.buckets)).astype(np.intp)
+
+
+class Places:
+    """The places of rows: the bucket of their key, and further ones for parts of a large group.
+
+    Members take turns in the order of batches and rows, so each part has some of each shard.
+    """
+
+    def __init__(self, shared: Examination, group: str, number: int = 0) -> None:
+        """Place the examples of a group of checks; ``number`` tells several steps apart."""
+        self._shared, self._group, self._number = shared, shared.group(group), number
+        self._members = Counter[int]()  # of large groups, so far
+
+    def of(self, keys: npt.NDArray[np.uint64], sizes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Return the place of each row, given its key and the number of rows with this key."""
+        places = self._shared.bucket_of(keys)
+        for key in np.unique(keys[sizes > MOST_TOGETHER]).tolist():
+            mine = np.flatnonzero(keys == np.uint64(key))
+            parts = -(-int(sizes[mine[0]]) // MOST_TOGETHER)
+            turns = (self._members[key] + np.arange(len(mine))) % parts
+            places[mine] += self._shared.buckets * turns
+            self._members[key] += len(mine)
+        return places
+
+    def remark(self) -> None:
+        """Say which checks examined groups in parts, if they did."""
+        if self._members:
+            codes = ", ".join(check.code for check in self._group.checks)
+            noun, count = self._shared.conversion.task.noun, sum(self._members.values())
+            text = (
+                f"{codes}: {count:,} {noun}s are in groups of more than {MOST_TOGETHER:,}, which "
+                f"were examined in parts: some findings are missing"
+            )
+            self._shared.staging.write_about(f"{self._group.name}-{self._number}-parts", {}, [text])
 
 
 def examination_of(

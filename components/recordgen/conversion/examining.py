@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from recordgen.checks import near_pairs
 from recordgen.checks.check import ALIKE, EACH, KEPT, KEYED
 from recordgen.checks.facts import GROUP, ExampleFacts
-from recordgen.checks.near_pairs import NEAR_COLUMNS, alike_groups, divided
 from recordgen.conversion.appending import read_group
 from recordgen.conversion.check_stage import (
     BATCH,
@@ -40,17 +40,21 @@ from recordgen.conversion.check_stage import (
     Rows,
     Stage,
 )
-from recordgen.conversion.examination import Examination
+from recordgen.conversion.examination import Examination, Places
 from recordgen.conversion.found import MergeFindings
 from recordgen.conversion.uniting import Crowd, Size, UniteGroups
 from recordgen.core.dataset.manifest import shard_index
 from recordgen.core.facts.columns import Columns
+from recordgen.core.facts.minhash import mixed
 from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.rows.columns import grouped
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult
+
+# Times that a bucket is read, at most: one that has more is a crowd, which needs several portions.
+_MOST_TIMES = 16
 
 # Facts that are in memory together, and the bytes of those of an example.
 _FACTS_BYTES, _EXAMPLE_BYTES = 64 << 20, 500
@@ -141,9 +145,9 @@ class NoteKeys(Stage):
                 for bucket, part in grouped(columns, self.shared.bucket_of(keys)):
                     yield (group.name, bucket), part
             elif group.scope == ALIKE:
-                for division, rows, keys in divided(facts, self.shared.buckets):
+                for division, rows, keys in near_pairs.divided(facts, self.shared.buckets):
                     chosen = pa.array(rows.astype(np.int32))
-                    columns = facts.columns.select(NEAR_COLUMNS).take(chosen)
+                    columns = facts.columns.select(near_pairs.NEAR_COLUMNS).take(chosen)
                     columns = columns.append_column("row", chosen)
                     for bucket, part in grouped(columns, self.shared.bucket_of(keys)):
                         yield (f"{NEAR}{group.name} {division}", bucket), part
@@ -167,7 +171,7 @@ class JoinKeys(Stage):
             _, group, division = name.split(" ")
             yield from self._alike(group, int(division), messages)
         else:
-            yield from self._equal(name, messages)
+            yield from self._equal(name, number, messages)
         self._heartbeat.add(0, 1, 0)
 
     def _totals(self, messages: Sequence[tuple[int, dict[str, Any]]]) -> Iterator[Message]:
@@ -180,34 +184,57 @@ class JoinKeys(Stage):
         for batch, _ in messages:
             yield (BATCH, batch), totals
 
-    def _equal(self, group: str, parts: Sequence[Rows]) -> Iterator[Message]:
-        columns = list(self.read(parts))
+    def _equal(self, group: str, bucket: int, parts: Sequence[Rows]) -> Iterator[Message]:
+        parts = sorted(parts, key=lambda part: part.batch)
+        columns, places = list(self.read(parts)), Places(self.shared, group, bucket)
         together = np.concatenate([each["key"].to_numpy() for each in columns])
-        together.sort()
-        again = np.unique(together[1:][together[1:] == together[:-1]])
-        for part, mine in zip(parts, columns, strict=True) if len(again) else ():
+        found, counts = np.unique(together, return_counts=True)
+        for part, mine in zip(parts, columns, strict=True) if counts.max() > 1 else ():
             keys = mine["key"].to_numpy()
-            if (is_again := np.isin(keys, again)).any():
-                rows = mine["row"].to_numpy()[is_again]
-                yield (BATCH, part.batch), Alike(group, rows, keys[is_again])
+            sizes = counts[np.searchsorted(found, keys)]
+            if len(again := np.flatnonzero(sizes > 1)):
+                rows, keys = mine["row"].to_numpy()[again], keys[again]
+                of_rows = places.of(keys, sizes[again])
+                yield (BATCH, part.batch), Alike(group, rows, keys, of_rows)
+        places.remark()
 
     def _alike(self, name: str, division: int, parts: Sequence[Rows]) -> Iterator[Message]:
-        group = self.shared.group(name)
-        parts = sorted(parts, key=lambda part: part.batch)
-        columns = list(self.read(parts))
-        rows = np.concatenate([each["row"].to_numpy() for each in columns])
-        batches = np.repeat([part.batch for part in parts], [len(each) for each in columns])
-        facts, order = ExampleFacts.compared([each.select(NEAR_COLUMNS) for each in columns])
-        crowds: list[int] = []
-        found = alike_groups(facts, group.least, crowds.append, division)
-        if crowds:
-            yield (UNITE + name, 0), Crowd(division, sum(crowds))
-        has_company = np.bincount(found.astype(np.intp))[found] > 1
-        chosen = order[has_company]
-        if len(chosen):
-            alike = {"batch": batches[chosen], "row": rows[chosen], "group": found[has_company]}
-            table = pa.table({name: values.astype(np.int32) for name, values in alike.items()})
-            yield from self.left(0, [((UNITE + name, 0), table)])
+        group, to_all = self.shared.group(name), (UNITE + name, 0)
+        for each, tables in self._divided_again(division, sorted(parts, key=lambda p: p.batch)):
+            crowds: list[int] = []
+            for found in near_pairs.joined(tables, group.least, crowds.append, each):
+                if len(found):
+                    yield from self.left(0, [(to_all, found)])
+            if crowds:
+                yield to_all, Crowd(each, sum(crowds))
+
+    def _divided_again(
+        self, division: int, parts: Sequence[Rows]
+    ) -> Iterator[tuple[int, Iterable[Columns]]]:
+        """Yield a division and rows of it; a bucket that is too large is read several times."""
+        count, most = sum(part.size for part in parts), near_pairs.MOST_COMPARED
+        if count <= most:
+            yield division, self._with_batches(parts)
+            return
+        times = min(-(-2 * count // most), _MOST_TIMES)  # keys are not spread evenly
+        all_of = near_pairs.divisions_of(self.shared.conversion.task)
+        for each in all_of if division == near_pairs.UNDIVIDED else [division]:
+            for turn in range(times):
+                some = partial(self._some, division=each, turn=turn, times=times)
+                yield each, map(some, self._with_batches(parts))
+
+    def _with_batches(self, parts: Sequence[Rows]) -> Iterator[Columns]:
+        for part, columns in zip(parts, self.read(parts), strict=True):
+            batch = np.full(len(columns), part.batch, np.int32)
+            yield columns.append_column("batch", pa.array(batch))
+
+    def _some(self, columns: Columns, division: int, turn: int, times: int) -> Columns:
+        """Return the rows whose keys have this turn."""
+        facts = ExampleFacts.compared([columns])
+        found = near_pairs.divided(facts, times)
+        rows, keys = next((rows, keys) for each, rows, keys in found if each == division)
+        turns = mixed(keys) // np.uint64(self.shared.buckets) % np.uint64(times)
+        return facts.columns.take(pa.array(rows[turns == turn]))
 
 
 class ExamineBatches(Stage):
@@ -238,8 +265,8 @@ class ExamineBatches(Stage):
         for each in alike:
             rows = facts.taken(each.rows)
             rows = rows.append_column(GROUP, pa.array(each.keys))
-            for bucket, part in grouped(rows, self.shared.bucket_of(each.keys)):
-                yield (each.group, bucket), part
+            for place, part in grouped(rows, each.places):
+                yield (each.group, place), part
         if kept and len(rows := np.flatnonzero(np.asarray(facts.columns["row"].is_valid()))):
             yield (kept, 0), facts.taken(rows)
 

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from typing import IO, Any, NamedTuple
 
 from recordgen.checks.check import Check, FoundRows
@@ -15,8 +16,8 @@ from recordgen.checks.facts import ExampleFacts
 from recordgen.core.flow.runner import Step
 from recordgen.core.runs.staging import Staging
 
-# Findings that are sorted in memory.
-_RUN_BYTES = 64 << 20
+# Findings that are sorted in memory, and those of one file of a step.
+_RUN_BYTES, _FILE_FINDINGS = 64 << 20, 1 << 16
 
 
 class FoundFile(NamedTuple):
@@ -33,24 +34,24 @@ def write_found(
     found: Sequence[FoundRows],
     *,
     is_whole: bool,
-) -> FoundFile | None:
-    """Write the findings of a check about examples; None if there are none.
+) -> Iterator[FoundFile]:
+    """Write the findings of a check about examples, and yield their files.
 
     ``is_whole``: the check has examined all examples, so the order of its findings is final.
     """
-    lines: list[tuple[Any, str]] = []
-    for part in found:
-        for at, row in enumerate(part.rows.tolist()):
+    numbered = enumerate((part, at) for part in found for at in range(len(part.rows)))
+    while some := list(islice(numbered, _FILE_FINDINGS)):
+        lines: list[tuple[Any, str]] = []
+        for number, (part, at) in some:
+            row = int(part.rows[at])
             other = None if part.partners is None else int(part.partners[at])
             finding = facts.finding(check.code, check.level, row, part.message(at), other)
-            place = ("", len(lines), "", 0) if is_whole else facts.address(row)
-            lines.append((place, finding.to_line()))
-    if not lines:
-        return None
-    lines.sort(key=lambda item: item[0])
-    # JSON has no tabs.
-    text = "".join(f"{json.dumps(place)}\t{line}" for place, line in lines).encode()
-    return FoundFile(staging.leave(text), len(text))
+            place = ("", 0, "", 0) if is_whole else facts.address(row)
+            lines.append(((*place, number), finding.to_line()))
+        lines.sort(key=lambda item: item[0])
+        # JSON has no tabs.
+        text = "".join(f"{json.dumps(place)}\t{line}" for place, line in lines).encode()
+        yield FoundFile(staging.leave(text), len(text))
 
 
 @dataclass(eq=False)

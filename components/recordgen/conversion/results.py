@@ -9,7 +9,7 @@ from recordgen.core.dataset.lint import Lint
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.runs.staging import StagedPlan
 from recordgen.formats.detect import Detection
-from recordgen.messages.shown import Shown
+from recordgen.messages import Shown
 from recordgen.rejects import Finding, Reject
 
 

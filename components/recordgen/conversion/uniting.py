@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from recordgen.checks.near_pairs import crowd_remarks
 from recordgen.conversion.check_stage import BATCH, UNITE, Alike, Key, Message, Rows, Stage
+from recordgen.conversion.examination import Places
 from recordgen.core.facts.columns import Columns
-from recordgen.core.facts.neighbours import Forest
+from recordgen.core.facts.neighbours import Forest, Indices
 
 # Examples that are looked at together.
 _AT_ONCE = 1 << 20
@@ -36,7 +37,7 @@ class UniteGroups(Stage):
     """Unite the groups of all buckets; other messages pass.
 
     In: (group, [Size | Crowd | Rows]) | (batch, [message]). Out: (batch, Alike | message).
-    Memory holds five bytes for each example, and the rows of some buckets.
+    Memory holds four bytes for each example, and the rows of some buckets.
     """
 
     def _work(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
@@ -52,17 +53,17 @@ class UniteGroups(Stage):
         forest = Forest(sum(sizes.values()))
         for columns in self.read(each for each in messages if isinstance(each, Rows)):
             _join(forest, columns, starts)
-        groups = forest.groups()
-        has_company = np.zeros(len(groups), np.bool_)
-        for start in range(0, len(groups), _AT_ONCE):
-            part = groups[start : start + _AT_ONCE]
-            others = np.flatnonzero(part != np.arange(start, start + len(part)))
-            has_company[start + others] = has_company[part[others]] = True
+        groups, places = forest.groups(), Places(self.shared, name)
+        _note_sizes(groups)
         for batch, size in sizes.items():
-            mine = slice(starts[batch], starts[batch] + size)
-            rows = np.flatnonzero(has_company[mine]).astype(np.int32)
+            mine = np.arange(starts[batch], starts[batch] + size)
+            roots = np.where(groups[mine] < 0, mine, groups[mine])
+            rows = np.flatnonzero(groups[roots] < -1)
             if len(rows):
-                yield (BATCH, batch), Alike(name, rows, groups[mine][rows].astype(np.uint64))
+                keys = roots[rows].astype(np.uint64)
+                of_rows = places.of(keys, -groups[roots[rows]].astype(np.intp))
+                yield (BATCH, batch), Alike(name, rows.astype(np.int32), keys, of_rows)
+        places.remark()
 
     def _remark(self, name: str, crowds: Sequence[Crowd]) -> None:
         """Write a remark about crowds, in whose divisions a picture may be several times."""
@@ -72,6 +73,16 @@ class UniteGroups(Stage):
         most = max(views.values(), default=0)
         if remarks := crowd_remarks(most, self.shared.conversion.task.noun):
             self.staging.write_about(f"{name}-crowd", {}, remarks)
+
+
+def _note_sizes(groups: Indices) -> None:
+    """Put minus the number of a group's members where its root, the lowest of them, is."""
+    for start in range(0, len(groups), _AT_ONCE):
+        part = groups[start : start + _AT_ONCE]
+        is_root = part == np.arange(start, start + len(part))
+        part[is_root] = -1
+        roots, counts = np.unique(part[~is_root], return_counts=True)
+        groups[roots] -= counts.astype(np.int32)
 
 
 def _join(forest: Forest, columns: Columns, starts: npt.NDArray[np.int32]) -> None:

@@ -15,8 +15,7 @@ from typing import IO, Any
 
 from recordgen.errors import MissingPackageError, UsageError
 from recordgen.exports import tfds
-from recordgen.exports.copying import Copy, Stored
-from recordgen.exports.shard_files import ShardCopyExport
+from recordgen.exports.copying import Copy, ShardCopyExport, Stored
 
 _FORMAT = "array_record"
 

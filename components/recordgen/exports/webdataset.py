@@ -24,9 +24,8 @@ from recordgen import storage
 from recordgen.core.task.stored import label_files
 from recordgen.errors import RecordError, UsageError
 from recordgen.exports.columns import IMAGE, Column, columns_of
-from recordgen.exports.copying import Copy, Stored
+from recordgen.exports.copying import Copy, ShardCopyExport, Stored
 from recordgen.exports.image_files import check_sizes, split_word
-from recordgen.exports.shard_files import ShardCopyExport
 
 # A key ends at the first dot, and a folder belongs to it.
 _UNSAFE = re.compile(r"[./\\\s]+")

@@ -25,7 +25,6 @@ from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.rows.ranges import PLAIN_DEFLATE, Range
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.formats.folder_names import holds_no_images
-from recordgen.formats.tar_members import BadMember, tar_members
 from recordgen.rejects import RejectCode
 
 SUFFIXES = (".zip", ".tar")
@@ -94,6 +93,8 @@ class Archive:
         return SourceError(f"{self.path}: {what}; unpack it, and pass the folder")
 
     def _tar(self, file: IO[bytes]) -> Iterator[tuple[str, Range]]:
+        from recordgen.formats.tar_members import BadMember, tar_members  # no ZIP needs it
+
         for member in tar_members(file):
             if isinstance(member, BadMember):
                 raise self._error(f"{member.name}: {member.message}".removeprefix(": "))

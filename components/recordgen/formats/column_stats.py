@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from recordgen.core.dataset.splits import ML_USE_WORDS, PUBLISHED_WORDS
 from recordgen.core.facts.kept_rows import fits_one
-from recordgen.core.records.number_texts import FORMS, NUMBER
+from recordgen.core.records.numbers import FORMS, NUMBER
 from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
 from recordgen.formats.csv_records import Item
 from recordgen.rejects import Reject

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from recordgen import tasks
 from recordgen.core.dataset.splits import is_ml_use
-from recordgen.core.records.number_texts import is_marker
+from recordgen.core.records.numbers import is_marker
 from recordgen.core.rows.row import Adjustments
 from recordgen.formats.automl_csv import names_path_column
 from recordgen.formats.by_header import without_padding

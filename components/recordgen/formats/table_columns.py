@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from recordgen.core.records.number_texts import DATE
+from recordgen.core.records.numbers import DATE
 from recordgen.core.rows.row import Adjustments
 from recordgen.errors import SourceError
 from recordgen.formats.by_header import without_padding

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recordgen.core.records.number_texts import is_marker
+from recordgen.core.records.numbers import is_marker
 from recordgen.core.rows.row import Adjustments, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError

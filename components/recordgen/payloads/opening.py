@@ -20,7 +20,6 @@ import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.bitmap import bitmap_image
 from recordgen.payloads.bmp import BMP_BYTES, ICO_MAGIC, bitmap_header, icon_header, is_plain_bmp
 from recordgen.payloads.gif import gif_header
 from recordgen.payloads.header import FileHeader
@@ -97,6 +96,8 @@ def open_image(header: FileHeader) -> Image.Image:
             f"Pillow refuses images with this many pixels: {header.width}×{header.height}",
         )
     if header.format == "BMP" and not is_plain_bmp(header.data):
+        from recordgen.payloads.bitmap import bitmap_image  # few BMPs need it
+
         return decoded("BMP", lambda: bitmap_image(header.data))
     file = io.BytesIO(header.data)
     try:

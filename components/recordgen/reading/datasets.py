@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from recordgen.access.counting import lengths_in, remembered
-from recordgen.access.described import Described
 from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
+from recordgen.core.dataset.description import Described
 from recordgen.errors import RecordError, UsageError
 from recordgen.messages.signatures import Depends, takes
 from recordgen.reading.caching import NOTHING

@@ -18,15 +18,14 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from recordgen import storage
-from recordgen.access.described import Described
 from recordgen.core.dataset.counts import Shard, Split
-from recordgen.core.dataset.description import Description
+from recordgen.core.dataset.description import Described, Description
 from recordgen.core.dataset.joining import dataset_of
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, Dataset, read_dataset
 from recordgen.core.dataset.vocabulary import build_vocabulary, with_seen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_record
-from recordgen.core.records.float32 import is_exact
+from recordgen.core.records.numbers import is_exact
 from recordgen.core.task.stored import is_image
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.messages import listed

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen.access.described import Described
 from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
+from recordgen.core.dataset.description import Described
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed

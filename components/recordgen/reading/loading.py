@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen.access.described import Described
 from recordgen.access.shards import find_shards
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.counts import Split
+from recordgen.core.dataset.description import Described
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset, read_dataset
 from recordgen.core.task.annotations import ONE, SEVERAL
 from recordgen.errors import SplitNotFoundError, UsageError

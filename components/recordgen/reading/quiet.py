@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from recordgen.core.stderr_lines import without_lines
+from recordgen.core.interpreter import without_lines
 
 # TensorFlow says once which buffer the first file of a process is read with, given or not.
 _BUFFER = r"(I\d{4} \d\d:|\d{4}-\d\d-\d\d .*: I ).*/?tf_record_dataset_op\.cc"

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.core.records.example import example_head, feature_head, packed_ints
-from recordgen.core.records.number_texts import MARKERS
+from recordgen.core.records.numbers import MARKERS
 from recordgen.core.rows.columns import heads_by_size, joined, joined_by_row
 from recordgen.tables.columns import Column
 from recordgen.tables.csv_fields import read_fields

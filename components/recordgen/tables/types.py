@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordgen.core.records.float32 import as_float32
-from recordgen.core.records.number_texts import is_marker
+from recordgen.core.records.numbers import as_float32, is_marker
 from recordgen.errors import UsageError, did_you_mean
 
 # By kind: the dtype of the feature, and what a value must be.
@@ -101,7 +100,7 @@ class ColumnType:
         """Return a value in the form of an annotation: a text, a number, or a list of numbers.
 
         Blanks around a value are ignored, except in a text, which is not changed. Where a number
-        is expected, :data:`recordgen.core.records.number_texts.MARKERS` are missing values.
+        is expected, :data:`recordgen.core.records.numbers.MARKERS` are missing values.
 
         Args:
             value: a field of a CSV, or a value of a DataFrame.

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from recordgen import storage
-from recordgen.access.described import Described
-from recordgen.core.dataset.description import DESCRIPTION_KEYS, Description
+from recordgen.core.dataset.description import DESCRIPTION_KEYS, Described, Description
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.errors import UsageError

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.access.described import Described
 from recordgen.access.shards import find_shards
+from recordgen.core.dataset.description import Described
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from recordgen.access.described import Described
+from recordgen.core.dataset.description import Described
 from recordgen.registry import TASKS
 from recordgen.training.config import TrainingConfig, check_task
 from recordgen.training.inputs import Root, examples_root, read_examples

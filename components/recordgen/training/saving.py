@@ -31,7 +31,7 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.access.described import Described
+from recordgen.core.dataset.description import Described
 from recordgen.core.dataset.lineage import (
     DatasetLineage,
     ModelLineage,

@@ -43,7 +43,7 @@ from recordgen.errors import NothingToConvertError, OutputExistsError, UsageErro
 from recordgen.exports.beside import WRITTEN, described_names, exported, no_files
 from recordgen.exports.output import Output
 from recordgen.features import FeatureSpec
-from recordgen.messages.shown import Shown
+from recordgen.messages import Shown
 from recordgen.options import COMPRESSIONS
 from recordgen.writing.example_schema import ExampleSchema
 from recordgen.writing.shard_writer import ShardedWriter, WrittenShard, staged_file

@@ -188,7 +188,7 @@ import os, sys
 import fsspec
 import recordgen
 from recordgen import storage
-from recordgen.core.stderr_lines import without_lines
+from recordgen.core.interpreter import without_lines
 
 labels, out, folder = sys.argv[1:]
 

@@ -34,8 +34,7 @@ from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.running import watching
 from recordgen.core.progress import Pace, Snapshot
 from recordgen.core.runs import counters
-from recordgen.core.runs.heartbeat import Heartbeat
-from recordgen.core.runs.staging import Staging
+from recordgen.core.runs.staging import Heartbeat, Staging
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions

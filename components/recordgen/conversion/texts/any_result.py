@@ -25,7 +25,7 @@ from recordgen.messages.masking import masked
 if TYPE_CHECKING:
     from recordgen.core.dataset.lint import Lint
     from recordgen.core.dataset.manifest import Dataset
-    from recordgen.messages.shown import Shown
+    from recordgen.messages import Shown
 
 # What has the rest of a list, in the place of a command's --json.
 _LISTER = "the result"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import NamedTuple
 
-from recordgen.messages.shown import Shown
+from recordgen.messages import Shown
 from recordgen.registry import CHECKS
 from recordgen.rejects import place_of
 

@@ -27,7 +27,7 @@ from recordgen.core.dataset.vocabulary import Vocabulary, labels_digest, parse_l
 from recordgen.core.image_settings import Encoding
 from recordgen.errors import SourceError
 from recordgen.features import LIST_DTYPES, RAW_DTYPES, FeatureSpec
-from recordgen.messages.shown import Shown
+from recordgen.messages import Shown
 
 FORMAT = "recordgen/1"
 #: The task of examples that were written from Python.

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.core.facts.minhash import mixed
-from recordgen.core.records.number_texts import DATE, NUMBER
+from recordgen.core.records.numbers import DATE, NUMBER
 
 #: Indices of rows or examples.
 RowIndices: TypeAlias = "npt.NDArray[np.intp]"

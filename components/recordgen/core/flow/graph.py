@@ -48,7 +48,6 @@ from recordgen.core.planning.messages import ReadSummary, SplitsNamed
 from recordgen.core.planning.plan import Base
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs.commit import Run
-from recordgen.core.runs.resume import compare_shard, keep_or_write_shard
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult, check_shard, write_shard
 from recordgen.errors import UsageError
@@ -152,6 +151,8 @@ def write_shards(shards: Flow, conversion: Conversion, run: Run) -> Flow:
         write_shard, target=run.staging.root, conversion=conversion
     )
     if run.leftovers or run.in_parts:
+        from recordgen.core.runs.resume import keep_or_write_shard  # a first run keeps none
+
         work = partial(
             keep_or_write_shard,
             staging=run.staging,
@@ -171,6 +172,8 @@ def check_shards(shards: Flow, conversion: Conversion, staging: Staging) -> Flow
 
 def compare_shards(shards: Flow, conversion: Conversion, output: str, staging: Staging) -> Flow:
     """Check every shard, and compare it with its file in ``output``; returns file names."""
+    from recordgen.core.runs.resume import compare_shard  # only a finished output has others
+
     work = partial(compare_shard, output=output, conversion=conversion)
     return shards.through("CompareShards", WorkOnShards(work, staging, _processes(conversion)))
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.counts import RowCounts, Split, dataset_digest, mean_psnr
-from recordgen.core.dataset.joining import join_features
 from recordgen.core.dataset.manifest import FINDINGS_FILE, Dataset
 from recordgen.core.dataset.splits import split_order
 from recordgen.core.dataset.vocabulary import join_names
@@ -132,6 +131,8 @@ def _read_findings(output: str) -> Iterator[Finding]:
 
 def merge(old: Dataset, new: Dataset) -> Dataset:
     """Return both datasets as one, with the old shards before the new ones."""
+    from recordgen.core.dataset.joining import join_features  # only an append needs it
+
     splits = {
         name: Split.merge([item.splits[name] for item in (old, new) if name in item.splits])
         for name in sorted({*old.splits, *new.splits}, key=split_order)

@@ -29,12 +29,13 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from recordgen import errors, storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, shard_index
@@ -53,7 +54,6 @@ from recordgen.core.planning.messages import FindingsFile
 from recordgen.core.planning.plan import Plan
 from recordgen.core.rows.columns import Columns, packed, unpacked
 from recordgen.core.rows.planned import Group
-from recordgen.core.runs.heartbeat import Heartbeat
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.shards.task import ShardResult
 from recordgen.errors import RecordgenError, StorageError
@@ -63,8 +63,45 @@ _T = TypeVar("_T")
 
 STAGING = ".recordgen-staging"
 
+#: Seconds between heartbeats in a local staging folder; remote folders get fewer.
+LOCAL_HEARTBEAT_SECONDS = 0.5
+_REMOTE_HEARTBEAT_SECONDS = 10.0
+
 # Counts of a Plan that go into plan.json.
 _COUNTED = ("read", "duplicates", "merged", "adjusted", "dropped", "existing")
+
+
+class Heartbeat:
+    """Writes a worker's counts into a file of the staging folder at intervals, on every runner."""
+
+    def __init__(self, path: str, seconds: float | None = None) -> None:
+        self._path = path
+        if seconds is None:
+            local = storage.is_local(path)
+            seconds = LOCAL_HEARTBEAT_SECONDS if local else _REMOTE_HEARTBEAT_SECONDS
+        self.seconds = seconds
+        self._next = time.monotonic() + self.seconds
+        self._total = (0, 0, 0)
+
+    def add(self, *counts: int) -> None:
+        """Add to the counts since the start, and report the sums like :meth:`beat`."""
+        first, second, third = map(sum, zip(self._total, counts, strict=True))
+        self._total = (first, second, third)
+        self.beat(*self._total)
+
+    def beat(self, examples: int, rejects: int, size: int) -> None:
+        """Report counts if the last report is old enough."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + self.seconds
+            self._write(examples, rejects, size, done=False)
+
+    def finish(self, examples: int, rejects: int, size: int) -> None:
+        """Report the final counts."""
+        self._write(examples, rejects, size, done=True)
+
+    def _write(self, *counts: Any, done: bool) -> None:
+        with suppress(StorageError):  # heartbeats only inform: a run works without them
+            storage.write_text(self._path, json.dumps([*counts, done]))
 
 
 @dataclass(frozen=True)

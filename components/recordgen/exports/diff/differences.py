@@ -11,7 +11,7 @@ from recordgen.checks.class_shares import changes
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.splits import split_order
 from recordgen.exports.diff.rows import RowRef
-from recordgen.messages.shown import Shown
+from recordgen.messages import Shown
 
 _Item = TypeVar("_Item")
 

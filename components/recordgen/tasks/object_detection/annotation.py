@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from recordgen.core.records.float32 import as_float32
+from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.details import NOTHING, Details, without_shape
 from recordgen.core.task.annotation import bad_annotation
 

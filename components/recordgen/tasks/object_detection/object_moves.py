@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordgen.core.records.class_masks import seen_through
-from recordgen.core.records.float32 import as_float32
+from recordgen.core.records.numbers import as_float32
 from recordgen.core.records.run_lengths import pixels_of, runs_in, runs_of, text_of
 from recordgen.core.rows.details import KEYPOINT, Details, Mask
 from recordgen.core.rows.polygons import PARTS, Points, Polygons, points_of, rounded

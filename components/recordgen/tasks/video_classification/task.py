@@ -28,7 +28,7 @@ from recordgen import features, storage
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import SEGMENTS
 from recordgen.core.records.example import FeatureValue, serialize_example
-from recordgen.core.records.float32 import as_float32
+from recordgen.core.records.numbers import as_float32
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.settings import PayloadSettings, TaskSettings
