@@ -163,11 +163,19 @@ def pytest_sessionfinish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the modules of slow tests, so that no worker runs a long one while others idle."""
+    """Start with the modules of slow tests, so that no worker runs a long one while others idle.
+
+    Those that need the image follow: .ci/run makes it meanwhile.
+    """
     tests = Counter(item.path for item in items)
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     slow.update({item.path: 1 for item in items if item.path.stem in LONG})
-    items.sort(key=lambda item: (slow[item.path], tests[item.path]), reverse=True)
+    for item in items:
+        if "engine" in item.fixturenames:  # type: ignore[attr-defined]
+            slow[item.path] = -1
+    items.sort(
+        key=lambda item: (slow[item.path] != 0, slow[item.path], tests[item.path]), reverse=True
+    )
     for item in items:
         for leg in () if item.get_closest_marker("once") else legs_of(item.path):
             item.add_marker(leg)

@@ -13,12 +13,14 @@ import pytest
 
 import recordgen
 from recordgen import cli, parts
-from recordgen.conversion.kept_plan import options_of, saved
+from recordgen.conversion.examination import examination_of
+from recordgen.conversion.kept_plan import options_of, saved, source_of
+from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.runs import lease
 from recordgen.core.runs.commit import find_planned
 from recordgen.core.runs.parts import PlannedParts, worker_lease
-from recordgen.core.runs.staging import STAGING
+from recordgen.core.runs.staging import STAGING, Staging
 from recordgen.errors import (
     OutputBusyError,
     OutputExistsError,
@@ -485,13 +487,24 @@ def test_the_plan_keeps_each_option(name):
     value = OTHER_VALUES[name]
     given = {name: tuple(value) if isinstance(value, list) else value, **needed.get(name, {})}
     options = ConvertOptions(**given, confined=True, table='{"columns": []}')
+    assert options_of(planned_parts(options)) == options
+
+
+def planned_parts(options):
+    """Return the plan of no import files, as it is read."""
     values = json.loads(json.dumps(saved(options)))
-    kept = options_of(
-        PlannedParts(
-            parts=1, shards=1, options=values, sources={}, keypoints={}, base=None, leftovers={}
-        )
+    return PlannedParts(
+        parts=1, shards=1, options=values, sources={}, keypoints={}, base=None, leftovers={}
     )
-    assert kept == options
+
+
+@pytest.mark.parametrize(("examples", "batches"), [(1000, 1), (10_000_000, 125)])
+def test_a_commit_checks_a_large_dataset_in_batches(examples, batches, tmp_path):
+    """No more than 80,000 examples and the rest of their shard are in memory together."""
+    options = ConvertOptions(task="image_classification")
+    source = source_of(planned_parts(options), options, examples)
+    staging, conversion = Staging(str(tmp_path)), conversion_of(options)
+    assert examination_of(source, conversion, options.selection, staging).batches == batches
 
 
 def test_beam_plans_the_same(source, whole, tmp_path):

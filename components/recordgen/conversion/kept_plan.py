@@ -12,6 +12,7 @@ from recordgen.conversion.appending import find_existing
 from recordgen.core.conversion import Conversion
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing
+from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs.commit import Leftover, Run
 from recordgen.core.runs.parts import PlannedParts
 from recordgen.core.runs.staging import STAGING, Staging
@@ -37,10 +38,11 @@ def options_of(planned: PlannedParts) -> ConvertOptions:
     return ConvertOptions(**{**planned.options, **lists})
 
 
-def source_of(planned: PlannedParts, options: ConvertOptions) -> Source:
-    """Return what ``dataset.json`` says about the source: the rows are in the staging folder."""
+def source_of(planned: PlannedParts, options: ConvertOptions, examples: int) -> Source:
+    """Return what ``dataset.json`` says about the source, and its size: the rows are staged."""
     files = tuple(map(ImportFile, planned.sources))
-    return Source(files, detection=Detection(options, keypoints=planned.keypoints))
+    detection = Detection(options, keypoints=planned.keypoints)
+    return Source(files, bytes=examples * ROW_BYTES, detection=detection)
 
 
 def run_of(output: str, staging: Staging, planned: PlannedParts) -> Run:

@@ -258,10 +258,12 @@ def _published(
     options = kept_plan.options_of(planned)
     conversion, selection = conversion_of(options), options.selection
     need_packages(conversion.task, selection)
-    source, run = kept_plan.source_of(planned, options), kept_plan.run_of(output, staging, planned)
+    results, run = staging.read_results(), kept_plan.run_of(output, staging, planned)
+    examples = sum(result.shard.examples for result in results)
+    source = kept_plan.source_of(planned, options, examples)
     existing = kept_plan.existing_of(planned, output, staging, conversion)
     with conversion_events(source.names, output) as events:
-        files = [result.shard.file for result in staging.read_results()]
+        files = [result.shard.file for result in results]
         take_back(output, staging, files)
         runner, noun, shown = LocalRunner(), conversion.task.noun, phases.progress
         shared = examination_of(source, conversion, selection, staging, existing)
