@@ -124,6 +124,7 @@ def test_the_signature_is_one_that_servers_take(model):
     found = CppModel(model).signatures["serving_default"]
     assert found.method_name == signature_constants.PREDICT_METHOD_NAME
     # The only input needs no name in a request, and an output called …_bytes would be base64.
-    assert (set(found.inputs), set(found.outputs)) == ({"image_bytes"}, {"labels", "scores"})
+    outputs = {"labels", "scores", "error"}
+    assert (set(found.inputs), set(found.outputs)) == ({"image_bytes"}, outputs)
     for tensor in (*found.inputs.values(), *found.outputs.values()):
         assert tensor.tensor_shape.dim[0].size == -1  # a batch of any size

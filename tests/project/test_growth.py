@@ -24,7 +24,8 @@ from recordgen.formats.coco import Coco
 from recordgen.formats.listing import Listing
 from recordgen.messages import MESSAGE_CHARACTERS, listed
 from tests.conftest import encoded, noise
-from tests.formats.test_coco import box, write
+from tests.formats.sources import write_files
+from tests.formats.test_coco import box, coco
 
 MOST = 2.5  # times the work for twice the input
 ENOUGH = 300  # calls of a function; fewer may be chance
@@ -200,8 +201,10 @@ def test_twice_the_categories_take_at_most_two_and_a_half_times_the_operations(t
     found = []
     for size in (150, 300):
         names = [{"id": at, "name": f"{at}", "supercategory": f"{at}"} for at in range(size)]
-        keys = {"images": [{"id": 1, "file_name": "a.png"}], "annotations": [box(1, 1, 0, 0, 4, 4)]}
-        write(tmp_path / f"{size}/a.json", categories=names, **keys)
+        document = coco(
+            {"id": 1, "file_name": "a.png"}, boxes=[box(1, 1, 0, 0, 4, 4)], categories=names
+        )
+        write_files(tmp_path / f"{size}", {"a.json": document})
         found.append(operations_of(partial(Coco().detect, Listing.of(f"{tmp_path}/{size}/"))))
     assert found[1] < MOST * found[0]
 

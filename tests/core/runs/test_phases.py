@@ -9,7 +9,7 @@ import recordgen
 from recordgen.conversion.examining import JoinKeys
 from recordgen.core.flow import running
 from recordgen.core.progress import CHECKS, COMMIT, SHARDS, Phase
-from recordgen.core.runs import heartbeat
+from recordgen.core.runs import staging
 from recordgen.core.runs.phases import Phases
 
 pytestmark = pytest.mark.once
@@ -55,7 +55,7 @@ def test_the_shards_have_a_progress_of_their_own():
 
 
 def test_checks_tell_how_many_buckets_are_joined(make_images, make_csv, monkeypatch):
-    monkeypatch.setattr(heartbeat, "LOCAL_HEARTBEAT_SECONDS", 0)
+    monkeypatch.setattr(staging, "LOCAL_HEARTBEAT_SECONDS", 0)
     monkeypatch.setattr(running, "_LOCAL_POLL_SECONDS", 0.01)
 
     def slowly(step, element, work=JoinKeys.process):

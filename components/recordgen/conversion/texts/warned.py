@@ -33,13 +33,13 @@ _MESSAGE_SHOWN = 400
 # Options of the command that need no value, and are keywords of Python.
 _FLAGS = frozenset({"append", "overwrite", "resume"})
 
-# A value: in quotes, with a character that words do not have, in capitals, one of the choices, or a
-# scheme.
+# A value: in quotes, with a character that words do not have, in capitals, one of the choices, a
+# scheme, or a format, which may be another package's, and its task.
 _CHOICES = {
     str(choice) for name, each in OPTIONS.items() if name != "task" for choice in each.known_values
 } | {name for name in OWN if "_" not in name}
 _VALUE = rf"'[^']*'|[^\s;()]*[=:_,*/{{\d][^\s;()]*|[A-Z|]{{2,}}|(?:{'|'.join(sorted(_CHOICES))})\b"
-_VALUE += "|(?<=--allow )[a-z][a-z0-9+.-]*"
+_VALUE += "|(?<=--allow )[a-z][a-z0-9+.-]*|(?<=--format )[a-z][a-z0-9]*(?= for )"
 _OPTION = re.compile(rf"(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![\w-])(?:[ =]({_VALUE}))?")
 
 
