@@ -96,7 +96,8 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
     path = storage.join(output, EXAMPLES_FILE)
     groups = _groups(path)
     rejects = read_rejects(storage.join(output, REJECTS_FILE))
-    return Existing(dataset, groups, rejects, output, _sources(path, groups, dataset))
+    _check_listed(path, groups, dataset)
+    return Existing(dataset, groups, rejects, output)
 
 
 def check_can_append(task: Task) -> None:
@@ -164,24 +165,17 @@ def _groups(path: str) -> tuple[ExistingGroup, ...]:
         raise SourceError(f"{path}: cannot be read: {exc}") from exc
 
 
-def _sources(path: str, groups: Sequence[ExistingGroup], dataset: Dataset) -> frozenset[str]:
-    """Return what the examples of a dataset name as their import file.
-
-    Raises: SourceError: not all of them are listed.
-    """
-    sources: set[str] = set()
+def _check_listed(path: str, groups: Sequence[ExistingGroup], dataset: Dataset) -> None:
+    """Check that all examples of a dataset are listed. Raises: SourceError."""
     listed: Counter[str] = Counter()
     for group in groups:
-        found = group.read(("source", "shard"))
-        sources.update(found["source"].unique().to_pylist())
-        listed.update(values_of(found["shard"]))
+        listed.update(values_of(group.read(("shard",))["shard"]))
     for shard in dataset.shards:
         if (count := listed[shard.file]) != shard.examples:
             raise SourceError(
                 f"{path}: lists {count:,} examples in {shard.file}, but dataset.json "
                 f"{shard.examples:,}; convert all rows again, with --overwrite"
             )
-    return frozenset(sources)
 
 
 def read_group(group: ExistingGroup) -> Columns:
