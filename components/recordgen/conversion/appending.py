@@ -23,7 +23,7 @@ from recordgen.core.rows.arrow_files import count_groups
 from recordgen.core.rows.columns import values_of
 from recordgen.core.task.task import Task
 from recordgen.errors import RecordError, SourceError, UsageError
-from recordgen.options import AUTO, ConvertOptions, recorded_there
+from recordgen.options import AUTO, ConvertOptions, differing, recorded_there
 from recordgen.options.old_options import OLD_NAMES
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
@@ -84,13 +84,10 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
         )
     for each in (ours, theirs):  # import files may have other names
         each["split"] = each["split"].partition(",names=")[0]
-    other = [name for name in ours if name not in _MAY_DIFFER and ours[name] != theirs[name]]
-    if other:
+    if other := differing(theirs, ours, (name for name in ours if name not in _MAY_DIFFER)):
         raise UsageError(
-            f"{output}: appending needs the options of the existing dataset: "
-            + ", ".join(
-                f"{name} is {theirs[name]!r} there and {ours[name]!r} here" for name in other
-            )
+            f"{output}: appending needs the options of the existing dataset: {', '.join(other)}; "
+            f"give those there, or convert all rows again, with --overwrite"
         )
     _check_shards(output, dataset)
     path = storage.join(output, EXAMPLES_FILE)
