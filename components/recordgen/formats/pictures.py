@@ -164,10 +164,9 @@ class PictureFormat(Format):
 
     def _sized(self, picture: Picture, listing: Listing) -> Picture:
         """Return a picture with the size that its boxes need. Raises: AnnotationError."""
-        if not (self.in_pixels and picture.objects):
-            return picture
-        check_pixels(picture)
-        if picture.size is not None:
+        if self.in_pixels:
+            check_pixels(picture)
+        if picture.size is not None or not (self.in_pixels and picture.objects):
             return picture
         size = size_in_file(listing, picture.uri) if picture.uri in listing else None
         if size is None:
@@ -205,10 +204,9 @@ def check_pixels(picture: Picture) -> None:
     Raises: AnnotationError: all are fractions up to 2, as shares of an image and their sums are.
     """
     boxes = [each.corners for each in picture.objects]
-    if all(max(box) <= 2 for box in boxes) and any(value % 1 for box in boxes for value in box):
-        shown = ", ".join(f"{value:g}" for value in boxes[0])
+    if all(max(box) <= 2 for box in boxes) and any(side % 1 for box in boxes for side in box):
         raise bad_annotation(
-            f"boxes must be in pixels (got the corners {shown}, which look like shares of the "
+            f"boxes must be in pixels (got the corners {boxes[0]}, which look like shares of the "
             f"image); multiply them by its width and height"
         )
 

@@ -64,9 +64,8 @@ class RetinaNet(PictureFormat):
             rows = ((lines.line_num, fields) for fields in lines if _is_row(fields))
             try:
                 for name, group in groupby(rows, key=lambda row: row[1][0].strip()):
-                    item = _picture(listing, folder, name, list(group))
+                    yield (item := _picture(listing, folder, name, list(group)))
                     used.add(item.uri)
-                    yield item
             except csv.Error as exc:
                 raise SourceError(f"{listing.root}{document}:{lines.line_num}: {exc}") from exc
         beside = (name for name in listing.images if posixpath.dirname(name) == folder)
