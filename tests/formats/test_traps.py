@@ -92,6 +92,7 @@ READ = [
     ("coco: twice", {"a.json": TWICE}, "a.jpg", [("cat", BOX), ("dog", [0, 0, 0.1, 0.25])]),
     ("retinanet", {"_annotations.csv": "a.jpg,4,5,8,10,cat\n", "_classes.csv": "dog,1\ncat,0\n"}, "a.jpg", CAT),
     ("retinanet: SKU-110K", {"annotations.csv": "a.jpg,4,5,8,10,cat,40,20\n"}, "a.jpg", CAT),
+    ("retinanet: VoTT", {"annotations.csv": "image,xmin,ymin,xmax,ymax,label\na.jpg,4,5,8,10,cat\n"}, "a.jpg", CAT),
     ("yolo: images/images", {"data.yaml": f"train: images/images\n{NAMES}", "images/labels/a.txt": LINE}, "images/images/a.jpg", CAT),
     ("yolo: tabs", {"data.yaml": YAML, "labels/a.txt": LINE.replace(" ", "\t")}, "images/a.jpg", CAT),
     ("yolo: oriented", {"data.yaml": YAML, "labels/a.txt": "0 .1 .25 .2 .25 .2 .5 .1 .5\n"}, "images/a.jpg", CAT),
@@ -291,6 +292,7 @@ REJECTED = [
     ("cvat: cut mask", {"x.xml": cvat_of(cvat_image(CUT_MASK), SECOND)}),
     ("cvat: mask nowhere", {"x.xml": cvat_of(cvat_image(CUT_MASK.replace("'4'", "'inf'", 1)), SECOND)}),
     ("yolo: keypoints without kpt_shape", {"data.yaml": "train: .\nnames: [cat]\n", "a.txt": LINE[:-1] + " .1 .2 2 .1 .2 0\n", "b.txt": LINE}),
+    ("hf: shares", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [BOX], "category": ["cat"]}}, {"file_name": "b.jpg", "objects": OBJECTS})}),
     ("hf: no category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}),
 ]  # fmt: skip
 
@@ -318,6 +320,7 @@ STOPS = [
     ("hf: corners", {"metadata.jsonl": lines(CORNERS)}),
     ("cvat: track", {"a.xml": "<annotations><meta></meta><track id='0'></track></annotations>"}),
     ("coco: image_info", {"a.json": json.dumps({"images": [image(1, "a.jpg")], "categories": CATEGORIES})}),
+    ("retinanet: another order", {"annotations.csv": "image,xmin,xmax,ymin,ymax,label\n" + 2 * "a.jpg,4,8,5,10,cat\n"}),
     ("yolo: labels elsewhere", {"data.yaml": f"train: .\n{NAMES}", "q/a.txt": LINE}),
 ]  # fmt: skip
 
