@@ -15,6 +15,7 @@ from recordgen.checks.near_pairs import alike_groups
 from recordgen.checks.run import checks_of
 from recordgen.conversion.examination import Examination
 from recordgen.conversion.examining import examine
+from recordgen.conversion.found import sort_key
 from recordgen.conversion.settings import conversion_of
 from recordgen.core.dataset.manifest import shard_file
 from recordgen.core.facts.columns import facts_of, without_empty
@@ -26,8 +27,6 @@ from recordgen.core.runs.staging import Staging
 from recordgen.options import make_options
 
 SPLITS = ("eval", "test", "train")
-
-
 PAYLOADS = 15
 
 
@@ -149,6 +148,17 @@ def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, see
             assert [line.decode() for line in staging.read_lines(code)] == expected, code
     assert sorted(text for texts in about_all.values() for text in texts) == sorted(texts)
     assert remarked == remarks
+
+
+NAMES = st.text(st.sampled_from('ab/\0\t\n\r" é\uffff\U0001f600'))
+NUMBERS = st.integers(0, 2**31 - 1)
+
+
+@given(st.lists(st.tuples(st.tuples(NAMES, NUMBERS, NAMES, NUMBERS), NUMBERS)))
+def test_findings_are_sorted_by_place_whatever_the_names(places):
+    keys = [sort_key(*each) for each in sorted(places)]
+    assert keys == sorted(keys)
+    assert set("".join(keys)) <= set("0123456789abcdef ")
 
 
 def test_every_scope_has_a_check():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -12,7 +11,7 @@ from itertools import islice
 from typing import IO, Any, NamedTuple
 
 from recordgen.checks.check import Check, FoundRows
-from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.facts import Address, ExampleFacts
 from recordgen.core.flow.runner import Step
 from recordgen.core.runs.staging import Staging
 
@@ -41,17 +40,25 @@ def write_found(
     """
     numbered = enumerate((part, at) for part in found for at in range(len(part.rows)))
     while some := list(islice(numbered, _FILE_FINDINGS)):
-        lines: list[tuple[Any, str]] = []
+        lines: list[str] = []
         for number, (part, at) in some:
             row = int(part.rows[at])
             other = None if part.partners is None else int(part.partners[at])
             finding = facts.finding(check.code, check.level, row, part.message(at), other)
             place = ("", 0, "", 0) if is_whole else facts.address(row)
-            lines.append(((*place, number), finding.to_line()))
-        lines.sort(key=lambda item: item[0])
-        # JSON has no tabs.
-        text = "".join(f"{json.dumps(place)}\t{line}" for place, line in lines).encode()
+            lines.append(f"{sort_key(place, number)}\t{finding.to_line()}")
+        text = "".join(sorted(lines)).encode()
         yield FoundFile(staging.leave(text), len(text))
+
+
+def sort_key(place: Address, number: int) -> str:
+    """Return a text that sorts as the place and the number do; hexadecimal digits keep the order.
+
+    Blanks, which sort before digits, separate its parts: it has no tabs and no line ends.
+    """
+    source, line, shard, record = place
+    files = source.encode().hex(), shard.encode().hex()
+    return f"{files[0]} {line:016x} {files[1]} {record:08x} {number:016x}"
 
 
 @dataclass(eq=False)
@@ -73,8 +80,8 @@ class MergeFindings(Step):
         files = sorted(messages)
         with ExitStack() as stack, self.staging.writing_findings(code) as out:
             runs = [stack.enter_context(run) for run in self._runs(files)]
-            for _, line in heapq.merge(*map(_placed, runs)):
-                out.write(line)
+            for line in heapq.merge(*runs):
+                out.write(line[line.index(b"\t") + 1 :])
         yield from ()
 
     def _runs(self, files: Sequence[FoundFile]) -> Iterator[IO[bytes]]:
@@ -86,17 +93,7 @@ class MergeFindings(Step):
             size += file.bytes
             if size >= _RUN_BYTES or at == len(files) - 1:
                 run = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
-                lines = b"".join(waiting).splitlines(keepends=True)
-                run.writelines(sorted(lines, key=_place))
+                run.writelines(sorted(b"".join(waiting).splitlines(keepends=True)))
                 run.seek(0)
                 yield run
                 waiting, size = [], 0
-
-
-def _place(line: Any) -> Any:
-    return json.loads(line[: line.index(b"\t")])
-
-
-def _placed(run: IO[bytes]) -> Iterator[tuple[Any, bytes]]:
-    for line in run:
-        yield _place(line), line[line.index(b"\t") + 1 :]
