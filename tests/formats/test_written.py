@@ -11,8 +11,6 @@ from tests.conftest import run_python
 from tests.formats.boxes import boxes_of
 from tests.formats.written import CLASSES, WRITERS, write
 
-pytestmark = pytest.mark.once
-
 # How images get into a container is another subject: the documents in it are no files.
 CONTAINERS = {"parquet", "tfrecord", "webdataset"}
 
