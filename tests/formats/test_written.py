@@ -1,10 +1,15 @@
 """All formats of boxes have the same boxes, splits and classes of the same images."""
 
+import pickle
+from itertools import chain
+
 import pytest
 
 import recordgen
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import PictureFormat
+from recordgen.formats.source import open_source
+from recordgen.options import ConvertOptions
 from recordgen.registry import DOCUMENTS, FORMATS, OWN_FORMATS
 from recordgen.tasks import ObjectDetection
 from tests.conftest import run_python
@@ -64,3 +69,13 @@ def test_the_folder_is_enough(name, tmp_path, make_pictures):
         "valid/c.jpg": ("eval", boxes),
     }
     assert (dataset.rows.adjusted, dataset.rows.rejected) == ({}, {})
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_workers_of_a_pipeline_read_the_same_rows(name, tmp_path, make_pictures):
+    make_pictures("train/a.jpg", "train/b.jpg", "valid/c.jpg")
+    write(name, tmp_path / "in")
+    source, _ = open_source(f"{tmp_path}/in/", ConvertOptions())
+    there = pickle.loads(pickle.dumps(source.rows))
+    rows = [*chain.from_iterable(source.rows)]
+    assert rows == [*chain.from_iterable(there)] != []
