@@ -6,6 +6,7 @@ from itertools import chain
 import pytest
 
 import recordgen
+from recordgen.conversion.settings import conversion_of
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import PictureFormat
 from recordgen.formats.source import open_source
@@ -75,7 +76,10 @@ def test_the_folder_is_enough(name, tmp_path, make_pictures):
 def test_workers_of_a_pipeline_read_the_same_rows(name, tmp_path, make_pictures):
     make_pictures("train/a.jpg", "train/b.jpg", "valid/c.jpg")
     write(name, tmp_path / "in")
-    source, _ = open_source(f"{tmp_path}/in/", ConvertOptions())
-    there = pickle.loads(pickle.dumps(source.rows))
-    rows = [*chain.from_iterable(source.rows)]
-    assert rows == [*chain.from_iterable(there)] != []
+    source, options = open_source(f"{tmp_path}/in/", ConvertOptions())
+    here = (conversion_of(options).reader, source.parts())
+    rows, expected = (
+        [*chain.from_iterable(map(reader.read_part, parts))]
+        for reader, parts in (pickle.loads(pickle.dumps(here)), here)
+    )
+    assert rows == expected != []

@@ -13,6 +13,8 @@ from tests.preloaded import ROOT, Preloaded
 
 INPUTS = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*"))
 
+FUZZ = "from tests.fuzz.__main__ import main; main()"
+
 
 def test_every_target_has_a_corpus():
     """Without a corpus, the fuzzer would have to find each format first."""
@@ -52,7 +54,7 @@ def fuzzer():
 def test_fuzzing_for_a_moment(target, fuzzer, tmp_path):
     """A second of fuzzing finds no failure."""
     given = ("--seconds=1", "--seed=1", f"--found={tmp_path}/found")
-    done = fuzzer.run("-m", "tests.fuzz", target, *given)
+    done = fuzzer.run("-c", FUZZ, target, *given)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "stat::number_of_executed_units" in done.stderr
 
