@@ -46,7 +46,10 @@ def bulk_scores(model: str, dataset: str, split: str, root: Path) -> list[tuple[
 
 
 def scores_in(result: str) -> list[tuple[bytes, Any]]:
-    """Return each record in the folder of an InferenceResult, and its output of ``evaluate``."""
+    """Return each record in the folder of an InferenceResult, and its output of ``evaluate``.
+
+    Features of records are sorted.
+    """
     files = tf.io.gfile.glob(f"{result}/*.gz")
     logs = [
         prediction_log_pb2.PredictionLog.FromString(record).predict_log
@@ -54,8 +57,14 @@ def scores_in(result: str) -> list[tuple[bytes, Any]]:
     ]
     return [
         (
-            log.request.inputs["examples"].string_val[0],
+            sorted_features(log.request.inputs["examples"].string_val[0]),
             tf.make_ndarray(log.response.outputs["scores"])[0],
         )
         for log in logs
     ]
+
+
+def sorted_features(record: bytes) -> bytes:
+    """Return an example with its features sorted by name; versions of TFX differ in their order."""
+    found: bytes = tf.train.Example.FromString(record).SerializeToString(deterministic=True)
+    return found

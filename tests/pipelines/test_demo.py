@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from PIL import Image
 
 from pipelines.metadata import Metadata, metadata_path
@@ -16,7 +15,7 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.kubeflow.evaluate import evaluate
-from tests.bulk_inferrer import bulk_scores
+from tests.bulk_inferrer import bulk_scores, sorted_features
 from tests.cpp_loader import CppModel
 
 pytestmark = pytest.mark.slow
@@ -115,11 +114,6 @@ def test_the_demo_of_each_task_runs_every_step_to_its_score(task, demo_of):
         assert all(float(score) == pytest.approx(scores[name], abs=1e-3) for name, score in shown)
 
 
-def in_order(record):
-    """Return an example with its features sorted by name, because TFX serialises it again."""
-    return tf.train.Example.FromString(record).SerializeToString(deterministic=True)
-
-
 @pytest.mark.parametrize("task", SCORED)
 def test_bulk_inferrer_scores_each_record_once(task, demo_of, tmp_path):
     workdir, _ = demo_of(task)
@@ -129,7 +123,7 @@ def test_bulk_inferrer_scores_each_record_once(task, demo_of, tmp_path):
     found = bulk_scores(model, output, "eval", tmp_path / "bulk")
     shards = read_dataset(output).splits["eval"].shards
     records = [r for shard in shards for r in RECORDS.read(f"{output}/{shard.file}")]
-    assert sorted(in_order(record) for record, _ in found) == sorted(map(in_order, records))
+    assert sorted(record for record, _ in found) == sorted(map(sorted_features, records))
     scores = CppModel(model).run("evaluate", examples=[record for record, _ in found])["scores"]
     for (_, alone), expected in zip(found, scores, strict=True):
         # The scores of texts are padded to the longest text of a batch.
