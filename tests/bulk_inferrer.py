@@ -46,10 +46,7 @@ def bulk_scores(model: str, dataset: str, split: str, root: Path) -> list[tuple[
 
 
 def scores_in(result: str) -> list[tuple[bytes, Any]]:
-    """Return each record in the folder of an InferenceResult, and its output of ``evaluate``.
-
-    Features of records are sorted.
-    """
+    """Return each record in the folder of an InferenceResult, and its output of ``evaluate``."""
     files = tf.io.gfile.glob(f"{result}/*.gz")
     logs = [
         prediction_log_pb2.PredictionLog.FromString(record).predict_log
@@ -57,14 +54,8 @@ def scores_in(result: str) -> list[tuple[bytes, Any]]:
     ]
     return [
         (
-            sorted_features(log.request.inputs["examples"].string_val[0]),
+            log.request.inputs["examples"].string_val[0],
             tf.make_ndarray(log.response.outputs["scores"])[0],
         )
         for log in logs
     ]
-
-
-def sorted_features(record: bytes) -> bytes:
-    """Return an example with its features sorted by name; versions of TFX differ in their order."""
-    found: bytes = tf.train.Example.FromString(record).SerializeToString(deterministic=True)
-    return found
