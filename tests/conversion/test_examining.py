@@ -119,7 +119,6 @@ def found_at_once(shared, facts):
     return lines, texts, examined.remarks
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "task", ["image_classification", "object_detection", "text_classification"]
 )

@@ -12,8 +12,6 @@ from recordgen.formats.coco_shapes import Shapes
 from tests.formats.sources import write_files
 from tests.servers import serving
 
-pytestmark = pytest.mark.once
-
 CATEGORIES = [
     {"id": 18, "name": "dog", "supercategory": "animal"},
     {"id": 2, "name": "cat", "supercategory": "animal"},

@@ -18,8 +18,6 @@ from recordgen.options import ConvertOptions
 from tests.formats.sources import Reading, write_files
 from tests.rows import read_rows
 
-pytestmark = pytest.mark.once
-
 
 def found(folder, name, lines, **options):
     """Write an import file and return its detection."""

@@ -11,8 +11,6 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 from tests.rows import read_rows
 
-pytestmark = pytest.mark.once
-
 ROWS = 12
 
 # The message about :: names it as a separator.

@@ -17,8 +17,6 @@ from tests.formats.test_coco import CATEGORIES, box, coco, image
 from tests.formats.test_pascal_voc import document as voc
 from tests.formats.test_yolo import NAMES, YAML
 
-pytestmark = pytest.mark.once
-
 BOX = [0.1, 0.25, 0.2, 0.5]
 CAT = [("cat", BOX)]
 SIDES = (4, 5, 4, 5)
