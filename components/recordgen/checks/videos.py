@@ -12,7 +12,15 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from recordgen.checks.check import EACH, KEYED, Check, Examined, FoundRows, OpenPayload
+from recordgen.checks.check import (
+    EACH,
+    KEYED,
+    MOST_TOGETHER,
+    Check,
+    Examined,
+    FoundRows,
+    OpenPayload,
+)
 from recordgen.checks.facts import ExampleFacts
 from recordgen.core.facts import PAYLOADS, SEGMENTS
 from recordgen.core.ordered import map_in_order
@@ -27,6 +35,7 @@ class Overlap(Check):
 
     code = "OVERLAP"
     scope = KEYED
+    most_together = MOST_TOGETHER
     needs = (SEGMENTS,)
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:

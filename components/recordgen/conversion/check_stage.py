@@ -7,18 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from recordgen.checks.check import Check, Examined, FoundRows
 from recordgen.checks.facts import ExampleFacts
 from recordgen.conversion.appending import read_group
 from recordgen.conversion.examination import Examination
-from recordgen.conversion.found import FoundFile, write_found
+from recordgen.conversion.found import write_found
 from recordgen.core.facts.columns import Columns
 from recordgen.core.flow.runner import Count, Step
 from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import ExistingGroup
+from recordgen.core.planning.messages import FoundFile
 from recordgen.core.rows.columns import packed, unpacked
 from recordgen.core.runs.staging import Staging
 
@@ -50,12 +48,13 @@ class Rows(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """Rows of a batch that other examples are like, the keys of their groups, and their places."""
+    """Rows of a batch that other examples are like, in the staging folder.
+
+    Their columns: ``row``, ``key``, the key of its group, and ``place``, where that is examined.
+    """
 
     group: str
-    rows: npt.NDArray[np.int32]
-    keys: npt.NDArray[np.uint64]
-    places: npt.NDArray[np.intp]
+    rows: Rows
 
 
 @dataclass(eq=False)
@@ -103,6 +102,12 @@ class Stage(Step):
             for key, data, count in content:
                 yield key, Rows(file, start, len(data), batch, count)
                 start += len(data)
+
+    def left_alike(
+        self, group: str, parts: Iterable[tuple[Key, Columns]]
+    ) -> Iterator[tuple[Key, Alike]]:
+        """Write rows that other examples are like to one file, and yield where they are."""
+        yield from ((key, Alike(group, rows)) for key, rows in self.left(0, parts))
 
     def read(self, parts: Iterable[Rows]) -> Iterator[Columns]:
         """Yield rows that other steps have left."""

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import heapq
-import json
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
-from typing import IO, Any, NamedTuple
+from typing import Any
 
 from recordgen.checks.check import Check, FoundRows
 from recordgen.checks.facts import ExampleFacts
 from recordgen.core.flow.runner import Step
+from recordgen.core.planning.messages import FoundFile
+from recordgen.core.runs.found import Place, merge_found, write_sorted
 from recordgen.core.runs.staging import Staging
 
-# Findings that are sorted in memory, and those of one file of a step.
-_RUN_BYTES, _FILE_FINDINGS = 64 << 20, 1 << 16
-
-
-class FoundFile(NamedTuple):
-    """A file of findings of one code, sorted, and its size in bytes."""
-
-    name: str
-    bytes: int
+# Findings of one file of a step.
+_FILE_FINDINGS = 1 << 16
 
 
 def write_found(
@@ -41,17 +32,14 @@ def write_found(
     """
     numbered = enumerate((part, at) for part in found for at in range(len(part.rows)))
     while some := list(islice(numbered, _FILE_FINDINGS)):
-        lines: list[tuple[Any, str]] = []
+        lines: list[tuple[Place, str]] = []
         for number, (part, at) in some:
             row = int(part.rows[at])
             other = None if part.partners is None else int(part.partners[at])
             finding = facts.finding(check.code, check.level, row, part.message(at), other)
             place = ("", 0, "", 0) if is_whole else facts.address(row)
             lines.append(((*place, number), finding.to_line()))
-        lines.sort(key=lambda item: item[0])
-        # JSON has no tabs.
-        text = "".join(f"{json.dumps(place)}\t{line}" for place, line in lines).encode()
-        yield FoundFile(staging.leave(text), len(text))
+        yield write_sorted(staging, lines)
 
 
 @dataclass(eq=False)
@@ -67,36 +55,8 @@ class MergeFindings(Step):
         """Write the file of the code."""
         (name, _), messages = element
         _, _, code = name.partition(" ")
-        if not code:
+        if code:
+            merge_found(self.staging, code, messages)
+        else:
             self.staging.write_seconds(sum(messages))
-            return
-        files = sorted(messages)
-        with ExitStack() as stack, self.staging.writing_findings(code) as out:
-            runs = [stack.enter_context(run) for run in self._runs(files)]
-            for _, line in heapq.merge(*map(_placed, runs)):
-                out.write(line)
         yield from ()
-
-    def _runs(self, files: Sequence[FoundFile]) -> Iterator[IO[bytes]]:
-        """Yield files of sorted lines, as few as memory allows."""
-        waiting: list[bytes] = []
-        size = 0
-        for at, file in enumerate(files):
-            waiting.append(self.staging.read_left(file.name, 0, file.bytes))
-            size += file.bytes
-            if size >= _RUN_BYTES or at == len(files) - 1:
-                run = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
-                lines = b"".join(waiting).splitlines(keepends=True)
-                run.writelines(sorted(lines, key=_place))
-                run.seek(0)
-                yield run
-                waiting, size = [], 0
-
-
-def _place(line: Any) -> Any:
-    return json.loads(line[: line.index(b"\t")])
-
-
-def _placed(run: IO[bytes]) -> Iterator[tuple[Any, bytes]]:
-    for line in run:
-        yield _place(line), line[line.index(b"\t") + 1 :]

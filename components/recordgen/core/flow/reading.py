@@ -18,6 +18,7 @@ from recordgen.core.rows.columns import by_bucket, columns_of, placed
 from recordgen.core.rows.planned import KnownRow
 from recordgen.core.rows.row import BATCH_ROWS, ReadItem, Row, RowBatch, batched
 from recordgen.core.runs import counters
+from recordgen.core.runs.found import write_odd_lines
 from recordgen.core.runs.staging import Staging
 from recordgen.core.settings import Splits
 from recordgen.core.task.task import Task, placing_names
@@ -29,8 +30,8 @@ _BLOCK_ROWS_PER_BUCKET = 1000
 _MAX_BLOCK_ROWS = 200_000
 _BLOCK_CHARACTERS = 16 << 20
 
-#: Findings per file in the staging folder, about 2 MB.
-FINDINGS_AT_ONCE = 10_000
+# Findings per file in the staging folder, about 2 MB.
+_FINDINGS_AT_ONCE = 10_000
 
 
 class PlanningStep(Step):
@@ -60,7 +61,6 @@ class ReadRows(PlanningStep):
     buckets: int
     folder: str
     staging: Staging
-    findings_at_once: int = FINDINGS_AT_ONCE
 
     def process(self, source: Any) -> Iterator[Any]:
         block_rows = _block_rows(self.buckets)
@@ -87,15 +87,20 @@ class ReadRows(PlanningStep):
             if rows + len(rejects) >= block_rows or size >= _BLOCK_CHARACTERS:
                 yield from self._flushed(batches, rejects)
                 batches, rejects, rows, size = [], [], 0, 0
-            if len(findings) == self.findings_at_once:
+            if len(findings) == _FINDINGS_AT_ONCE:
                 yield self._left(findings, next(numbers))
                 findings = []
+            if len(odd_lines) == _FINDINGS_AT_ONCE:
+                yield self._left_odd(odd_lines)
+                odd_lines = []
         # A source without rows needs a summary, too: the plan must know that nothing was read.
         yield from self._flushed(batches, rejects)
         if findings:
             yield self._left(findings, next(numbers))
-        if odd_lines or counted:
-            yield summarised(ReadSummary(adjusted=counted, odd_lines=tuple(odd_lines)))
+        if odd_lines:
+            yield self._left_odd(odd_lines)
+        if counted:
+            yield summarised(ReadSummary(adjusted=counted))
 
     def _items(self, source: Any) -> Iterator[ReadItem]:
         items = self.reader.read_part(source)
@@ -141,6 +146,9 @@ class ReadRows(PlanningStep):
         file = self.staging.write_findings(findings, number)
         adjusted = Counter(item.code for item in findings)
         return summarised(ReadSummary(adjusted=adjusted, findings=(file,)))
+
+    def _left_odd(self, lines: Sequence[OddLine]) -> tuple[int, ReadSummary]:
+        return summarised(ReadSummary(odd_lines=write_odd_lines(self.staging, lines)))
 
 
 def located(row: Row, folder: str, store: PayloadStore) -> Row | Reject:

@@ -29,6 +29,7 @@ from recordgen.core.planning.resolve import Settled, plan_bucket, settle_bucket
 from recordgen.core.rows.columns import rows_of, together
 from recordgen.core.rows.planned import KnownRow, PlacedRow
 from recordgen.core.runs import counters
+from recordgen.core.runs.found import merge_found, write_odd_lines
 from recordgen.core.runs.parts import write_parts
 from recordgen.core.runs.staging import Staging
 from recordgen.core.settings import Splits
@@ -60,7 +61,9 @@ class SettleBuckets(PlanningStep):
         found = settled(parts, self.conversion, self.folders)
         facts = facts_of(found.rows, self.conversion.task, self.conversion.splits)
         file = self.staging.write_settled(bucket, found.rows)
-        left = replace(found, rows=found.rows.select([]))
+        left = replace(found, rows=found.rows.select([]), odd_lines=[])
+        if found.odd_lines:
+            yield ALL, ReadSummary(odd_lines=write_odd_lines(self.staging, found.odd_lines))
         yield ALL, SettledFile(bucket, file, left, facts=Block(facts))
         yield from summaries_in(parts)
 
@@ -146,7 +149,7 @@ class ResolveBuckets(PlanningStep):
         yield ALL, self.staging.write_bucket(bucket, planned)
         yield ALL, summary
         if found.odd_lines:
-            yield ALL, ReadSummary(odd_lines=tuple(found.odd_lines))
+            yield ALL, ReadSummary(odd_lines=write_odd_lines(self.staging, found.odd_lines))
         yield from summaries_in(parts)
 
     def _count(self, summary: BucketSummary) -> None:
@@ -200,8 +203,10 @@ class MakePlan(Step):
         )
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
         findings = sorted(file for summary in read for file in summary.findings)
-        odd_lines = sorted(item for summary in read for item in summary.odd_lines)
-        self.staging.write_plan(plan, rejects, findings, odd_lines)
+        self.staging.write_plan(plan, rejects, findings)
+        for code in dict.fromkeys(chain.from_iterable(summary.odd_lines for summary in read)):
+            odd = [it.odd_lines[code] for it in read if code in it.odd_lines]
+            merge_found(self.staging, code, odd)
         # With too many rejects the run fails anyway, so do not read any payload.
         if too_many(plan.counts.rejects, plan.counts.read, conversion.max_reject_fraction):
             return

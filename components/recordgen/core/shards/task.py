@@ -7,7 +7,6 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from sys import intern
 from typing import Any
 
 import numpy as np
@@ -106,9 +105,7 @@ class ShardResult:
     @classmethod
     def from_json(cls, text: str) -> ShardResult:
         """Parse the output of :meth:`to_json`."""
-        found = built(cls, json.loads(text))
-        # The results of all shards are in memory together, and have the same labels.
-        return replace(found, labels={intern(name): n for name, n in found.labels.items()})
+        return built(cls, json.loads(text))
 
 
 class ShardStats:

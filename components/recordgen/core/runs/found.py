@@ -1,0 +1,74 @@
+"""Findings of one code in the staging folder: files of sorted lines, merged into one."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import IO, Any, TypeAlias
+
+from recordgen.core.dataset.lint import LintFinding
+from recordgen.core.planning.messages import FoundFile
+from recordgen.core.runs.staging import Staging
+from recordgen.registry import CHECKS
+from recordgen.rejects import OddLine
+
+#: What findings of a code are sorted by: plain values in JSON, of the same types for all of them.
+Place: TypeAlias = tuple[Any, ...]
+
+# Findings that are sorted in memory.
+_RUN_BYTES = 64 << 20
+
+
+def write_sorted(staging: Staging, found: Iterable[tuple[Place, str]]) -> FoundFile:
+    """Write findings of one code, as lines of JSON."""
+    lines = sorted(found, key=lambda item: item[0])
+    # JSON has no tabs.
+    text = "".join(f"{json.dumps(place)}\t{line}" for place, line in lines).encode()
+    return FoundFile(staging.leave(text), len(text))
+
+
+def write_odd_lines(staging: Staging, lines: Iterable[OddLine]) -> dict[str, FoundFile]:
+    """Write findings about lines of import files; return a file for each code."""
+    by_code = defaultdict[str, list[tuple[Place, str]]](list)
+    for it in lines:
+        level = CHECKS[it.code].level
+        found = LintFinding(it.code, level, it.source, it.line, it.uri, "", it.message)
+        by_code[it.code].append(((it.source, it.line, it.uri, it.message), found.to_line()))
+    return {code: write_sorted(staging, found) for code, found in by_code.items()}
+
+
+def merge_found(staging: Staging, code: str, files: Iterable[FoundFile]) -> None:
+    """Write all findings of a code to one file, by place."""
+    with ExitStack() as stack, staging.writing_findings(code) as out:
+        runs = [stack.enter_context(run) for run in _runs(staging, sorted(files))]
+        for _, line in heapq.merge(*map(_placed, runs)):
+            out.write(line)
+
+
+def _runs(staging: Staging, files: Sequence[FoundFile]) -> Iterator[IO[bytes]]:
+    """Yield files of sorted lines, as few as memory allows."""
+    waiting: list[bytes] = []
+    size = 0
+    for at, file in enumerate(files):
+        waiting.append(staging.read_left(file.name, 0, file.bytes))
+        size += file.bytes
+        if size >= _RUN_BYTES or at == len(files) - 1:
+            run = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
+            lines = b"".join(waiting).splitlines(keepends=True)
+            run.writelines(sorted(lines, key=_place))
+            run.seek(0)
+            yield run
+            waiting, size = [], 0
+
+
+def _place(line: Any) -> Any:
+    return json.loads(line[: line.index(b"\t")])
+
+
+def _placed(run: IO[bytes]) -> Iterator[tuple[Any, bytes]]:
+    for line in run:
+        yield _place(line), line[line.index(b"\t") + 1 :]
