@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 from recordgen import storage
@@ -74,8 +75,7 @@ class UncommittedOutput(Output):
         return True
 
     def example_parts(self, columns: Collection[str]) -> Iterator[Any]:
-        for part in self.facts():
-            yield part.select(list(columns))
+        return map(methodcaller("select", list(columns)), self.facts())
 
     def rejects(self, most: int) -> Sequence[Reject]:
         return self.all_rejects[:most]
