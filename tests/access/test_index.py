@@ -144,7 +144,9 @@ def test_unchanged_outputs_are_confirmed(tmp_path):
     assert found.dataset.index == read_dataset(out).index
 
 
-def test_lengths_of_few_shards_are_in_memory(source, tmp_path, monkeypatch):
+def test_lengths_of_few_shards_are_in_memory(tmp_path, monkeypatch):
+    source = tmp_path / "texts.csv"
+    source.write_text(TEXTS)
     monkeypatch.setattr(index, "_BYTES_AT_ONCE", 1)
     converted(source, tmp_path / "out")
     dataset, reading, most = read_dataset(tmp_path / "out"), [], []
