@@ -57,8 +57,7 @@ from recordgen.core.facts.pictures import PictureFacts, measured, same_in_band
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import Count, Step
 from recordgen.core.runs.staging import Staging
-from recordgen.core.shards.sums import SplitSum, summed
-from recordgen.core.shards.task import ShardResult
+from recordgen.core.shards.task import ShardResult, SplitSum, summed
 from recordgen.options import make_options
 
 SHARD_ROWS = 20_000

@@ -248,7 +248,7 @@ def test_a_large_group_is_examined_in_parts(tmp_path, monkeypatch, contents, lea
     """Each part has some pictures of each split, so only its own first ones are no findings."""
     monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 20)
     monkeypatch.setattr("recordgen.checks.contents.CopyCheck.most_together", 20)
-    monkeypatch.setattr("recordgen.conversion.found._FILE_FINDINGS", 7)
+    monkeypatch.setattr("recordgen.conversion.check_stage._FILE_FINDINGS", 7)
     found, remarks = found_in(tmp_path, crowd(contents), buckets=2, batches=9)
     parts = 3 * CROWD // 20
     assert len(found[leak]) == 2 * CROWD

@@ -27,7 +27,7 @@ from recordgen.core.runs.commit import open_run, ways_on
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.phases import Phases
 from recordgen.core.runs.staging import StagedPlan, Staging
-from recordgen.core.shards.sums import SplitSum
+from recordgen.core.shards.task import SplitSum
 from recordgen.errors import OutputExistsError
 from recordgen.formats.source import Source
 from recordgen.messages.masking import masked

@@ -13,7 +13,7 @@ from recordgen.core.dataset.counts import RowCounts, Split, dataset_digest, mean
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.vocabulary import with_seen
 from recordgen.core.runs.staging import StagedPlan
-from recordgen.core.shards.sums import SplitSum
+from recordgen.core.shards.task import SplitSum
 from recordgen.core.task.built import GAP, HAS, INEXACT, MEASURED, PSNR
 from recordgen.core.task.task import Task
 from recordgen.features import IMAGE_OBJECT_KEYPOINT_X, OBJECTS, FeatureSpec

@@ -41,12 +41,12 @@ from recordgen.conversion.check_stage import (
     Stage,
 )
 from recordgen.conversion.examination import Examination, Places
-from recordgen.conversion.found import MergeFindings
 from recordgen.conversion.uniting import Crowd, Size, UniteGroups
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_index
 from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.minhash import mixed
+from recordgen.core.flow.found import MergeFindings
 from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup

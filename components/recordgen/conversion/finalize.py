@@ -23,7 +23,7 @@ from recordgen.core.progress import CHECKS, SHARDS
 from recordgen.core.runs.commit import leave_failed
 from recordgen.core.runs.phases import Phases
 from recordgen.core.runs.staging import StagedPlan, Staging
-from recordgen.core.shards.sums import SplitSum
+from recordgen.core.shards.task import SplitSum
 from recordgen.errors import (
     DataError,
     LintError,

@@ -7,10 +7,9 @@ import recordgen
 from recordgen.core.dataset.counts import ImageStats, Shard, Split
 from recordgen.core.facts.columns import facts_of
 from recordgen.core.flow import reading
-from recordgen.core.runs.found import write_odd_lines
+from recordgen.core.flow.found import write_odd_lines
 from recordgen.core.runs.staging import Staging
-from recordgen.core.shards.sums import SplitSum
-from recordgen.core.shards.task import ShardResult
+from recordgen.core.shards.task import ShardResult, SplitSum
 from recordgen.rejects import Reject
 
 SIZES = ({"png": 2}, (4, 6), (5, 5)), ({"jpeg": 1, "png": 1}, (2, 4), (1, 9))

@@ -10,6 +10,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.core.conversion import PayloadStore, RowReader
+from recordgen.core.flow.found import write_odd_lines
 from recordgen.core.flow.runner import Count, Step
 from recordgen.core.planning.appending import ExistingGroup, known_rows
 from recordgen.core.planning.incomplete import lost_by_bucket, with_doubt
@@ -18,7 +19,6 @@ from recordgen.core.rows.columns import by_bucket, columns_of, placed
 from recordgen.core.rows.planned import KnownRow
 from recordgen.core.rows.row import BATCH_ROWS, ReadItem, Row, RowBatch, batched
 from recordgen.core.runs import counters
-from recordgen.core.runs.found import write_odd_lines
 from recordgen.core.runs.staging import Staging
 from recordgen.core.settings import Splits
 from recordgen.core.task.task import Task, placing_names

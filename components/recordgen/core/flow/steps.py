@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.flow.found import merge_found, write_odd_lines
 from recordgen.core.flow.reading import PlanningStep, summarised
 from recordgen.core.flow.runner import Step
 from recordgen.core.planning.bucket_files import BucketFile, ShardOutline, cut
@@ -29,7 +30,6 @@ from recordgen.core.planning.resolve import Settled, plan_bucket, settle_bucket
 from recordgen.core.rows.columns import rows_of, together
 from recordgen.core.rows.planned import KnownRow, PlacedRow
 from recordgen.core.runs import counters
-from recordgen.core.runs.found import merge_found, write_odd_lines
 from recordgen.core.runs.parts import write_parts
 from recordgen.core.runs.staging import Staging
 from recordgen.core.settings import Splits

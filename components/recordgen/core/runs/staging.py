@@ -55,8 +55,7 @@ from recordgen.core.planning.plan import Plan
 from recordgen.core.rows.columns import Columns, packed, unpacked
 from recordgen.core.rows.planned import Group
 from recordgen.core.shards.rows import PlannedRows
-from recordgen.core.shards.sums import SplitSum, summed
-from recordgen.core.shards.task import ShardResult
+from recordgen.core.shards.task import ShardResult, SplitSum, summed
 from recordgen.errors import RecordgenError, StorageError
 from recordgen.rejects import Finding, Reject, to_lines
 

@@ -1,4 +1,4 @@
-"""Findings of one code in the staging folder: files of sorted lines, merged into one."""
+"""Findings for ``lint.jsonl`` between steps: files of sorted lines, and one file for each code."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import IO, Any, TypeAlias
 
 from recordgen.core.dataset.lint import LintFinding
+from recordgen.core.flow.runner import Step
 from recordgen.core.planning.messages import FoundFile
 from recordgen.core.runs.staging import Staging
 from recordgen.registry import CHECKS
 from recordgen.rejects import OddLine
 
-#: What findings of a code are sorted by: plain values in JSON, of the same types for all of them.
+#: What findings of a code are sorted by: values of JSON, of the same types for all of them.
 Place: TypeAlias = tuple[Any, ...]
 
 # Findings that are sorted in memory.
 _RUN_BYTES = 64 << 20
 
 
-def write_sorted(staging: Staging, found: Iterable[tuple[Place, str]]) -> FoundFile:
+def write_sorted(staging: Staging, lines: Iterable[tuple[Place, str]]) -> FoundFile:
     """Write findings of one code, as lines of JSON."""
-    lines = sorted(found, key=lambda item: item[0])
+    ordered = sorted(lines, key=lambda item: item[0])
     # JSON has no tabs.
-    text = "".join(f"{json.dumps(place)}\t{line}" for place, line in lines).encode()
+    text = "".join(f"{json.dumps(place)}\t{line}" for place, line in ordered).encode()
     return FoundFile(staging.leave(text), len(text))
 
 
@@ -47,6 +49,26 @@ def merge_found(staging: Staging, code: str, files: Iterable[FoundFile]) -> None
         runs = [stack.enter_context(run) for run in _runs(staging, sorted(files))]
         for _, line in heapq.merge(*map(_placed, runs)):
             out.write(line)
+
+
+@dataclass(eq=False)
+class MergeFindings(Step):
+    """Merge the findings of a code, by import file and line.
+
+    In: (code, [FoundFile]), or the seconds that checks took. Out: nothing.
+    """
+
+    staging: Staging
+
+    def process(self, element: tuple[tuple[str, int], Iterable[Any]]) -> Iterator[Any]:
+        """Write the file of the code."""
+        (name, _), messages = element
+        _, _, code = name.partition(" ")
+        if code:
+            merge_found(self.staging, code, messages)
+        else:
+            self.staging.write_seconds(sum(messages))
+        yield from ()
 
 
 def _runs(staging: Staging, files: Sequence[FoundFile]) -> Iterator[IO[bytes]]:
