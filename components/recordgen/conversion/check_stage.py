@@ -107,12 +107,6 @@ class Stage(Step):
                 yield key, Rows(file, start, len(data), batch, count)
                 start += len(data)
 
-    def left_alike(
-        self, group: str, parts: Iterable[tuple[Key, Columns]]
-    ) -> Iterator[tuple[Key, Alike]]:
-        """Write rows that other examples are like to one file, and yield where they are."""
-        yield from ((key, Alike(group, rows)) for key, rows in self.left(0, parts))
-
     def read(self, parts: Iterable[Rows]) -> Iterator[Columns]:
         """Yield rows that other steps have left."""
         return map_in_order(

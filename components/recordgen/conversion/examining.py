@@ -195,7 +195,7 @@ class JoinKeys(Stage):
             if len(again := np.flatnonzero(sizes > 1)):
                 placed = places.placed(mine.take(pa.array(again)), sizes[again])
                 alike.append(((BATCH, part.batch), placed))
-        yield from self.left_alike(group, alike)
+        yield from ((key, Alike(group, rows)) for key, rows in self.left(0, alike))
         places.remark()
 
     def _alike(self, name: str, division: int, parts: Sequence[Rows]) -> Iterator[Message]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from recordgen.checks.near_pairs import crowd_remarks
-from recordgen.conversion.check_stage import BATCH, UNITE, Key, Message, Rows, Stage
+from recordgen.conversion.check_stage import BATCH, UNITE, Alike, Key, Message, Rows, Stage
 from recordgen.conversion.examination import Places
 from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.neighbours import Forest, Indices
@@ -63,7 +63,8 @@ class UniteGroups(Stage):
             if len(rows):
                 keys, counts = roots[rows].astype(np.uint64), -groups[roots[rows]].astype(np.intp)
                 alike = places.placed(pa.table({"row": rows.astype(np.int32), "key": keys}), counts)
-                yield from self.left_alike(name, [((BATCH, batch), alike)])
+                for key, left in self.left(batch, [((BATCH, batch), alike)]):
+                    yield key, Alike(name, left)
         places.remark()
 
     def _remark(self, name: str, crowds: Sequence[Crowd]) -> None:
