@@ -68,16 +68,10 @@ def run_checks(
         about_all += mine
         lines.add(code, (item.to_line().encode() for item in mine))
         counts[code] += len(mine) + lines.add(code, by_workers.lines(code))
-        lines.add(
-            code,
-            (
-                LintFinding(code, level, it.source, it.line, it.uri, "", it.message)
-                .to_line()
-                .encode()
-                for it in changed
-                if it.code == code
-            ),
+        fixed = (
+            LintFinding(code, level, *it[:3], "", it.message) for it in changed if it.code == code
         )
+        lines.add(code, (item.to_line().encode() for item in fixed))
     remarks += about_splits.remarks
     in_order = {code: counts[code] for code in CHECKS if counts[code] and code in selection.codes}
     fatal = {code: count for code, count in in_order.items() if code in selection.fatal}

@@ -38,8 +38,8 @@ def write_odd_lines(staging: Staging, lines: Iterable[OddLine]) -> dict[str, Fou
     by_code = defaultdict[str, list[tuple[Place, str]]](list)
     for it in lines:
         level = CHECKS[it.code].level
-        found = LintFinding(it.code, level, it.source, it.line, it.uri, "", it.message)
-        by_code[it.code].append(((it.source, it.line, it.uri, it.message), found.to_line()))
+        found = LintFinding(it.code, level, *it[:3], "", it.message)
+        by_code[it.code].append(((*it[:3], it.message), found.to_line()))
     return {code: write_sorted(staging, found) for code, found in by_code.items()}
 
 

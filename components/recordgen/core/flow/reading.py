@@ -91,16 +91,16 @@ class ReadRows(PlanningStep):
                 yield self._left(findings, next(numbers))
                 findings = []
             if len(odd_lines) == _FINDINGS_AT_ONCE:
-                yield self._left_odd(odd_lines)
+                found = write_odd_lines(self.staging, odd_lines)
+                yield summarised(ReadSummary(odd_lines=found))
                 odd_lines = []
         # A source without rows needs a summary, too: the plan must know that nothing was read.
         yield from self._flushed(batches, rejects)
         if findings:
             yield self._left(findings, next(numbers))
-        if odd_lines:
-            yield self._left_odd(odd_lines)
-        if counted:
-            yield summarised(ReadSummary(adjusted=counted))
+        if odd_lines or counted:
+            found = write_odd_lines(self.staging, odd_lines)
+            yield summarised(ReadSummary(adjusted=counted, odd_lines=found))
 
     def _items(self, source: Any) -> Iterator[ReadItem]:
         items = self.reader.read_part(source)
@@ -146,9 +146,6 @@ class ReadRows(PlanningStep):
         file = self.staging.write_findings(findings, number)
         adjusted = Counter(item.code for item in findings)
         return summarised(ReadSummary(adjusted=adjusted, findings=(file,)))
-
-    def _left_odd(self, lines: Sequence[OddLine]) -> tuple[int, ReadSummary]:
-        return summarised(ReadSummary(odd_lines=write_odd_lines(self.staging, lines)))
 
 
 def located(row: Row, folder: str, store: PayloadStore) -> Row | Reject:

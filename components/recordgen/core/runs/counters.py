@@ -6,7 +6,7 @@ rows_existing``, and at the end ``rows_planned == examples_written + payloads_re
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from recordgen.core.dataset.lint import ERROR, WARNING, count_level
@@ -42,9 +42,8 @@ PAYLOAD_BYTES = "payload_bytes"
 SHARD_BYTES = "shard_bytes"
 
 
-def total_counts(plan: StagedPlan, results: Iterable[SplitSum] = ()) -> dict[str, int]:
+def total_counts(plan: StagedPlan, results: Collection[SplitSum] = ()) -> dict[str, int]:
     """Return the counts of a run by the names above; without results if it only planned."""
-    sums = list(results)
     return {
         ROWS_READ: plan.read,
         ROWS_PLANNED: plan.rows,
@@ -53,10 +52,10 @@ def total_counts(plan: StagedPlan, results: Iterable[SplitSum] = ()) -> dict[str
         ROWS_MERGED: plan.merged,
         ROWS_DROPPED: plan.dropped,
         ROWS_EXISTING: plan.existing,
-        EXAMPLES_WRITTEN: sum(each.examples for each in sums),
-        PAYLOADS_REJECTED: sum(len(each.rejects) for each in sums),
-        PAYLOAD_BYTES: plan.bytes if sums else 0,
-        SHARD_BYTES: sum(shard.bytes for each in sums for shard in each.shards),
+        EXAMPLES_WRITTEN: sum(each.examples for each in results),
+        PAYLOADS_REJECTED: sum(len(each.rejects) for each in results),
+        PAYLOAD_BYTES: plan.bytes if results else 0,
+        SHARD_BYTES: sum(shard.bytes for each in results for shard in each.shards),
     }
 
 
