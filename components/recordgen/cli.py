@@ -745,10 +745,9 @@ def _schema_text(text: str) -> str:
 
 
 def _natural(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1 (got {value})")
-    return value
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0 (got {text!r})")
+    return int(text)
 
 
 if __name__ == "__main__":

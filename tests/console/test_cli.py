@@ -47,7 +47,7 @@ def test_convert_inspect_and_check_work_on_each_others_output(source, tmp_path, 
     assert "planning" in done.stderr
 
     to = f"--to={tmp_path / 'seen'}"
-    seen = run_python("-m", "recordgen.cli", "inspect", output, "--split=eval", "--num=2", to)
+    seen = run_python("-m", "recordgen.cli", "inspect", output, "--split=val", "--num=2", to)
     assert (seen.returncode, seen.stderr) == (0, "")
     extracted = [path.read_bytes() for path in sorted((tmp_path / "seen").iterdir())]
     images = sorted((tmp_path / "images").iterdir())

@@ -335,6 +335,9 @@ def test_too_many_rejects_fail_the_run(make_images, make_csv, tmp_path):
 def test_an_empty_import_file_is_an_error(make_csv, tmp_path):
     with pytest.raises(NothingToConvertError, match=r"\b0 rows"):
         recordgen.convert(make_csv([""]), str(tmp_path / "out"))
+    assert os.listdir(tmp_path / "out") == []
+    with pytest.raises(UsageError, match="a file"):
+        recordgen.convert(make_csv([""]), make_csv([""]))
 
 
 def test_a_missing_import_file_is_named_and_nothing_is_written(tmp_path):

@@ -9,7 +9,13 @@ import pytest
 import recordgen
 from recordgen import storage
 from recordgen.cli import main
-from recordgen.errors import MissingPackageError, OutputExistsError, RecordError, UsageError
+from recordgen.errors import (
+    MissingPackageError,
+    OutputExistsError,
+    RecordError,
+    SplitNotFoundError,
+    UsageError,
+)
 from recordgen.exports import export as exporting
 from recordgen.exports.copying import MARK
 from recordgen.registry import EXPORTS
@@ -83,11 +89,11 @@ def test_a_store_has_the_same_files(whole):
 
 def test_one_split_is_copied_alone(detection, tmp_path):
     to = f"{tmp_path}/to"
-    assert main(["export", "coco", str(detection), "--to", to, "--split", "eval"]) == 0
+    assert main(["export", "coco", str(detection), "--to", to, "--split", "validation"]) == 0
     names = {path.split("/")[0] for path in tree_bytes(tmp_path / "to")}
     assert names == {MARK, "annotations", "val"}
-    with pytest.raises(UsageError, match="'dev'"):
-        export("coco", detection, tmp_path / "other", split="dev")
+    with pytest.raises(SplitNotFoundError, match="'cat'"):
+        export("coco", detection, tmp_path / "other", split="cat")
 
 
 def test_another_copy_is_kept(detection, classes, tmp_path):

@@ -47,7 +47,7 @@ def test_two_candidates_are_no_hint(tmp_path):
     """With two files of that name, or none, there is nothing to say."""
     assert "a/1.jpg" not in hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg")
     assert hint(tmp_path / "x", ["a/1.jpg", "b/1.png"], "1.jpg")  # only one has the whole name
-    assert hint(tmp_path, [], "x/2.jpg") == ""
+    assert hint(tmp_path, [], "x/2.jpg") == hint(tmp_path, [], "x\\2.jpg") == ""
     elsewhere = Reject("https://a.example/labels.csv", 1, "1.jpg", "missing_file", "")
     assert missing_hint([elsewhere]) == ""
 

@@ -23,7 +23,7 @@ from recordgen.core.rows.arrow_files import count_groups
 from recordgen.core.rows.columns import values_of
 from recordgen.core.task.task import Task
 from recordgen.errors import RecordError, SourceError, UsageError
-from recordgen.options import AUTO, ConvertOptions, recorded_there
+from recordgen.options import AUTO, ConvertOptions, differing, recorded_there
 from recordgen.options.old_options import OLD_NAMES
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
@@ -84,19 +84,17 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
         )
     for each in (ours, theirs):  # import files may have other names
         each["split"] = each["split"].partition(",names=")[0]
-    other = [name for name in ours if name not in _MAY_DIFFER and ours[name] != theirs[name]]
-    if other:
+    if other := differing(theirs, ours, (name for name in ours if name not in _MAY_DIFFER)):
         raise UsageError(
-            f"{output}: appending needs the options of the existing dataset: "
-            + ", ".join(
-                f"{name} is {theirs[name]!r} there and {ours[name]!r} here" for name in other
-            )
+            f"{output}: appending needs the options of the existing dataset: {', '.join(other)}; "
+            f"give those there, or convert all rows again, with --overwrite"
         )
     _check_shards(output, dataset)
     path = storage.join(output, EXAMPLES_FILE)
     groups = _groups(path)
     rejects = read_rejects(storage.join(output, REJECTS_FILE))
-    return Existing(dataset, groups, rejects, output, _sources(path, groups, dataset))
+    _check_listed(path, groups, dataset)
+    return Existing(dataset, groups, rejects, output)
 
 
 def check_can_append(task: Task) -> None:
@@ -164,24 +162,17 @@ def _groups(path: str) -> tuple[ExistingGroup, ...]:
         raise SourceError(f"{path}: cannot be read: {exc}") from exc
 
 
-def _sources(path: str, groups: Sequence[ExistingGroup], dataset: Dataset) -> frozenset[str]:
-    """Return what the examples of a dataset name as their import file.
-
-    Raises: SourceError: not all of them are listed.
-    """
-    sources: set[str] = set()
+def _check_listed(path: str, groups: Sequence[ExistingGroup], dataset: Dataset) -> None:
+    """Check that all examples of a dataset are listed. Raises: SourceError."""
     listed: Counter[str] = Counter()
     for group in groups:
-        found = group.read(("source", "shard"))
-        sources.update(found["source"].unique().to_pylist())
-        listed.update(values_of(found["shard"]))
+        listed.update(values_of(group.read(("shard",))["shard"]))
     for shard in dataset.shards:
         if (count := listed[shard.file]) != shard.examples:
             raise SourceError(
                 f"{path}: lists {count:,} examples in {shard.file}, but dataset.json "
                 f"{shard.examples:,}; convert all rows again, with --overwrite"
             )
-    return frozenset(sources)
 
 
 def read_group(group: ExistingGroup) -> Columns:

@@ -31,7 +31,7 @@ from recordgen.core.shards.task import SplitSum
 from recordgen.errors import OutputExistsError
 from recordgen.formats.source import Source
 from recordgen.messages.masking import masked
-from recordgen.options import ConvertOptions, recorded_there
+from recordgen.options import ConvertOptions, differing, recorded_there
 from recordgen.version import __version__
 
 _log = logging.getLogger(__name__)
@@ -107,10 +107,10 @@ def confirm(
         "task": conversion.task.name,
         "recordgen_version": __version__,
         "source": source.names,
-        "seed": conversion.splits.seed,
-        "options": conversion.recorded,
     }
-    _refuse_other(output, [name for name in known if getattr(there, name) != known[name]])
+    options = dict.fromkeys((*conversion.recorded, *there.options))
+    other = [name for name in known if getattr(there, name) != known[name]]
+    _refuse_other(output, [*other, *differing(there.options, conversion.recorded, options)])
     _log.info(
         "%s is finished; reading all payloads to check that they are unchanged", masked(output)
     )
@@ -132,6 +132,6 @@ def _refuse_other(output: str, differences: Sequence[str]) -> None:
     """Raise OutputExistsError if the existing dataset differs from the new one."""
     if differences:
         raise OutputExistsError(
-            f"{output}: there is another finished dataset already, which differs in "
-            f"{', '.join(differences)}; {ways_on(output)} (with --resume if a run was interrupted)"
+            f"{output}: there is another finished dataset already ({', '.join(differences)}); "
+            f"{ways_on(output)} (with --resume if a run was interrupted)"
         )

@@ -118,8 +118,8 @@ def stop_unless_usable(
     usable = staged.existing + examples
     error = why_unusable(usable, staged.read, staged.dropped, rejects, most)
     if error is not None:
-        path = leave_failed(output, REJECTS_FILE, to_lines(rejects))
-        raise type(error)(error.message, rejects=rejects, rejects_file=path if rejects else None)
+        path = leave_failed(output, REJECTS_FILE, to_lines(rejects)) if rejects else None
+        raise type(error)(error.message, rejects=rejects, rejects_file=path)
 
 
 def why_unusable(
@@ -138,6 +138,11 @@ def why_unusable(
             f"{place_of(first.source, first.line, first.uri)}: {first.message:.300}; "
             f"{f'{hint}; ' if hint else ''}fix them or raise max_reject_fraction",
             rejects=rejects,
+        )
+    if not read:
+        return NothingToConvertError(
+            "nothing to convert: 0 rows read; the import files are empty or have only a header, so "
+            "write a row for each example into them"
         )
     if not examples:
         return NothingToConvertError(

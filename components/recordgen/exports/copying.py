@@ -24,6 +24,7 @@ from typing import IO, Any, ClassVar, NamedTuple
 from recordgen import storage
 from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.dataset.splits import find_split
 from recordgen.core.progress import Counter, Progress
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_record
@@ -167,14 +168,15 @@ class CopyExport(Export):
 
         Raises:
             SourceError: there is no finished dataset.
-            UsageError: the format cannot hold these examples, or there is no such split.
+            UsageError: the format cannot hold these examples.
+            SplitNotFoundError: there is no such split.
             OutputExistsError: the folder has other files.
             RecordError: a shard is damaged.
             StorageError: storage failed.
         """
         output = Output.open(place)
         to = self._folder(output, options)
-        copy = Copy(output, _chosen(output.dataset, options.split), to, progress=options.progress)
+        copy = Copy(output, _chosen(output, options.split), to, progress=options.progress)
         self._check_task(copy)
         self.check(copy)
         mark = {
@@ -234,12 +236,12 @@ class CopyExport(Export):
             )
 
 
-def _chosen(dataset: Dataset, split: str | None) -> Mapping[str, Split]:
+def _chosen(output: Output, split: str | None) -> Mapping[str, Split]:
+    splits = output.dataset.splits
     if split is None:
-        return dataset.splits
-    if split not in dataset.splits:
-        raise UsageError(f"no split {split!r}; there are {listed(dataset.splits, str)}")
-    return {split: dataset.splits[split]}
+        return splits
+    name = find_split(output.root, split, list(splits))
+    return {name: splits[name]}
 
 
 def _mark(to: str) -> dict[str, Any] | None:

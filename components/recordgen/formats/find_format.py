@@ -162,8 +162,11 @@ def _without_evidence(format_: Format, path: str) -> Evidence:
     """
     if format_.has_columns and not path.endswith("/"):
         return Evidence(f"the format {format_.name} is given", is_weak=True)
-    what = (format_.__doc__ or "").partition("\n")[0].replace("``", "")
-    raise SourceError(f"{path}: this is not what the format {format_.name} reads. {what}".strip())
+    what = (format_.__doc__ or "its own files.").partition("\n")[0].replace("``", "").rstrip(".")
+    raise SourceError(
+        f"{path}: nothing here is what the format {format_.name} reads: {what}; pass its folder or "
+        f"file, or omit the format, which is then detected"
+    )
 
 
 def _documents(file: ImportFile, evidence: Evidence) -> list[ImportFile]:

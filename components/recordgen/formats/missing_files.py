@@ -54,7 +54,9 @@ def missing_hint(rejects: Sequence[Reject]) -> str:
         found += pairs
         roots |= {_root(source, [path for _, path in pairs])} if pairs else set()
     if not found:
-        return _NO_FOLDER if missing and not any("/" in item.uri for item in missing) else ""
+        return (
+            _NO_FOLDER if missing and not any({"/", "\\"} & {*item.uri} for item in missing) else ""
+        )
     shown = ", ".join(f"{uri:.80} may be {path:.80}" for uri, path in found[:2])
     root = roots.pop() if len(roots) == 1 else ""
     remedy = f"use{root}, or correct the paths" if root else "correct the paths"

@@ -588,6 +588,17 @@ def recorded_there(options: Mapping[str, Any]) -> dict[str, Any]:
     return there
 
 
+def differing(
+    there: Mapping[str, Any], here: Mapping[str, Any], names: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the options that differ: ``split is 'train:90,eval:10' there and … here``."""
+    return tuple(
+        f"{name} is {there.get(name)!r} there and {here.get(name)!r} here"
+        for name in names
+        if there.get(name) != here.get(name)
+    )
+
+
 class OptionValues(TypedDict, total=False):
     """The options as keywords of ``convert``, ``check`` and ``plan``, for editors."""
 

@@ -9,6 +9,7 @@ have their own errors, so an outage never looks like either.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -100,9 +101,11 @@ def is_known(path: str) -> bool:
 
 
 def check_writable(path: str) -> None:
-    """Check that this kind of storage is writable. Raises: UsageError."""
+    """Check that a folder at a path may be written. Raises: UsageError."""
     if not path:
         raise UsageError("the output must be a folder or URL (got an empty text)")
+    if os.path.isfile(path):
+        raise UsageError(f"{path}: the output must be a folder or URL (got a file)")
     scheme, slash, rest = path.partition(":/")
     if slash and rest[:1] != "/" and scheme.lower() in ("file", "http", "https", *OBJECT_STORES):
         raise UsageError(

@@ -168,13 +168,12 @@ def test_missing_options_had_their_defaults(tmp_path):
 
 
 def test_what_is_there(tmp_path):
-    """Its shards by split, its rejects, its folders, and its base for a plan."""
+    """Its shards by split, its rejects, its folder, and its base for a plan."""
     assert find_existing(str(tmp_path), OPTIONS) is None
     out = written(tmp_path)
     existing = find_existing(out, OPTIONS)
-    groups, sources = (ExistingGroup(f"{out}/examples.parquet", 0),), frozenset(DATASET.source)
-    assert existing == Existing(DATASET, groups, (), out, sources)
-    assert existing.folders == {"/d", "/e"}
+    groups = (ExistingGroup(f"{out}/examples.parquet", 0),)
+    assert existing == Existing(DATASET, groups, (), out)
     assert existing.folder == "/d"
     assert replace(existing, dataset=replace(DATASET, folder="/f")).folder == "/f"
     assert existing.files == {shard.file for shard in SHARDS}
@@ -187,7 +186,7 @@ def test_what_is_there(tmp_path):
     ]
     text = "".join(f"{json.dumps(one._asdict(), ensure_ascii=False)}\n" for one in rejects)
     (tmp_path / "rejects.jsonl").write_text(text, encoding="utf-8")
-    assert find_existing(out, OPTIONS) == Existing(DATASET, groups, tuple(rejects), out, sources)
+    assert find_existing(out, OPTIONS) == Existing(DATASET, groups, tuple(rejects), out)
 
 
 def test_rows_without_names_cannot_be_appended_to(tmp_path):
@@ -231,8 +230,8 @@ def test_an_example_gives_sort_key_uri_and_label_of_its_row(tmp_path):
     place = placing(7)
     rows = [("s", "train", "/x.jpg", "cat"), ("t", "eval", "z.jpg", "cat")]
     assert known(tmp_path, IMAGE, 7, *rows, ("s", "train", "y.jpg", None)) == [
-        KnownRow(place("/x.jpg").sort_key, "s", "train", "/x.jpg", "cat"),
-        KnownRow(place("y.jpg").sort_key, "s", "train", "y.jpg", None),
+        KnownRow(place("/x.jpg").sort_key, "s", "train", "a.csv", "/x.jpg", "cat"),
+        KnownRow(place("y.jpg").sort_key, "s", "train", "a.csv", "y.jpg", None),
     ]
 
 
@@ -242,7 +241,7 @@ def test_rows_of_videos(tmp_path):
     given = ("/d/v/1.mp4", "v/1.mp4", "/e/1.mp4")
     rows = [("s", "train", uri, segment) for uri in given]
     assert known(tmp_path, VideoClassification(), 0, *rows) == [
-        KnownRow(place(name).sort_key, "s", "train", uri, segment)
+        KnownRow(place(name).sort_key, "s", "train", "a.csv", uri, segment)
         for name, uri in (("v/1.mp4", "v/1.mp4"), ("v/1.mp4", "v/1.mp4"), ("e/1.mp4", "/e/1.mp4"))
     ]
 

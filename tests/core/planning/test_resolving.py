@@ -54,9 +54,7 @@ class Outcome:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def resolve(
-    rows, task=IMAGE, *, known=(), folders=("/d",), drop_unnamed=False, refused=(), **options
-):
+def resolve(rows, task=IMAGE, *, known=(), drop_unnamed=False, refused=(), **options):
     """Resolve a bucket whose payloads have ``SIZE`` bytes, and their uri as content."""
 
     def infos(uris, _):
@@ -73,7 +71,6 @@ def resolve(
         infos=infos,
         contents=lambda asked: [Content(one.uri.encode()) for one in asked],
         known=list(known),
-        folders=folders,
     )
 
 
@@ -307,8 +304,8 @@ def test_a_share_moves_to_eval():
     ]
 
 
-def known(split="train", annotation="cat", uri="/x.jpg", shard="S"):
-    return KnownRow(5, shard, split, uri, annotation)
+def known(split="train", annotation="cat", uri="/x.jpg", shard="S", source="/d/a.csv"):
+    return KnownRow(5, shard, split, source, uri, annotation)
 
 
 REMEDY = "convert all rows again"
@@ -327,75 +324,61 @@ def refused(code, message):
 
 
 THERE = Outcome([], [], {"existing": 1})
-AMBIGUOUS = (
-    "the path is relative, and the dataset was made from import files in several folders, so it "
-    "is unclear which image it names; write absolute paths"
-)
 OTHER_LABEL = refused("conflicting_labels", stays("label 'cat'"))
 OTHER_SPLIT = refused("conflicting_splits", stays("split 'train'"))
 CAT_OR_DOG = [known("eval", "cat"), known("train", "dog", shard="T")]
 RELATIVE = [known(uri="x.jpg")]
-ONE, TWO = ("/d",), ("/d", "/e")
+ELSEWHERE = row(1, uri="x.jpg", source="/e/a.csv")
 
-# name: row, existing examples, folders of their import files, outcome
+# name: row, existing examples, outcome
 IN_THE_DATASET = {
-    "the same": (row(1, "train"), [known()], ONE, THERE),
-    "no split": (row(1), [known("eval")], ONE, THERE),
-    "no label": (row(1, None, None), [known()], ONE, THERE),
-    "another image": (row(1), [known(uri="/y.jpg")], ONE, planned("test")),
-    "another label": (row(1, "train", "dog"), [known()], ONE, OTHER_LABEL),
+    "the same": (row(1, "train"), [known()], THERE),
+    "no split": (row(1), [known("eval")], THERE),
+    "no label": (row(1, None, None), [known()], THERE),
+    "another image": (row(1), [known(uri="/y.jpg")], planned("test")),
+    "another label": (row(1, "train", "dog"), [known()], OTHER_LABEL),
     "a label where none is": (
         row(1, "train", "dog"),
         [known(annotation=None)],
-        ONE,
         refused("conflicting_labels", stays("no label")),
     ),
-    "another split": (row(1, "eval"), [known()], ONE, OTHER_SPLIT),
-    "one of two agrees": (row(1, "train", "dog"), CAT_OR_DOG, ONE, THERE),
-    "neither of two has the label": (row(1, "train", "bird"), CAT_OR_DOG, ONE, OTHER_LABEL),
+    "another split": (row(1, "eval"), [known()], OTHER_SPLIT),
+    "one of two agrees": (row(1, "train", "dog"), CAT_OR_DOG, THERE),
+    "neither of two has the label": (row(1, "train", "bird"), CAT_OR_DOG, OTHER_LABEL),
     "the one with the label is in another split": (
         row(1, "test", "dog"),
         [known("test", "cat"), known("train", "dog", shard="T")],
-        ONE,
         refused("conflicting_splits", stays("split 'train'", "T")),
     ),
-    "relative, of the same folder": (row(1, uri="x.jpg"), RELATIVE, ONE, THERE),
-    "relative, of another folder": (
-        row(1, uri="x.jpg", source="/e/a.csv"),
-        RELATIVE,
-        ONE,
-        planned("test"),
+    "relative, of the same folder": (row(1, uri="x.jpg"), RELATIVE, THERE),
+    "relative, of another folder": (ELSEWHERE, RELATIVE, planned("test")),
+    "relative, in both folders": (
+        ELSEWHERE,
+        [*RELATIVE, known("test", "dog", "x.jpg", source="/e/a.csv")],
+        refused("conflicting_labels", stays("label 'dog'")),
     ),
-    "relative, of one of two folders": (
-        row(1, uri="x.jpg"),
-        RELATIVE,
-        TWO,
-        refused("ambiguous_path", AMBIGUOUS),
-    ),
-    "relative, in both folders": (row(1, uri="x.jpg"), RELATIVE * 2, TWO, THERE),
-    "relative and new": (row(1, uri="x.jpg"), [known(uri="y.jpg")], TWO, planned("test")),
-    "absolute, two folders": (row(1), [known()], TWO, THERE),
+    "absolute, two folders": (row(1, source="/e/a.csv"), [known()], THERE),
 }
 
 
 @pytest.mark.parametrize("name", IN_THE_DATASET)
 def test_examples_that_are_there(name):
-    one, there, folders, expected = IN_THE_DATASET[name]
-    assert outcome([one], known=there, folders=folders) == expected
+    one, there, expected = IN_THE_DATASET[name]
+    assert outcome([one], known=there) == expected
 
 
 def test_a_rejected_row_does_not_stop_others():
     rows = [
-        row(1, uri="a.jpg", sort_key=1),
+        row(1, "eval", uri="a.jpg", sort_key=1),
         row(2, "eval", uri="/b.jpg", sort_key=2),
         row(3, "train", uri="/c.jpg", sort_key=3),
         row(4, "train", uri="/d.jpg", sort_key=4),
     ]
     there = [known(uri=uri) for uri in ("a.jpg", "/b.jpg", "/c.jpg")]
-    assert outcome(rows, known=there, folders=TWO) == Outcome(
+    assert outcome(rows, known=there) == Outcome(
         [(4, "train", False)],
         [
-            (1, "ambiguous_path", AMBIGUOUS),
+            (1, "conflicting_splits", stays("split 'train'")),
             (2, "conflicting_splits", stays("split 'train'")),
         ],
         {"existing": 1},

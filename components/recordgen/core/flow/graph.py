@@ -83,7 +83,6 @@ def plan_rows(
     """
     buckets = bucket_count(source, existing)
     folder = existing.folder if existing else storage.folder_of(source.names[0])
-    folders = existing.folders if existing else frozenset()
     task, splits, files = conversion.task, conversion.splits, source.parts()
     sources = runner.start("ListSources", files, spread=len(files) > 1)
     step = ReadRows(task, splits, conversion.reader, conversion.store, buckets, folder, staging)
@@ -102,7 +101,7 @@ def plan_rows(
     together = read.merged("RowsAndMore", others) if others else read
     by_bucket = together.grouped("GroupByBucket")
     if splits.decides_together:
-        settle = SettleBuckets(conversion, folders, staging)
+        settle = SettleBuckets(conversion, staging)
         by_bucket = (
             by_bucket.through("SettleBuckets", settle)  # (ALL, SettledFile | ReadSummary)
             .grouped("GatherSettled")
@@ -111,7 +110,7 @@ def plan_rows(
         )
     plan = MakePlan(conversion, _base(conversion, existing, source.classes), staging, parts)
     return (
-        by_bucket.through("ResolveBuckets", ResolveBuckets(conversion, folders, staging))
+        by_bucket.through("ResolveBuckets", ResolveBuckets(conversion, staging))
         .grouped("GatherSummaries")  # (ALL, [BucketSummary | BucketFile | ReadSummary])
         .through("MakePlan", plan)
         .grouped("SpreadShards")  # (ShardKey, [ShardOutline])

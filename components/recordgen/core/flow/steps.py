@@ -52,13 +52,12 @@ class SettleBuckets(PlanningStep):
     """
 
     conversion: Conversion
-    folders: frozenset[str]
     staging: Staging
 
     def process(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
         bucket, grouped = element
         parts = list(grouped)
-        found = settled(parts, self.conversion, self.folders)
+        found = settled(parts, self.conversion)
         facts = facts_of(found.rows, self.conversion.task, self.conversion.splits)
         file = self.staging.write_settled(bucket, found.rows)
         left = replace(found, rows=found.rows.select([]), odd_lines=[])
@@ -68,7 +67,7 @@ class SettleBuckets(PlanningStep):
         yield from summaries_in(parts)
 
 
-def settled(parts: Sequence[Any], conversion: Conversion, folders: frozenset[str]) -> Settled:
+def settled(parts: Sequence[Any], conversion: Conversion) -> Settled:
     """Settle the rows of a bucket, given all its messages."""
     known = (part.columns for part in parts if isinstance(part, KnownBlock))
     rows = (part.columns for part in parts if isinstance(part, RowBlock))
@@ -79,7 +78,6 @@ def settled(parts: Sequence[Any], conversion: Conversion, folders: frozenset[str
         drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
         store=conversion.store,
         known=list(rows_of(KnownRow, together(KnownRow, known))),
-        folders=folders,
         lost=list(
             chain.from_iterable(part.rejects for part in parts if isinstance(part, LostRows))
         ),
@@ -125,7 +123,6 @@ class ResolveBuckets(PlanningStep):
     """
 
     conversion: Conversion
-    folders: frozenset[str]
     staging: Staging
 
     def process(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
@@ -137,7 +134,7 @@ class ResolveBuckets(PlanningStep):
             rows = self.staging.read_settled(file.file)
             found = replace(file.settled, rows=rows)
         else:
-            found = settled(parts, conversion, self.folders)
+            found = settled(parts, conversion)
         planned, summary = plan_bucket(
             found,
             splits=conversion.splits,

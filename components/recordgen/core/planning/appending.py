@@ -29,7 +29,7 @@ from recordgen.errors import SourceError
 from recordgen.rejects import Finding, Reject
 
 # The columns of ``examples.parquet`` that tell which rows are there.
-_OF_ROWS = ("shard", "split", "uri", "annotation")
+_OF_ROWS = ("shard", "split", "source", "uri", "annotation")
 
 
 class ExistingGroup(NamedTuple):
@@ -55,14 +55,6 @@ class Existing:
     groups: tuple[ExistingGroup, ...]  # where its `examples.parquet` lists them
     rejects: tuple[Reject, ...]
     output: str  # folder or URL prefix that holds it
-    # What its rows name as their import file, from which their relative uris start: for documents
-    # in folders of a data set, the data set's folder.
-    sources: frozenset[str]
-
-    @property
-    def folders(self) -> frozenset[str]:
-        """The folders where relative uris of its rows start."""
-        return frozenset(map(storage.folder_of, self.sources))
 
     @property
     def folder(self) -> str:
@@ -94,14 +86,15 @@ def known_rows(
     """
     place = placing(seed)
     found = group.read(_OF_ROWS)
-    for file, split, uri, annotation in zip(*(values_of(found[n]) for n in _OF_ROWS), strict=True):
+    for file, split, source, *rest in zip(*(values_of(found[n]) for n in _OF_ROWS), strict=True):
         if file not in files:
             continue
-        row = RowContent(uri, annotation)
+        row = RowContent(*rest)
+        uri = row.uri
         if task.by_address and not storage.is_relative(uri):
             row = row._replace(uri=storage.from_folder(uri, folder, outside=False))
         sort_key = place(placing_name(row, task, folder)).sort_key
-        yield KnownRow(sort_key, file, split, *row)
+        yield KnownRow(sort_key, file, split, source, *row)
 
 
 def merge_findings(

@@ -73,17 +73,16 @@ def settle_bucket(
     drop_unnamed: bool,
     store: PayloadStore,
     known: Sequence[KnownRow] = (),
-    folders: Collection[str] = (),
     lost: Sequence[Reject] = (),
 ) -> Settled:
     """Decide which rows of a bucket are examples, unless their payload is refused later.
 
     Contents of payloads are read only if ``splits`` need them. ``known`` are the bucket's examples
-    in the dataset that is appended to, and ``folders`` those of its import files.
+    in the dataset that is appended to.
     """
     share = splits.share
     complete, incomplete = without_incomplete(in_order(placed), lost, task)
-    settled = _settle(complete, task, known, folders, share)
+    settled = _settle(complete, task, known, share)
     rejects = settled.rejects
     rejects += incomplete
     rows = settled.rows.filter(pc.is_valid(settled.rows["split"])) if drop_unnamed else settled.rows
@@ -177,7 +176,6 @@ def _settle(
     ordered: Columns,
     task: Task,
     known: Sequence[KnownRow],
-    folders: Collection[str],
     share: EvalFrom | None,
 ) -> Settled:
     """Settle the rows; only rows that share a sort key or a known uri are examined one by one."""
@@ -186,7 +184,7 @@ def _settle(
     if not shared.any():
         return Settled(alone)
     found = Settled(alone.filter(pa.array(~shared)))
-    settling = _Settling(task, known, folders, share, found)
+    settling = _Settling(task, known, share, found)
     rows, origins = settling.settle(list(rows_of(PlacedRow, ordered.filter(pa.array(shared)))))
     settled = _with_origins(columns_of(PlacedRow, rows), np.array(origins, np.int8))
     both = pa.concat_tables([found.rows, settled]).unify_dictionaries().combine_chunks()
@@ -305,7 +303,6 @@ class _Settling:
 
     task: Task
     known: Sequence[KnownRow]  # examples of the dataset that is appended to
-    folders: Collection[str]  # folders of the import files of that dataset
     share: EvalFrom | None
     found: Settled  # receives rejects and counts
 
@@ -333,12 +330,10 @@ class _Settling:
         """Yield one row for each part of each payload, and every row without a uri."""
         payloads: dict[str, list[PlacedRow]] = defaultdict(list)
         for row in sorted(neighbours, key=_line):
-            if not row.uri:
+            if row.uri:
+                payloads[self._payload(row)].append(row)
+            else:
                 yield row
-            elif self.task.by_address:
-                payloads[row.uri].append(row)
-            else:  # the same relative uri in two folders names two payloads
-                payloads[storage.resolve(row.uri, row.source)].append(row)
         for _, rows in sorted(payloads.items()):
             if len({self.task.part(row.annotation) for row in rows}) > 1:
                 # All parts of a payload get one split, which the first line with a split names.
@@ -415,14 +410,14 @@ class _Settling:
         ``origins`` receives the file and line of each such row. Rows that name another split are
         rejected.
         """
-        parts: dict[str, dict[str, KnownRow]] = defaultdict(dict)
+        parts: dict[tuple[str, str], dict[str, KnownRow]] = defaultdict(dict)
         for item in self.known:
-            parts[item.uri].setdefault(self.task.part(item.annotation), item)
+            parts[item.uri, self._payload(item)].setdefault(self.task.part(item.annotation), item)
         kept: list[PlacedRow] = []
         for row in rows:
-            there = parts.get(row.uri, {}) if row.uri else {}
+            there = parts.get((row.uri, self._payload(row)), {}) if row.uri else {}
             first = next(iter(there.values()), None)
-            if first is None or self._is_elsewhere(row):
+            if first is None:
                 kept.append(row)
                 continue
             agrees = self._agrees(row.split, first.split)
@@ -443,34 +438,25 @@ class _Settling:
 
     def _without_known(self, rows: Iterable[PlacedRow]) -> list[PlacedRow]:
         """Return the rows that are not known yet; count the known ones, reject contradictions."""
-        examples: dict[tuple[str, str], list[KnownRow]] = defaultdict(list)
+        examples: dict[tuple[str, str, str], list[KnownRow]] = defaultdict(list)
         for item in self.known:
-            examples[item.uri, self.task.part(item.annotation)].append(item)
+            part = self.task.part(item.annotation)
+            examples[item.uri, self._payload(item), part].append(item)
         new: list[PlacedRow] = []
         for row in rows:
-            there = examples.get((row.uri, self.task.part(row.annotation)), [])
-            if not there or self._is_elsewhere(row):  # another file may have the same name
+            part = self.task.part(row.annotation)
+            there = examples.get((row.uri, self._payload(row), part), [])
+            if not there:
                 new.append(row)
-            elif self._may_start_elsewhere(row) and len(self.folders) > max(1, len(there)):
-                message = (
-                    "the path is relative, and the dataset was made from import files in several "
-                    f"folders, so it is unclear which {self.task.noun} it names; write "
-                    f"absolute paths"
-                )
-                self._reject(row, RejectCode.AMBIGUOUS_PATH, message)
             elif (contradiction := self._contradiction(row, there)) is not None:
                 self._reject(row, *contradiction)
             else:
                 self.found.counts["existing"] += 1
         return new
 
-    def _may_start_elsewhere(self, row: PlacedRow) -> bool:
-        return storage.is_relative(row.uri) and not self.task.by_address
-
-    def _is_elsewhere(self, row: PlacedRow) -> bool:
-        """Return whether a relative uri starts at a folder that the known rows do not use."""
-        is_other_folder = storage.folder_of(row.source) not in self.folders
-        return self._may_start_elsewhere(row) and is_other_folder
+    def _payload(self, row: PlacedRow | KnownRow) -> str:
+        """Return what a row names: the same relative uri in two folders names two payloads."""
+        return row.uri if self.task.by_address else storage.resolve(row.uri, row.source)
 
     def _agrees(self, named: str | None, stored: str) -> bool:
         """Return whether a row that names a split may have its example in the split ``stored``."""

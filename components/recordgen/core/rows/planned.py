@@ -28,7 +28,8 @@ class KnownRow(NamedTuple):
     sort_key: int  # see Place
     shard: str
     split: str
-    uri: str  # see Row, also for `annotation`
+    source: str  # see Row, also for the following fields
+    uri: str
     annotation: str | None
 
 

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, LINT_FILE
+from recordgen.core.dataset.splits import find_split
 from recordgen.core.rows.row import is_content_uri
 from recordgen.errors import SourceError, UsageError, did_you_mean
 from recordgen.exports.inspection.records import extract_images
@@ -123,7 +124,8 @@ def find_examples(
         source: path or name of their import file.
 
     Raises:
-        UsageError: there is no such split, label, code or import file, or the dataset was written
+        SplitNotFoundError: there is no such split.
+        UsageError: there is no such label, code or import file, or the dataset was written
             from Python and has no ``examples.parquet``.
         SourceError: there is no finished dataset, or its files are damaged.
         StorageError: storage failed.
@@ -134,8 +136,8 @@ def find_examples(
     by_row = _by_row(findings, table)
     fits: _Mask = np.ones(len(table), np.bool_)
     if split is not None:
-        _need_known("split", split, output.dataset.splits)
-        fits &= pc.equal(table["split"], split).to_numpy()
+        name = find_split(output.root, split, list(output.dataset.splits))
+        fits &= pc.equal(table["split"], name).to_numpy()
     if label is not None:
         _need_known("label", label, output.dataset.labels)
         fits &= _has_label(table, label)

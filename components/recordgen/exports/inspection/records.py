@@ -14,14 +14,13 @@ from typing import Any
 
 from recordgen import features, storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, read_dataset, split_dir
-from recordgen.core.dataset.splits import TRAIN
+from recordgen.core.dataset.splits import TRAIN, find_split
 from recordgen.core.records import RECORDS
 from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.core.records.class_masks import background_of
 from recordgen.core.records.example import parse_record
 from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.messages import listed
 from recordgen.messages.masking import without_secrets
 from recordgen.payloads.drawing import draw_boxes, draw_mask
 from recordgen.payloads.stored import stored_image
@@ -67,7 +66,7 @@ def inspect(
 
     Raises:
         SourceError: there are no records to read.
-        UsageError: there is no such split.
+        SplitNotFoundError: there is no such split.
         RecordError: a shard is damaged or holds other data, or an image with boxes does not decode.
     """
     files = find_shards(output, split)
@@ -89,18 +88,19 @@ def inspect(
 def find_shards(output: str, split: str | None = None) -> list[str]:
     """Return the shards of one split of an output, or the files that match a pattern.
 
-    Raises: SourceError: there are none; UsageError: there is no such split.
+    Raises: SourceError: there are none; SplitNotFoundError: there is no such split.
     """
     folders = storage.list_folders(output, SPLIT_PREFIX)
     if not folders:
         if files := storage.list_files(output):
             return files
-        raise SourceError(f"{output}: no {SPLIT_PREFIX}* folders and no TFRecord files here")
+        raise SourceError(
+            f"{output}: no {SPLIT_PREFIX}* folders and no TFRecord files here; give an output of "
+            f"recordgen convert or recordgen.write, or files of records"
+        )
     names = [name.removeprefix(SPLIT_PREFIX) for name in folders]
     chosen = split or (TRAIN if TRAIN in names else names[0])
-    if chosen not in names:
-        raise UsageError(f"{output}: no split {chosen!r}; there are {listed(names, str)}")
-    folder = storage.join(output, split_dir(chosen))
+    folder = storage.join(output, split_dir(find_split(output, chosen, names)))
     return [
         storage.join(folder, name) for name, is_folder in storage.list_dir(folder) if not is_folder
     ]
