@@ -53,7 +53,7 @@ REFUSED = {
         "a.csv",
         "image_id,xmin,ymin,xmax,ymax",
         "{i}.jpg,1,2,3,4",
-        "add one",
+        "label=",
     ),
     "AG News": ("a.csv", "", "{i},Bears are back,The sellers see green {i}.", "text=3,label=1"),
     "LIBSVM": ("a.txt", "", "+1 3:1 11:0.{i}", "blanks"),
