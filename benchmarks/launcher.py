@@ -38,17 +38,17 @@ import pyarrow as pa
 
 from benchmarks.costs import CSV_ROW_BYTES, IMAGE_BYTES, SHARD_BYTES
 from benchmarks.memory import run_apart
-from recordgen.checks.check import ALIKE, KEYED
+from recordgen.checks.check import ALIKE, KEYED, MOST_TOGETHER
 from recordgen.checks.facts import GROUP, ExampleFacts
 from recordgen.checks.near_pairs import NEAR_COLUMNS
 from recordgen.checks.run import FoundByWorkers, run_checks
 from recordgen.conversion import parts as conversion_parts
 from recordgen.conversion.check_stage import NEAR, UNITE, Rows, Stage
-from recordgen.conversion.examination import MOST_TOGETHER, Examination, examination_of
+from recordgen.conversion.examination import Examination, examination_of
 from recordgen.conversion.examining import ExamineGroups, JoinKeys, NoteKeys, examine
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.uniting import Size, UniteGroups
-from recordgen.core.dataset.counts import RowCounts, Shard, Split
+from recordgen.core.dataset.counts import RowCounts, Shard
 from recordgen.core.dataset.index import write_index
 from recordgen.core.dataset.manifest import Dataset, shard_file
 from recordgen.core.facts.columns import facts_of, of_shard, to_parquet
@@ -57,7 +57,7 @@ from recordgen.core.facts.pictures import PictureFacts, measured, same_in_band
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import Count, Step
 from recordgen.core.runs.staging import Staging
-from recordgen.core.shards.task import ShardResult
+from recordgen.core.shards.task import ShardResult, SplitSum, summed
 from recordgen.options import make_options
 
 SHARD_ROWS = 20_000
@@ -195,7 +195,7 @@ def work_on_pictures(folder: str, rows: int) -> dict[str, float]:
     """Run the steps of the checks, then what the launcher does alone; return CPU seconds."""
     seconds, staging, steps = dict[str, float](), Staging(folder), dict[str, float]()
     shared, results = _shared(staging, rows), staging.read_results()
-    files = [result.shard.file for result in results]
+    files = [shard.file for each in results.values() for shard in each.shards]
     with phase("checks", seconds):
         runner = LocalRunner()
         flow: Any = TimedFlow(runner.start("ListShards", files), steps)
@@ -204,7 +204,7 @@ def work_on_pictures(folder: str, rows: int) -> dict[str, float]:
     with phase("findings", seconds):
         nothing, selection = shared.examined(ExampleFacts([])), shared.selection
         by_workers = FoundByWorkers(staging.read_lines, *staging.read_about())
-        run_checks(nothing, by_workers, [], [], {}, selection, lambda *_: None)
+        run_checks(nothing, by_workers, [], {}, selection, lambda *_: None)
     with phase("records.npy", seconds):
         write_index(staging.path("records.npy"), _dataset(results), staging.shard_lengths)
     with phase("examples.parquet", seconds):
@@ -214,11 +214,7 @@ def work_on_pictures(folder: str, rows: int) -> dict[str, float]:
     return {**seconds, **steps}
 
 
-def _dataset(results: list[ShardResult]) -> Dataset:
-    splits = {}
-    for name in SPLITS:
-        shards = tuple(result.shard for result in results if result.split == name)
-        splits[name] = Split(sum(shard.examples for shard in shards), 0, {}, shards, None)
+def _dataset(results: Mapping[str, SplitSum]) -> Dataset:
     return Dataset(
         task="image_classification",
         recordgen_version="0",
@@ -228,7 +224,7 @@ def _dataset(results: list[ShardResult]) -> Dataset:
         compression="none",
         label_kind="text",
         labels=(),
-        splits=splits,
+        splits={name: each.split() for name, each in results.items()},
         rows=RowCounts(),
         reencoded={},
         warnings=(),
@@ -311,7 +307,7 @@ def _one_batch(folder: str, rows: int) -> dict[str, float]:
     shared, seconds = _shared(staging, rows), dict[str, float]()
     mine = -(-rows // shared.batches)
     make_pictures(Path(folder), mine, SHARD_BYTES // IMAGE_BYTES, crowd=False)
-    batch = [result.shard.file for result in staging.read_results()]
+    batch = [shard.file for each in staging.read_results().values() for shard in each.shards]
     facts = _size(folder)
     with phase("CPU s", seconds):
         messages = sum(1 for _ in _begun(NoteKeys(shared)).process((0, batch)))
@@ -435,7 +431,7 @@ def _launcher(folder: str, rows: int) -> dict[str, float]:
     shard_rows, seconds = SHARD_BYTES // IMAGE_BYTES, dict[str, float]()
     texts = (_result(number, shard_rows).to_json() for number in range(rows // shard_rows))
     with phase("results, CPU s", seconds):
-        results = list(map(ShardResult.from_json, texts))
+        results = summed(map(ShardResult.from_json, texts))
     path, lengths = Path(folder, "records.npy"), np.full(shard_rows, IMAGE_BYTES, "<u4").tobytes()
     with phase("records.npy, CPU s", seconds):
         write_index(str(path), _dataset(results), lambda file: lengths)

@@ -177,7 +177,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         key=lambda item: (slow[item.path] != 0, slow[item.path], tests[item.path]), reverse=True
     )
     for item in items:
-        for leg in () if item.get_closest_marker("once") else legs_of(item.path):
+        legs, is_once = legs_of(item.path), item.get_closest_marker("once")
+        if is_once and not legs:
+            raise pytest.UsageError(f"{item.nodeid}: LEGS does not name it; remove its mark once")
+        for leg in () if is_once else legs:
             item.add_marker(leg)
 
 

@@ -59,6 +59,7 @@ OWN_FORMATS: Mapping[str, str] = {
     "via": "recordgen.formats.via:Via",
     "yolo_keras": "recordgen.formats.yolo_keras:YoloKeras",
     "retinanet": "recordgen.formats.retinanet:RetinaNet",
+    "dota": "recordgen.formats.dota:Dota",
     "webdataset": "recordgen.formats.webdataset:WebDataset",
     "tfrecord": "recordgen.formats.tfrecord:TfRecordFiles",
     "parquet": "recordgen.formats.parquet:Parquet",
@@ -76,7 +77,7 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("mask_folders", "text_folder", "folder"), ()),
     **dict.fromkeys(("coco", "labelme", "create_ml", "label_studio"), (".json",)),
     **dict.fromkeys(("pascal_voc", "cvat"), (".xml",)),
-    **dict.fromkeys(("yolo_keras", "iob"), (".txt",)),
+    **dict.fromkeys(("yolo_keras", "dota", "iob"), (".txt",)),
     "conll": (
         *(".conll", ".txt", ".tsv", ".iob", ".iob2", ".bio", ".bioes", ".bmes", ".ner"),
         *(".train", ".dev", ".valid", ".test", ".testa", ".testb"),

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import recordgen
 from recordgen import parts
+from recordgen.core.dataset import index
 from recordgen.core.dataset.index import decoded, head
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
@@ -140,3 +142,22 @@ def test_unchanged_outputs_are_confirmed(tmp_path):
     found = recordgen.convert(str(source), out, resume=True, **OPTIONS)
     assert found.unchanged
     assert found.dataset.index == read_dataset(out).index
+
+
+def test_lengths_of_few_shards_are_in_memory(tmp_path, monkeypatch):
+    source = tmp_path / "texts.csv"
+    source.write_text(TEXTS)
+    monkeypatch.setattr(index, "_BYTES_AT_ONCE", 1)
+    converted(source, tmp_path / "out")
+    dataset, reading, most = read_dataset(tmp_path / "out"), [], []
+
+    def lengths_of(file):
+        reading.append(file)
+        time.sleep(0.01)
+        most.append(len(reading))
+        reading.remove(file)
+        return b""
+
+    index.write_index(str(tmp_path / "records.npy"), dataset, lengths_of)
+    assert most == [1] * len(dataset.shards)
+    assert len(most) > 5

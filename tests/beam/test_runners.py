@@ -26,8 +26,8 @@ from recordgen import storage
 from recordgen.beam.beam_runner import BeamRunner, workers_below
 from recordgen.beam.runners import beam_flags, pipeline_factory, runner_factory
 from recordgen.conversion.check_stage import Stage
-from recordgen.conversion.found import MergeFindings
 from recordgen.core.flow import graph
+from recordgen.core.flow.found import MergeFindings
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Each
 from recordgen.core.planning.bucket_files import encode_bucket

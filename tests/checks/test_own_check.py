@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import recordgen
-from recordgen.checks.check import EACH, Check, check_declaration
+from recordgen.checks.check import EACH, KEYED, MOST_TOGETHER, Check, check_declaration
 from recordgen.cli import main
 from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.errors import LintError, UsageError
@@ -20,8 +20,9 @@ CODE = "SHARED_PATIENT"
 
 @pytest.mark.parametrize("code", OWN_CHECKS)
 def test_own_checks_are_complete(code):
-    """Each path can be imported, and its class passes the check of installed ones."""
+    """Each path can be imported, its class is complete, and none examines any number together."""
     check_declaration(code, CHECKS[code])
+    assert CHECKS[code].scope != KEYED or CHECKS[code].most_together == MOST_TOGETHER
 
 
 @pytest.fixture
@@ -39,8 +40,12 @@ def scans(tmp_path):
     return tmp_path / "scans.csv"
 
 
-def test_an_installed_check(shared_patients, scans, tmp_path, capsys):
-    """convert, lint.jsonl, dataset.json, the report, check and inspect have its findings."""
+def test_an_installed_check(shared_patients, scans, tmp_path, capsys, monkeypatch):
+    """convert, lint.jsonl, dataset.json, the report, check and inspect have its findings.
+
+    It examines a patient as a whole, whatever the limit of Recordgen's own groups.
+    """
+    monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 1)
     assert list(CHECKS) == [*OWN_CHECKS, CODE]
     out = tmp_path / "out"
     result = recordgen.convert(scans, out)

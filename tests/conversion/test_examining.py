@@ -1,6 +1,7 @@
 """Checks as steps of the graph find what the same checks find in all facts at once."""
 
 import json
+import pickle
 import tempfile
 
 import numpy as np
@@ -13,6 +14,7 @@ from recordgen.checks.check import EACH, KEPT, NONE, FoundRows
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.near_pairs import alike_groups
 from recordgen.checks.run import checks_of
+from recordgen.conversion.check_stage import Stage
 from recordgen.conversion.examination import Examination
 from recordgen.conversion.examining import examine
 from recordgen.conversion.settings import conversion_of
@@ -20,14 +22,13 @@ from recordgen.core.dataset.manifest import shard_file
 from recordgen.core.facts.columns import facts_of, without_empty
 from recordgen.core.facts.perceptual_hash import Looks
 from recordgen.core.facts.pictures import measured
+from recordgen.core.flow.found import sort_key
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.rows.columns import packed
 from recordgen.core.runs.staging import Staging
 from recordgen.options import make_options
 
 SPLITS = ("eval", "test", "train")
-
-
 PAYLOADS = 15
 
 
@@ -120,7 +121,6 @@ def found_at_once(shared, facts):
     return lines, texts, examined.remarks
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "task", ["image_classification", "object_detection", "text_classification"]
 )
@@ -149,6 +149,17 @@ def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, see
             assert [line.decode() for line in staging.read_lines(code)] == expected, code
     assert sorted(text for texts in about_all.values() for text in texts) == sorted(texts)
     assert remarked == remarks
+
+
+NAMES = st.text(st.sampled_from('ab/\0\t\n\r" é\uffff\U0001f600'))
+NUMBERS = st.integers(0, 2**31 - 1)
+
+
+@given(st.lists(st.tuples(NAMES, NUMBERS, NAMES, NUMBERS, NUMBERS)))
+def test_findings_are_sorted_by_place_whatever_the_names(places):
+    keys = [sort_key(each) for each in sorted(places)]
+    assert keys == sorted(keys)
+    assert set("".join(keys)) <= set("0123456789abcdef ")
 
 
 def test_every_scope_has_a_check():
@@ -245,10 +256,25 @@ def test_portions_of_a_crowd_share_their_groups(tmp_path, monkeypatch):
 def test_a_large_group_is_examined_in_parts(tmp_path, monkeypatch, contents, leak, duplicate):
     """Each part has some pictures of each split, so only its own first ones are no findings."""
     monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 20)
-    monkeypatch.setattr("recordgen.conversion.found._FILE_FINDINGS", 7)
+    monkeypatch.setattr("recordgen.checks.contents.CopyCheck.most_together", 20)
+    monkeypatch.setattr("recordgen.conversion.check_stage._FILE_FINDINGS", 7)
     found, remarks = found_in(tmp_path, crowd(contents), buckets=2, batches=9)
     parts = 3 * CROWD // 20
     assert len(found[leak]) == 2 * CROWD
     assert len(found[duplicate]) == 3 * (CROWD - parts)
     assert found[duplicate] == sorted(found[duplicate])
     assert sum(remark.startswith(leak) for remark in remarks) == 1
+
+
+def test_what_travels_between_steps_does_not_grow_with_the_examples(tmp_path, monkeypatch):
+    """All pictures are copies: rows of those that others are like wait in the staging folder."""
+    sizes, process = [], Stage.process
+
+    def measured(stage, element):
+        for message in process(stage, element):
+            sizes.append(len(pickle.dumps(message)))
+            yield message
+
+    monkeypatch.setattr(Stage, "process", measured)
+    found_in(tmp_path, crowd(np.zeros(3 * CROWD, int)), buckets=2, batches=3)
+    assert 0 < max(sizes) < 4 * CROWD

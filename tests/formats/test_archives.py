@@ -23,8 +23,6 @@ from tests.conftest import tree_bytes
 from tests.formats.containers import converted, image
 from tests.formats.sources import write_files
 
-pytestmark = pytest.mark.once
-
 BOX = "1 0.5 0.5 0.2 0.4\n"
 
 

@@ -27,8 +27,6 @@ from tests.formats.sources import parsed
 from tests.planned import made_of, record_of
 from tests.rows import row_by_row
 
-pytestmark = pytest.mark.once
-
 
 def picture(orientation):
     """Return a PNG of 40×20 pixels with an Exif orientation."""

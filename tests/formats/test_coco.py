@@ -12,8 +12,6 @@ from recordgen.formats.coco_shapes import Shapes
 from tests.formats.sources import write_files
 from tests.servers import serving
 
-pytestmark = pytest.mark.once
-
 CATEGORIES = [
     {"id": 18, "name": "dog", "supercategory": "animal"},
     {"id": 2, "name": "cat", "supercategory": "animal"},
@@ -189,8 +187,10 @@ def test_another_task_is_refused(outcome):
 
 
 def test_the_folder_of_coco_2017(tmp_path, outcome):
-    """Captions and keypoints lie beside the instances, and the images in another folder."""
-    files = {"annotations/captions_train2017.json": CAPTIONS}
+    """Captions, keypoints and a list of images lie beside the instances."""
+    others = json.dumps({"images": [B], "categories": CATEGORIES})
+    files = {"captions_train2017.json": CAPTIONS, "image_info_test2017.json": others}
+    files = {f"annotations/{name}": text for name, text in files.items()}
     for name in ("instances", "person_keypoints"):
         files[f"annotations/{name}_train2017.json"] = coco(A, B, boxes=[WHOLE])
     found = outcome(files, "train2017/a.jpg", "train2017/b.jpg")

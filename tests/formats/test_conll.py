@@ -13,8 +13,6 @@ from recordgen.formats.listing import Listing
 from recordgen.tasks.text_entities.tags import spans_of, split_at_blanks, tags_of
 from tests.formats.sources import Reading, write_files
 
-pytestmark = pytest.mark.once
-
 
 def tagged(out, split="train"):
     """Return the tags of each text of a split."""

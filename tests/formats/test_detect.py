@@ -18,8 +18,6 @@ from recordgen.options import ConvertOptions
 from tests.formats.sources import Reading, write_files
 from tests.rows import read_rows
 
-pytestmark = pytest.mark.once
-
 
 def found(folder, name, lines, **options):
     """Write an import file and return its detection."""
@@ -231,9 +229,10 @@ STOPS = [
      {"columns": "path=1,label=2"}, "image_classification: (assigned) | a.jpg | 'train'"),
     ("image_uri,label\na.jpg,train\nb.jpg,test\n", "--task image_classification",
      {"task": "image_classification"}, "image_classification: (assigned) | a.jpg | 'train'"),
-    (WHEAT, r":1: .*: bbox; .* --columns path=image_id,label=source",
-     {"columns": "path=image_id,label=source"},
-     "image_classification: (assigned) | b6ab77fd0 | 'usask_1'"),
+    (WHEAT, r":1: .* --columns path=image_id,width=width,height=height,xywh=bbox,label=source",
+     {"columns": "label='wheat'"},
+     'object_detection: (assigned) | b6ab77fd0 | '
+     '{"boxes":[["wheat",0.0,0.21679688,0.0546875,0.25195312]],"s…'),
     (CLOTHES, r":1: .*'Review Text' .* header=no .* --columns header=yes",
      {"columns": "text=Review Text,label=Department"},
      "text_classification: (assigned) | It fits me well 0 | 'Tops'"),

@@ -8,8 +8,6 @@ from recordgen.tasks.object_detection.annotation import Boxes
 from recordgen.tasks.texts.text_task import TextContent
 from tests.formats.sources import Reading, write_files
 
-pytestmark = pytest.mark.once
-
 
 def read(folder, text, **options):
     """Return how a file is written, its rows and the codes of its rejects."""

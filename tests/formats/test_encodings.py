@@ -12,8 +12,6 @@ from recordgen.formats.encodings import text_chunks
 from recordgen.options import make_options
 from tests.formats.sources import Reading, write_files
 
-pytestmark = pytest.mark.once
-
 CSV = "image,label\n1.jpg,caf\u00e9\n2.jpg,th\u00e9\n3.jpg,th\u00e9\n"
 LABELS = ["caf\u00e9", "th\u00e9", "th\u00e9"]
 

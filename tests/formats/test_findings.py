@@ -16,8 +16,6 @@ from recordgen.rejects import Finding, Reject
 from tests.formats.sources import Reading, write_files
 from tests.settings import conversion
 
-pytestmark = pytest.mark.once
-
 
 def findings_in(output):
     """Return the lines of an output's findings.jsonl, or none if there is no such file."""

@@ -22,8 +22,6 @@ from recordgen.rejects import OddLine
 from tests.formats.sources import write_files
 from tests.rows import read_rows
 
-pytestmark = pytest.mark.once
-
 BOXES = "filename,width,height,class,xmin,ymin,xmax,ymax"
 
 

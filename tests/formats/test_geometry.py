@@ -10,8 +10,6 @@ from recordgen.options import ConvertOptions
 from recordgen.tasks.object_detection.annotation import Boxes
 from tests.rows import read_rows
 
-pytestmark = pytest.mark.once
-
 # header, line, names in the message
 REFUSED = [
     ("filename,class,xmin,ymin,width,height", "{i}.jpg,cat,1,2,3,4", "xmin, ymin, width, height"),

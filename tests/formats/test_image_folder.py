@@ -20,8 +20,6 @@ from recordgen.tasks import ImageClassification
 from tests.conftest import encoded
 from tests.formats.sources import write_files
 
-pytestmark = pytest.mark.once
-
 
 def folder(root, *names):
     return f"{write_files(root, dict.fromkeys(names, b''))}/"

@@ -26,8 +26,6 @@ from tests.formats.sources import Reading, write_files
 from tests.opened import opened
 from tests.servers import serving
 
-pytestmark = pytest.mark.once
-
 QUIET = {"lint": "-ALL", "split": "names=no"}
 
 # files below the root, path in a row, the files that fit

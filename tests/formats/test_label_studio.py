@@ -6,8 +6,6 @@ import pytest
 
 from recordgen.errors import SourceError
 
-pytestmark = pytest.mark.once
-
 SIZE = {"original_width": 40, "original_height": 20}
 
 

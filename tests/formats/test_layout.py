@@ -11,8 +11,6 @@ from recordgen.errors import SourceError
 from recordgen.formats.layout import read_layout
 from recordgen.tables.csv_fields import DELIMITERS
 
-pytestmark = pytest.mark.once
-
 TEXTS = ["Good, and cheap; really", "It came late", "Bad; and dear", "Never again", "So, so"]
 
 

@@ -13,8 +13,6 @@ from recordgen.options import ConvertOptions
 from tests.formats.sources import write_files
 from tests.formats.test_pascal_voc import CAT
 
-pytestmark = pytest.mark.once
-
 YOLO = {"data.yaml": "train: images\nnames: [cat]\n", "labels/b.txt": "0 0.5 0.5 1 1\n"}
 VOC = {"images/b.xml": CAT}
 

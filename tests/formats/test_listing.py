@@ -2,11 +2,7 @@
 
 import tracemalloc
 
-import pytest
-
 from recordgen.formats.listing import HEAD_BYTES, Listing
-
-pytestmark = pytest.mark.once
 
 
 def test_heads_of_many_files_are_not_kept(tmp_path):

@@ -16,8 +16,6 @@ from recordgen.payloads.kinds import kind_of
 from recordgen.rejects import Reject
 from tests.formats.sources import Reading, write_files
 
-pytestmark = pytest.mark.once
-
 
 def hint(folder, files, *uris):
     """Return the hint for rows of ``labels.csv`` that name missing files."""

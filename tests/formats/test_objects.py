@@ -13,8 +13,6 @@ from tests.conftest import stored_examples
 from tests.exports.copies import export
 from tests.formats.sources import write_files
 
-pytestmark = pytest.mark.once
-
 # Of an image of 40 by 20: in pixels, and as shares.
 PIXELS = [(4, 5), (12, 5), (8, 15)]
 SHARES = (0.1, 0.25, 0.3, 0.25, 0.2, 0.75)

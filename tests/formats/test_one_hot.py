@@ -9,8 +9,6 @@ import pytest
 from recordgen.errors import UsageError
 from tests.formats.sources import Reading, write_files
 
-pytestmark = pytest.mark.once
-
 ONE, SEVERAL = "image_classification", "image_multi_label"
 
 

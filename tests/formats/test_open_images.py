@@ -4,8 +4,6 @@ import pytest
 
 from recordgen.errors import SourceError
 
-pytestmark = pytest.mark.once
-
 BOXES = "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsGroupOf"
 LABELS = "ImageID,Source,LabelName,Confidence"
 NAMES = "/m/cat,Cat\n/m/dog,Dog\n/m/owl,Owl\n"

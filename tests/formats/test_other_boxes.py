@@ -6,8 +6,6 @@ import pytest
 
 from recordgen.errors import SourceError
 
-pytestmark = pytest.mark.once
-
 
 def cvat(shapes=""):
     """Return CVAT's XML of two images."""

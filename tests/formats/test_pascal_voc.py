@@ -9,8 +9,6 @@ from recordgen import cli
 from recordgen.errors import SourceError, UsageError
 from tests.formats.sources import write_files
 
-pytestmark = pytest.mark.once
-
 
 def document(name, *objects, folder="x", size="40 20"):
     """Return the XML of an image; an object is a class and four corners."""

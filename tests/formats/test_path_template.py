@@ -9,8 +9,6 @@ import recordgen
 from recordgen.errors import UsageError
 from tests.formats.sources import Reading
 
-pytestmark = pytest.mark.once
-
 
 def read(path, columns, **options):
     """Return the uris, or else the codes, of the lines of a file."""

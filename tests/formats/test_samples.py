@@ -11,8 +11,6 @@ from recordgen.formats.source import open_source
 from recordgen.options import ConvertOptions
 from tests.opened import opened
 
-pytestmark = pytest.mark.once
-
 COCO = {
     "images": [{"id": 1, "file_name": "a.jpg", "width": 9, "height": 9}],
     "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 2, 2]}],

@@ -26,8 +26,6 @@ from recordgen.tasks import (
 )
 from tests.formats.sources import parsed, write_files
 
-pytestmark = pytest.mark.once
-
 
 def read(line, task):
     parse = LineParser.parse_lines

@@ -24,8 +24,6 @@ from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetectio
 from tests.formats.sources import parsed, write_files
 from tests.rows import read_rows
 
-pytestmark = pytest.mark.once
-
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 

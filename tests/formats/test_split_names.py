@@ -19,8 +19,6 @@ from recordgen.options import ConvertOptions
 from tests.conftest import encoded, noise
 from tests.formats.sources import Reading, write_files
 
-pytestmark = pytest.mark.once
-
 CSV = "image,label\na.jpg,x\nb.jpg,y\n"
 BARE = "a.jpg,x\nb.jpg,y\n"
 TSV = "text\tlabel\nGood, and cheap.\tx\nBad, and dear.\ty\n"

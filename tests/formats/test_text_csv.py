@@ -13,8 +13,6 @@ from recordgen.tasks import ImageClassification, TextClassification, TextMultiLa
 from recordgen.tasks.texts.text_task import TextContent
 from tests.formats.sources import parsed
 
-pytestmark = pytest.mark.once
-
 
 def rows(data, task=None):
     raw = data.encode() if isinstance(data, str) else data

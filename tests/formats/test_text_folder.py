@@ -7,8 +7,6 @@ from recordgen.errors import RecordgenError
 from tests.conftest import stored_examples
 from tests.formats.sources import Reading, write_files
 
-pytestmark = pytest.mark.once
-
 IMDB = {
     "train/pos/1_7.txt": "Good, and cheap.",
     "train/pos/2_9.txt": "A film that I would see again.",

@@ -29,7 +29,6 @@ def write(folder, name, *records):
     (folder / "in" / name).write_bytes(framed(*records))
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("make", [labelled, boxes])
 def test_own_dataset_gets_other_splits(make, folder):
     """The folder of a dataset keeps splits, order and bytes; names=no assigns splits anew."""

@@ -17,8 +17,6 @@ from tests.formats.test_coco import CATEGORIES, box, coco, image
 from tests.formats.test_pascal_voc import document as voc
 from tests.formats.test_yolo import NAMES, YAML
 
-pytestmark = pytest.mark.once
-
 BOX = [0.1, 0.25, 0.2, 0.5]
 CAT = [("cat", BOX)]
 SIDES = (4, 5, 4, 5)
@@ -48,6 +46,7 @@ def cvat(*shapes, **more):
     return cvat_of(cvat_image(*shapes, **more))
 
 
+DOTA = "imagesource:GoogleEarth\r\ngsd:0.25\r\n4 5 8 5 8 10 4 10 cat 1\r\n"
 RECTANGLE = {"label": "cat", "shape_type": "rectangle", "points": [[8, 10], [4, 5]]}
 PART = {"label": "cat", "group_id": 0}
 PARTS = [
@@ -92,10 +91,15 @@ READ = [
     ("coco: twice", {"a.json": TWICE}, "a.jpg", [("cat", BOX), ("dog", [0, 0, 0.1, 0.25])]),
     ("retinanet", {"_annotations.csv": "a.jpg,4,5,8,10,cat\n", "_classes.csv": "dog,1\ncat,0\n"}, "a.jpg", CAT),
     ("retinanet: SKU-110K", {"annotations.csv": "a.jpg,4,5,8,10,cat,40,20\n"}, "a.jpg", CAT),
+    ("retinanet: VoTT", {"annotations.csv": "image,xmin,ymin,xmax,ymax,label\na.jpg,4,5,8,10,cat\n"}, "a.jpg", CAT),
+    ("dota", {"labelTxt/a.txt": DOTA}, "images/a.jpg", CAT),
+    ("dota: blanks, no headers", {"labelTxt-v1.5/a.txt": "\ufeff\n 4.0 5 8 5 8 10 4 10  cat\n\n"}, "images/a.jpg", CAT),
     ("yolo: images/images", {"data.yaml": f"train: images/images\n{NAMES}", "images/labels/a.txt": LINE}, "images/images/a.jpg", CAT),
     ("yolo: tabs", {"data.yaml": YAML, "labels/a.txt": LINE.replace(" ", "\t")}, "images/a.jpg", CAT),
     ("yolo: oriented", {"data.yaml": YAML, "labels/a.txt": "0 .1 .25 .2 .25 .2 .5 .1 .5\n"}, "images/a.jpg", CAT),
     ("yolo: over the edge", {"data.yaml": YAML, "labels/a.txt": "0 0.95 0.5 0.12 1\n"}, "images/a.jpg", [("cat", [0.89, 0, 1, 1])]),
+    ("yolo: classes in labels/", {"labels/classes.txt": "cat\n", "labels/a.txt": LINE}, "images/a.jpg", CAT),
+    ("yolo: classes above classes", {**dict.fromkeys(("labels/classes.txt", "labels/train/classes.txt"), "cat\n"), "labels/train/a.txt": LINE}, "images/train/a.jpg", CAT),
     ("yolo: text keys", {"data.yaml": "train: images\nnames: {'0': cat, '2': dog}\n", "labels/a.txt": LINE}, "images/a.jpg", CAT),
     ("yolo: gaps", {"data.yaml": "train: images\nnames: {0: cat, 2: dog}\n", "labels/a.txt": "1 0.15 0.375 0.1 0.25\n"}, "images/a.jpg", [("1", BOX)]),
     ("yolo: notes.json", {"classes.txt": "cat\n", "notes.json": "{}", "labels/a.txt": LINE}, "images/a.jpg", CAT),
@@ -283,6 +287,7 @@ OTHER = {"b.json": labelme(RECTANGLE, imagePath="b.jpg")}
 
 # name, files beside a.jpg and b.jpg, of which a.jpg has a bad annotation
 REJECTED = [
+    ("dota: no class", {"labelTxt/a.txt": "4 5 8 5 8 10 4 10\n", "labelTxt/b.txt": DOTA}),
     ("labelme: only points", {"a.json": labelme(POINT), **OTHER}),
     ("via: only points", {"a.json": json.dumps({**via("a.jpg", VIA_POINT), **via("b.jpg", VIA_BOX)})}),
     ("cvat: only points", {"x.xml": cvat_of(cvat_image(POINTS), SECOND)}),
@@ -291,6 +296,7 @@ REJECTED = [
     ("cvat: cut mask", {"x.xml": cvat_of(cvat_image(CUT_MASK), SECOND)}),
     ("cvat: mask nowhere", {"x.xml": cvat_of(cvat_image(CUT_MASK.replace("'4'", "'inf'", 1)), SECOND)}),
     ("yolo: keypoints without kpt_shape", {"data.yaml": "train: .\nnames: [cat]\n", "a.txt": LINE[:-1] + " .1 .2 2 .1 .2 0\n", "b.txt": LINE}),
+    ("hf: shares", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": {"bbox": [BOX], "category": ["cat"]}}, {"file_name": "b.jpg", "objects": OBJECTS})}),
     ("hf: no category", {"metadata.jsonl": lines({"file_name": "a.jpg", "objects": [{"bbox": SIDES}]}, {"file_name": "b.jpg", "objects": OBJECTS})}),
 ]  # fmt: skip
 
@@ -318,6 +324,8 @@ STOPS = [
     ("hf: corners", {"metadata.jsonl": lines(CORNERS)}),
     ("cvat: track", {"a.xml": "<annotations><meta></meta><track id='0'></track></annotations>"}),
     ("coco: image_info", {"a.json": json.dumps({"images": [image(1, "a.jpg")], "categories": CATEGORIES})}),
+    ("retinanet: another order", {"annotations.csv": "image,xmin,xmax,ymin,ymax,label\n" + 2 * "a.jpg,4,8,5,10,cat\n"}),
+    ("dota: two folders", {"labelTxt-v1.0/a.txt": DOTA, "labelTxt-v1.5/a.txt": DOTA}),
     ("yolo: labels elsewhere", {"data.yaml": f"train: .\n{NAMES}", "q/a.txt": LINE}),
 ]  # fmt: skip
 
@@ -378,6 +386,47 @@ def test_the_name_of_an_image_is_no_split(outcome):
     names = ("train_1.jpg", "test.jpg")
     files = {f"{name[:-4]}.xml": voc(name, ("cat", "4 5 8 10")) for name in names}
     assert outcome(files, *names).splits == dict.fromkeys(names)
+
+
+def test_corners_of_dota(outcome):
+    """They are outlines, the last number is a flag, and folders are splits."""
+    tilted = DOTA.replace("4 5 8 5 8 10 4 10 cat 1", "6 5 8 7 6 10 4 8 ship 0")
+    empty = DOTA.rpartition("4 5")[0]
+    files = {
+        "train/labelTxt/a.txt": DOTA,
+        "val/labelTxt/b.txt": tilted,
+        "val/labelTxt/d.txt": empty,
+    }
+    images = ("train/images/a.jpg", "val/images/b.jpg", "val/images/d.jpg")
+    found = outcome(files, *images, "test/images/c.jpg")
+    assert found.splits == dict(zip(images, ("train", "eval", "eval"), strict=True))
+    assert [*found.images.values()] == [CAT, [("ship", BOX)], []]
+    [flagged], [plain], _ = found.details.values()
+    assert (flagged.flags, plain.flags) == ({"difficult"}, frozenset())
+    assert [*plain.polygons] == [(0.15, 0.25, 0.2, 0.35, 0.15, 0.5, 0.1, 0.4)]
+    assert "c.jpg" in "".join(found.skipped)
+
+
+@pytest.mark.parametrize("folders", ["{}", "labels/{}"])
+def test_classes_beside_the_labels_of_each_split(folders, outcome):
+    """Roboflow's Darknet and LabelImg write them so; classes that differ stop the run."""
+    files = {
+        f"{folders.format(split)}/{name}": text
+        for split in ("train", "valid")
+        for name, text in (
+            ("classes.txt", "dog\ncat\n"),
+            (f"{split}.txt", LINE.replace("0", "1", 1)),
+        )
+    }
+    images = [
+        f"{folders.format(split)}/{split}.jpg".replace("labels", "images")
+        for split in ("train", "valid")
+    ]
+    found = outcome(files, *images)
+    assert found.splits == dict(zip(images, ("train", "eval"), strict=True))
+    assert (found.images, found.classes) == (dict.fromkeys(images, CAT), ("dog", "cat"))
+    with pytest.raises(SourceError):
+        outcome({f"{folders.format('train')}/classes.txt": "cat\ndog\n"})
 
 
 def test_lines_of_retinanet(outcome):

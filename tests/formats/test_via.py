@@ -7,8 +7,6 @@ import pytest
 
 from recordgen.errors import SourceError
 
-pytestmark = pytest.mark.once
-
 BOX = [0.1, 0.25, 0.2, 0.5]
 RECT = {"name": "rect", "x": 4, "y": 5, "width": 4, "height": 5}
 HUGE = 10**400

@@ -12,8 +12,6 @@ from tests.exports.copies import boxes, export, labelled
 from tests.formats.containers import contents, converted, converted_each, image
 from tests.formats.sources import write_files
 
-pytestmark = pytest.mark.once
-
 
 def member(name, data=b"", **more):
     """Return a member's header and data."""

@@ -1,17 +1,21 @@
 """All formats of boxes have the same boxes, splits and classes of the same images."""
 
+import pickle
+from itertools import chain
+
 import pytest
 
 import recordgen
+from recordgen.conversion.settings import conversion_of
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import PictureFormat
+from recordgen.formats.source import open_source
+from recordgen.options import ConvertOptions
 from recordgen.registry import DOCUMENTS, FORMATS, OWN_FORMATS
 from recordgen.tasks import ObjectDetection
 from tests.conftest import run_python
 from tests.formats.boxes import boxes_of
 from tests.formats.written import CLASSES, WRITERS, write
-
-pytestmark = pytest.mark.once
 
 # How images get into a container is another subject: the documents in it are no files.
 CONTAINERS = {"parquet", "tfrecord", "webdataset"}
@@ -66,3 +70,16 @@ def test_the_folder_is_enough(name, tmp_path, make_pictures):
         "valid/c.jpg": ("eval", boxes),
     }
     assert (dataset.rows.adjusted, dataset.rows.rejected) == ({}, {})
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_workers_of_a_pipeline_read_the_same_rows(name, tmp_path, make_pictures):
+    make_pictures("train/a.jpg", "train/b.jpg", "valid/c.jpg")
+    write(name, tmp_path / "in")
+    source, options = open_source(f"{tmp_path}/in/", ConvertOptions())
+    here = (conversion_of(options).reader, source.parts())
+    rows, expected = (
+        [*chain.from_iterable(map(reader.read_part, parts))]
+        for reader, parts in (pickle.loads(pickle.dumps(here)), here)
+    )
+    assert rows == expected != []

@@ -4,8 +4,6 @@ import pytest
 
 from recordgen.errors import SourceError
 
-pytestmark = pytest.mark.once
-
 NAMES = "names: [cat, dog]\nnc: 2\n"
 YAML = f"train: images\n{NAMES}"
 WHOLE = "0 0.5 0.5 1 1\n"

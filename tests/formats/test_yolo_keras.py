@@ -4,8 +4,6 @@ import pytest
 
 from recordgen.errors import SourceError
 
-pytestmark = pytest.mark.once
-
 BOX = [0.1, 0.25, 0.2, 0.5]
 
 

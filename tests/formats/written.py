@@ -148,6 +148,16 @@ def _retinanet(folder, names):
     (folder / "_annotations.csv").write_text("".join(lines))
 
 
+def _dota(folder, names):
+    lines = [
+        f"{left} {top} {right} {top} {right} {low} {left} {low} {label} 0\n"
+        for label, (left, top, right, low) in zip(CLASSES, CORNERS, strict=True)
+    ]
+    (folder / "labelTxt").mkdir()
+    for name in names:
+        (folder / "labelTxt" / name).with_suffix(".txt").write_text("".join(lines))
+
+
 #: Each writes the documents of one split beside its images.
 WRITERS = {
     "coco": _coco,
@@ -162,6 +172,7 @@ WRITERS = {
     "via": _via,
     "yolo_keras": _yolo_keras,
     "retinanet": _retinanet,
+    "dota": _dota,
 }
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import atheris
 
-# Known before the targets are imported, with instruments.
-TARGETS = ("csv", "jsonl", "image", "decode", "tfrecord", "manifest", "url", "parquet")
+with atheris.instrument_imports(include=["recordgen"]):
+    from tests.fuzz.seeds import SEEDS
+    from tests.fuzz.targets import CORPUS, TARGETS
 
 
 def main():
@@ -24,14 +25,12 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="0: a different one each time")
     parser.add_argument("--found", help="folder for new inputs; default: a temporary folder")
     given = parser.parse_args()
-    with atheris.instrument_imports(include=["recordgen"]):
-        from tests.fuzz import seeds, targets
     found = given.found or tempfile.mkdtemp(prefix="fuzz-")
     os.makedirs(found, exist_ok=True)
-    corpus = [str(targets.CORPUS / given.target)]
-    if given.target in seeds.SEEDS:
+    corpus = [str(CORPUS / given.target)]
+    if given.target in SEEDS:
         corpus = [tempfile.mkdtemp(prefix="seeds-")]
-        for name, data in seeds.SEEDS[given.target]().items():
+        for name, data in SEEDS[given.target]().items():
             Path(corpus[0], name).write_bytes(data)
     arguments = [
         found,
@@ -43,7 +42,7 @@ def main():
         "-rss_limit_mb=4096",
         "-print_final_stats=1",
     ]
-    atheris.Setup([sys.argv[0], *arguments], targets.TARGETS[given.target])
+    atheris.Setup([sys.argv[0], *arguments], TARGETS[given.target])
     atheris.Fuzz()
 
 

@@ -1,18 +1,19 @@
 """The fuzzer's targets: their corpus, and a few seconds of fuzzing where atheris is installed."""
 
 import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
+from tests.conftest import COMPONENTS
 from tests.fuzz.import_files import run
 from tests.fuzz.seeds import SEEDS
 from tests.fuzz.targets import CORPUS, TARGETS
+from tests.preloaded import ROOT, Preloaded
 
 INPUTS = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*"))
+
+FUZZ = "from tests.fuzz.__main__ import main; main()"
 
 
 def test_every_target_has_a_corpus():
@@ -33,20 +34,27 @@ def test_seeds(target):
         TARGETS[target](data)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_fuzzing_for_a_moment(target, tmp_path):
-    """A second of fuzzing finds no failure."""
+@pytest.fixture(scope="module")
+def fuzzer():
+    """A process that has loaded the targets with instruments."""
     pytest.importorskip("atheris", reason="atheris comes with the extra fuzz")
-    command = [sys.executable, "-m", "tests.fuzz", target, "--seconds=1", "--seed=1"]
-    command.append(f"--found={tmp_path}/found")
-    done = subprocess.run(
-        command,
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "MALLOC_PERTURB_": "165"},  # freed memory holds no usable values
-        capture_output=True,
-        text=True,
-        timeout=120,
+    loaded = Preloaded(
+        "tests.fuzz.__main__",
+        environment={
+            **os.environ,
+            "PYTHONPATH": f"{COMPONENTS}{os.pathsep}{ROOT}",
+            "MALLOC_PERTURB_": "165",  # freed memory holds no usable values
+        },
     )
+    yield loaded
+    loaded.close()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_fuzzing_for_a_moment(target, fuzzer, tmp_path):
+    """A second of fuzzing finds no failure."""
+    given = ("--seconds=1", "--seed=1", f"--found={tmp_path}/found")
+    done = fuzzer.run("-c", FUZZ, target, *given)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "stat::number_of_executed_units" in done.stderr
 

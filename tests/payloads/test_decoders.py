@@ -33,8 +33,6 @@ from tests.payloads import hostile
 from tests.preloaded import WITH_BEAM
 from tests.settings import payload_settings
 
-pytestmark = pytest.mark.once
-
 # Modules of the package that call a decoder, and why.
 CALLERS = {
     "Image.open": {

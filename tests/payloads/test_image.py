@@ -18,6 +18,7 @@ from recordgen.payloads.check import check_image
 from recordgen.payloads.reencoding import CheckedImage
 from tests.conftest import encoded, exif_of, noise
 from tests.payloads import test_gif as gif
+from tests.payloads.hostile import segment
 from tests.settings import payload_settings
 
 OPTIONS = payload_settings()
@@ -380,11 +381,6 @@ def test_how_jpegs_are_encoded_again():
     assert tables(small.data) == tables(encoded(BASE, "JPEG", quality=92))
     gray = check_image(encoded(BASE.convert("L"), "JPEG"), payload_settings(image_size="40max"))
     assert Image.open(io.BytesIO(gray.data)).mode == "L"
-
-
-def segment(marker, body):
-    """Return a JPEG segment."""
-    return struct.pack(">BBH", 0xFF, marker, len(body) + 2) + body
 
 
 # bytes after a JPEG's first marker, whether they turn the image

@@ -166,7 +166,6 @@ READERS = [
 ]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("name", READERS)
 def test_signatures_list_every_option_with_its_default(name):
     function = getattr(recordgen.reading, name)

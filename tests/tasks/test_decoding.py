@@ -3,12 +3,8 @@
 import inspect
 from collections import Counter
 
-import pytest
-
 import recordgen
 from recordgen.tasks.object_detection.annotation import Boxes
-
-pytestmark = pytest.mark.once
 
 
 def test_boxes_are_decoded_once_where_their_example_is_made(make_images, make_csv, tmp_path):

@@ -9,8 +9,6 @@ from recordgen.formats import automl_jsonl
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
 
-pytestmark = pytest.mark.once
-
 IMAGE, TEXT, VIDEO = (
     {"imageGcsUri": "a.jpg"},
     {"textContent": "Anna flew"},

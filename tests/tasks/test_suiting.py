@@ -17,7 +17,6 @@ from recordgen.tasks.suiting import SUITS, options_in, remedies_of
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 
-pytestmark = pytest.mark.once
 
 # A value of each option other than its default.
 VALUES = {

@@ -32,8 +32,6 @@ ROWS = {
     "object_detection": "{split},{at}.png,{label},0.1,0.1,,,0.6,0.7,,\n",
     "image_segmentation": "{split},{at}.png,{at}_mask.png\n",
 }
-# They are decoded alike: one task shows what newer TensorFlow does.
-OTHERS = [task for task in ROWS if task != "image_classification"]
 
 
 def picture(seed, form="JPEG", side=SIDE):
@@ -69,10 +67,7 @@ BAD = {
 GOOD = [picture(2), picture(3, "PNG"), picture(4, "BMP", 40), picture(5, "GIF", 9)]
 
 
-@pytest.fixture(
-    scope="module",
-    params=["image_classification", *(pytest.param(it, marks=pytest.mark.once) for it in OTHERS)],
-)
+@pytest.fixture(scope="module", params=ROWS)
 def saved(request, tmp_path_factory):
     """An untrained model of each kind that takes images."""
     folder = tmp_path_factory.mktemp(request.param)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -19,6 +20,9 @@ from recordgen.core.facts.kept_rows import RowIndices
 #: (:meth:`Check.keys`), those that are nearly the same, the rows of a table that are kept whole, or
 #: no examples: only the splits and the labels.
 EACH, KEYED, ALIKE, KEPT, NONE = SCOPES = "each", "keyed", "alike", "kept", "none"
+
+#: Members of a group of copies or near-duplicates that are examined together, at most.
+MOST_TOGETHER = 250_000
 
 #: Opens an example's payload, given its uri and the import file of its row.
 OpenPayload: TypeAlias = "Callable[[str, str], IO[bytes]]"
@@ -116,6 +120,8 @@ class Check:
         is_similarity: the threshold is the least similarity of two payloads, above 0 and at most
             1; its default depends on the kind of payload.
         scope: the examples that it needs together, such as :data:`EACH`. It has no default.
+        most_together: examples with one key that it examines together, at most, if it is one of
+            :data:`KEYED`: more are examined in parts, and a warning says so. By default, all are.
         needs: the facts that it needs, see :mod:`recordgen.core.facts`: it runs for tasks that have
             all of them. A check that needs payloads runs only if its own code is selected.
         counted_as: the count in ``rows.adjusted`` whose rows are its findings; empty: none.
@@ -130,6 +136,7 @@ class Check:
     threshold: ClassVar[float | None] = None
     is_similarity: ClassVar[bool] = False
     scope: ClassVar[str]
+    most_together: ClassVar[int] = sys.maxsize
     needs: ClassVar[Collection[str]] = ()
     counted_as: ClassVar[str] = ""
     remedies: ClassVar[Sequence[str]] = ()

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.check import KEYED, Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import KEYED, MOST_TOGETHER, Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.facts import ExampleFacts
 from recordgen.core.dataset.lint import ERROR
 from recordgen.core.facts.kept_rows import RowIndices
@@ -63,12 +63,18 @@ def first_equal(ordered: npt.NDArray[Any]) -> RowIndices:
     return np.searchsorted(ordered, ordered)
 
 
-class Leak(Check):
+class CopyCheck(Check):
+    """A check of the copies of a payload."""
+
+    scope = KEYED
+    most_together = MOST_TOGETHER
+
+
+class Leak(CopyCheck):
     """The same payload is in two splits."""
 
     code = "LEAK"
     level = ERROR
-    scope = KEYED
     remedies = (
         "--group-by content keeps copies in one split if rows name none",
         "give copies the same split, or delete one",
@@ -79,12 +85,11 @@ class Leak(Check):
         yield _same(examined, *examined.shared(_copies).across_splits())
 
 
-class Conflict(Check):
+class Conflict(CopyCheck):
     """The same payload has different annotations."""
 
     code = "CONFLICT"
     level = ERROR
-    scope = KEYED
     remedies = ("correct the label that is wrong",)
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
@@ -94,11 +99,10 @@ class Conflict(Check):
             yield _conflicts(examined.facts, examined.task, examined.shared(_copies))
 
 
-class Duplicate(Check):
+class Duplicate(CopyCheck):
     """The same payload is twice in one split."""
 
     code = "DUPLICATE"
-    scope = KEYED
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
         """Yield examples whose payload is earlier in their split, too."""

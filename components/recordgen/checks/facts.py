@@ -33,6 +33,10 @@ Address: TypeAlias = tuple[str, int, str, int]
 #: A further column of examples that are examined together: the number of their group.
 GROUP = "group"
 
+# A column of names: the index of each example's name, and the names.
+_Indexed: TypeAlias = tuple[npt.NDArray[np.int32], Sequence[str]]
+_Addresses: TypeAlias = tuple[_Indexed, npt.NDArray[np.int64], _Indexed, npt.NDArray[np.int32]]
+
 _NO_GROUPS = np.zeros(0, np.uint64)
 
 
@@ -85,18 +89,14 @@ class ExampleFacts:
     @cached_property
     def names(self) -> Sequence[str]:
         """Names of the splits, train first."""
-        return sorted(set(self._splits.dictionary.to_pylist()), key=split_order)
+        return sorted(set(self._splits[1]), key=split_order)
 
     @cached_property
     def splits(self) -> npt.NDArray[np.intp]:
         """The number of each example's split in :attr:`names`."""
-        names: list[str] = self._splits.dictionary.to_pylist()
+        indexes, names = self._splits
         ranks = np.array([self.names.index(name) for name in names], np.intp)
-        return ranks[self._splits.indices.to_numpy(zero_copy_only=False)]
-
-    @cached_property
-    def _splits(self) -> Any:
-        return self.columns["split"].combine_chunks()
+        return ranks[indexes]
 
     @cached_property
     def contents(self) -> npt.NDArray[np.uint64]:
@@ -140,77 +140,75 @@ class ExampleFacts:
 
     def annotation(self, row: int) -> str | None:
         """Return the annotation of a row."""
-        return self._value("annotation", row)
+        return self._texts["annotation"][row].as_py()
 
     def address(self, row: int) -> Address:
         """Return where an example is."""
-        origin, (shards, names, records) = self._origin(row), self._places
-        return origin["source"], origin["line"], names[shards[row]], int(records[row])
+        (sources, files), lines, (shards, names), records = self._addresses
+        return files[sources[row]], int(lines[row]), names[shards[row]], int(records[row])
 
     def row_at(self, address: Address) -> int | None:
         """Return the row of an example; None if its facts are elsewhere."""
-        shards, names, records = self._places
+        _, _, (shards, names), records = self._addresses
         *_, shard, record = address
         if shard not in names:
             return None
         rows = np.flatnonzero((shards == names.index(shard)) & (records == record))
         return int(rows[0]) if len(rows) else None
 
-    @cached_property
-    def _places(self) -> tuple[npt.NDArray[np.int32], Sequence[str], npt.NDArray[np.int32]]:
-        """Return the index of each example's shard, the names of shards, and the records."""
-        shards = self.columns["shard"].combine_chunks()
-        numbers = shards.indices.to_numpy(zero_copy_only=False)
-        return numbers, shards.dictionary.to_pylist(), self.columns["record"].to_numpy()
-
     def place(self, row: int) -> str:
         """Return a row as messages name it: ``train.csv:7 (a.jpg, split train)``."""
-        origin = self._origin(row)
-        is_named = origin["source"].endswith("/") or is_content_uri(origin["uri"])
-        inside = ("" if is_named else origin["uri"], f"split {self.split(row)}")
-        return f"{place_of(**origin)} ({', '.join(filter(None, inside))})"
+        source, line, uri = self._origin(row)
+        is_named = source.endswith("/") or is_content_uri(uri)
+        inside = ("" if is_named else uri, f"split {self.split(row)}")
+        return f"{place_of(source, line, uri)} ({', '.join(filter(None, inside))})"
 
     def payload(self, row: int) -> tuple[str, str]:
         """Return the uri of an example's payload, and the import file that names it."""
-        origin = self._origin(row)
-        return origin["uri"], origin["source"]
+        source, _, uri = self._origin(row)
+        return uri, source
 
     def split(self, row: int) -> str:
         """Return the split of an example."""
-        return str(self._value("split", row))
+        return self.names[self.splits[row]]
 
     def finding(
         self, code: str, level: str, row: int, message: str, other: int | None = None
     ) -> LintFinding:
         """Return a finding about an example, which may name another example."""
-        origin = self._origin(row)
-        found = LintFinding(
-            code, level, origin["source"], origin["line"], origin["uri"], self.split(row), message
-        )
-        if other is None:
-            return found
-        there = self._origin(other)
-        return found._replace(other_source=there["source"], other_line=there["line"])
+        there = ("", 0) if other is None else self._origin(other)[:2]
+        return LintFinding(code, level, *self._origin(row), self.split(row), message, *there)
 
-    def _origin(self, row: int) -> Mapping[str, Any]:
-        return {name: self._value(name, row) for name in ("source", "line", "uri")}
-
-    def _value(self, name: str, row: int) -> Any:
-        return self._arrays[name][row].as_py()
+    def _origin(self, row: int) -> tuple[str, int, str]:
+        """Return the import file, the line and the uri of an example."""
+        source, line, _, _ = self.address(row)
+        return source, line, self._texts["uri"][row].as_py()
 
     @cached_property
-    def _arrays(self) -> Mapping[str, Any]:
+    def _splits(self) -> _Indexed:
+        return _indexed(self.columns["split"])
+
+    @cached_property
+    def _addresses(self) -> _Addresses:
+        shards = _indexed(self.columns["shard"]), self.columns["record"].to_numpy()
+        return _indexed(self.columns["source"]), self.columns["line"].to_numpy(), *shards
+
+    @cached_property
+    def _texts(self) -> Mapping[str, Any]:
         """Contiguous columns: finding a row in many chunks takes a hundred times as long."""
-        names = ("source", "line", "uri", "split", "annotation")
-        return {name: self.columns[name].combine_chunks() for name in names}
+        return {name: self.columns[name].combine_chunks() for name in ("uri", "annotation")}
+
+
+def _indexed(column: Any) -> _Indexed:
+    names = column.combine_chunks()
+    return names.indices.to_numpy(zero_copy_only=False), names.dictionary.to_pylist()
 
 
 def by_line(columns: Columns) -> RowIndices:
     """Return the order of examples by import file and line; ``columns`` has one dictionary."""
-    sources = columns["source"].combine_chunks()
-    ranks = np.argsort(np.argsort(sources.dictionary.to_pylist() or [""]))
-    by_source = ranks[sources.indices.to_numpy(zero_copy_only=False)]
-    return np.lexsort((columns["line"].to_numpy(), by_source))
+    indexes, names = _indexed(columns["source"])
+    ranks = np.argsort(np.argsort(names or [""]))
+    return np.lexsort((columns["line"].to_numpy(), ranks[indexes]))
 
 
 def _taken(column: Any, rows: Any) -> Any:

@@ -14,7 +14,7 @@ from recordgen.core.dataset.lint import LineSpool, Lint, LintFinding
 from recordgen.core.facts import PAYLOADS
 from recordgen.errors import UsageError
 from recordgen.registry import CHECKS
-from recordgen.rejects import Finding, OddLine
+from recordgen.rejects import Finding
 
 
 def need_packages(task: CheckedTask, selection: Selection) -> None:
@@ -32,9 +32,9 @@ def need_packages(task: CheckedTask, selection: Selection) -> None:
 
 @dataclass
 class FoundByWorkers:
-    """What the steps of the checks have found about examples."""
+    """What readers have found about lines, and the steps of the checks about examples."""
 
-    # The findings about examples of a code, as lines of JSON.
+    # The findings of a code, as lines of JSON.
     lines: Callable[[str], Iterator[bytes]]
     about_all: Mapping[str, Sequence[str]]  # messages about the dataset as a whole, by code
     remarks: Sequence[str]  # what checks had to leave out
@@ -43,7 +43,6 @@ class FoundByWorkers:
 def run_checks(
     about_splits: Examined[Any],
     by_workers: FoundByWorkers,
-    odd_lines: Sequence[OddLine],
     changes: Iterable[Finding],
     adjusted: Mapping[str, int],
     selection: Selection,
@@ -56,12 +55,9 @@ def run_checks(
     """
     by_kind = {CHECKS[code].counted_as: code for code in selection.codes if CHECKS[code].counted_as}
     changed = [it._replace(code=by_kind[it.code]) for it in changes if it.code in by_kind]
-    about_lines: list[Finding] = [*odd_lines, *changed]
     checks = {check.code: check for check in checks_of(about_splits.task, selection)}
     remarks, about_all, lines = [*by_workers.remarks], list[LintFinding](), LineSpool()
-    counts: Counter[str] = Counter(item.code for item in odd_lines)
-    for kind, code in by_kind.items():
-        counts[code] += adjusted.get(kind, 0)
+    counts = Counter({code: adjusted.get(kind, 0) for kind, code in by_kind.items()})
     for number, code in enumerate(code for code in CHECKS if code in selection.codes):
         on_check(code, number, len(selection.codes))
         check, level = checks.get(code), CHECKS[code].level
@@ -71,17 +67,11 @@ def run_checks(
         mine = [LintFinding(code, level, "", 0, "", "", text) for text in texts]
         about_all += mine
         lines.add(code, (item.to_line().encode() for item in mine))
-        lines.add(
-            code,
-            (
-                LintFinding(code, level, it.source, it.line, it.uri, "", it.message)
-                .to_line()
-                .encode()
-                for it in about_lines
-                if it.code == code
-            ),
-        )
         counts[code] += len(mine) + lines.add(code, by_workers.lines(code))
+        fixed = (
+            LintFinding(code, level, *it[:3], "", it.message) for it in changed if it.code == code
+        )
+        lines.add(code, (item.to_line().encode() for item in fixed))
     remarks += about_splits.remarks
     in_order = {code: counts[code] for code in CHECKS if counts[code] and code in selection.codes}
     fatal = {code: count for code, count in in_order.items() if code in selection.fatal}

@@ -12,7 +12,8 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from recordgen.checks.check import EACH, KEYED, Check, Examined, FoundRows, OpenPayload
+from recordgen.checks.check import EACH, Check, Examined, FoundRows, OpenPayload
+from recordgen.checks.contents import CopyCheck
 from recordgen.checks.facts import ExampleFacts
 from recordgen.core.facts import PAYLOADS, SEGMENTS
 from recordgen.core.ordered import map_in_order
@@ -22,11 +23,10 @@ from recordgen.errors import RecordgenError
 _THREADS = 16
 
 
-class Overlap(Check):
+class Overlap(CopyCheck):
     """Parts of one video with different labels overlap."""
 
     code = "OVERLAP"
-    scope = KEYED
     needs = (SEGMENTS,)
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
 
 from recordgen.checks.check import Check, Examined, FoundRows
 from recordgen.checks.facts import ExampleFacts
 from recordgen.conversion.appending import read_group
 from recordgen.conversion.examination import Examination
-from recordgen.conversion.found import FoundFile, write_found
 from recordgen.core.facts.columns import Columns
+from recordgen.core.flow.found import Place, write_sorted
 from recordgen.core.flow.runner import Count, Step
 from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import ExistingGroup
+from recordgen.core.planning.messages import FoundFile
 from recordgen.core.rows.columns import packed, unpacked
 from recordgen.core.runs.staging import Staging
 
@@ -35,6 +34,9 @@ CODE, NEAR, UNITE, BATCH = "code ", "near ", "unite ", "batch"
 #: Shards that are examined together, or row groups of ``examples.parquet``.
 Batch: TypeAlias = Sequence[str | ExistingGroup]
 
+# Findings of one file.
+_FILE_FINDINGS = 1 << 16
+
 # Files that are read at once, and their bytes.
 _FILES_AT_ONCE, _BYTES_AT_ONCE = 8, 64 << 20
 
@@ -50,12 +52,13 @@ class Rows(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """Rows of a batch that other examples are like, the keys of their groups, and their places."""
+    """Rows of a batch that other examples are like, in the staging folder.
+
+    Their columns: ``row``, ``key``, the key of its group, and ``place``, where that is examined.
+    """
 
     group: str
-    rows: npt.NDArray[np.int32]
-    keys: npt.NDArray[np.uint64]
-    places: npt.NDArray[np.intp]
+    rows: Rows
 
 
 @dataclass(eq=False)
@@ -121,13 +124,29 @@ class Stage(Step):
     def found(
         self, name: str, checks: Sequence[Check], examined: Examined[Any], *, is_whole: bool = False
     ) -> Iterator[tuple[Key, FoundFile]]:
-        """Run checks, and yield the files of their findings by code."""
+        """Run checks, and yield the files of their findings by code.
+
+        ``is_whole``: the checks examine all examples, so the order of their findings is final.
+        """
         about_all: dict[str, list[str]] = {}
         for check in checks:
             items = list(check.findings(examined))
             about_all[check.code] = [item for item in items if isinstance(item, str)]
-            rows = [item for item in items if isinstance(item, FoundRows)]
-            for file in write_found(self.staging, check, examined.facts, rows, is_whole=is_whole):
-                yield (CODE + check.code, 0), file
+            rows = (item for item in items if isinstance(item, FoundRows))
+            lines = enumerate(_lines(check, examined.facts, rows))
+            while some := list(islice(lines, _FILE_FINDINGS)):
+                placed = [((*((0,) if is_whole else at), n), line) for n, (at, line) in some]
+                yield (CODE + check.code, 0), write_sorted(self.staging, placed)
         if examined.remarks or any(about_all.values()):
             self.staging.write_about(name, about_all, examined.remarks)
+
+
+def _lines(
+    check: Check, facts: ExampleFacts, found: Iterable[FoundRows]
+) -> Iterator[tuple[Place, str]]:
+    """Yield the findings of a check about examples, and where these are."""
+    for part in found:
+        for at, row in enumerate(part.rows.tolist()):
+            other = None if part.partners is None else int(part.partners[at])
+            finding = facts.finding(check.code, check.level, row, part.message(at), other)
+            yield facts.address(row), finding.to_line()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 from recordgen.beam.runners import need_local_workers, runner_factory
@@ -27,7 +27,7 @@ from recordgen.core.runs.commit import open_run, ways_on
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.phases import Phases
 from recordgen.core.runs.staging import StagedPlan, Staging
-from recordgen.core.shards.task import ShardResult
+from recordgen.core.shards.task import SplitSum
 from recordgen.errors import OutputExistsError
 from recordgen.formats.source import Source
 from recordgen.messages.masking import masked
@@ -67,7 +67,7 @@ def _checked(
     staging: Staging,
     phases: Phases,
     staged: StagedPlan,
-    results: Sequence[ShardResult],
+    results: Mapping[str, SplitSum],
 ) -> CheckResult:
     """Return the result of a run that checked all rows and payloads, and wrote nothing."""
     findings = first_findings(staging, staged)
@@ -78,7 +78,7 @@ def _checked(
         dataset=dataset,
         rejects=all_rejects(staged, results),
         seconds=0.0,  # not known yet
-        counts=total_counts(staged, results),
+        counts=total_counts(staged, results.values()),
         findings=findings,
         detection=source.detection,
         lint=lint,

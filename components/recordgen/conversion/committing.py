@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 from recordgen import storage
@@ -74,8 +75,7 @@ class UncommittedOutput(Output):
         return True
 
     def example_parts(self, columns: Collection[str]) -> Iterator[Any]:
-        for part in self.facts():
-            yield part.select(list(columns))
+        return map(methodcaller("select", list(columns)), self.facts())
 
     def rejects(self, most: int) -> Sequence[Reject]:
         return self.all_rejects[:most]
@@ -139,7 +139,7 @@ def committed(
     """Check the results of a run, and commit them to ``output``. Raises: as :func:`convert`."""
     staged, results = read_outcome(run.staging, conversion)
     rejects = all_rejects(staged, results)
-    examples = sum(result.shard.examples for result in results)
+    examples = sum(each.examples for each in results.values())
     stop_unless_usable(staged, examples, rejects, output, conversion.max_reject_fraction)
     dataset = to_dataset(source, staged, results, conversion)
     found = run.staging.read_findings(staged)
@@ -151,7 +151,8 @@ def committed(
         rejects = tuple(sorted({*old, *rejects}))
         found = merge_findings(output, source.names, found)
         kept = existing.files
-    facts = partial(all_facts, run.staging, results, existing)
+    shards = [shard for each in results.values() for shard in each.shards]
+    facts = partial(all_facts, run.staging, shards, existing)
     first = first_findings(run.staging, staged)
     dataset, lint = linted(dataset, run.staging, staged, first, conversion, selection, phases)
     stop_on_findings(lint, output)
@@ -165,13 +166,13 @@ def committed(
         files = side_files(described, found)
         check_stopped()
         commit(run.staging, output, dataset, files=files, kept=kept)
-    resumed = sum(result.kept for result in results if result.split in dataset.splits)
+    resumed = sum(each.kept for name, each in results.items() if name in dataset.splits)
     return ConversionResult(
         output=output,
         dataset=dataset,
         rejects=rejects,
         seconds=0.0,  # not known yet
-        counts=total_counts(staged, results),
+        counts=total_counts(staged, results.values()),
         kept_shards=resumed if run.leftovers else None,
         findings=first,
         detection=source.detection,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from recordgen import storage
 from recordgen.conversion.finalize import all_rejects
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.counts import ImageStats, RowCounts, Split, dataset_digest, mean_psnr
+from recordgen.core.dataset.counts import RowCounts, Split, dataset_digest, mean_psnr
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.vocabulary import with_seen
 from recordgen.core.runs.staging import StagedPlan
-from recordgen.core.shards.task import ShardResult
+from recordgen.core.shards.task import SplitSum
 from recordgen.core.task.built import GAP, HAS, INEXACT, MEASURED, PSNR
 from recordgen.core.task.task import Task
 from recordgen.features import IMAGE_OBJECT_KEYPOINT_X, OBJECTS, FeatureSpec
@@ -22,32 +22,21 @@ from recordgen.version import __version__
 
 
 def to_dataset(
-    source: Source, staged: StagedPlan, results: Sequence[ShardResult], conversion: Conversion
+    source: Source, staged: StagedPlan, results: Mapping[str, SplitSum], conversion: Conversion
 ) -> Dataset:
     """Build the dataset of the new shards, without the dataset that they are appended to."""
     task = conversion.task
     splits: dict[str, Split] = {}
     for name in staged.splits:
-        mine = [result for result in results if result.split == name]
-        labels: Counter[str] = Counter()
-        for result in mine:
-            labels.update(result.labels)
-        unlabelled = sum(result.unlabelled for result in mine) if task.labelling is not None else 0
-        if any(result.shard.examples for result in mine):
-            # Skip shards whose rows were all rejected: without images, their stats are unknown.
-            images = ImageStats.merge(item.images for item in mine if item.shard.examples)
-            splits[name] = Split.of(
-                (result.shard for result in mine),
-                labels,
-                images=images,
-                unlabelled=unlabelled,
-                assigned=sum(result.assigned for result in mine),
-            )
+        if name in results and results[name].examples:
+            split = results[name].split()
+            is_labelled = task.labelling is not None
+            splits[name] = split if is_labelled else replace(split, unlabelled=0)
     reencoded: Counter[str] = Counter()
     adjusted = Counter(staged.adjusted)
-    for result in results:
-        reencoded.update(result.reencoded)
-        adjusted.update(result.changes)
+    for each in results.values():
+        reencoded.update(each.reencoded)
+        adjusted.update(each.changes)
     features, inexact = _described(task, adjusted)
     objects = tuple(name for name in OBJECTS if adjusted.pop(f"{HAS}{name}", 0))
     seen = {label for split in splits.values() for label in split.labels}
@@ -62,7 +51,7 @@ def to_dataset(
         adjusted=dict(sorted(adjusted.items())),
         dropped=staged.dropped,
         existing=staged.existing,
-        assigned=sum(result.assigned for result in results),
+        assigned=sum(each.assigned for each in results.values()),
         rejected=dict(sorted(Counter(item.code for item in rejects).items())),
     )
     return Dataset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,14 +10,16 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from recordgen import storage
-from recordgen.checks.check import ALIKE, KEPT, KEYED, Check, Examined
+from recordgen.checks.check import ALIKE, KEPT, KEYED, MOST_TOGETHER, Check, Examined
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.near_pairs import divisions_of
 from recordgen.checks.run import checks_of
 from recordgen.checks.selection import Selection
 from recordgen.core.conversion import Conversion, RowSource
+from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.minhash import mixed
 from recordgen.core.flow.graph import bucket_count
 from recordgen.core.planning.appending import Existing
@@ -25,17 +28,18 @@ from recordgen.core.runs.staging import Staging
 # Buckets of the plan, of some 30,000 rows each, that are one of the checks, or a batch of shards.
 _BUCKETS, _BATCH = 16, 4
 
-#: Members of a group that are examined together, at most.
-MOST_TOGETHER = 250_000
-
 
 @dataclass(frozen=True)
 class Group:
-    """Checks that examine the same examples together; their first code is its name."""
+    """Checks that examine the same examples together; their first code is its name.
+
+    Examples with the same key, or that are alike, are examined in parts of at most ``most``.
+    """
 
     scope: str
     checks: Sequence[Check]
     least: float | None = None
+    most: int = sys.maxsize
 
     @property
     def name(self) -> str:
@@ -70,13 +74,13 @@ class Examination:
         """Return the checks of examples together, by what they compare."""
         by_keys, by_least = defaultdict[Any, list[Check]](list), defaultdict[Any, list[Check]](list)
         for check in self.checks(KEYED):
-            by_keys[type(check).keys].append(check)
+            by_keys[type(check).keys, check.most_together].append(check)
         for check in self.checks(ALIKE):
             by_least[self.selection.thresholds.get(check.code)].append(check)
         kept = self.checks(KEPT)
         return [
-            *(Group(KEYED, checks) for checks in by_keys.values()),
-            *(Group(ALIKE, checks, least) for least, checks in by_least.items()),
+            *(Group(KEYED, checks, most=most) for (_, most), checks in by_keys.items()),
+            *(Group(ALIKE, checks, least, MOST_TOGETHER) for least, checks in by_least.items()),
             *([Group(KEPT, kept)] if kept else []),
         ]
 
@@ -119,16 +123,17 @@ class Places:
         self._shared, self._group, self._number = shared, shared.group(group), number
         self._members = Counter[int]()  # of large groups, so far
 
-    def of(self, keys: npt.NDArray[np.uint64], sizes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """Return the place of each row, given its key and the number of rows with this key."""
+    def placed(self, rows: Columns, sizes: npt.NDArray[np.intp]) -> Columns:
+        """Return rows with their ``place``, given their ``key`` and the number of rows with it."""
+        keys, most = rows["key"].to_numpy(), self._group.most
         places = self._shared.bucket_of(keys)
-        for key in np.unique(keys[sizes > MOST_TOGETHER]).tolist():
+        for key in np.unique(keys[sizes > most]).tolist():
             mine = np.flatnonzero(keys == np.uint64(key))
-            parts = -(-int(sizes[mine[0]]) // MOST_TOGETHER)
+            parts = -(-int(sizes[mine[0]]) // most)
             turns = (self._members[key] + np.arange(len(mine))) % parts
             places[mine] += self._shared.buckets * turns
             self._members[key] += len(mine)
-        return places
+        return rows.append_column("place", pa.array(places))
 
     def remark(self) -> None:
         """Say which checks examined groups in parts, if they did."""
@@ -136,8 +141,8 @@ class Places:
             codes = ", ".join(check.code for check in self._group.checks)
             noun, count = self._shared.conversion.task.noun, sum(self._members.values())
             text = (
-                f"{codes}: {count:,} {noun}s are in groups of more than {MOST_TOGETHER:,}, which "
-                f"were examined in parts: some findings are missing"
+                f"{codes}: {count:,} {noun}s are in groups of more than {self._group.most:,}, "
+                f"which were examined in parts: some findings are missing"
             )
             self._shared.staging.write_about(f"{self._group.name}-{self._number}-parts", {}, [text])
 

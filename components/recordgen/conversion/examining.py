@@ -41,17 +41,17 @@ from recordgen.conversion.check_stage import (
     Stage,
 )
 from recordgen.conversion.examination import Examination, Places
-from recordgen.conversion.found import MergeFindings
 from recordgen.conversion.uniting import Crowd, Size, UniteGroups
+from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_index
 from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.minhash import mixed
+from recordgen.core.flow.found import MergeFindings
 from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.rows.columns import grouped
 from recordgen.core.runs.staging import Staging
-from recordgen.core.shards.task import ShardResult
 
 # Times that a bucket is read, at most: one that has more is a crowd, which needs several portions.
 _MOST_TIMES = 16
@@ -89,7 +89,7 @@ def examine(
 
 
 def all_facts(
-    staging: Staging, results: Sequence[ShardResult], existing: Existing | None = None
+    staging: Staging, shards: Sequence[Shard], existing: Existing | None = None
 ) -> Iterator[Columns]:
     """Yield the facts of existing examples, then those of each shard.
 
@@ -97,10 +97,10 @@ def all_facts(
     """
     yield from map(read_group, existing.groups if existing is not None else ())
     yield from map_in_order(
-        lambda result: staging.shard_facts(result.shard.file),
-        results,
+        lambda shard: staging.shard_facts(shard.file),
+        shards,
         threads=STORAGE_THREADS,
-        bytes_of=lambda result: result.shard.examples * _EXAMPLE_BYTES,
+        bytes_of=lambda shard: shard.examples * _EXAMPLE_BYTES,
         max_bytes=_FACTS_BYTES,
     )
 
@@ -189,13 +189,13 @@ class JoinKeys(Stage):
         columns, places = list(self.read(parts)), Places(self.shared, group, bucket)
         together = np.concatenate([each["key"].to_numpy() for each in columns])
         found, counts = np.unique(together, return_counts=True)
+        alike = list[tuple[Key, Columns]]()
         for part, mine in zip(parts, columns, strict=True) if counts.max() > 1 else ():
-            keys = mine["key"].to_numpy()
-            sizes = counts[np.searchsorted(found, keys)]
+            sizes = counts[np.searchsorted(found, mine["key"].to_numpy())]
             if len(again := np.flatnonzero(sizes > 1)):
-                rows, keys = mine["row"].to_numpy()[again], keys[again]
-                of_rows = places.of(keys, sizes[again])
-                yield (BATCH, part.batch), Alike(group, rows, keys, of_rows)
+                placed = places.placed(mine.take(pa.array(again)), sizes[again])
+                alike.append(((BATCH, part.batch), placed))
+        yield from ((key, Alike(group, rows)) for key, rows in self.left(0, alike))
         places.remark()
 
     def _alike(self, name: str, division: int, parts: Sequence[Rows]) -> Iterator[Message]:
@@ -262,10 +262,9 @@ class ExamineBatches(Stage):
     def _parts(
         self, facts: ExampleFacts, alike: Sequence[Alike], kept: str
     ) -> Iterator[tuple[Key, Columns]]:
-        for each in alike:
-            rows = facts.taken(each.rows)
-            rows = rows.append_column(GROUP, pa.array(each.keys))
-            for place, part in grouped(rows, each.places):
+        for each, mine in zip(alike, self.read(each.rows for each in alike), strict=True):
+            rows = facts.taken(mine["row"].to_numpy()).append_column(GROUP, mine["key"])
+            for place, part in grouped(rows, mine["place"].to_numpy()):
                 yield (each.group, place), part
         if kept and len(rows := np.flatnonzero(np.asarray(facts.columns["row"].is_valid()))):
             yield (kept, 0), facts.taken(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -23,7 +23,7 @@ from recordgen.core.progress import CHECKS, SHARDS
 from recordgen.core.runs.commit import leave_failed
 from recordgen.core.runs.phases import Phases
 from recordgen.core.runs.staging import StagedPlan, Staging
-from recordgen.core.shards.task import ShardResult
+from recordgen.core.shards.task import SplitSum
 from recordgen.errors import (
     DataError,
     LintError,
@@ -47,8 +47,10 @@ def read_plan(staging: Staging) -> StagedPlan:
     return staged
 
 
-def read_outcome(staging: Staging, conversion: Conversion) -> tuple[StagedPlan, list[ShardResult]]:
-    """Return the plan and the results of all its shards.
+def read_outcome(
+    staging: Staging, conversion: Conversion
+) -> tuple[StagedPlan, dict[str, SplitSum]]:
+    """Return the plan, and the results of all its shards by split.
 
     Raises: RunnerError: a shard or a row is missing.
     """
@@ -61,23 +63,23 @@ def read_outcome(staging: Staging, conversion: Conversion) -> tuple[StagedPlan, 
     }
     if too_many(len(staged.rejects), staged.read, conversion.max_reject_fraction):
         planned = set()  # then nothing is written
-    found = {result.shard.file for result in results}
+    found = {shard.file for each in results.values() for shard in each.shards}
     if found != planned:
         odd = sorted(found ^ planned)
         raise RunnerError(
             f"the run ended with {len(found)} of {len(planned)} shards (such as {odd[0]}); "
             f"run it again"
         )
-    done = sum(result.shard.examples + len(result.rejects) for result in results)
+    done = sum(each.examples + len(each.rejects) for each in results.values())
     rows = staged.rows if planned else 0
     if done != rows:
         raise RunnerError(f"the run ended with {done} of {rows} planned rows; run it again")
     return staged, results
 
 
-def all_rejects(staged: StagedPlan, results: Sequence[ShardResult]) -> tuple[Reject, ...]:
+def all_rejects(staged: StagedPlan, results: Mapping[str, SplitSum]) -> tuple[Reject, ...]:
     """Return the rejects of planning and of writing, sorted."""
-    rejects = [*staged.rejects, *(item for result in results for item in result.rejects)]
+    rejects = [*staged.rejects, *(item for each in results.values() for item in each.rejects)]
     return tuple(sorted(rejects))
 
 
@@ -199,7 +201,6 @@ def linted(
         lint = run_checks(
             about_splits,
             FoundByWorkers(staging.read_lines, about_all, remarks),
-            staged.odd_lines,
             changes,
             staged.adjusted,
             selection,

@@ -235,8 +235,8 @@ def commit(
     with open_planned(target) as staging, Phases(progress_for(progress)) as phases:
         planned = read_planned(staging)
         if is_committed(target, staging):
-            outcome = read_outcome(staging, conversion_of(kept_plan.options_of(planned)))
-            result = _there(target, total_counts(*outcome))
+            staged, results = read_outcome(staging, conversion_of(kept_plan.options_of(planned)))
+            result = _there(target, total_counts(staged, results.values()))
         else:
             result = _published(target, staging, planned, phases)
         note_committed(target, result.counts, planned)
@@ -259,11 +259,11 @@ def _published(
     conversion, selection = conversion_of(options), options.selection
     need_packages(conversion.task, selection)
     results, run = staging.read_results(), kept_plan.run_of(output, staging, planned)
-    examples = sum(result.shard.examples for result in results)
+    examples = sum(each.examples for each in results.values())
     source = kept_plan.source_of(planned, options, examples)
     existing = kept_plan.existing_of(planned, output, staging, conversion)
     with conversion_events(source.names, output) as events:
-        files = [result.shard.file for result in results]
+        files = [shard.file for each in results.values() for shard in each.shards]
         take_back(output, staging, files)
         runner, noun, shown = LocalRunner(), conversion.task.noun, phases.progress
         shared = examination_of(source, conversion, selection, staging, existing)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from recordgen.checks.near_pairs import crowd_remarks
 from recordgen.conversion.check_stage import BATCH, UNITE, Alike, Key, Message, Rows, Stage
@@ -60,9 +61,10 @@ class UniteGroups(Stage):
             roots = np.where(groups[mine] < 0, mine, groups[mine])
             rows = np.flatnonzero(groups[roots] < -1)
             if len(rows):
-                keys = roots[rows].astype(np.uint64)
-                of_rows = places.of(keys, -groups[roots[rows]].astype(np.intp))
-                yield (BATCH, batch), Alike(name, rows.astype(np.int32), keys, of_rows)
+                keys, counts = roots[rows].astype(np.uint64), -groups[roots[rows]].astype(np.intp)
+                alike = places.placed(pa.table({"row": rows.astype(np.int32), "key": keys}), counts)
+                for key, left in self.left(batch, [((BATCH, batch), alike)]):
+                    yield key, Alike(name, left)
         places.remark()
 
     def _remark(self, name: str, crowds: Sequence[Crowd]) -> None:

@@ -39,7 +39,7 @@ def joined_labels(labels: Sequence[str], task: type[Task], given: Given) -> str:
     """Return the message for labels that are several joined by one character: ``cat|dog``."""
     if given.label_separator:
         return ""
-    single = {label for label in labels if not BRACKETED.fullmatch(label)}
+    single = {label for label in {*labels} if not BRACKETED.fullmatch(label)}
     for separator in _SEPARATORS:
         parts = {frozenset(map(str.strip, label.split(separator))) for label in single}
         joined = sorted(sorted(each - {""}) for each in parts if len(each - {""}) > 1)
@@ -77,9 +77,10 @@ def bracketed(labels: Iterable[str]) -> str:
 
 def fractions(labels: Collection[str], task: type[Task]) -> str:
     """Return the message for labels that are amounts or probabilities, or ""."""
+    labels = {*labels}
     numbers = (label for label in labels if NUMBER.fullmatch(label))
     found = {label for label in numbers if not float(label).is_integer()}
-    if not found or len(found) * 2 < len({*labels}):
+    if not found or len(found) * 2 < len(labels):
         return ""
     return (
         f"labels are fractions ({some_of(found)}), such as amounts or probabilities; declare the "

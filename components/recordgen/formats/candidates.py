@@ -194,10 +194,10 @@ def _task_of_texts(
 
 def read_lines(lines: Sequence[Line]) -> Iterator[Candidate]:
     """Yield the readings of lines without a header."""
+    first = {line.kind: line.where for line in reversed(lines)}
     plain = settle(
-        Candidate(_PLAIN[line.kind][0], f"{line.where} {_PLAIN[line.kind][1]}")
-        for line in lines
-        if line.kind
+        Candidate(_PLAIN[kind][0], f"{first[kind]} {_PLAIN[kind][1]}", count)
+        for kind, count in Counter(line.kind for line in lines if line.kind).items()
     )
     perhaps = {likely_kind(line.subject) for line in ([] if plain else lines)}
     kind = "text" if "text" in perhaps and "image" not in perhaps else "image"

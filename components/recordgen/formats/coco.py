@@ -38,6 +38,7 @@ _OTHERS = {
     "annotations.caption": "captions of images",
     "annotations.segments_info": "panoptic segments",
 }
+_LIST_OF_IMAGES = "image_info_"
 
 # Each COCO document begins with one of these keys.
 _WORDS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"licenses"')
@@ -126,12 +127,14 @@ def _is_coco(listing: Listing, name: str) -> bool:
             f"{listing.root}{name}: these are results of a model in COCO's format, a list without "
             f"images; pass the document with images, annotations and categories"
         )
-    for key, what in _OTHERS.items():
-        if key in keys:
-            raise SourceError(
-                f"{listing.root}{name}: this COCO document holds {what}, which no task reads; pass "
-                f"the document of instances, with a bbox in each annotation"
-            )
+    others = [what for key, what in _OTHERS.items() if key in keys]
+    if posixpath.basename(name).startswith(_LIST_OF_IMAGES):
+        others.append("images without annotations")
+    if others:
+        raise SourceError(
+            f"{listing.root}{name}: this COCO document holds {others[0]}, which no task reads; "
+            f"pass the document of instances, with a bbox in each annotation"
+        )
     is_named = "coco" in name.lower() or name.lower().startswith("instances_")
     return has_images or has_boxes or (is_named and {"info", "licenses"} <= keys)
 

@@ -203,7 +203,7 @@ def parse_document(listing: Listing, name: str) -> CocoDocument:
             f"images and {len(found.names):,} categories)"
         )
     if not found.has_annotations:
-        raise SourceError(f"{where}: this COCO document has no annotations, only images")
+        raise SourceError(f"{where}: this COCO document has only images; pass one with annotations")
     found.keypoints = found.keypoints or list(map(str, range(found.shapes.most_keypoints)))
     if not found.has_boxes:
         raise SourceError(

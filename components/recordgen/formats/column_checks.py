@@ -24,6 +24,7 @@ from recordgen.formats.row_reader import ROWS_SHOWN
 from recordgen.formats.table_layout import has_row_parser, own_columns, row_parser
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.tables.roles import BOX_LISTS, BOX_ROLES
 from recordgen.tasks import TASKS, task_for
 
 
@@ -118,6 +119,9 @@ def shown_columns(
         for at in where
         if at not in head.classes
     ]
+    if head.boxes:
+        form, name = head.boxes
+        columns = [pair for pair in columns if pair[1] not in BOX_ROLES] + [(name, form)]
     if head.classes:
         columns.append((listed(one_hot_classes([head]), str, between=BETWEEN), "one-hot labels"))
     return (*columns, *group)
@@ -137,6 +141,11 @@ def check_format(format_: Format, options: ConvertOptions) -> None:
         )
     if options.columns.roles and not format_.has_columns:
         raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
+    if Given.of(options).boxes and not format_.has_headers:
+        raise UsageError(
+            f"columns: {' and '.join(BOX_LISTS)} are for CSV files and DataFrames (got the format "
+            f"{found}); omit it"
+        )
     if options.image_root and not format_.has_columns:
         raise UsageError(
             f"image_root is for CSV and JSONL files (got the format {found}, which finds its "

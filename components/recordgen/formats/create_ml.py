@@ -4,7 +4,7 @@
       [{"label": "dog", "coordinates": {"x": 25, "y": 40, "width": 30, "height": 40}}]}]
 
 becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog. Rules: Apple's "Building an
-object detector data source".
+object detector data source"; ``MLObjectDetector.DataSource`` names the older keys.
 """
 
 from __future__ import annotations

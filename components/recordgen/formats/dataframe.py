@@ -143,4 +143,5 @@ def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
         list_columns(frame),
         classes=given.one_hot(names, SOURCE),
         label_separator=separator,
+        boxes=given.find_boxes(names, SOURCE),
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.formats.ambiguities import ambiguities
+from recordgen.formats.box_lists import with_box_lists
 from recordgen.formats.candidates import candidates_in, read_header, settle
 from recordgen.formats.column_checks import (
     check_columns,
@@ -137,8 +138,9 @@ def detect(
     heads = source.format.heads(files, options, samples)
     for head in heads:
         _check_form(head, options)
-    if (found := with_one_hot(heads, options)) is not options:
-        options, heads = found, source.format.heads(files, found, samples)
+    for decided in (with_box_lists, with_one_hot):
+        if (found := decided(heads, options)) is not options:
+            options, heads = found, source.format.heads(files, found, samples)
     stop = partial(_stop, files, heads, samples)
     if options.task == AUTO:
         if source.evidence.task:
@@ -214,9 +216,8 @@ def _one_of(
             f"rows of different tasks in separate files",
             replace(options, task=found[0].task),
         )
-    if found[0].lines:
-        return found[0]
-    return found[0]._replace(reason=f"{path}: no line has an annotation")
+    reason = found[0].reason if found[0].lines else f"{path}: no line has an annotation"
+    return found[0]._replace(reason=reason)
 
 
 def _check_form(head: Head, options: ConvertOptions) -> None:

@@ -76,6 +76,7 @@ class Head:
         classes: the classes of one-hot columns, by index.
         label_separator: separates several labels in one field; empty if a field is a label.
         splits_of_objects: the words for the splits of objects.
+        boxes: as in :class:`recordgen.formats.header.Given`.
     """
 
     path: str
@@ -91,6 +92,7 @@ class Head:
     classes: Mapping[int, Classes] = field(default_factory=dict)
     label_separator: str = ""
     splits_of_objects: Sequence[str] = ()
+    boxes: tuple[str, ...] = ()
 
     @property
     def names(self) -> Sequence[str]:

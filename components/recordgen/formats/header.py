@@ -29,7 +29,7 @@ from recordgen.formats.field_kinds import kind_of
 from recordgen.formats.label_fields import Classes, one_hot_columns, one_hot_list
 from recordgen.messages import listed
 from recordgen.options import ConvertOptions
-from recordgen.tables.roles import AUTO, LABEL_COLUMNS, TABLE_ROLES, Roles
+from recordgen.tables.roles import AUTO, BOX_LISTS, LABEL_COLUMNS, TABLE_ROLES, Roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Given:
     Attributes:
         header: ``auto``, ``yes`` or ``no``, see :class:`recordgen.options.ConvertOptions`.
         roles: the given columns, by role.
+        boxes: how a column holds boxes, one of :data:`BOX_LISTS`, and the column; empty if none is
+            given.
         group: name, JSON key or number of the column of groups; empty if none is given.
         names_splits: whether names of files and folders give splits.
         label_separator: separates several labels in one field; empty if a field is a label.
@@ -47,6 +49,7 @@ class Given:
 
     header: str = AUTO
     roles: Roles = field(default_factory=dict)
+    boxes: tuple[str, ...] = ()
     group: str = ""
     names_splits: bool = True
     label_separator: str = ""
@@ -55,14 +58,16 @@ class Given:
     @classmethod
     def of(cls, options: ConvertOptions) -> Given:
         """Return the columns that options give, without the roles that only tables have."""
-        roles = {
-            role: names for role, names in options.columns.roles.items() if role not in TABLE_ROLES
-        }
+        given = options.columns.roles
+        others = (*TABLE_ROLES, *BOX_LISTS)
+        roles = {role: names for role, names in given.items() if role not in others}
+        boxes = next(((form, *given[form]) for form in BOX_LISTS if form in given), ())
         grouping = options.grouping
         group = grouping.column if grouping is not None else ""
         return cls(
             options.columns.header,
             roles,
+            boxes,
             group,
             options.split.names != "no",
             options.label_separator,
@@ -77,7 +82,7 @@ class Given:
     @property
     def names_columns(self) -> bool:
         """Whether a column is given by name, which requires a header."""
-        given = chain(self.group and (self.group,), *self.roles.values())
+        given = chain(self.group and (self.group,), self.boxes[1:], *self.roles.values())
         return any(not name.isdecimal() for name in given)
 
     def numbers_names(self, fields: Sequence[str]) -> bool:
@@ -144,6 +149,13 @@ class Given:
             elif len(columns := one_hot_columns(name, there)) > 1:
                 found.update((each, each) for each in columns)
         return found
+
+    def find_boxes(self, header: Sequence[str], where: str) -> tuple[str, ...]:
+        """Return :attr:`boxes` with the name of the column. Raises: UsageError: it is missing."""
+        if not self.boxes:
+            return ()
+        form, name = self.boxes
+        return form, header[_place(name, header, form, where)]
 
     def find_group(self, header: Sequence[str], where: str) -> int:
         """Return the index of the column of groups, or :data:`NOWHERE` if none is given.

@@ -17,7 +17,8 @@ from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given
 from recordgen.formats.label_fields import Classes
 from recordgen.formats.layout import read_layout
-from recordgen.formats.path_template import PathTemplate, with_path_key, with_paths
+from recordgen.formats.made_columns import with_made_columns
+from recordgen.formats.path_template import PathTemplate, with_path_key
 from recordgen.rejects import Reject
 
 
@@ -27,7 +28,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
     ``some`` are the first lines of the file.
     """
     dialect, _ = read_layout(some, path)
-    items = list(with_paths(read_blocks(some, path), given, path))
+    items = list(with_made_columns(read_blocks(some, path), given, path))
     rejects = [item for item in items if isinstance(item, Reject)]
     blocks = (item.each(strip=True) for item in items if not isinstance(item, Reject))
     records = [record for record in chain.from_iterable(blocks) if any(record.fields)]
@@ -71,6 +72,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
         dialect=dialect,
         classes=classes,
         label_separator=given.label_separator,
+        boxes=given.find_boxes(first, where) if has_header else (),
     )
 
 

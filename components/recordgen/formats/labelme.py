@@ -124,8 +124,7 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
         return Problem(line, f"{name}: {exc}", beside)
     image: str | Problem = beside
     if not beside:
-        said = str(found.get("imagePath") or "")
-        said = said or f"{stem}.jpg"
+        said = str(found.get("imagePath") or f"{stem}.jpg")
         image = image_or_problem(listing, said, posixpath.dirname(name), line=line)
     if isinstance(image, Problem):
         return image._replace(message=f"{name}: {image.message}")

@@ -22,7 +22,11 @@ from recordgen.formats.geometry import geometry_columns, runs_of_numbers
 from recordgen.formats.head import Head
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.missing_files import root_hint
+from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks import TASK_OF_TABLES
+
+# A label of all rows, which is no column.
+QUOTED_LABEL = "'…'"
 
 _NO_LABEL = frozenset({"id", "width", "height"})
 
@@ -35,8 +39,8 @@ _WHAT = {"image": "boxes, masks or points", "text": "parts of texts, or texts in
 
 _REMEDY = {
     "image": (
-        "write boxes as columns xmin, ymin, xmax and ymax, with the width and height of the image "
-        "if they are in pixels"
+        "write boxes as columns xmin, ymin, xmax and ymax, or name a column of lists as xyxy or "
+        "xywh, with the width and height of the image if they are in pixels"
     ),
     "text": "write entities as JSONL, and both texts of a pair into one column",
 }
@@ -227,16 +231,25 @@ def of_boxes(
 ) -> str:
     """Return the message for geometry beside the columns of boxes; see :func:`of_header`."""
     used = {at for found in columns.values() for at in found}
-    others = [at for at in range(len(head.names)) if at not in used]
+    others = [at for at, name in enumerate(head.names) if at not in used and name not in head.boxes]
     found = geometry_columns(head.names, [line.fields for line in head.lines], others)
-    roles = [f"{role}={head.names[at]}" for role, where in columns.items() for at in where]
+    hidden = BOX_ROLES if head.boxes else ()  # they are made
+    roles = [
+        f"{role}={head.names[at]}"
+        for role, where in columns.items()
+        for at in where
+        if role not in hidden
+    ]
+    roles += ["=".join(head.boxes)] if head.boxes else []
     if not (is_chosen or columns["label"] or not columns["xmin"]):
         named = [head.names[at] for at in others if at not in found and head.names[at].strip()]
-        roles.append(f"label={named[0] if len(named) == 1 else '…'}")
-        remedy = f"name it: --columns {shlex.quote(','.join(roles))}" if named else "add one"
+        roles.append(f"label={named[0] if len(named) == 1 else QUOTED_LABEL}")
+        paths = [field_at(line.fields, at) for at in columns["path"] for line in head.lines]
+        shown = ",".join(name for name in head.names if name not in hidden)
         return (
-            f"{head.where}: no column is known to hold the labels of the boxes "
-            f"({','.join(head.names):.200}); {remedy}"
+            f"{head.where}: no column is known to hold the labels of the boxes ({shown:.200}); "
+            f"name it, or write one label for all boxes in single quotes, label={QUOTED_LABEL}: "
+            f"--columns {shlex.quote(','.join(roles))}{root_hint(paths, head.path)}"
         )
     if is_chosen or not found or task.kind != "image":
         return ""

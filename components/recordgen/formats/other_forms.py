@@ -76,7 +76,7 @@ def in_pixels(rows: Sequence[Sequence[str]]) -> bool:
 def _has_box_and_label(row: Sequence[str]) -> bool:
     *box, label = (*row, *[""] * 6)[1:6]
     is_label = bool(label) and NUMBER.fullmatch(label) is None
-    return names_media(row[0]) and all(map(NUMBER.fullmatch, box)) and is_label
+    return is_label and all(map(NUMBER.fullmatch, box)) and names_media(row[0])
 
 
 def of_lines(head: Head, columns: Columns) -> str:
@@ -100,13 +100,13 @@ def of_lines(head: Head, columns: Columns) -> str:
             f"its own"
         )
     are_files = any(line.kind in ("image", "video") for line in head.lines)
-    for sign in OTHER_SEPARATORS:
+    for sign in () if are_files else OTHER_SEPARATORS:
         counts = {line.count(sign) for line in lines}
         # Only in the first of several fields, they are characters of texts.
         are_last = sign != "|" or all(sign in row[-1] for row in head.rows)
         is_read = sign == head.dialect.delimiter
         are_alike = len(lines) > 1 and len(counts) == 1 and any(counts)
-        if are_alike and are_last and not are_files and not is_read:
+        if are_alike and are_last and not is_read:
             return (
                 f"{head.where}: each line has as many {sign} as the others ({lines[0]:.80}); "
                 f"{SEPARATE}"

@@ -28,6 +28,7 @@ from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_of
+from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ObjectDetection
 
@@ -196,7 +197,8 @@ def _objects(root: ElementTree.Element) -> Iterator[Marked]:
         label = _text(item, "name")
         box = item.find("bndbox")  # parts of an object have boxes of their own
         if not label or box is None:
-            raise ValueError(f"object {number} needs a <name> and a <bndbox>")
+            tags = listed([child.tag for child in item], str)
+            raise ValueError(f"object {number} needs a <name> and a <bndbox> (got {tags})")
         texts = [_text(box, tag) for tag in ("xmin", "ymin", "xmax", "ymax")]
         try:
             xmin, ymin, xmax, ymax = map(float, texts)

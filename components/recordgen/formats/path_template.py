@@ -3,25 +3,18 @@
     id,breed                 id,breed,train/{id}.jpg
     7,dingo            →     7,dingo,train/7.jpg
 
-Each record gets one more field, whose column has the template for its name. So whatever reads
-columns finds the path in it. ``{{`` and ``}}`` are braces; a column that has the template for its
-name anyway is that column.
+The column has the template for its name, see :mod:`recordgen.formats.made_columns`. ``{{`` and
+``}}`` are braces; a column that has the template for its name anyway is that column.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from recordgen.formats.by_header import too_many_fields
-from recordgen.formats.csv_records import Item, Record, Records
 from recordgen.formats.header import Given, column_place
-from recordgen.rejects import Reject, RejectCode
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _TOKEN = re.compile(r"(\{\{|\}\}|\{[^{}]+\})")
 
@@ -53,52 +46,25 @@ class PathTemplate:
         parts = [part for pair in zip(literals, [*places, ""], strict=True) for part in pair]
         return cls(text, "".join(parts), names)
 
-    def places_in(self, header: Sequence[str], where: str) -> Sequence[int]:
-        """Return the indices of the columns. Raises: UsageError: one is missing."""
+    @property
+    def columns(self) -> Sequence[str]:
+        """The name of the column that is made."""
+        return (self.text,)
+
+    def places_in(self, header: Sequence[str], where: str) -> Sequence[int] | None:
+        """Return the indices of the columns; None if a column has the template for its name.
+
+        Raises: UsageError: one is missing.
+        """
+        if self.text in header:
+            return None
         return [
             column_place(name, header, f"columns: path={self.text}", where) for name in self.names
         ]
 
-    def fill(self, values: Sequence[str]) -> str:
+    def fill(self, values: Sequence[str]) -> Sequence[str]:
         """Return the path for values of the columns; "" if one is missing."""
-        stripped = [value.strip() for value in values]
-        return self.format.format(*stripped) if all(stripped) else ""
-
-
-def with_paths(items: Iterable[Item], given: Given, source: str) -> Iterator[Item]:
-    """Yield the records of a file with the path as one more field, if a template is given.
-
-    Raises: UsageError: the header has no column of a name in the template.
-    """
-    template = PathTemplate.of(given)
-    if template is None or given.header == "no":  # then columns have numbers
-        yield from items
-        return
-    filler: _Filler | None = None
-    for item in items:
-        if isinstance(item, Reject):
-            yield item
-            continue
-        first = next((record for record in item.each(strip=True) if any(record.fields)), None)
-        if filler is None and first is not None:
-            filler = _Filler.below(first, template, source)
-        yield from filler.filled(item) if filler is not None else [item]
-
-
-def with_path_column(frame: pd.DataFrame, given: Given, where: str) -> pd.DataFrame:
-    """Return a frame with the path as one more column, if a template is given.
-
-    Raises: UsageError: it has no column of a name in the template.
-    """
-    template, names = PathTemplate.of(given), [str(name) for name in frame.columns]
-    if template is None or template.text in names:
-        return frame
-    from recordgen.formats.frame_cells import as_before_gaps, frame_cells
-
-    places = [*template.places_in(names, where)]
-    cells = frame_cells(frame.iloc[:, places])
-    paths = [template.fill([str(as_before_gaps(cell)) for cell in row]) for row in cells]
-    return frame.assign(**{template.text: paths})
+        return (self.format.format(*values) if all(values) else "",)
 
 
 def with_path_key(record: Mapping[str, Any], template: PathTemplate | None) -> Mapping[str, Any]:
@@ -109,54 +75,4 @@ def with_path_key(record: Mapping[str, Any], template: PathTemplate | None) -> M
 
     values = [record.get(name) for name in template.names]
     texts = ["" if value is None else str(as_before_gaps(value)) for value in values]
-    return {**record, template.text: template.fill(texts)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Filler:
-    """Adds the path to the records of one file.
-
-    Attributes:
-        header: the names of its columns.
-        places: the indices of those in the template; empty if the file has the column already.
-    """
-
-    template: PathTemplate
-    source: str
-    header: Sequence[str]
-    places: Sequence[int]
-
-    @classmethod
-    def below(cls, record: Record, template: PathTemplate, source: str) -> _Filler:
-        """Return what fills the records below a header. Raises: UsageError."""
-        header = record.fields
-        if template.text in header:
-            return cls(template, source, header, ())
-        places = template.places_in(header, f"{source}:{record.line}")
-        return cls(template, source, header, places)
-
-    def filled(self, records: Records) -> Iterator[Item]:
-        """Yield records with their paths, and rejects of those with fields beyond the header."""
-        if not self.places:
-            yield records
-            return
-        count = len(self.header)
-        rows = records.rows()
-        long = {at for at, fields in enumerate(rows) if any(map(str.strip, fields[count:]))}
-        for at in sorted(long):
-            message = too_many_fields(count, len(rows[at]))
-            code = RejectCode.TOO_MANY_FIELDS.value
-            yield Reject(self.source, records.lines[at], "", code, message)
-        whole = [fields[:count] + [""] * (count - len(fields)) for fields in rows]
-        filled = {
-            at: [*fields, self._path(fields)] for at, fields in enumerate(whole) if any(fields)
-        }
-        yield records._replace(quoted={**records.quoted, **filled}).without(long)
-
-    def _path(self, row: Sequence[str]) -> str:
-        """Return the path of a complete row; the template itself in a line like the header."""
-        if row[self.places[0]].strip() == self.header[self.places[0]] and (
-            [field.strip() for field in row] == self.header
-        ):
-            return self.template.text
-        return self.template.fill([row[at] for at in self.places])
+    return {**record, template.text: template.fill(texts)[0]}

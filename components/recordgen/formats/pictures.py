@@ -164,6 +164,8 @@ class PictureFormat(Format):
 
     def _sized(self, picture: Picture, listing: Listing) -> Picture:
         """Return a picture with the size that its boxes need. Raises: AnnotationError."""
+        if self.in_pixels:
+            check_pixels(picture)
         if picture.size is not None or not (self.in_pixels and picture.objects):
             return picture
         size = size_in_file(listing, picture.uri) if picture.uri in listing else None
@@ -193,6 +195,19 @@ def check_shapes(picture: Picture) -> None:
         raise bad_annotation(
             f"{dropped[0]}, and nothing else is marked in the image, so it would count as one "
             f"without objects; draw boxes, or delete it"
+        )
+
+
+def check_pixels(picture: Picture) -> None:
+    """Check that boxes are in pixels, as their format has them.
+
+    Raises: AnnotationError: all are fractions up to 2, as shares of an image and their sums are.
+    """
+    boxes = [each.corners for each in picture.objects]
+    if all(max(box) <= 2 for box in boxes) and any(side % 1 for box in boxes for side in box):
+        raise bad_annotation(
+            f"boxes must be in pixels (got the corners {boxes[0]}, which look like shares of the "
+            f"image); multiply them by its width and height"
         )
 
 

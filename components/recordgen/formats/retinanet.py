@@ -1,4 +1,4 @@
-"""keras-retinanet's CSV: a line for each box, without a header; Roboflow's "RetinaNet Keras CSV".
+"""keras-retinanet's CSV: a line for each box; Roboflow's "RetinaNet Keras CSV", and VoTT's CSV.
 
     _annotations.csv  a.jpg,10,20,40,60,dog
                       b.jpg,,,,,
@@ -33,11 +33,12 @@ from recordgen.formats.pictures import (
 from recordgen.tasks import ObjectDetection
 
 _CLASSES = ("_classes.csv", "classes.csv")
+_HEADERS = {("xmin", "ymin", "xmax", "ymax"), ("x1", "y1", "x2", "y2")}
 _LINES_READ = 10_000
 
 
 class RetinaNet(PictureFormat):
-    """Lines of a path, a box in pixels and its class, without a header."""
+    """Lines of a path, a box in pixels and its class; a header may name them in this order."""
 
     name = "retinanet"
     tasks: ClassVar = (ObjectDetection.name,)
@@ -46,7 +47,7 @@ class RetinaNet(PictureFormat):
 
     def detect(self, listing: Listing) -> Evidence | None:
         names = listing.candidates(".csv")
-        found = [each for each in names if in_pixels(boxes_before_labels(_head(listing, each)))]
+        found = [name for name in names if _is_mine(_head(listing, name))]
         if not found:
             return None
         # Of one split, all lines may be blank.
@@ -60,12 +61,11 @@ class RetinaNet(PictureFormat):
         used = set()
         with listing.open_text(document) as text:
             lines = csv.reader(text)
-            rows = ((lines.line_num, fields) for fields in lines if any(fields))
+            rows = ((lines.line_num, fields) for fields in lines if _is_row(fields))
             try:
                 for name, group in groupby(rows, key=lambda row: row[1][0].strip()):
-                    item = _picture(listing, folder, name, list(group))
+                    yield (item := _picture(listing, folder, name, list(group)))
                     used.add(item.uri)
-                    yield item
             except csv.Error as exc:
                 raise SourceError(f"{listing.root}{document}:{lines.line_num}: {exc}") from exc
         beside = (name for name in listing.images if posixpath.dirname(name) == folder)
@@ -78,9 +78,21 @@ def _head(listing: Listing, name: str) -> list[list[str]]:
     head = listing.head(name) if name in listing else b""
     try:
         lines = csv.reader(head.decode("utf-8-sig", "replace").splitlines())
-        return [fields for fields in islice(lines, _LINES_READ) if any(fields)]
+        return [fields for fields in islice(lines, _LINES_READ) if _is_row(fields)]
     except csv.Error:
         return []
+
+
+def _is_row(fields: Sequence[str]) -> bool:
+    """Return whether a line is not blank, and not a header of corners in the usual order."""
+    return any(fields) and tuple(field.strip().lower() for field in fields[1:5]) not in _HEADERS
+
+
+def _is_mine(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether rows are boxes in pixels, below no header of another order of columns."""
+    words = [field.strip() for field in rows[0][1:5]] if rows else []
+    is_header = len(words) == 4 and all(map(str.isidentifier, words))
+    return not is_header and in_pixels(boxes_before_labels(rows))
 
 
 def _classes(listing: Listing, document: str) -> Sequence[str]:

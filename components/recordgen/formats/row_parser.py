@@ -27,8 +27,9 @@ from recordgen.formats.csv_records import Item, read_blocks
 from recordgen.formats.format import CsvParser
 from recordgen.formats.header import Given, other_header, without_payload
 from recordgen.formats.label_fields import NO_CLASSES, Classes, separated
-from recordgen.formats.path_template import with_paths
+from recordgen.formats.made_columns import with_made_columns
 from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject
+from recordgen.tables.roles import BOX_LISTS, BOX_ROLES
 
 # Spellings of known names in headers.
 _FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
@@ -74,7 +75,7 @@ class RowParser(CsvParser):
         """Parse the physical lines of an import file, see :class:`CsvParser`."""
         parser = cls(task, adjusted)
         uri_in = parser.uri_in if task.labelling in ADDING else None
-        items = with_paths(read_blocks(lines, source, adjusted, uri_in), given, source)
+        items = with_made_columns(read_blocks(lines, source, adjusted, uri_in), given, source)
         return parser.parse_records(items, source, given)
 
     def parse_records(
@@ -185,8 +186,7 @@ class RowParser(CsvParser):
         self.label_separator = given.label_separator
         if given.header == "no":
             return self._without_header(fields, given, where), False
-        is_known = self.is_header(fields) or given.numbers_names(fields)
-        if given.settles_header or is_known:
+        if given.settles_header or self.is_header(fields) or given.numbers_names(fields):
             names = given.rename(fields, where)
             if not self.is_header(names) and not (given.roles and self._has_payload(names)):
                 raise UsageError(f"{where}: {self._unknown(fields)}")
@@ -213,7 +213,8 @@ class RowParser(CsvParser):
     def check_roles(self, given: Given) -> None:
         """Check that the task has the given roles. Raises: UsageError."""
         roles = ["path", *(["text"] if self.texts else []), "split", *self._task.columns]
-        for role in given.roles:
+        roles += BOX_LISTS if BOX_ROLES[0] in roles else ()
+        for role in (*given.roles, *given.boxes[:1]):
             if role not in roles or not self._task.columns.get(role, True):
                 raise UsageError(
                     f"columns: {self._task.name} has no role {role!r}; its roles are "
@@ -238,8 +239,7 @@ class RowParser(CsvParser):
 
     def is_header(self, fields: Sequence[str]) -> bool:
         """Return whether a line names the payloads' column and, if it has more fields, another."""
-        named = {role for role, where in self.columns_of(fields).items() if where}
-        payloads = {"path", "text"}
+        named, payloads = {r for r, at in self.columns_of(fields).items() if at}, {"path", "text"}
         return bool(named & payloads) and (len(fields) == 1 or not named <= payloads)
 
     def _names_all_but_payload(self, fields: Sequence[str]) -> bool:

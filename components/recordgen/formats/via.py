@@ -116,10 +116,10 @@ def _attribute(where: str, images: Sequence[_Image]) -> str:
     likely = named if len(found) > 1 else list(found)
     if len(likely) == 1 or not regions:
         return likely[0] if likely else ""
-    have = f"regions have the attributes {', '.join(found)}" if found else "no region has any"
+    have = f"the attributes {', '.join(found)}" if found else "no attributes"
     raise SourceError(
-        f"{where}: {have}, and one must name the class of each region; name it class in VGG Image "
-        f"Annotator, and export again"
+        f"{where}: regions have {have}, and one must name the class of each region; name it class "
+        f"in VGG Image Annotator, and export again"
     )
 
 

@@ -28,7 +28,15 @@ from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
 from recordgen.formats.pictures import keypoints as known_keypoints
-from recordgen.formats.yolo_config import CLASS_FILES, YoloConfig, is_config, read_config, read_yaml
+from recordgen.formats.yolo_config import (
+    CLASS_FILES,
+    YoloConfig,
+    is_class_file,
+    is_config,
+    of_one_set,
+    read_config,
+    read_yaml,
+)
 from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 _MAX_LABELS = 16 << 20
@@ -60,20 +68,12 @@ class Yolo(PictureFormat):
             if is_config(read_yaml(listing, name, is_strict=False))
         ]
         if not configs:
-            named = [
-                name
-                for name in listing.candidates(*CLASS_FILES)
-                if posixpath.basename(name) in CLASS_FILES
-            ]
+            named = filter(is_class_file, listing.candidates(*CLASS_FILES))
             configs = [name for name in named if _has_labels(listing, posixpath.dirname(name))]
         if not configs:
             _check_unnamed(listing)
             return None
-        if len(configs) > 1:
-            raise SourceError(
-                f"{listing.root}: several files name classes ({', '.join(configs[:_SHOWN])}); pass "
-                f"the one to use"
-            )
+        configs = of_one_set(listing, configs)
         config = read_config(listing, configs[0])
         reason = f"{configs[0]} names {len(config.classes)} classes"
         classes = tuple(dict.fromkeys(config.classes))
@@ -108,7 +108,7 @@ class Yolo(PictureFormat):
                 seen.add(image)
                 own = split if config.splits else None  # else names decide
                 yield _picture(listing, config, line, image, labels, own)
-        unused = [name for name in _below(listing, config.folder) if name not in seen]
+        unused = [name for name in _around(listing, config.folder) if name not in seen]
         yield from notes_about(unused, "images are in no split, and were skipped")
         lost = [name for name in _label_files(listing, config) if name not in used]
         yield from notes_about(lost, "files of labels have no image in a split")
@@ -118,7 +118,7 @@ def _splits(listing: Listing, config: YoloConfig) -> Iterator[tuple[str | None, 
     """Yield each split with its images. Raises: SourceError: a split has no images."""
     if config.splits is None:
         by_split: dict[str | None, _Labelled] = {}
-        for image in _below(listing, config.folder):
+        for image in _around(listing, config.folder):
             split = word_in_folders(image)
             labels = _existing_labels(listing, image)
             by_split.setdefault(split, _Labelled()).images[image] = labels
@@ -185,6 +185,12 @@ def _below(listing: Listing, folder: str) -> Sequence[str]:
     return listing.images[start:end]
 
 
+def _around(listing: Listing, folder: str) -> Sequence[str]:
+    """Return the images that a file in a folder is about: below it or its twin ``images``."""
+    twin = _swapped(f"{folder}/", "labels", "images").removesuffix("/")
+    return _below(listing, folder) or _below(listing, twin)
+
+
 def _labels_of(image: str) -> Sequence[str]:
     stem = posixpath.splitext(image)[0]
     return tuple(dict.fromkeys((f"{_swapped(stem, 'images', 'labels')}.txt", f"{stem}.txt")))
@@ -208,14 +214,13 @@ def _label_files(listing: Listing, config: YoloConfig) -> Iterator[str]:
     prefix = f"{config.folder}/" if config.folder else ""
     for name in listing.others:
         is_labels = "labels" in name.split("/")[:-1] and name.endswith(".txt")
-        if is_labels and name.startswith(prefix) and posixpath.basename(name) not in CLASS_FILES:
+        if is_labels and name.startswith(prefix) and not is_class_file(name):
             yield name
 
 
 def _has_labels(listing: Listing, folder: str) -> bool:
-    """Return whether an image at or below the folder of class names has labels."""
-    above = posixpath.dirname(folder) if posixpath.basename(folder) == "labels" else folder
-    return any(_existing_labels(listing, image) for image in _below(listing, above))
+    """Return whether an image around the folder of class names has labels."""
+    return any(_existing_labels(listing, image) for image in _around(listing, folder))
 
 
 def _check_unnamed(listing: Listing) -> None:

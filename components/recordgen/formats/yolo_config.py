@@ -25,6 +25,11 @@ _SPLITS = {"train": ("train",), "val": ("val", "validation", "valid"), "test": (
 _MAX_DEPTH = 20
 
 
+def is_class_file(name: str) -> bool:
+    """Return whether a file has the name of one that names classes, a line for each."""
+    return posixpath.basename(name) in CLASS_FILES
+
+
 @dataclass(frozen=True)
 class YoloConfig:
     """What data.yaml, or a file with the names of classes, says.
@@ -91,7 +96,7 @@ def is_config(found: Any) -> bool:
 def read_config(listing: Listing, name: str) -> YoloConfig:
     """Return what the file with the classes says. Raises: SourceError."""
     where, folder = f"{listing.root}{name}", posixpath.dirname(name)
-    if posixpath.basename(name) in CLASS_FILES:
+    if is_class_file(name):
         classes = _class_names(_lines(listing, name), where)
         named_by, lists = _darknet_lists(listing, name)
         where = where if lists is None else f"{listing.root}{named_by}"
@@ -127,6 +132,29 @@ def read_config(listing: Listing, name: str) -> YoloConfig:
         _keypoint_names(found.get("kpt_names"), count),
         _flip(found.get("flip_idx"), count, where),
     )
+
+
+def of_one_set(listing: Listing, names: Sequence[str]) -> list[str]:
+    """Return the files of one data set: one, or one in each folder of a split with equal classes.
+
+    Raises: SourceError: several are configurations, or differ.
+    """
+    by_folder = {posixpath.dirname(name): name for name in reversed(names)}
+    are_lists = all(map(is_class_file, names))
+    if len(names) > 1 and not (
+        are_lists and len({tuple(read_config(listing, name).classes) for name in names}) == 1
+    ):
+        raise SourceError(
+            f"{listing.root}: several files name classes, and may differ "
+            f"({', '.join(names[:5])}); pass the one to use"
+        )
+    # Files above one another are about the same images.
+    inner = {one for one in by_folder for other in by_folder if one != other and _is_in(one, other)}
+    return sorted(name for folder, name in by_folder.items() if folder not in inner)
+
+
+def _is_in(folder: str, other: str) -> bool:
+    return not other or folder.startswith(f"{other}/")
 
 
 def _lines(listing: Listing, name: str) -> list[str]:

@@ -8,7 +8,8 @@ libjpeg does, and refuses all frames except those that TensorFlow decodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Set
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -31,8 +32,8 @@ _MAX_TABLES_BYTES = 10_000
 # Markers, table B.1
 _START, _END, _START_OF_SCAN = 0xD8, 0xD9, 0xDA
 _TABLES, _APP0, _APP1, _APP2, _APP14, _COMMENT = 0xDB, 0xE0, 0xE1, 0xE2, 0xEE, 0xFE
-_WHOLE = frozenset((_START, _END))
 _BARE = frozenset((0x00, 0x01, *range(0xD0, 0xD8)))  # without a length: stuffed, TEM, restarts
+_SIZED = frozenset(range(0xFF)) - _BARE - {_START, _END}
 _DCT_FRAMES, _PROGRESSIVE = (0xC0, 0xC1, 0xC2), 0xC2
 
 # Lossless, hierarchical and arithmetic coding; C8 is reserved for extensions, DE is their common
@@ -42,8 +43,11 @@ _OTHER_FRAMES = frozenset(range(0xC3, 0xD0)) - {0xC4, 0xCC} | {0xDE}
 # The segments that :func:`read_frame` looks into: most others are tables of Huffman codes.
 _READ = frozenset((_APP1, _APP2, *_OTHER_FRAMES, *_DCT_FRAMES, _TABLES, _START_OF_SCAN))
 
-# Pillow reads these segments in front of the scan; no decoder needs them.
-_METADATA = frozenset((*range(_APP0 + 1, 0xF0), _COMMENT)) - {_APP2, _APP14}
+# A marker in two bytes, of which the first is 255, and the length.
+_read_head = struct.Struct(">BBH").unpack_from
+
+# Pillow reads these segments in front of the scan; no decoder needs them, except for a profile.
+_METADATA = frozenset((*range(_APP0 + 1, 0xF0), _COMMENT)) - {_APP14}
 
 #: Start of an APP2 segment with a part of an ICC profile (ICC.1:2022, B.4).
 PROFILE = b"ICC_PROFILE\0"
@@ -100,37 +104,34 @@ def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> JpegHea
     orientation: int | None = None
     frame: tuple[int, int, int, bytes] | None = None
     tables_bytes, has_profile = 0, False
-    for kind, at, size in _segments(data, start, most):
-        if kind not in _READ:
-            continue
-        if kind == _APP1:
+    for kind, at, end in _segments(data, _READ, start, most):
+        if kind == _TABLES:
+            tables_bytes += end - at
+            if tables_bytes > _MAX_TABLES_BYTES:
+                raise _too_many("bytes of quantization tables", _MAX_TABLES_BYTES)
+        elif kind in _DCT_FRAMES:
+            if frame is not None:
+                raise corrupt("has several frame headers")
+            frame = (kind, *_parsed_frame(data[at:end]))
+        elif kind == _START_OF_SCAN:
+            if frame is None:
+                break
+            form, height, width, ids = frame
+            has_scans = _parsed_scan(data[at:end], ids) < len(ids) or form == _PROGRESSIVE
+            turn = UPRIGHT if orientation is None else orientation
+            return JpegHeader(height, width, has_scans, at - 4, turn, has_profile)
+        elif kind == _APP1:
             # The first Exif segment counts, as in browsers.
             if orientation is None and data.startswith(b"Exif\0\0", at):
-                orientation = exif_orientation(data[at : at + size])
+                orientation = exif_orientation(data[at:end])
         elif kind == _APP2:
             has_profile = has_profile or data.startswith(PROFILE, at)
-        elif kind in _OTHER_FRAMES:
+        else:
             raise PayloadError(
                 RejectCode.UNSUPPORTED_PIXELS,
                 f"a JPEG must be baseline or progressive (got a frame of kind 0x{kind:02X}, with "
                 f"lossless, hierarchical or arithmetic coding); save it again as an ordinary JPEG",
             )
-        elif kind in _DCT_FRAMES:
-            if frame is not None:
-                raise corrupt("has several frame headers")
-            frame = (kind, *_parsed_frame(data[at : at + size]))
-        elif kind == _TABLES:
-            tables_bytes += size
-            if tables_bytes > _MAX_TABLES_BYTES:
-                raise _too_many("bytes of quantization tables", _MAX_TABLES_BYTES)
-        elif kind == _START_OF_SCAN:
-            if frame is None:
-                break
-            form, height, width, ids = frame
-            scanned = _parsed_scan(data[at : at + size], ids)
-            has_scans = form == _PROGRESSIVE or scanned < len(ids)
-            turn = UPRIGHT if orientation is None else orientation
-            return JpegHeader(height, width, has_scans, at - 4, turn, has_profile)
     raise corrupt("has no frame header before its first scan")
 
 
@@ -171,43 +172,44 @@ def _parsed_scan(body: bytes, ids: bytes) -> int:
 def profile_in(data: bytes) -> bytes:
     """Return the ICC profile of a JPEG, whose parts may be in any order."""
     parts = [
-        data[at + len(PROFILE) : at + size]  # its number, their number, its bytes
-        for kind, at, size in _segments(data)
-        if kind == _APP2 and data.startswith(PROFILE, at)
+        data[at + len(PROFILE) : end]  # its number, their number, its bytes
+        for _, at, end in _segments(data, {_APP2})
+        if data.startswith(PROFILE, at)
     ]
     return b"".join(part[2:] for part in sorted(parts, key=lambda part: part[:1]))
 
 
 def _segments(
-    data: bytes, start: int = 0, most: int = MAX_SEGMENTS
+    data: bytes, kinds: Set[int], start: int = 0, most: int = MAX_SEGMENTS
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield marker, offset and size of the body of each segment up to the first scan header."""
+    """Yield marker, start and end of the body of some segments, up to the first scan header."""
     if not data.startswith(b"\xff\xd8", start):
         raise corrupt("does not start with its marker")
     at, end = start + 2, len(data)
     for _ in range(most + 1):
         if at + 4 > end:
             raise _truncated()
-        kind = data[at + 1]
+        first, kind, size = _read_head(data, at)
         # As in libjpeg: other bytes may precede a marker, and any number of bytes 255.
-        if data[at] != 0xFF:
+        if first != 0xFF:
             at = data.find(b"\xff", at)
             if at < 0:
                 raise _truncated()
+        elif kind in _SIZED and size >= 2:
+            after = at + 2 + size
+            if after > end:
+                raise _truncated()
+            if kind in kinds:
+                yield kind, at + 4, after
+            if kind == _START_OF_SCAN:
+                return
+            at = after
         elif kind == 0xFF:
             at += 1
         elif kind in _BARE:
             at += 2
         else:
-            size = data[at + 2] << 8 | data[at + 3]
-            if kind in _WHOLE or size < 2:
-                raise corrupt("has an invalid segment before its first scan")
-            if at + 2 + size > end:
-                raise _truncated()
-            yield kind, at + 4, size - 2
-            if kind == _START_OF_SCAN:
-                return
-            at += 2 + size
+            raise corrupt("has an invalid segment before its first scan")
     raise _too_many("segments before its first scan", most)
 
 
@@ -218,11 +220,10 @@ def without_metadata(data: bytes, *, profile: bool = True) -> bytes:
     The frame was checked by :func:`jpeg_header`.
     """
     kept, at = list[bytes](), 0
-    for kind, body, size in _segments(data):
-        is_kept = profile and data.startswith(PROFILE, body)
-        if kind in _METADATA or (kind == _APP2 and not is_kept):
+    for kind, body, end in _segments(data, _METADATA):
+        if kind != _APP2 or not (profile and data.startswith(PROFILE, body)):
             kept.append(data[at : body - 4])
-            at = body + size
+            at = end
     return b"".join([*kept, data[at:]]) if at else data
 
 

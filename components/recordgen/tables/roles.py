@@ -22,12 +22,14 @@ from recordgen.errors import UsageError, did_you_mean
 #: The image's size in pixels, for boxes in pixels.
 SIZE_ROLES = ("width", "height")
 BOX_ROLES = ("xmin", "ymin", "xmax", "ymax")
+#: A column of boxes of four numbers: two corners, or one and the width and height.
+BOX_LISTS = ("xyxy", "xywh")
 SEGMENT_ROLES = ("start", "end")
 #: The roles that only tables have.
 TABLE_ROLES = ("target", "weight")
 ROLES = (
     *("path", "text", "split", "label", "mask"),
-    *(*BOX_ROLES, *SIZE_ROLES, *SEGMENT_ROLES, *TABLE_ROLES),
+    *(*BOX_ROLES, *BOX_LISTS, *SIZE_ROLES, *SEGMENT_ROLES, *TABLE_ROLES),
 )
 
 #: The value of a setting that is detected.
@@ -97,6 +99,8 @@ class Columns:
                     f"{value})"
                 )
             found[role] = (*found.get(role, ()), value)
+        if found.keys() >= {*BOX_LISTS}:
+            raise UsageError(f"columns: boxes are {' or '.join(BOX_LISTS)} (got both)")
         return cls(tuple((role, found[role]) for role in ROLES if role in found), **settings)
 
     @property

@@ -10,8 +10,6 @@ from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.vocabulary import Vocabulary
 from tests.checks.facts import examined_of, facts_of, label_findings
 
-pytestmark = pytest.mark.once
-
 MakeCsv = Callable[..., str]
 
 NO_EVAL = (

@@ -13,8 +13,6 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import SourceError
 from tests.conftest import encoded, noise
 
-pytestmark = pytest.mark.once
-
 IMAGES = "TRAIN,a.png,cat\nTEST,b.png,dog\n"
 TABLE = "split,size,colour\nTRAIN,1.5,red\nTRAIN,2.5,blue\nTEST,3,red\n"
 

@@ -1,6 +1,7 @@
 """The columns of facts, and ``examples.parquet``."""
 
 import io
+import weakref
 
 import pyarrow as pa
 import pytest
@@ -50,3 +51,17 @@ def test_written_facts_are_read_back(rows):
     again = columns.with_kept(pa.concat_tables(groups))
     assert again.to_pylist() == pa.concat_tables(parts).to_pylist()
     assert all(len(group) <= rows for group in groups)
+
+
+def test_one_large_part_at_a_time_is_in_memory():
+    known = []
+
+    def parts():
+        for _ in range(4):
+            part = facts_of(*"abcde")
+            known.append(weakref.ref(part))
+            yield part
+            del part
+            assert not any(each() for each in known)
+
+    assert len(list(columns.to_parquet(parts(), group_rows=2))) > len(known)

@@ -11,8 +11,6 @@ from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.stored_boxes import box_features
 
-pytestmark = pytest.mark.once
-
 LABELS = ("cat", "dog", "Straße")
 SHARE = st.floats(0, 1, width=32)
 BOX = st.tuples(st.sampled_from(LABELS), SHARE, SHARE, SHARE, SHARE)

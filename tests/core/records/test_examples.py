@@ -11,8 +11,6 @@ from pipelines.samples.digits import write_digit_groups, write_digits
 from recordgen import convert, train_dataset
 from tests.preloaded import WITH_TENSORFLOW
 
-pytestmark = pytest.mark.once
-
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
 

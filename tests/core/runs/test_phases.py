@@ -3,16 +3,12 @@
 import threading
 import time
 
-import pytest
-
 import recordgen
 from recordgen.conversion.examining import JoinKeys
 from recordgen.core.flow import running
 from recordgen.core.progress import CHECKS, COMMIT, SHARDS, Phase
 from recordgen.core.runs import staging
 from recordgen.core.runs.phases import Phases
-
-pytestmark = pytest.mark.once
 
 
 class Recorder:

@@ -42,8 +42,6 @@ from tests.conftest import COMPONENTS, encoded, interrupt_convert, noise, run_py
 from tests.planned import plan_of
 from tests.preloaded import WITH_BEAM
 
-pytestmark = pytest.mark.once
-
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 

@@ -51,8 +51,6 @@ from tests.deaths import (
 from tests.planned import planned
 from tests.settings import conversion
 
-pytestmark = pytest.mark.once
-
 # Forty images make at least ten shards.
 SMALL = {"shard_mb": 0.005, "seed": 3}
 

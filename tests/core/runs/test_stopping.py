@@ -6,8 +6,6 @@ import pytest
 
 from tests.conftest import run_python
 
-pytestmark = pytest.mark.once
-
 STOPPED = """
 import os, signal, time
 from recordgen.console import stopping

@@ -31,6 +31,9 @@ LengthsOf: TypeAlias = "Callable[[str], bytes]"
 #: How lengths are stored, on every machine.
 DTYPE = np.dtype("<u4")
 
+# Lengths that are in memory together, in bytes.
+_BYTES_AT_ONCE = 16 << 20
+
 #: The beginning of a file in NumPy's format 1.0: magic, version, bytes of the head that follows.
 HEAD_BYTES = 128
 _MAGIC = b"\x93NUMPY\x01\x00" + (HEAD_BYTES - 10).to_bytes(2, "little")
@@ -41,8 +44,14 @@ def write_index(path: str, dataset: Dataset, lengths_of: LengthsOf) -> Dataset:
 
     ``lengths_of`` is called for each shard, in threads; memory holds the lengths of some shards.
     """
-    digest, files = hashlib.sha256(), [shard.file for shard in dataset.shards]
-    parts = map_in_order(lengths_of, files, threads=STORAGE_THREADS)
+    digest = hashlib.sha256()
+    parts = map_in_order(
+        lambda shard: lengths_of(shard.file),
+        dataset.shards,
+        threads=STORAGE_THREADS,
+        bytes_of=lambda shard: DTYPE.itemsize * shard.examples,
+        max_bytes=_BYTES_AT_ONCE,
+    )
     with storage.replacing(path) as out:
         for part in chain([head(dataset.examples)], parts):
             digest.update(part)

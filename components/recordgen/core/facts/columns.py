@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain, repeat
 from typing import IO, Any
 
 import numpy as np
@@ -193,7 +194,10 @@ def bytes_of(column: Any) -> npt.NDArray[np.uint8]:
 
 
 def to_parquet(parts: Iterable[Columns], group_rows: int = GROUP_ROWS) -> Iterator[bytes]:
-    """Yield the content of ``examples.parquet`` by row group; small parts share one."""
+    """Yield the content of ``examples.parquet`` by row group; small parts share one.
+
+    Nothing refers to a part when the next one is requested: a part may be large.
+    """
     out = _Pieces()
     repeated = [
         name for name, kind in zip(_EXAMPLES.names, _EXAMPLES.types, strict=True) if kind == _TEXT
@@ -201,10 +205,13 @@ def to_parquet(parts: Iterable[Columns], group_rows: int = GROUP_ROWS) -> Iterat
     with parquet.ParquetWriter(
         out, _EXAMPLES, compression="zstd", use_dictionary=repeated
     ) as writer:
-        for columns in _gathered(parts, group_rows):
-            for group in row_groups(columns, group_rows):
-                writer.write_table(group.cast(_EXAMPLES))
-                yield out.taken()
+
+        def encoded(group: Columns) -> bytes:
+            writer.write_table(group.cast(_EXAMPLES))
+            return out.taken()
+
+        groups = map(row_groups, _gathered(parts, group_rows), repeat(group_rows))
+        yield from map(encoded, chain.from_iterable(groups))
     yield out.taken()
 
 
@@ -213,6 +220,7 @@ def _gathered(parts: Iterable[Columns], rows: int) -> Iterator[Columns]:
     waiting = [LINTED.empty_table().select(_EXAMPLES.names)]
     for part in parts:
         waiting.append(part.select(_EXAMPLES.names))
+        del part
         if sum(map(len, waiting)) >= rows:
             yield pa.concat_tables(waiting).unify_dictionaries()
             waiting = waiting[:1]

@@ -10,6 +10,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.core.conversion import PayloadStore, RowReader
+from recordgen.core.flow.found import write_odd_lines
 from recordgen.core.flow.runner import Count, Step
 from recordgen.core.planning.appending import ExistingGroup, known_rows
 from recordgen.core.planning.incomplete import lost_by_bucket, with_doubt
@@ -29,8 +30,8 @@ _BLOCK_ROWS_PER_BUCKET = 1000
 _MAX_BLOCK_ROWS = 200_000
 _BLOCK_CHARACTERS = 16 << 20
 
-#: Findings per file in the staging folder, about 2 MB.
-FINDINGS_AT_ONCE = 10_000
+# Findings per file in the staging folder, about 2 MB.
+_FINDINGS_AT_ONCE = 10_000
 
 
 class PlanningStep(Step):
@@ -60,7 +61,6 @@ class ReadRows(PlanningStep):
     buckets: int
     folder: str
     staging: Staging
-    findings_at_once: int = FINDINGS_AT_ONCE
 
     def process(self, source: Any) -> Iterator[Any]:
         block_rows = _block_rows(self.buckets)
@@ -87,15 +87,20 @@ class ReadRows(PlanningStep):
             if rows + len(rejects) >= block_rows or size >= _BLOCK_CHARACTERS:
                 yield from self._flushed(batches, rejects)
                 batches, rejects, rows, size = [], [], 0, 0
-            if len(findings) == self.findings_at_once:
+            if len(findings) == _FINDINGS_AT_ONCE:
                 yield self._left(findings, next(numbers))
                 findings = []
+            if len(odd_lines) == _FINDINGS_AT_ONCE:
+                found = write_odd_lines(self.staging, odd_lines)
+                yield summarised(ReadSummary(odd_lines=found))
+                odd_lines = []
         # A source without rows needs a summary, too: the plan must know that nothing was read.
         yield from self._flushed(batches, rejects)
         if findings:
             yield self._left(findings, next(numbers))
         if odd_lines or counted:
-            yield summarised(ReadSummary(adjusted=counted, odd_lines=tuple(odd_lines)))
+            found = write_odd_lines(self.staging, odd_lines)
+            yield summarised(ReadSummary(adjusted=counted, odd_lines=found))
 
     def _items(self, source: Any) -> Iterator[ReadItem]:
         items = self.reader.read_part(source)

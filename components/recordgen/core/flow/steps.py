@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.flow.found import merge_found, write_odd_lines
 from recordgen.core.flow.reading import PlanningStep, summarised
 from recordgen.core.flow.runner import Step
 from recordgen.core.planning.bucket_files import BucketFile, ShardOutline, cut
@@ -59,7 +60,9 @@ class SettleBuckets(PlanningStep):
         found = settled(parts, self.conversion)
         facts = facts_of(found.rows, self.conversion.task, self.conversion.splits)
         file = self.staging.write_settled(bucket, found.rows)
-        left = replace(found, rows=found.rows.select([]))
+        left = replace(found, rows=found.rows.select([]), odd_lines=[])
+        if found.odd_lines:
+            yield ALL, ReadSummary(odd_lines=write_odd_lines(self.staging, found.odd_lines))
         yield ALL, SettledFile(bucket, file, left, facts=Block(facts))
         yield from summaries_in(parts)
 
@@ -143,7 +146,7 @@ class ResolveBuckets(PlanningStep):
         yield ALL, self.staging.write_bucket(bucket, planned)
         yield ALL, summary
         if found.odd_lines:
-            yield ALL, ReadSummary(odd_lines=tuple(found.odd_lines))
+            yield ALL, ReadSummary(odd_lines=write_odd_lines(self.staging, found.odd_lines))
         yield from summaries_in(parts)
 
     def _count(self, summary: BucketSummary) -> None:
@@ -197,8 +200,10 @@ class MakePlan(Step):
         )
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
         findings = sorted(file for summary in read for file in summary.findings)
-        odd_lines = sorted(item for summary in read for item in summary.odd_lines)
-        self.staging.write_plan(plan, rejects, findings, odd_lines)
+        self.staging.write_plan(plan, rejects, findings)
+        for code in dict.fromkeys(chain.from_iterable(summary.odd_lines for summary in read)):
+            odd = [it.odd_lines[code] for it in read if code in it.odd_lines]
+            merge_found(self.staging, code, odd)
         # With too many rejects the run fails anyway, so do not read any payload.
         if too_many(plan.counts.rejects, plan.counts.read, conversion.max_reject_fraction):
             return

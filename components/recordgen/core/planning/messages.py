@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from recordgen.core.planning.resolve import Settled
 from recordgen.core.rows.columns import Columns, packed, unpacked
-from recordgen.rejects import OddLine, Reject
+from recordgen.rejects import Reject
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +56,13 @@ class FindingsFile(NamedTuple):
     file: str  # name of the file; each attempt at reading rows writes its own file
 
 
+class FoundFile(NamedTuple):
+    """A file of findings of one code, sorted, for ``lint.jsonl``, and its size in bytes."""
+
+    name: str
+    bytes: int
+
+
 @dataclass(frozen=True)
 class SettledFile:
     """The settled rows of a bucket, before or after the decision about all rows."""
@@ -81,5 +88,5 @@ class ReadSummary:
     # Changes that made other rows usable, by kind.
     adjusted: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[FindingsFile, ...] = ()  # files that list these changes
-    # Findings of the checks in lines, whether or not their rows were rejected.
-    odd_lines: tuple[OddLine, ...] = ()
+    # Findings of the checks in lines, whether or not their rows were rejected, by code.
+    odd_lines: Mapping[str, FoundFile] = field(default_factory=dict)

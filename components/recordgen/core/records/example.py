@@ -192,6 +192,8 @@ def varint(value: int) -> bytes:
         return _ONE_BYTE[value]
     if 0 <= value < 1 << 14:
         return bytes((value & 0x7F | 0x80, value >> 7))
+    if 0 <= value < 1 << 21:  # sizes of most photos
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:

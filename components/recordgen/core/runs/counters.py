@@ -6,7 +6,7 @@ rows_existing``, and at the end ``rows_planned == examples_written + payloads_re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from recordgen.core.dataset.lint import ERROR, WARNING, count_level
@@ -14,7 +14,7 @@ from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset
     from recordgen.core.runs.staging import StagedPlan
-    from recordgen.core.shards.task import ShardResult
+    from recordgen.core.shards.task import SplitSum
 
 NAMESPACE = "recordgen"
 
@@ -42,7 +42,7 @@ PAYLOAD_BYTES = "payload_bytes"
 SHARD_BYTES = "shard_bytes"
 
 
-def total_counts(plan: StagedPlan, results: Sequence[ShardResult] = ()) -> dict[str, int]:
+def total_counts(plan: StagedPlan, results: Collection[SplitSum] = ()) -> dict[str, int]:
     """Return the counts of a run by the names above; without results if it only planned."""
     return {
         ROWS_READ: plan.read,
@@ -52,10 +52,10 @@ def total_counts(plan: StagedPlan, results: Sequence[ShardResult] = ()) -> dict[
         ROWS_MERGED: plan.merged,
         ROWS_DROPPED: plan.dropped,
         ROWS_EXISTING: plan.existing,
-        EXAMPLES_WRITTEN: sum(result.shard.examples for result in results),
-        PAYLOADS_REJECTED: sum(len(result.rejects) for result in results),
+        EXAMPLES_WRITTEN: sum(each.examples for each in results),
+        PAYLOADS_REJECTED: sum(len(each.rejects) for each in results),
         PAYLOAD_BYTES: plan.bytes if results else 0,
-        SHARD_BYTES: sum(result.shard.bytes for result in results),
+        SHARD_BYTES: sum(shard.bytes for each in results for shard in each.shards),
     }
 
 

@@ -55,9 +55,9 @@ from recordgen.core.planning.plan import Plan
 from recordgen.core.rows.columns import Columns, packed, unpacked
 from recordgen.core.rows.planned import Group
 from recordgen.core.shards.rows import PlannedRows
-from recordgen.core.shards.task import ShardResult
+from recordgen.core.shards.task import ShardResult, SplitSum, summed
 from recordgen.errors import RecordgenError, StorageError
-from recordgen.rejects import Finding, OddLine, Reject, to_lines
+from recordgen.rejects import Finding, Reject, to_lines
 
 _T = TypeVar("_T")
 
@@ -120,8 +120,6 @@ class StagedPlan:
     existing: int  # rows whose example is in the dataset that is appended to
     rejects: tuple[Reject, ...]
     findings: tuple[str, ...] = ()  # files that list the changes in rows, in order
-    # Findings of the checks in lines of import files, by file and line.
-    odd_lines: tuple[OddLine, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -173,7 +171,6 @@ class Staging:
         plan: Plan,
         rejects: Sequence[Reject],
         findings: Iterable[FindingsFile] = (),
-        odd_lines: Sequence[OddLine] = (),
     ) -> None:
         """Write the plan for the launcher, and its vocabulary for workers."""
         vocabulary = json.dumps(asdict(plan.vocabulary), ensure_ascii=False)
@@ -187,7 +184,6 @@ class Staging:
             **{name: getattr(plan.counts, name) for name in _COUNTED},
             "rejects": rejects,
             "findings": [item.file for item in findings],
-            "odd_lines": odd_lines,
         }
         storage.write_text(self.path("plan.json"), json.dumps(data, ensure_ascii=False))
 
@@ -328,11 +324,11 @@ class Staging:
         """Return the number of finished shards."""
         return len(self._result_names())
 
-    def read_results(self) -> list[ShardResult]:
-        """Return the results of all shards, by split and index."""
+    def read_results(self) -> dict[str, SplitSum]:
+        """Return the results of all shards, added up by split, in the order of their indexes."""
         paths = [self.path("results", name) for name in self._result_names()]
         texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
-        return list(map(ShardResult.from_json, texts))
+        return summed(map(ShardResult.from_json, texts))
 
     def _result_path(self, split: str, index: int) -> str:
         return self.path("results", f"{split}-{index:05d}.json")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from sys import intern
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import simplejpeg
 
 from recordgen import storage
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.counts import ImageStats, Shard
+from recordgen.core.dataset.counts import ImageStats, Shard, Split
 from recordgen.core.dataset.manifest import shard_file
 from recordgen.core.dataset.typed import built
 from recordgen.core.dataset.vocabulary import Vocabulary
@@ -106,9 +106,60 @@ class ShardResult:
     @classmethod
     def from_json(cls, text: str) -> ShardResult:
         """Parse the output of :meth:`to_json`."""
-        found = built(cls, json.loads(text))
-        # The results of all shards are in memory together, and have the same labels.
-        return replace(found, labels={intern(name): n for name, n in found.labels.items()})
+        return built(cls, json.loads(text))
+
+
+@dataclass
+class SplitSum:
+    """The sum of the results of a split's shards; the fields are those of ShardResult."""
+
+    shards: list[Shard] = field(default_factory=list)
+    labels: Counter[str] = field(default_factory=Counter)
+    assigned: int = 0
+    reencoded: Counter[str] = field(default_factory=Counter)
+    rejects: list[Reject] = field(default_factory=list)
+    images: ImageStats | None = None
+    kept: int = 0
+    unlabelled: int = 0
+    changes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def examples(self) -> int:
+        """Number of examples."""
+        return sum(shard.examples for shard in self.shards)
+
+    def add(self, result: ShardResult) -> None:
+        """Add the result of the next shard."""
+        if result.shard.examples:  # without images, their stats are unknown
+            is_first = not any(shard.examples for shard in self.shards)
+            images = [result.images] if is_first else [self.images, result.images]
+            self.images = ImageStats.merge(images)
+        self.shards.append(result.shard)
+        self.labels.update(result.labels)
+        self.assigned += result.assigned
+        self.reencoded.update(result.reencoded)
+        self.rejects += result.rejects
+        self.kept += result.kept
+        self.unlabelled += result.unlabelled
+        self.changes.update(result.changes)
+
+    def split(self) -> Split:
+        """Return the split as ``dataset.json`` describes it."""
+        return Split.of(
+            self.shards,
+            self.labels,
+            images=self.images,
+            unlabelled=self.unlabelled,
+            assigned=self.assigned,
+        )
+
+
+def summed(results: Iterable[ShardResult]) -> dict[str, SplitSum]:
+    """Return the sum of the results of each split, in the order of the results."""
+    found: dict[str, SplitSum] = {}
+    for result in results:
+        found.setdefault(result.split, SplitSum()).add(result)
+    return found
 
 
 class ShardStats:

@@ -52,6 +52,7 @@ def _some_examples(output: Output, findings: Sequence[LintFinding]) -> tuple[Any
         charted.append(part.take(pa.array(np.arange(-start % step, len(part), step))))
         near.append(rows_of(findings, part))
         start += len(part)
+        del part  # it may be large: the next one follows
     if not charted:
         return None, None
     return pa.concat_tables(charted).unify_dictionaries(), pa.concat_tables(near)

@@ -1,0 +1,114 @@
+"""DOTA: a text file for each image, with the four corners of each object in pixels.
+
+    images/P0706.png
+    labelTxt/P0706.txt  imagesource:GoogleEarth
+                        gsd:0.255589285596
+                        10 20 40 20 40 60 10 60 ship 1
+
+becomes the picture ``images/P0706.png`` with the box (10, 20, 40, 60) of a difficult ship, and its
+outline. Rules: "Annotation format" of the DOTA dataset's page; Roboflow writes the same lines
+without the first two.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from recordgen.core.rows.details import flagged
+from recordgen.core.rows.picture import Marked, Picture
+from recordgen.errors import SourceError
+from recordgen.features import DIFFICULT
+from recordgen.formats.field_kinds import NUMBER
+from recordgen.formats.format import Evidence
+from recordgen.formats.listing import Listing
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, notes_about
+from recordgen.formats.shapes import outlined
+from recordgen.tasks import ObjectDetection
+
+_FOLDER = "labelTxt"
+_HEADERS = ("imagesource:", "gsd:", "acquisition dates:")
+_PROBED = 3
+
+
+class Dota(PictureFormat):
+    """Text files with the four corners of each object, in a folder ``labelTxt``."""
+
+    name = "dota"
+    tasks: ClassVar = (ObjectDetection.name,)
+    names_files = True
+    in_pixels = True
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        named = [name for name in listing.candidates(".txt") if _is_named(listing, name)]
+        found = [name for name in named[:_PROBED] if any(map(_corners, _lines(listing, name)))]
+        if not found:
+            return None
+        return Evidence(f"{found[0]} has the corners of objects", self.tasks[0])
+
+    def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        names = [name for name in listing.candidates(".txt") if _is_named(listing, name)]
+        used: dict[str, str] = {}
+        for line, name in enumerate(names, start=1):
+            item = _picture(listing, line, name)
+            if item.uri in used:
+                raise SourceError(
+                    f"{listing.root}{name}: {used[item.uri]} describes the same image; keep one of "
+                    f"the two folders"
+                )
+            used[item.uri] = name
+            yield item
+        others = [] if listing.only else [name for name in listing.images if name not in used]
+        yield from notes_about(others, f"images have no file in {_FOLDER}, and were skipped")
+
+
+def _is_named(listing: Listing, name: str) -> bool:
+    """Return whether a file is one of labels: the one that the user passed, or by its folder."""
+    folders = posixpath.dirname(name).split("/")
+    return bool(listing.only) or any(part.startswith(_FOLDER) for part in folders)
+
+
+def _lines(listing: Listing, name: str) -> Sequence[Sequence[str]]:
+    """Return the fields of the first lines of a file, without DOTA's headers."""
+    text = listing.head(name).decode("utf-8-sig", "replace")
+    return [line.split() for line in text.splitlines() if not line.startswith(_HEADERS)]
+
+
+def _corners(fields: Sequence[str]) -> bool:
+    """Return whether a line has four corners and a class, and perhaps its difficulty."""
+    is_like = len(fields) in (9, 10) and all(map(NUMBER.fullmatch, fields[:8]))
+    return is_like and NUMBER.fullmatch(fields[8]) is None
+
+
+def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
+    folder, base = posixpath.split(posixpath.splitext(name)[0])
+    twin = ["images" if part.startswith(_FOLDER) else part for part in folder.split("/")]
+    places = ("/".join(twin), posixpath.dirname(folder), folder)
+    found = (listing.tree.by_stem.get(posixpath.join(place, base), ()) for place in places)
+    beside = next((images[0] for images in found if images), f"{base}.png")
+    image = image_or_problem(listing, beside, line=line)
+    if isinstance(image, Problem):
+        return image._replace(message=f"{name}: {image.message}")
+    objects = []
+    for number, text in listing.lines(name):
+        if not text.startswith(_HEADERS):
+            try:
+                objects.append(_object(text.split()))
+            except ValueError as exc:
+                return Problem(line, f"{name}:{number}: {exc}", image)
+    return Picture(line, image, objects=objects, document=name)
+
+
+def _object(fields: Sequence[str]) -> Marked:
+    """Return the object of a line. Raises: ValueError: it has no four corners and a class.
+
+    ``10 20 40 20 40 60 10 60 ship 1`` → ship, (10, 20, 40, 60), difficult
+    """
+    if not _corners(fields):
+        raise ValueError(f"expected x1 y1 x2 y2 x3 y3 x4 y4 CLASS (got {' '.join(fields):.80})")
+    numbers = [float(text) for text in fields[:8]]
+    box, details = outlined(zip(numbers[::2], numbers[1::2], strict=True))
+    is_difficult = fields[9:] not in ([], ["0"])
+    return Marked(fields[8], box, replace(details, flags=flagged({DIFFICULT: is_difficult})))

@@ -1,0 +1,50 @@
+"""What the launcher reads from the staging folder does not grow with labels or findings."""
+
+import gc
+from collections import Counter
+
+import recordgen
+from recordgen.core.dataset.counts import ImageStats, Shard
+from recordgen.core.facts.columns import facts_of
+from recordgen.core.flow import reading
+from recordgen.core.flow.found import write_odd_lines
+from recordgen.core.runs.staging import Staging
+from recordgen.core.shards.task import ShardResult, SplitSum
+from recordgen.rejects import Reject
+
+
+def test_results_are_added_up_while_they_are_read(tmp_path):
+    """A shard without examples says nothing about images; no result stays in memory."""
+    staging, facts = Staging(str(tmp_path)), facts_of({"line": []})
+    refused = Reject("a.csv", 3, "3.png", "corrupt", "cut")
+    shards = [Shard(f"Split-train/{n}", n, 10, "0") for n in range(3)]
+    seen = [None, ImageStats({"png": 1}, (4, 4), (5, 6)), ImageStats({"jpeg": 2}, (2, 3), (6, 9))]
+    for n, images in enumerate(seen):
+        labels = {f"label {at}": 1 for at in range(n)}
+        counts = (labels, n, {"bmp": n}, (refused,), images, "0", n > 1, 1, {"boxes_clipped": 2})
+        staging.write_result(ShardResult("train", shards[n], *counts, facts=facts), n)
+    found = staging.read_results()
+    assert not [it for it in gc.get_objects() if isinstance(it, ShardResult)]
+    images = ImageStats({"jpeg": 2, "png": 1}, (2, 4), (5, 9))
+    sums = (Counter({"label 0": 2, "label 1": 1}), 3, Counter({"bmp": 3}), [refused] * 3, images)
+    assert found == {"train": SplitSum(shards, *sums, 1, 3, Counter({"boxes_clipped": 6}))}
+
+
+def test_findings_about_lines_wait_in_files(tmp_path, monkeypatch):
+    """A reader holds few of them at a time; together they are by file and line."""
+    held, files = [], [str(tmp_path / name) for name in ("b.csv", "a.csv")]
+
+    def written(staging, lines):
+        held.append(len(lines))
+        return write_odd_lines(staging, lines)
+
+    monkeypatch.setattr(reading, "write_odd_lines", written)
+    monkeypatch.setattr(reading, "_FINDINGS_AT_ONCE", 2)
+    header = "ml_use,text,label\n"
+    for name in files:
+        with open(name, "w") as file:
+            file.writelines([header, *(f"TRAIN,{name} text {n},x\n{header}" for n in range(5))])
+    found = recordgen.check(files, task="text_classification", progress=None).lint.findings()
+    odd = [(it.source, it.line) for it in found if it.code == "REPEATED_HEADER"]
+    assert odd == [(name, 3 + 2 * n) for name in reversed(files) for n in range(5)]
+    assert held == [2, 2, 1] * 2
