@@ -709,7 +709,7 @@ def test_the_command(source, left_by, tmp_path, capsys, caplog):
     assert (again["kept_shards"], again["unchanged"]) == (None, True)
     assert cli.main([*command, "-q", "--seed=1"]) == 2
     assert capsys.readouterr().out == ""
-    assert "seed, options; " in caplog.text
+    assert "(seed is 3 there and 1 here)" in caplog.text
     assert "--append or --overwrite" in caplog.text
 
 
