@@ -8,8 +8,6 @@ import recordgen
 from recordgen.errors import UsageError
 from tests.formats.sources import Outcome, write_files
 
-pytestmark = pytest.mark.once
-
 CORNERS = [0.25, 0.25, 0.5, 0.75]
 BOTH = "image,label,width,height,bbox\na.jpg,cat,40,20,{}\n"
 
