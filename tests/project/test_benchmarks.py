@@ -161,7 +161,7 @@ def test_every_contender_answers():
 def test_rivals_find_boxes_in_the_pictures_that_are_converted(tmp_path):
     contest = results.CONTESTS["boxes"]
     examples = contest.make(0, 44)
-    dataset = convert(examples.write(tmp_path), tmp_path / "out")
+    dataset = convert(examples.write(tmp_path), tmp_path / "out").dataset
     assert (dataset.task, dataset.examples) == ("object_detection", 44)
     assert dataset.labels == tuple(sorted(examples.labels))
     for learn in contest.rivals.values():
