@@ -110,7 +110,7 @@ WRONG = [
     (["convert", "{source}", "{output}", "--", "--runner=Nope"], 2, "Nope"),
     (["inspect", "{output}"], 1, "no Split-* folders"),
     (["inspect", "{source}"], 1, "not a TFRecord file?"),
-    (["convert", "{source}", "{source}"], 1, "Not a directory"),
+    (["convert", "{source}", "{source}"], 2, "folder"),
     (["inspect", "{output}", "--to={source}"], 1, "no Split-* folders"),
     (["nonsense"], 2, "'nonsense'"),
     (["export", "nonsense", "{output}"], 2, "'nonsense'"),

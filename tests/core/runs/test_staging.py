@@ -39,12 +39,11 @@ def test_findings_about_lines_wait_in_files(tmp_path, monkeypatch):
         return write_odd_lines(staging, lines)
 
     monkeypatch.setattr(reading, "write_odd_lines", written)
-    monkeypatch.setattr(reading, "_FINDINGS_AT_ONCE", 2)
-    header = "ml_use,text,label\n"
+    header, most = "ml_use,text,label\n", reading.ReadRows.findings_at_once
     for name in files:
         with open(name, "w") as file:
-            file.writelines([header, *(f"TRAIN,{name} text {n},x\n{header}" for n in range(5))])
+            file.writelines([header, f"TRAIN,{name} text,x\n", *[header] * (most + 1)])
     found = recordgen.check(files, task="text_classification", progress=None).lint.findings()
     odd = [(it.source, it.line) for it in found if it.code == "REPEATED_HEADER"]
-    assert odd == [(name, 3 + 2 * n) for name in reversed(files) for n in range(5)]
-    assert held == [2, 2, 1] * 2
+    assert odd == [(name, 3 + n) for name in reversed(files) for n in range(most + 1)]
+    assert held == [most, 1] * 2

@@ -61,6 +61,7 @@ class ReadRows(PlanningStep):
     buckets: int
     folder: str
     staging: Staging
+    findings_at_once: int = _FINDINGS_AT_ONCE
 
     def process(self, source: Any) -> Iterator[Any]:
         block_rows = _block_rows(self.buckets)
@@ -87,10 +88,10 @@ class ReadRows(PlanningStep):
             if rows + len(rejects) >= block_rows or size >= _BLOCK_CHARACTERS:
                 yield from self._flushed(batches, rejects)
                 batches, rejects, rows, size = [], [], 0, 0
-            if len(findings) == _FINDINGS_AT_ONCE:
+            if len(findings) == self.findings_at_once:
                 yield self._left(findings, next(numbers))
                 findings = []
-            if len(odd_lines) == _FINDINGS_AT_ONCE:
+            if len(odd_lines) == self.findings_at_once:
                 found = write_odd_lines(self.staging, odd_lines)
                 yield summarised(ReadSummary(odd_lines=found))
                 odd_lines = []
