@@ -26,7 +26,7 @@ from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks import TASK_OF_TABLES
 
 # A label of all rows, which is no column.
-QUOTED_LABEL = "'…'"
+_QUOTED_LABEL = "'…'"
 
 _NO_LABEL = frozenset({"id", "width", "height"})
 
@@ -243,12 +243,12 @@ def of_boxes(
     roles += ["=".join(head.boxes)] if head.boxes else []
     if not (is_chosen or columns["label"] or not columns["xmin"]):
         named = [head.names[at] for at in others if at not in found and head.names[at].strip()]
-        roles.append(f"label={named[0] if len(named) == 1 else QUOTED_LABEL}")
+        roles.append(f"label={named[0] if len(named) == 1 else _QUOTED_LABEL}")
         paths = [field_at(line.fields, at) for at in columns["path"] for line in head.lines]
         shown = ",".join(name for name in head.names if name not in hidden)
         return (
             f"{head.where}: no column is known to hold the labels of the boxes ({shown:.200}); "
-            f"name it, or write one label for all boxes in single quotes, label={QUOTED_LABEL}: "
+            f"name it, or write one label for all boxes in single quotes, label={_QUOTED_LABEL}: "
             f"--columns {shlex.quote(','.join(roles))}{root_hint(paths, head.path)}"
         )
     if is_chosen or not found or task.kind != "image":
