@@ -1,8 +1,8 @@
 """Other tools' formats through AutoMLExampleGen, StatisticsGen and Trainer.
 
-Each kind of path has an ExampleGen of its own; tests/formats converts all formats. Their examples
-have the features of a CSV's, so one StatisticsGen and one Trainer, which saves no model, show that
-TFX reads them: those of boxes, because their features differ most.
+Each format has an ExampleGen of its own. A StatisticsGen and a Trainer take long to start, so each
+task has one: statistics of the examples of its first format, and a training with the examples of
+all, which saves no model. The CSV with which examples are compared is converted without TFX.
 """
 
 import io
@@ -28,12 +28,13 @@ from recordgen.examplegen import AutoMLExampleGen
 from recordgen.features import FLAGS
 from tests.conftest import encoded, noise, stored_examples
 from tests.examplegen.configs import input_config
-from tests.formats.written import SPLITS, tfds_features, write
+from tests.formats.written import SPLITS, WRITERS, tfds_features, write
 
 pytestmark = pytest.mark.slow
 
 COUNT = 4
-SETTINGS = {"batch_size": COUNT, "epochs": 1, "image_size": [16, 16], "augment": "none"}
+SETTINGS = {"batch_size": COUNT, "epochs": 1}
+IMAGES = {"image_size": [16, 16], "augment": "none"}
 
 
 def write_choices(root):
@@ -47,6 +48,18 @@ def write_choices(root):
             for path, label in zip(sorted((root / split).iterdir()), "abab", strict=True)
         ]
         (root / split / "project.json").write_text(json.dumps(tasks))
+
+
+def write_labels(root):
+    """Write several labels for each image, as Open Images does."""
+    for split in SPLITS:
+        lines = ["ImageID,Source,LabelName,Confidence"]
+        lines += [
+            f"{path.stem},verification,{label},1"
+            for path in sorted((root / split).iterdir())
+            for label in "ab"
+        ]
+        (root / split / "imagelabels.csv").write_text("\n".join(lines))
 
 
 def write_texts(root):
@@ -189,17 +202,15 @@ def _parquet(root, split, labelled):
 
 PACK = {"webdataset": _tar, "tfrecord": _records, "parquet": _parquet}
 
-# One format of boxes for each kind of document: of a split, of an image, of lines.
-BOXED = ("coco", "pascal_voc", "open_images", "yolo_keras")
-
 #: by name: how the documents are written, the format and the task
 SOURCES = {
     **{
         name: (lambda root, name=name: write(name, root), name, "object_detection")
-        for name in BOXED
+        for name in WRITERS
     },
     "zip": (write_zip, "yolo", "object_detection"),
     "choices": (write_choices, "label_studio", "image_classification"),
+    "labels": (write_labels, "open_images", "image_multi_label"),
     "one_hot": (write_one_hot, "csv", "image_multi_label"),
     "by_class": (write_by_class, "folder", "image_classification"),
     "names": (write_names, "csv", "image_classification"),
@@ -213,7 +224,6 @@ SOURCES = {
         for name in PACK
     },
 }
-OF_BOXES = [name for name, (_, _, task) in SOURCES.items() if task == "object_detection"]
 
 #: by task: what is written before the CSV, and its labels
 CSV = {
@@ -228,7 +238,8 @@ CSV = {
 FILES = {"names": "names.csv", "zip": "data.zip"}
 
 # What documents say of objects beside their boxes.
-DETAILS = {f"image/object/{word}" for word in (*FLAGS, "area")}
+_OUTLINES = ("polygon/x", "polygon/y", "polygon/points", "polygon/count")
+DETAILS = {f"image/object/{word}" for word in (*FLAGS, "area", *_OUTLINES)}
 
 
 @pytest.fixture(scope="module")
@@ -256,23 +267,28 @@ def root(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(root, run_tfx):
     """The uris of the artifacts of one run with all sources, by component and type."""
-    generators = {}
-    for name in SOURCES:
+    steps, examples = [], {task: {} for task in CSV}
+    for name, (_, _, task) in SOURCES.items():
         path = f"{name}/{FILES.get(name, '')}"
         more = {"image_root": str(root / "data" / name)} if name == "names" else {}
-        generators[name] = AutoMLExampleGen(
+        example_gen = AutoMLExampleGen(
             str(root / "data"), input_config=input_config(all=path), lint="-ALL", **more
         ).with_id(f"{name}_examples")
-    boxes = [generators[name].outputs["examples"] for name in OF_BOXES]
-    statistics = tfx.components.StatisticsGen(examples=boxes[0], exclude_splits=["eval"])
-    trainer = tfx.components.Trainer(
-        run_fn="tests.examplegen.fitted.run_fn",
-        examples=channel_utils.union(boxes),
-        custom_config=SETTINGS,
-        train_args=tfx.proto.TrainArgs(),
-        eval_args=tfx.proto.EvalArgs(),
-    )
-    steps = (*generators.values(), statistics, trainer)
+        examples[task][name] = example_gen.outputs["examples"]
+        steps.append(example_gen)
+    for task, found in examples.items():
+        statistics = tfx.components.StatisticsGen(
+            examples=next(iter(found.values())), exclude_splits=["eval"]
+        )
+        steps.append(statistics.with_id(f"{task}_statistics"))
+        trainer = tfx.components.Trainer(
+            run_fn="tests.examplegen.fitted.run_fn",
+            examples=channel_utils.union(found.values()),
+            custom_config=SETTINGS | (IMAGES if task.startswith(("image", "object")) else {}),
+            train_args=tfx.proto.TrainArgs(),
+            eval_args=tfx.proto.EvalArgs(),
+        )
+        steps.append(trainer.with_id(f"{task}_trainer"))
     metadata = run_tfx(root / "work", *steps, beam_args=["--no_pipeline_type_check"])
     return {
         f"{execution.component}/{artifact.type}": artifact.uri
@@ -318,16 +334,17 @@ def test_examples(name, run, features_of_csv):
     assert found.keys() - expected.keys() <= DETAILS
 
 
-def test_statistics_and_training(run, features_of_csv):
+@pytest.mark.parametrize("task", CSV)
+def test_statistics_and_training(task, run, features_of_csv):
     """Statistics have the features of a CSV's examples; one epoch reads those of all formats."""
-    path = run["StatisticsGen/ExampleStatistics"]
+    path = run[f"{task}_statistics/ExampleStatistics"]
     [statistics] = tfdv.load_stats_binary(f"{path}/Split-train/FeatureStats.pb").datasets
     assert statistics.num_examples == COUNT
-    found = {each.path.step[0] for each in statistics.features}
-    assert found >= features_of_csv["object_detection"].keys()
+    assert {each.path.step[0] for each in statistics.features} >= features_of_csv[task].keys()
 
-    path = Path(run["Trainer/Model"], "Format-Serving/fitted.json")
+    path = Path(run[f"{task}_trainer/Model"], "Format-Serving/fitted.json")
+    names = [name for name, (_, _, its) in SOURCES.items() if its == task]
     assert json.loads(path.read_text()) == {
-        "roots": [run[f"{name}_examples/Examples"] for name in OF_BOXES],
-        "steps": len(OF_BOXES),
+        "roots": [run[f"{name}_examples/Examples"] for name in names],
+        "steps": len(names),
     }
