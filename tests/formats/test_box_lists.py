@@ -1,6 +1,7 @@
 # ruff: noqa: E501 - a table with a case on each line
 """Boxes in one column, as lists of four numbers."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -53,7 +54,9 @@ def test_an_unclear_column_stops_the_run(text, columns, words, tmp_path):
         Outcome(str(write_files(tmp_path, {"a.csv": text}) / "a.csv"), columns=columns)
 
 
-@pytest.mark.parametrize("text", ["1 2 3", "[1, 2, 3, x]", "[1, 2, 3, nan]", "1 2 3 4 5"])
+@pytest.mark.parametrize(
+    "text", ["1 2 3", "[1, , 2, 3, 4]", "[1, 2, 3, x]", "[1, 2, 3, nan]", "1 2 3 4 5"]
+)
 def test_other_lists_reject_their_image(text, tmp_path):
     path = write_files(tmp_path, {"a.csv": BOTH.format(f'"{text}"')}) / "a.csv"
     assert Outcome(str(path), columns="xywh=bbox").rejected == {"a.jpg": "bad_annotation"}
@@ -86,13 +89,18 @@ def test_kaggles_table_converts(tmp_path, make_pictures):
     }
 
 
+@pytest.mark.parametrize("kind", [list, np.array])
 @pytest.mark.parametrize("columns", [{}, {"xywh": "bbox", "label": "'cat'"}])
-def test_a_frame_with_lists(columns, tmp_path, make_pictures):
+def test_a_frame_with_lists(columns, kind, tmp_path, make_pictures):
+    """Print options of NumPy round no box."""
     make_pictures("a.jpg", "b.jpg")
     names = [str(tmp_path / "in" / name) for name in ("a.jpg", "b.jpg")]
     boxes = [[0.25, 0.5, 0.5, 0.25], [0.5, 0.25, 0.25, 0.5]]
-    frame = pd.DataFrame({"image": names, "label": "cat", "split": "train", "bbox": boxes})
-    recordgen.convert(frame, str(tmp_path / "out"), columns=columns)
+    frame = pd.DataFrame(
+        {"image": names, "label": "cat", "split": "train", "bbox": map(kind, boxes)}
+    )
+    with np.printoptions(precision=1):
+        recordgen.convert(frame, str(tmp_path / "out"), columns=columns)
     found = [
         each["image/object/bbox/xmax"].tolist()
         for each in recordgen.source(tmp_path / "out", "train")

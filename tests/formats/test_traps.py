@@ -288,6 +288,7 @@ OTHER = {"b.json": labelme(RECTANGLE, imagePath="b.jpg")}
 # name, files beside a.jpg and b.jpg, of which a.jpg has a bad annotation
 REJECTED = [
     ("dota: no class", {"labelTxt/a.txt": "4 5 8 5 8 10 4 10\n", "labelTxt/b.txt": DOTA}),
+    ("dota: not UTF-8", {"labelTxt/a.txt": DOTA.replace("cat", "caf\xe9").encode("latin-1"), "labelTxt/b.txt": DOTA}),
     ("labelme: only points", {"a.json": labelme(POINT), **OTHER}),
     ("via: only points", {"a.json": json.dumps({**via("a.jpg", VIA_POINT), **via("b.jpg", VIA_BOX)})}),
     ("cvat: only points", {"x.xml": cvat_of(cvat_image(POINTS), SECOND)}),

@@ -74,7 +74,7 @@ def _numbers_in(text: str) -> _Numbers | None:
     """Return the four numbers of a list: ``[1, 2, 3, 4]``, ``(1 2 3 4)``, ``1,2,3,4``."""
     inner = text[1:-1] if _BRACKETS.fullmatch(text) else text
     try:
-        x, y, right, down = map(float, inner.replace(",", " ").split())
+        x, y, right, down = map(float, inner.split("," if "," in inner else None))
     except ValueError:
         return None
     return (x, y, right, down) if math.isfinite(x + y + right + down) else None
@@ -129,10 +129,7 @@ def _box_list(head: Head) -> BoxList | None:
 
 
 def _sized(head: Head, at: int) -> Iterator[tuple[_Numbers, tuple[float, float]]]:
-    """Yield the boxes of a column with the sizes of their images, 1 if boxes are in shares.
-
-    Boxes in pixels without a size are skipped.
-    """
+    """Yield the boxes of a column, except pixels without a size, with the sizes; shares have 1."""
     rows = [line.fields for line in head.lines]
     boxes = [(box, row) for row in rows if (box := _numbers_in(field_at(row, at)))]
     if max(max(box) for box, _ in boxes) <= 1:

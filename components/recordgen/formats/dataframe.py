@@ -8,16 +8,16 @@ Columns may have the known names of CSV headers. A row's line is its 1-based pos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from recordgen.core.rows.row import Adjustments, Row, batched
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.column_names import NOWHERE
-from recordgen.formats.frame_cells import as_before_gaps, frame_cells, is_list, single_text
+from recordgen.formats.frame_cells import as_before_gaps, frame_cells, is_list, single_text, text_of
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.secrets import without_url_secrets
@@ -50,13 +50,8 @@ def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def frame_records(frame: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield the first rows of a frame as fields, for detection; lists are written as in JSON."""
-    for cells in frame_cells(frame.head(_SAMPLE_ROWS)):
-        yield [_in_brackets(cell) if is_list(cell) else str(as_before_gaps(cell)) for cell in cells]
-
-
-def _in_brackets(cell: Iterable[Any]) -> str:
-    return f"[{', '.join(map(str, cell))}]"
+    """Return the first rows of a frame as fields, for detection; lists are written as in JSON."""
+    return ([*map(text_of, cells)] for cells in frame_cells(frame.head(_SAMPLE_ROWS)))
 
 
 def list_columns(frame: pd.DataFrame) -> frozenset[int]:
@@ -116,7 +111,7 @@ def dataframe_rows(
         fields: list[tuple[str, str]] = []
         for at, (name, column), cell in zip(used, titles, cells, strict=True):
             if isinstance(one_hot.get(at), tuple) and is_list(cell):
-                cell = _in_brackets(cell)
+                cell = text_of(cell)
             values = list(cell) if at in lists and name and is_list(cell) else [cell]
             texts = (single_text(as_before_gaps(v), column, line, several) for v in values)
             fields += [(name, text) for text in texts]

@@ -30,6 +30,12 @@ def as_before_gaps(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def text_of(value: Any) -> str:
+    """Return a cell as a field; lists, but not sets, as in JSON, whatever NumPy's print options."""
+    is_ordered = is_list(value) and not isinstance(value, set | frozenset)
+    return f"[{', '.join(map(str, value))}]" if is_ordered else str(as_before_gaps(value))
+
+
 def single_text(value: Any, column: str, line: int, remedy: str = "") -> str:
     """Return a cell as a CSV field; None is empty. Raises: UsageError: it is not a single value."""
     if way := _way_of_content(value, column):
@@ -46,16 +52,12 @@ def _way_of_content(value: Any, column: str) -> str:
     """Return what a cell holds instead of a path, and the way to convert it; "" for other cells."""
     import numpy as np
 
-    kind = type(value).__name__
     if isinstance(value, bytes | bytearray | memoryview):
         return f"texts as bytes; decode them: frame[{column!r}].str.decode('utf-8')"
-    if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
-        if isinstance(value, np.generic) or np.ndim(value) < 2:
-            return ""
-        what = f"images in memory ({kind})"
-    else:
+    is_array = hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+    if not is_array or isinstance(value, np.generic) or np.ndim(value) < 2:
         return ""
     return (
-        f"{what}; write each to a file, and put the paths of the files into the column; or write "
-        f"examples of arrays or bytes with recordgen.write"
+        f"images in memory ({type(value).__name__}); write each to a file, and put the paths of "
+        f"the files into the column; or write examples of arrays or bytes with recordgen.write"
     )

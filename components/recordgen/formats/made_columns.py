@@ -100,10 +100,10 @@ def with_frame_columns(frame: pd.DataFrame, given: Given, where: str) -> pd.Data
     for made in _made_by(given):
         places = made.places_in([str(name) for name in frame.columns], where)
         if places is not None:
-            from recordgen.formats.frame_cells import as_before_gaps, frame_cells
+            from recordgen.formats.frame_cells import frame_cells, text_of
 
             cells = frame_cells(frame.iloc[:, [*places]]) if places else [()] * len(frame)
-            rows = [made.fill([str(as_before_gaps(cell)).strip() for cell in row]) for row in cells]
+            rows = [made.fill([text_of(cell).strip() for cell in row]) for row in cells]
             for at, name in enumerate(made.columns):
                 frame = frame.assign(**{name: [row[at] for row in rows]})
     return frame

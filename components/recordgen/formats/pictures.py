@@ -147,6 +147,7 @@ class PictureFormat(Format):
         try:
             picture = self._sized(picture, listing)
             check_shapes(picture)
+            check_labels(picture)
             split = parse_ml_use(picture.split) if picture.split else None
             content = task.from_picture(picture, adjusted)
             addresses = in_addresses(picture.payload or listing.payload(picture.uri))
@@ -196,6 +197,13 @@ def check_shapes(picture: Picture) -> None:
             f"{dropped[0]}, and nothing else is marked in the image, so it would count as one "
             f"without objects; draw boxes, or delete it"
         )
+
+
+def check_labels(picture: Picture) -> None:
+    """Check that labels are UTF-8, or two could become the same. Raises: AnnotationError."""
+    labels = [*picture.labels, *(each.label for each in picture.objects)]
+    if wrong := [label for label in labels if "\ufffd" in label]:
+        raise bad_annotation(f"labels must be UTF-8 (got {wrong[0]!r}); convert their file to it")
 
 
 def check_pixels(picture: Picture) -> None:
