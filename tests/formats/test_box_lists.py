@@ -84,9 +84,8 @@ def test_kaggles_table_converts(tmp_path, make_pictures):
     assert {name.rpartition("/")[2] for name in found} == {"b6ab.jpg", "c7.jpg"}
     boxes = sorted(each["image/object/bbox/xmax"].tolist() for each in found.values())
     assert boxes == [[0.25], [pytest.approx(0.85)]]
-    assert {text for each in found.values() for text in each["image/object/class/text"]} == {
-        "wheat head"
-    }
+    labels = {text for each in found.values() for text in each["image/object/class/text"]}
+    assert labels == {"wheat head"}
 
 
 @pytest.mark.parametrize("kind", [list, np.array])
@@ -95,14 +94,9 @@ def test_a_frame_with_lists(columns, kind, tmp_path, make_pictures):
     """Print options of NumPy round no box."""
     make_pictures("a.jpg", "b.jpg")
     names = [str(tmp_path / "in" / name) for name in ("a.jpg", "b.jpg")]
-    boxes = [[0.25, 0.5, 0.5, 0.25], [0.5, 0.25, 0.25, 0.5]]
-    frame = pd.DataFrame(
-        {"image": names, "label": "cat", "split": "train", "bbox": map(kind, boxes)}
-    )
+    boxes = [*map(kind, [[0.25, 0.5, 0.5, 0.25], [0.5, 0.25, 0.25, 0.5]])]
+    frame = pd.DataFrame({"image": names, "label": "cat", "split": "train", "bbox": boxes})
     with np.printoptions(precision=1):
         recordgen.convert(frame, str(tmp_path / "out"), columns=columns)
-    found = [
-        each["image/object/bbox/xmax"].tolist()
-        for each in recordgen.source(tmp_path / "out", "train")
-    ]
-    assert found == [[0.75], [0.75]]
+    records = recordgen.source(tmp_path / "out", "train")
+    assert [each["image/object/bbox/xmax"].tolist() for each in records] == [[0.75], [0.75]]

@@ -302,13 +302,19 @@ REJECTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "files", [each[1] for each in REJECTED], ids=[each[0] for each in REJECTED]
-)
+@pytest.mark.parametrize("files", [it[1] for it in REJECTED], ids=[it[0] for it in REJECTED])
 def test_it_is_rejected(files, outcome):
     found = outcome(files, "a.jpg", "b.jpg")
     assert found.rejected == {"a.jpg": "bad_annotation"}
     assert [*found.images] == ["b.jpg"]
+
+
+def test_names_of_other_bytes_are_shown(tmp_path, make_pictures):
+    make_pictures("images/a.jpg", "images/\udcff.jpg")
+    files = {"labelTxt/a.txt": DOTA, "labelTxt/\udcfe.txt": DOTA}
+    result = recordgen.check(write_files(tmp_path / "in", files), max_reject_fraction=1)
+    assert [item.uri for item in result.rejects] == [r"\udcfe.png"]
+    assert result.lint.counts["SKIPPED"] == 1
 
 
 def test_an_image_of_another_size_is_rejected(tmp_path, make_pictures):

@@ -104,10 +104,8 @@ class ReadRows(PlanningStep):
             yield summarised(ReadSummary(adjusted=counted, odd_lines=found))
 
     def _items(self, source: Any) -> Iterator[ReadItem]:
-        items = self.reader.read_part(source)
-        if not self.task.by_address:
-            return items
-        return chain.from_iterable(map(self._located, items))
+        items = map(_storable, self.reader.read_part(source))
+        return chain.from_iterable(map(self._located, items)) if self.task.by_address else items
 
     def _located(self, item: ReadItem) -> Iterable[ReadItem]:
         if not isinstance(item, RowBatch):
@@ -144,9 +142,17 @@ class ReadRows(PlanningStep):
 
     def _left(self, findings: Sequence[Finding], number: int) -> tuple[int, ReadSummary]:
         """Write findings to the staging folder, so that memory does not grow with them."""
-        file = self.staging.write_findings(findings, number)
-        adjusted = Counter(item.code for item in findings)
-        return summarised(ReadSummary(adjusted=adjusted, findings=(file,)))
+        files = (self.staging.write_findings(findings, number),)
+        return summarised(ReadSummary(adjusted=Counter(it.code for it in findings), findings=files))
+
+
+def _storable(item: ReadItem) -> ReadItem:
+    """Return an item in UTF-8: in names of files, which messages have, may be other bytes."""
+    if isinstance(item, RowBatch | Counted):
+        return item
+    texts = (item.source, item.uri, item.message)
+    source, uri, message = (it.encode("utf-8", "backslashreplace").decode() for it in texts)
+    return item._replace(source=source, uri=uri, message=message)
 
 
 def located(row: Row, folder: str, store: PayloadStore) -> Row | Reject:

@@ -55,8 +55,7 @@ class SettleBuckets(PlanningStep):
     staging: Staging
 
     def process(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
-        bucket, grouped = element
-        parts = list(grouped)
+        bucket, parts = element[0], list(element[1])
         found = settled(parts, self.conversion)
         facts = facts_of(found.rows, self.conversion.task, self.conversion.splits)
         file = self.staging.write_settled(bucket, found.rows)
@@ -78,9 +77,7 @@ def settled(parts: Sequence[Any], conversion: Conversion) -> Settled:
         drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
         store=conversion.store,
         known=list(rows_of(KnownRow, together(KnownRow, known))),
-        lost=list(
-            chain.from_iterable(part.rejects for part in parts if isinstance(part, LostRows))
-        ),
+        lost=[item for part in parts if isinstance(part, LostRows) for item in part.rejects],
     )
 
 
@@ -126,13 +123,11 @@ class ResolveBuckets(PlanningStep):
     staging: Staging
 
     def process(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
-        bucket, grouped = element
-        parts = list(grouped)
+        bucket, parts = element[0], list(element[1])
         conversion, decided = self.conversion, None
         if file := next((part for part in parts if isinstance(part, SettledFile)), None):
             decided = file.facts.columns
-            rows = self.staging.read_settled(file.file)
-            found = replace(file.settled, rows=rows)
+            found = replace(file.settled, rows=self.staging.read_settled(file.file))
         else:
             found = settled(parts, conversion)
         planned, summary = plan_bucket(
