@@ -80,14 +80,18 @@ class Finding(NamedTuple):
     message: str
 
 
-class OddLine(Finding):
-    """A line that a check reports, whether its row was used or not.
+class OddLine(NamedTuple):
+    """A line that a check reports, whether its row was used or not; a line of ``lint.jsonl``.
 
-    The uri is empty unless the line's payload is concerned. It goes to ``lint.jsonl``, not to
-    ``findings.jsonl``: the code is one of :data:`recordgen.registry.CHECKS`.
+    Code and level are those of a check; the uri is empty unless the line's payload is concerned.
     """
 
-    __slots__ = ()
+    source: str
+    line: int
+    uri: str
+    code: str
+    message: str
+    level: str = "warning"
 
 
 class Counted(NamedTuple):

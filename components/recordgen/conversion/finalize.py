@@ -129,7 +129,7 @@ def why_unusable(
 
     ``dropped`` rows name no split; ``most`` is the allowed share of rejects.
     """
-    hint = missing_hint(rejects)
+    hint = missing_hint(rejects) if rejects else ""
     if too_many(len(rejects), read, most):
         first = rejects[0]
         return TooManyRejectsError(

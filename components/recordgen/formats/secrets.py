@@ -17,7 +17,7 @@ from recordgen import storage
 from recordgen.core.rows.row import ReadItem, Row, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.messages.masking import masked, may_hold_secrets, without_secrets
-from recordgen.rejects import Counted, Finding, Reject
+from recordgen.rejects import Counted, Finding, OddLine, Reject
 
 
 def without_url_secrets(items: Iterable[ReadItem], task: Task) -> Iterator[ReadItem]:
@@ -66,7 +66,7 @@ def _public_batch(batch: RowBatch, task: Task) -> RowBatch:
     return RowBatch.of([_public_row(row, task) for row in batch.rows])
 
 
-def _public_note(item: Reject | Finding) -> Reject | Finding:
+def _public_note(item: Reject | Finding | OddLine) -> Reject | Finding | OddLine:
     source = without_secrets(item.source)
     uri = without_secrets(item.uri, is_url=storage.is_http(source))
     message = item.message

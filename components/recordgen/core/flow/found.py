@@ -14,7 +14,6 @@ from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.flow.runner import Step
 from recordgen.core.planning.messages import FoundFile
 from recordgen.core.runs.staging import Staging
-from recordgen.registry import CHECKS
 from recordgen.rejects import OddLine
 
 #: What findings of a code are sorted by: texts and numbers from 0, in all of them the same types.
@@ -42,8 +41,7 @@ def write_odd_lines(staging: Staging, lines: Iterable[OddLine]) -> dict[str, Fou
     """Write findings about lines of import files; return a file for each code."""
     by_code = defaultdict[str, list[tuple[Place, str]]](list)
     for it in lines:
-        level = CHECKS[it.code].level
-        found = LintFinding(it.code, level, *it[:3], "", it.message)
+        found = LintFinding(it.code, it.level, *it[:3], "", it.message)
         by_code[it.code].append(((*it[:3], it.message), found.to_line()))
     return {code: write_sorted(staging, found) for code, found in by_code.items()}
 

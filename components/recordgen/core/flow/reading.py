@@ -92,8 +92,7 @@ class ReadRows(PlanningStep):
                 yield self._left(findings, next(numbers))
                 findings = []
             if len(odd_lines) == self.findings_at_once:
-                found = write_odd_lines(self.staging, odd_lines)
-                yield summarised(ReadSummary(odd_lines=found))
+                yield summarised(ReadSummary(odd_lines=write_odd_lines(self.staging, odd_lines)))
                 odd_lines = []
         # A source without rows needs a summary, too: the plan must know that nothing was read.
         yield from self._flushed(batches, rejects)

@@ -71,7 +71,7 @@ class RowBatch(NamedTuple):
 
 
 #: What reading an import file yields.
-ReadItem: TypeAlias = "RowBatch | Reject | Finding | Counted"
+ReadItem: TypeAlias = "RowBatch | Reject | Finding | OddLine | Counted"
 
 
 class Adjustments:
@@ -85,9 +85,11 @@ class Adjustments:
         """Note one change; see :class:`Finding`."""
         self._notes.append((code, message))
 
-    def add_line(self, source: str, line: int, code: str, message: str) -> None:
+    def add_line(
+        self, source: str, line: int, code: str, message: str, level: str = "warning"
+    ) -> None:
         """Note an odd line, which is reported even if its row is rejected; see :class:`OddLine`."""
-        self._odd_lines.append(OddLine(source, line, "", code, message))
+        self._odd_lines.append(OddLine(source, line, "", code, message, level))
 
     def taken_lines(self) -> Sequence[OddLine]:
         """Return the odd lines that were noted since the last call."""
@@ -108,7 +110,7 @@ class Adjustments:
 
 def batched(
     items: Iterable[Row | RowBatch | _Other], adjusted: Adjustments | None = None
-) -> Iterator[RowBatch | _Other | Finding]:
+) -> Iterator[RowBatch | _Other | Finding | OddLine]:
     """Yield consecutive rows in batches of up to :data:`BATCH_ROWS`, and other items unchanged.
 
     Findings about changes in rows, and odd lines, come before the batch of their row. ``items`` are
