@@ -33,6 +33,7 @@ from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetectio
 # Between two values of a column there may be the header of a page, and its levels.
 _BETWEEN = 1 << 16
 _MAX_DICTIONARY = 8 << 20
+_EMBED = "let datasets write them with save_to_disk, load_from_disk and to_parquet"
 
 
 class Parquet(PictureFormat):
@@ -116,17 +117,15 @@ def _picture(
     data, path = value.get("bytes"), value.get("path") or ""
     base = posixpath.basename(path.replace("\\", "/"))
     uri = f"{document}/{number}/{base}" if base else f"{document}/{number}"
-    payload = None
-    if data is not None:
-        payload = chunk.place_of(data)
-    elif not path:
+    payload = None if data is None else chunk.place_of(data)
+    if data is None and not path:
         message = f"row {number} has no image: neither bytes nor a path"
         return Problem(number + 1, message, uri, RejectCode.MISSING_FILE)
-    else:
-        folder = posixpath.dirname(document)
-        found = image_or_problem(listing, path, folder, line=number + 1)
+    if data is None:
+        found = image_or_problem(listing, path, posixpath.dirname(document), line=number + 1)
         if isinstance(found, Problem):
-            return found
+            message = f"{found.message}; the row has this path and no bytes: {_EMBED}"
+            return found._replace(message=message, uri=uri)
         uri = found
     try:
         objects = read_objects(row.get(columns.objects) or [], columns.names)
