@@ -319,7 +319,7 @@ def test_an_image_of_another_size_is_rejected(tmp_path, make_pictures):
 
 CORNERS = {"file_name": "a.jpg", "objects": {"bbox": [[20, 5, 38, 18]], "categories": ["cat"]}}
 
-HF = lines({"file_name": "a.jpg", "label": "cat"})
+METADATA = lines({"file_name": "a.jpg", "label": "cat"})
 
 # name, files beside a.jpg
 STOPS = [
@@ -327,8 +327,8 @@ STOPS = [
     ("cvat: track", {"a.xml": "<annotations><meta></meta><track id='0'></track></annotations>"}),
     ("coco: image_info", {"a.json": json.dumps({"images": [image(1, "a.jpg")], "categories": CATEGORIES})}),
     ("retinanet: another order", {"annotations.csv": "image,xmin,xmax,ymin,ymax,label\n" + 2 * "a.jpg,4,8,5,10,cat\n"}),
-    ("hf: labels.csv", {"metadata.jsonl": HF, "labels.csv": "TRAIN,a.jpg,dog\n"}),
-    ("hf: two metadata", {"metadata.jsonl": HF, "metadata.csv": "file_name,label\na.jpg,dog\n"}),
+    ("hf: labels.csv", {"metadata.jsonl": METADATA, "labels.csv": "TRAIN,a.jpg,dog\n"}),
+    ("hf: two metadata", {"metadata.jsonl": METADATA, "metadata.csv": "file_name,label\na.jpg,dog\n"}),
     ("voc: labels.jsonl", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")), "l.jsonl": lines({"imageGcsUri": "x/a.jpg"})}),
     ("dota: two folders", {"labelTxt-v1.0/a.txt": DOTA, "labelTxt-v1.5/a.txt": DOTA}),
     ("yolo: labels elsewhere", {"data.yaml": f"train: .\n{NAMES}", "q/a.txt": LINE}),
@@ -342,7 +342,7 @@ def test_an_unclear_form_stops_the_run(files, outcome):
 
 
 def test_a_csv_beside_a_format_is_ignored_if_it_names_no_image_or_the_user_says_so(outcome):
-    outcome({"metadata.jsonl": HF, "history.csv": "epoch,loss\n1,0.5\n"}, "a.jpg")
+    outcome({"metadata.jsonl": METADATA, "history.csv": "epoch,loss\n1,0.5\n"}, "a.jpg")
     found = outcome({"labels.csv": "a.jpg,dog\n"}, format="hugging_face")
     assert found.images == {"a.jpg": ["cat"]}
 
