@@ -190,6 +190,7 @@ def test_the_folder_of_coco_2017(tmp_path, outcome):
     """Captions, keypoints and a list of images lie beside the instances."""
     others = json.dumps({"images": [B], "categories": CATEGORIES})
     files = {"captions_train2017.json": CAPTIONS, "image_info_test2017.json": others}
+    files["stuff_train2017.json"] = coco(A, boxes=[WHOLE], categories=[{"id": 2, "name": "sky"}])
     files = {f"annotations/{name}": text for name, text in files.items()}
     for name in ("instances", "person_keypoints"):
         files[f"annotations/{name}_train2017.json"] = coco(A, B, boxes=[WHOLE])

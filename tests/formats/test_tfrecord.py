@@ -54,13 +54,13 @@ BOX = {
 CORNERS = [0.1, 0.25, 0.2, 0.5]
 
 
-@pytest.mark.parametrize("has_text", [False, True])
-def test_object_detection_api(has_text, folder):
+@pytest.mark.parametrize("text", [None, b"dog", b""])
+def test_object_detection_api(text, folder):
     """Texts, or numbers from 1 with a label map; other features are ignored."""
-    said = {"image/object/class/text": [b"dog"]} if has_text else {}
+    said = {} if text is None else {"image/object/class/text": [text]}
     said |= {"image/object/class/label": [2], "image/filename": b"x/rex.jpg", "other": 1}
     write(folder, "train.record-00000-of-00001", {"image/encoded": image(1), **BOX, **said})
-    write(folder, "val.record-00000-of-00001", {"image/encoded": image(2)})
+    write(folder, "eval.record-00000-of-00001", {"image/encoded": image(2)})
     (folder / "in/label_map.pbtxt").write_text(
         'item {\n id: 2\n name: \'dog\'\n}\nitem { name: "c" id: 1 display_name: "cat" }'
     )
@@ -69,7 +69,7 @@ def test_object_detection_api(has_text, folder):
     uri = "train.record-00000-of-00001/0/rex.jpg"
     assert boxes_of(folder / "out") == {
         uri: ("train", [("dog", 1, CORNERS)]),
-        "val.record-00000-of-00001/0": ("eval", []),
+        "eval.record-00000-of-00001/0": ("eval", []),
     }
     assert examples[uri][1]["image/encoded"] == [image(1)]
 
@@ -170,6 +170,13 @@ def test_unknown_features_are_listed(record, named, folder):
     write(folder, "a.tfrecord", record)
     with pytest.raises(SourceError, match=named):
         converted(folder, source=folder / "in/a.tfrecord")
+
+
+def test_a_box_with_an_empty_text_has_no_class(folder):
+    said = {"image/object/class/text": [b""], "image/object/class/label": [0]}
+    boxes = {"image/encoded": image(), **BOX, **said}
+    write(folder, "a.tfrecord", boxes, {"image/encoded": image(1)})
+    assert list(converted(folder)[1]) == ["a.tfrecord/0"]
 
 
 def test_no_memory_for_an_announced_length(folder):

@@ -11,7 +11,7 @@ from PIL import Image
 
 import recordgen
 from recordgen.core.records.run_lengths import pixels_of, runs_of
-from recordgen.errors import SourceError
+from recordgen.errors import SourceError, UsageError
 from tests.formats.sources import write_files
 from tests.formats.test_coco import CATEGORIES, box, coco, image
 from tests.formats.test_pascal_voc import document as voc
@@ -326,12 +326,17 @@ def test_an_image_of_another_size_is_rejected(tmp_path, make_pictures):
 
 CORNERS = {"file_name": "a.jpg", "objects": {"bbox": [[20, 5, 38, 18]], "categories": ["cat"]}}
 
+METADATA = lines({"file_name": "a.jpg", "label": "cat"})
+
 # name, files beside a.jpg
 STOPS = [
     ("hf: corners", {"metadata.jsonl": lines(CORNERS)}),
     ("cvat: track", {"a.xml": "<annotations><meta></meta><track id='0'></track></annotations>"}),
     ("coco: image_info", {"a.json": json.dumps({"images": [image(1, "a.jpg")], "categories": CATEGORIES})}),
     ("retinanet: another order", {"annotations.csv": "image,xmin,xmax,ymin,ymax,label\n" + 2 * "a.jpg,4,8,5,10,cat\n"}),
+    ("hf: labels.csv", {"metadata.jsonl": METADATA, "labels.csv": "TRAIN,a.jpg,dog\n"}),
+    ("hf: two metadata", {"metadata.jsonl": METADATA, "metadata.csv": "file_name,label\na.jpg,dog\n"}),
+    ("voc: labels.jsonl", {"a.xml": voc("a.jpg", ("cat", "4 5 8 10")), "l.jsonl": lines({"imageGcsUri": "x/a.jpg"})}),
     ("dota: two folders", {"labelTxt-v1.0/a.txt": DOTA, "labelTxt-v1.5/a.txt": DOTA}),
     ("yolo: labels elsewhere", {"data.yaml": f"train: .\n{NAMES}", "q/a.txt": LINE}),
 ]  # fmt: skip
@@ -339,8 +344,14 @@ STOPS = [
 
 @pytest.mark.parametrize("files", [each[1] for each in STOPS], ids=[each[0] for each in STOPS])
 def test_an_unclear_form_stops_the_run(files, outcome):
-    with pytest.raises(SourceError):
+    with pytest.raises((SourceError, UsageError)):
         outcome(files, "a.jpg")
+
+
+def test_a_csv_beside_a_format_is_ignored_if_it_names_no_image_or_the_user_says_so(outcome):
+    outcome({"metadata.jsonl": METADATA, "history.csv": "epoch,loss\n1,0.5\n"}, "a.jpg")
+    found = outcome({"labels.csv": "a.jpg,dog\n"}, format="hugging_face")
+    assert found.images == {"a.jpg": ["cat"]}
 
 
 def test_boxes_over_the_edge_are_no_corners(outcome):

@@ -38,7 +38,11 @@ _OTHERS = {
     "annotations.caption": "captions of images",
     "annotations.segments_info": "panoptic segments",
 }
-_LIST_OF_IMAGES = "image_info_"
+_OTHER_NAMES = {
+    "image_info_": "images without annotations",
+    "stuff_train": "stuff, which has no instances",
+    "stuff_val": "stuff, which has no instances",
+}
 
 # Each COCO document begins with one of these keys.
 _WORDS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"licenses"')
@@ -128,8 +132,8 @@ def _is_coco(listing: Listing, name: str) -> bool:
             f"images; pass the document with images, annotations and categories"
         )
     others = [what for key, what in _OTHERS.items() if key in keys]
-    if posixpath.basename(name).startswith(_LIST_OF_IMAGES):
-        others.append("images without annotations")
+    base = posixpath.basename(name)
+    others += [what for begin, what in _OTHER_NAMES.items() if base.startswith(begin)]
     if others:
         raise SourceError(
             f"{listing.root}{name}: this COCO document holds {others[0]}, which no task reads; "

@@ -3,7 +3,8 @@
     photos/             folder (nothing but its name), yolo (data.yaml names 2 classes)  →  yolo
     photos/             yolo (data.yaml …), coco (_annotations.coco.json …)  →  UsageError
 
-Evidence in a file has precedence over a name. If two formats find evidence, nothing is guessed.
+Evidence in a file has precedence over a name. If two formats find evidence, or
+an import file beside the documents of one names their images, nothing is guessed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from recordgen.core.task.annotation import AnnotationError, check_text, printabl
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, names_images
 from recordgen.formats.listing import Listing
 from recordgen.formats.samples import Samples
 from recordgen.options import AUTO, ConvertOptions
@@ -126,11 +127,28 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
             f"{path}: the source may have more than one format ({shown}); choose one: "
             f"{choices}, or pass the document itself"
         )
+    if certain and not listing.only:
+        _check_import_files(listing, *certain[0])
     if not all_found:
         raise SourceError(
             f"{path}: no format is known for this source; the formats are {', '.join(FORMATS)}"
         )
     return all_found[0]
+
+
+def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -> None:
+    """Check that no import file beside documents has labels of the same images, too.
+
+    Raises: UsageError: one names an image; its labels would be lost.
+    """
+    for name in listing.others:
+        is_other = name.lower().endswith(IMPORT_SUFFIXES) and name not in evidence.documents
+        if is_other and names_images(listing.head(name), listing.images):
+            raise UsageError(
+                f"{listing.root}: {name} names images, too, and the source may have the format "
+                f"{format_.name} ({evidence.reason}); use --format {format_.name} to ignore "
+                f"{name}, or pass the file that holds the labels"
+            )
 
 
 def check_task(format_: Format, task: str) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import json
 import posixpath
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -57,6 +58,11 @@ class HuggingFace(PictureFormat):
         ]
         if not found:
             return None
+        folders = Counter(map(posixpath.dirname, found))
+        if twice := [name for name in found if folders[posixpath.dirname(name)] > 1]:
+            raise SourceError(
+                f"{listing.root}: {' and '.join(twice[:2])} are for the same images; pass one"
+            )
         first = _first(listing, found[0])
         label = _label_of(f"{listing.root}{found[0]}", first)
         single, several, boxes = self.tasks

@@ -12,7 +12,6 @@ file's position in sorted order.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +23,7 @@ from recordgen.errors import PayloadError, SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.folder_names import Folders, Placed, is_no_image
 from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import in_addresses
 from recordgen.rejects import SKIPPED, Reject, RejectCode
@@ -33,11 +33,6 @@ if TYPE_CHECKING:
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
 
-
-_IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
-
-# What may be a path in a line of such a file.
-_FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
 
 # Skipped files or folders that a message names.
 _NAMES_SHOWN = 3
@@ -97,11 +92,11 @@ def _check_import_files(
     folder = listing.root
     for name in others:
         place, suffix = posixpath.dirname(name), posixpath.splitext(name)[1]
-        if place not in inside or suffix.lower() not in _IMPORT_SUFFIXES:
+        if place not in inside or suffix.lower() not in IMPORT_SUFFIXES:
             continue
         below = [image for image in placed if image.name.startswith(f"{place}/" if place else "")]
         has_classes = any(image.labels for image in below)
-        if has_classes and not _names_images(listing.head(name), below):
+        if has_classes and not names_images(listing.head(name), (image.name for image in below)):
             continue
         if listing.archive is not None:
             raise SourceError(
@@ -118,12 +113,6 @@ def _check_import_files(
             f"{folder}: this folder contains the import file {name}; pass that file, or "
             f"{pattern}{other}"
         )
-
-
-def _names_images(head: bytes, images: Iterable[Placed]) -> bool:
-    text = head.decode("utf-8", "replace")
-    names = {posixpath.basename(field.strip()) for field in _FIELD.findall(text)}
-    return any(posixpath.basename(image.name) in names for image in images)
 
 
 def _without_images(others: Sequence[str], datasets: Sequence[str]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
@@ -13,6 +15,12 @@ from recordgen.formats.listing import Listing
 
 #: Physical lines without their line feeds.
 Lines: TypeAlias = tuple[bytes, ...]
+
+#: What the names of import files in a folder of images end with.
+IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
+
+# What may be a path in a line of such a file.
+_FIELD = re.compile(r"""[^\\,;"'\t\r\n]+""")
 
 
 class ImportFile(NamedTuple):
@@ -72,3 +80,10 @@ def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
                     continue
             raise
     return [ImportFile(path) for path in found]
+
+
+def names_images(head: bytes, images: Iterable[str]) -> bool:
+    """Return whether the first bytes of an import file have the file name of one of the images."""
+    text = head.decode("utf-8", "replace")
+    names = {posixpath.basename(field.strip()) for field in _FIELD.findall(text)}
+    return any(posixpath.basename(image) in names for image in images)

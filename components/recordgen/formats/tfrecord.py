@@ -13,7 +13,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, ClassVar
 
 from recordgen import features, storage
@@ -40,7 +40,7 @@ _TRUNCATED = "truncated"
 # Features of the whole image, the first of which counts.
 _LABELS = (features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL)
 
-# Records that detection reads until one can be read.
+# Records of a file among which detection looks for a label.
 _TRIED = 8
 
 Values = Mapping[str, Sequence[Any]]
@@ -65,7 +65,7 @@ class TfRecordFiles(PictureFormat):
             return None
         where = f"{listing.root}{files[0]}"
         try:
-            first = _first(where)
+            first = next(_records(where), None)
         except SourceError:
             if listing.only or is_output:
                 raise
@@ -80,26 +80,31 @@ class TfRecordFiles(PictureFormat):
                 f"{where}: no feature is known to hold an image (features: {listed(first, str)}); "
                 f"read such records with recordgen.read"
             )
-        task = self._task(where, found, first, dataset)
+        records = chain.from_iterable(_records(f"{listing.root}{name}") for name in files)
+        task = self._task(where, found, records, dataset)
         in_order = (found.classes[number] for number in sorted(found.classes))
         classes = dataset.labels if dataset is not None else tuple(dict.fromkeys(in_order))
         reason = f"{files[0]} holds examples with {found.image}"
         return Evidence(reason, task, files, classes)
 
-    def _task(self, where: str, names: Names, first: Values, dataset: Dataset | None) -> str:
+    def _task(
+        self, where: str, names: Names, records: Iterator[Values], dataset: Dataset | None
+    ) -> str:
         single, several, boxes = self.tasks
         if dataset is not None and dataset.task in self.tasks:
             return dataset.task
-        if names.boxes or any(name.startswith("image/object/") for name in first):
-            return boxes
-        label = names.label or next((name for name in _LABELS if name in first), "")
-        if not label:
-            raise SourceError(
-                f"{where}: no feature is known to hold a label or boxes (features: "
-                f"{listed(first, str)}); write records with the names of the Object Detection API, "
-                f"or read them with recordgen.read"
-            )
-        return several if len(first.get(label, ())) > 1 else single
+        seen: dict[str, None] = {}
+        for record in records:  # the first ones may be without objects
+            if names.boxes or any(name.startswith("image/object/") for name in record):
+                return boxes
+            if label := names.label or next((name for name in _LABELS if name in record), ""):
+                return several if len(record.get(label, ())) > 1 else single
+            seen.update(dict.fromkeys(record))
+        raise SourceError(
+            f"{where}: no feature is known to hold a label or boxes (features: "
+            f"{listed(seen, str)}); write records with the names of the Object Detection API, "
+            f"or read them with recordgen.read"
+        )
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         names = _names(listing, document, _dataset_of(listing))
@@ -129,8 +134,8 @@ def _dataset_of(listing: Listing) -> Dataset | None:
     return None
 
 
-def _first(path: str) -> Values | None:
-    """Return the features of the first record that can be read; None if it is no TFRecord.
+def _records(path: str) -> Iterator[Values]:
+    """Yield the features of the first records that can be read; none if it is no TFRecord.
 
     Raises: SourceError: the file is packed.
     """
@@ -142,12 +147,11 @@ def _first(path: str) -> Values | None:
             )
         for found in islice(RECORDS.read_placed(path), _TRIED):
             if not isinstance(found, RecordError):
-                return parse_example(found[1])
+                yield parse_example(found[1])
     except OSError as exc:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
     except ValueError:
-        return None
-    return None
+        return
 
 
 def _names(listing: Listing, document: str, dataset: Dataset | None) -> Names:
@@ -194,11 +198,14 @@ def _objects(names: Names, values: Values) -> Sequence[Marked]:
     if not names.boxes:
         if OBJECT_FEATURES[0] not in values:
             return ()
-        has_texts = bool(values.get(features.IMAGE_OBJECT_TEXT))
-        return [
-            Marked(box.label if has_texts else names.named(box.number), box[2:6], box.details)
-            for box in stored_boxes(values)
-        ]
+        boxes, texts = stored_boxes(values), values.get(features.IMAGE_OBJECT_TEXT)
+        # Among texts, an empty one is no class, unless a label map names its number.
+        labels = [
+            names.named(text) or names.classes.get(box.number, "")
+            for box, text in zip(boxes, texts or (), strict=bool(texts))
+        ] or [names.named(box.number) for box in boxes]
+        pairs = zip(boxes, labels, strict=True)
+        return [Marked(label, box[2:6], box.details) for box, label in pairs]
     corners, labels = values.get(names.boxes, ()), values.get(names.box_label, ())
     if len(corners) != 4 * len(labels) or not all(isinstance(it, int | float) for it in corners):
         raise ValueError(
