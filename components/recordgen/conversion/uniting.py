@@ -84,8 +84,8 @@ class UniteGroups(Stage):
 def _numbers_in_file(count: int) -> Indices:
     """Return the numbers below ``count`` in a temporary file: the system may evict its pages."""
     with TemporaryFile() as file:
-        for start in range(0, count, _AT_ONCE):
-            file.write(np.arange(start, min(start + _AT_ONCE, count), dtype=np.int32))
+        for start in range(0, count, _AT_ONCE):  # a full disk is an error here, no signal later
+            file.write(np.arange(start, min(start + _AT_ONCE, count), dtype=np.int32).tobytes())
         file.flush()
         return np.asarray(np.memmap(file, np.int32))
 

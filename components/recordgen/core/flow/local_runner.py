@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, tee
 from sys import getsizeof
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any
+from typing import Any
 
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.interpreter import has_python
@@ -95,11 +95,8 @@ def _groups(elements: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, list[Any
                 size = 0
         while found:
             key = next(iter(found))
-            earlier = chain.from_iterable(_read(file, at) for at in places.pop(key, ()))
-            yield key, [*earlier, *found.pop(key)]  # free as soon as the group is processed
-
-
-def _read(file: IO[bytes], start: int) -> list[Any]:
-    file.seek(start)
-    values: list[Any] = pickle.load(file)
-    return values
+            earlier = list[Any]()
+            for start in places.pop(key, ()):
+                file.seek(start)
+                earlier += pickle.load(file)
+            yield key, earlier + found.pop(key)  # free as soon as the group is processed
