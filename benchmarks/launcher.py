@@ -93,8 +93,8 @@ def _result(number: int, count: int, facts: Any = None) -> ShardResult:
 
 
 def _looks_of_forms(form: Any, count: int, random: Any) -> PictureFacts:
-    size = (count, SIDE // 4, SIDE // 4)
-    pixels = form + np.kron(random.integers(-12, 13, size), np.ones((4, 4), int))
+    filled = random.integers(-12, 13, (count, SIDE // 4, SIDE // 4), np.int16)
+    pixels = filled.repeat(4, axis=1).repeat(4, axis=2) + form.astype(np.int16)
     level = np.full(count, 20.0)
     return measured(Looks(pixels.astype(np.uint8), level, level))
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import fsspec
 import pandas as pd
+import pyarrow as pa
 import pytest
 from apache_beam.portability import common_urns
 from apache_beam.portability.api import beam_runner_api_pb2
@@ -524,6 +525,36 @@ def test_two_consumers_of_a_flow_get_all_elements_in_order():
     assert seen == []  # nothing is done before it runs
     runner.run(Staging(""))
     assert seen == [(0, [0, 2, 4]), (1, [1, 3, 5]), (9, [1, 3, 5])]
+
+
+def test_values_of_groups_wait_in_a_file(monkeypatch):
+    """Memory holds eight of fifty blocks, whichever group has them."""
+    block_bytes, most = 8 << 14, 0
+    monkeypatch.setattr("recordgen.core.flow.local_runner._BYTES_IN_MEMORY", 8 * block_bytes)
+    runner, seen, before = LocalRunner(), list[Any](), pa.total_allocated_bytes()
+
+    def blocks():
+        nonlocal most
+        for n in range(50):
+            yield n % 5, RowBlock(pa.table({"n": pa.array([n] * (1 << 14))}))
+            most = max(most, pa.total_allocated_bytes() - before)
+
+    groups = runner.start("Blocks", blocks()).grouped("Group")
+    numbers = groups.through("Numbers", Each(_first_numbers, Staging("")))
+    numbers.through("See", Each(lambda group: seen.append(group) or (), Staging("")))
+    runner.run(Staging(""))
+    assert seen == [(key, list(range(key, 50, 5))) for key in range(5)]
+    assert most < 15 * block_bytes
+
+
+def _first_numbers(group):
+    return [(group[0], [block.columns["n"][0].as_py() for block in group[1]])]
+
+
+def test_what_waits_in_a_file_gives_the_same_bytes(source, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr("recordgen.core.flow.local_runner._BYTES_IN_MEMORY", 0)
+    recordgen.convert(source, tmp_path / "out", **_OPTIONS)
+    assert tree_bytes(tmp_path / "out") == expected
 
 
 @pytest.mark.parametrize(

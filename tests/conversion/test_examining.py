@@ -3,21 +3,24 @@
 import json
 import pickle
 import tempfile
+import tracemalloc
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordgen import storage
-from recordgen.checks.check import EACH, KEPT, NONE, FoundRows
+from recordgen.checks.check import ALIKE, EACH, KEPT, NONE, FoundRows
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.near_pairs import alike_groups
 from recordgen.checks.run import checks_of
-from recordgen.conversion.check_stage import Stage
+from recordgen.conversion.check_stage import BATCH, UNITE, Stage
 from recordgen.conversion.examination import Examination
 from recordgen.conversion.examining import examine
 from recordgen.conversion.settings import conversion_of
+from recordgen.conversion.uniting import Size, UniteGroups
 from recordgen.core.dataset.manifest import shard_file
 from recordgen.core.facts.columns import facts_of, without_empty
 from recordgen.core.facts.perceptual_hash import Looks
@@ -278,3 +281,24 @@ def test_what_travels_between_steps_does_not_grow_with_the_examples(tmp_path, mo
     monkeypatch.setattr(Stage, "process", measured)
     found_in(tmp_path, crowd(np.zeros(3 * CROWD, int)), buckets=2, batches=3)
     assert 0 < max(sizes) < 4 * CROWD
+
+
+def test_groups_are_united_in_a_file(tmp_path, monkeypatch):
+    """Memory does not hold all examples, of which the last is in a group with the first."""
+    monkeypatch.setattr("recordgen.conversion.uniting._AT_ONCE", 1 << 12)
+    options, batches, size = make_options({"task": "image_classification"}), 64, 1 << 14
+    shared = Examination(conversion_of(options), options.selection, Staging(str(tmp_path)), "", 1)
+    [name] = (group.name for group in shared.groups() if group.scope == ALIKE)
+    step = UniteGroups(shared)
+    step.begin(lambda amounts: None)
+    found = {"batch": [batches - 1, 0], "row": [size - 1, 0], "group": [0, 0]}
+    [(_, rows)] = step.left(0, [(("", 0), pa.table(found, pa.schema(dict.fromkeys(found, "i4"))))])
+    sizes = [Size(batch, size) for batch in range(batches)]
+    tracemalloc.start()
+    united = dict(step.process(((UNITE + name, 0), [rows, *sizes])))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * batches * size
+    alike = {batch: next(step.read([united[BATCH, batch].rows])) for batch in (0, batches - 1)}
+    assert [each["row"].to_pylist() for each in alike.values()] == [[0], [size - 1]]
+    assert len({each["key"][0] for each in alike.values()}) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ class UniteGroups(Stage):
     """Unite the groups of all buckets; other messages pass.
 
     In: (group, [Size | Crowd | Rows]) | (batch, [message]). Out: (batch, Alike | message).
-    Memory holds four bytes for each example, and the rows of some buckets.
+    Memory holds the rows of some buckets; a file has four bytes for each example.
     """
 
     def _work(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
@@ -48,11 +49,14 @@ class UniteGroups(Stage):
             return
         name = key[0].removeprefix(UNITE)
         self._remark(name, [each for each in messages if isinstance(each, Crowd)])
+        found = [each for each in messages if isinstance(each, Rows)]
+        if not found:
+            return
         sizes = dict(sorted(each for each in messages if isinstance(each, Size)))
         starts = np.zeros(max(sizes) + 1, np.int32)
         starts[list(sizes)] = np.cumsum([0, *sizes.values()])[:-1]
-        forest = Forest(sum(sizes.values()))
-        for columns in self.read(each for each in messages if isinstance(each, Rows)):
+        forest = Forest(_numbers_in_file(sum(sizes.values())))
+        for columns in self.read(found):
             _join(forest, columns, starts)
         groups, places = forest.groups(), Places(self.shared, name)
         _note_sizes(groups)
@@ -75,6 +79,15 @@ class UniteGroups(Stage):
         most = max(views.values(), default=0)
         if remarks := crowd_remarks(most, self.shared.conversion.task.noun):
             self.staging.write_about(f"{name}-crowd", {}, remarks)
+
+
+def _numbers_in_file(count: int) -> Indices:
+    """Return the numbers below ``count`` in a temporary file: the system may evict its pages."""
+    with TemporaryFile() as file:
+        for start in range(0, count, _AT_ONCE):  # a full disk is an error here, no signal later
+            file.write(np.arange(start, min(start + _AT_ONCE, count), dtype=np.int32).tobytes())
+        file.flush()
+        return np.asarray(np.memmap(file, np.int32))
 
 
 def _note_sizes(groups: Indices) -> None:

@@ -80,7 +80,7 @@ def find_neighbours(
         int32 [n]: the lowest index of the group of each thing; its own if it has none.
     """
     count = len(hashes) if count is None else count
-    forest = Forest(count)
+    forest = Forest(np.arange(count, dtype=np.int32))
     # Sorted by hash, then by index: the first index of each hash represents all that share it.
     order = np.argsort(hashes, kind="stable").astype(np.int32)
     kept = order if usable is None else order[usable[order]]
@@ -113,7 +113,7 @@ def group_by_keys(keys: Iterable[npt.NDArray[np.uint32]], count: int, alike: Ali
     Returns:
         int32 [n]: the lowest index of the group of each thing; its own if it has none.
     """
-    forest = Forest(count)
+    forest = Forest(np.arange(count, dtype=np.int32))
     for first, second in _pairs_by_keys(keys):
         forest.join_alike(first, second, alike)
     return forest.groups()
@@ -238,10 +238,13 @@ def count_bits(values: Hashes) -> npt.NDArray[np.uint8]:
 
 
 class Forest:
-    """Groups as trees: the root of each is its lowest index."""
+    """Groups as trees: the root of each is its lowest index.
 
-    def __init__(self, size: int) -> None:
-        self._parent: Indices = np.arange(size, dtype=np.int32)
+    ``parent``: the index itself for each index, in which the trees are kept.
+    """
+
+    def __init__(self, parent: Indices) -> None:
+        self._parent = parent
 
     def roots(self, of: Indices) -> Indices:
         """Return the root of each index."""

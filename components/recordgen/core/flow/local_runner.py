@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
+import pickle
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, tee
+from sys import getsizeof
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
@@ -14,6 +17,9 @@ from recordgen.errors import RunnerError
 
 # A process takes some tenths of a second to start, so fewer elements are not worth another one.
 _ELEMENTS_PER_PROCESS = 3
+
+# Values of groups that wait in memory: rows of tables, and as much again for messages and objects.
+_BYTES_IN_MEMORY = 64 << 20
 
 
 class LocalRunner:
@@ -72,9 +78,25 @@ def _processed(elements: Iterable[Any], step: Step) -> Iterator[Any]:
 
 
 def _groups(elements: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, list[Any]]]:
+    """Yield the values of each key, in their order; only some of them wait in memory."""
     found: dict[Any, list[Any]] = {}
-    for key, value in elements:
-        found.setdefault(key, []).append(value)
-    while found:
-        key = next(iter(found))
-        yield key, found.pop(key)  # frees the memory of a group as soon as it is processed
+    places = defaultdict[Any, list[int]](list)  # where the earlier values of a key are in the file
+    size = 0
+    with SpooledTemporaryFile(1) as file:  # on the disk from its first byte on
+        for key, value in elements:
+            found.setdefault(key, []).append(value)
+            size += getsizeof(value)
+            if size > _BYTES_IN_MEMORY:
+                for key, values in found.items():
+                    if values:
+                        places[key].append(file.tell())
+                        pickle.dump(values, file)
+                        values.clear()
+                size = 0
+        while found:
+            key = next(iter(found))
+            earlier = list[Any]()
+            for start in places.pop(key, ()):
+                file.seek(start)
+                earlier += pickle.load(file)
+            yield key, earlier + found.pop(key)  # free as soon as the group is processed

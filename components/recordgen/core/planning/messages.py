@@ -26,6 +26,9 @@ class Block:
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (type(self), packed(self.columns))
 
+    def __sizeof__(self) -> int:
+        return int(self.columns.nbytes)
+
 
 def _unpickled(kind: type[Block], data: bytes) -> Block:
     [columns] = unpacked(data)
