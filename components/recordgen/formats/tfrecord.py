@@ -200,11 +200,11 @@ def _objects(names: Names, values: Values) -> Sequence[Marked]:
             return ()
         boxes, texts = stored_boxes(values), values.get(features.IMAGE_OBJECT_TEXT)
         # Among texts, an empty one is no class, unless a label map names its number.
-        labels = [
+        found = [
             names.named(text) or names.classes.get(box.number, "")
             for box, text in zip(boxes, texts or (), strict=bool(texts))
         ] or [names.named(box.number) for box in boxes]
-        pairs = zip(boxes, labels, strict=True)
+        pairs = zip(boxes, found, strict=True)
         return [Marked(label, box[2:6], box.details) for box, label in pairs]
     corners, labels = values.get(names.boxes, ()), values.get(names.box_label, ())
     if len(corners) != 4 * len(labels) or not all(isinstance(it, int | float) for it in corners):
