@@ -53,6 +53,20 @@ def test_written_facts_are_read_back(rows):
     assert all(len(group) <= rows for group in groups)
 
 
+def test_how_parts_were_read_does_not_change_the_file():
+    """A bucket may come from several processes, so its dictionaries have any order."""
+    part = facts_of("a.jpg", "b.jpg")
+    texts = ["b.csv", "a.csv"], ["a.csv", "unused.csv", "b.csv"]
+    sources = [
+        pa.DictionaryArray.from_arrays(
+            pa.array([order.index("b.csv"), order.index("a.csv")], pa.int32()), pa.array(order)
+        )
+        for order in texts
+    ]
+    written = [b"".join(columns.to_parquet([part.set_column(3, "source", it)])) for it in sources]
+    assert written[0] == written[1]
+
+
 def test_one_large_part_at_a_time_is_in_memory():
     known = []
 
