@@ -105,7 +105,7 @@ WRONG = [
     (["convert", "{source}", "{output}", "--sed", "3"], 2, "--sed"),
     (["convert", "{source}", "{output}", "--check=maybe"], 2, "'maybe'"),
     (["convert", "{source}", "{output}", "--shard-by=class"], 2, "'class'"),
-    (["convert", "{source}", "{output}", "--shard-mb=0"], 2, "--shard-mb"),
+    (["convert", "{source}", "{output}", "--shard-mb=0"], 2, "shard_mb"),
     (["convert", "{source}", "{output}", "--split=a,b"], 2, "80,10,10"),
     (["convert", "{source}", "{output}", "--", "--runner=Nope"], 2, "Nope"),
     (["inspect", "{output}"], 1, "no Split-* folders"),

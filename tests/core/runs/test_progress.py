@@ -201,7 +201,7 @@ WRONG = [
     (["--seed=x"], 2, "UsageError", "'x'"),
     (["--log-format=xml"], 2, "", "'xml'"),
     (["--debug=x"], 2, "", "'x'"),
-    (["--shard-mb=0"], 2, "UsageError", "--shard-mb"),
+    (["--shard-mb=0"], 2, "UsageError", "shard_mb"),
     (["--", "--runner=Nope"], 2, "UsageError", "Nope"),
     ([], 1, "TooManyRejectsError", "1 of 1 rows"),
 ]
