@@ -31,7 +31,7 @@ def as_before_gaps(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """Return a cell as a field; lists, but not sets, as in JSON, whatever NumPy's print options."""
+    """Return a cell as a field; lists, but not sets, in brackets, each value whole."""
     is_ordered = is_list(value) and not isinstance(value, set | frozenset)
     return f"[{', '.join(map(str, value))}]" if is_ordered else str(as_before_gaps(value))
 

@@ -209,7 +209,7 @@ def to_parquet(parts: Iterable[Columns], group_rows: int = GROUP_ROWS) -> Iterat
         def encoded(group: Columns) -> bytes:
             for name in repeated:
                 at = group.schema.get_field_index(name)
-                group = group.set_column(at, name, _in_order(group[name].combine_chunks()))
+                group = group.set_column(at, name, _in_row_order(group[name].combine_chunks()))
             writer.write_table(group.cast(_EXAMPLES))
             return out.taken()
 
@@ -218,7 +218,7 @@ def to_parquet(parts: Iterable[Columns], group_rows: int = GROUP_ROWS) -> Iterat
     yield out.taken()
 
 
-def _in_order(texts: Any) -> Any:
+def _in_row_order(texts: Any) -> Any:
     """Return texts whose dictionary has the order of the rows, however their parts were read."""
     found = texts.indices.dictionary_encode()
     return pa.DictionaryArray.from_arrays(found.indices, texts.dictionary.take(found.dictionary))
