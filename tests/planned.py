@@ -12,6 +12,7 @@ from recordgen.conversion.settings import shards_of, splits_of
 from recordgen.core.conversion import PayloadStore
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.fractions import SplitFractions
+from recordgen.core.planning.decide import decide, facts_of
 from recordgen.core.planning.plan import Base, BucketSummary, Plan, make_plan
 from recordgen.core.planning.resolve import plan_bucket, settle_bucket
 from recordgen.core.rows.columns import Columns, PlannedBatch, columns_of, rows_of, shares_of
@@ -39,11 +40,13 @@ def resolve_bucket(
     contents: Any = None,
     **given: Any,
 ) -> tuple[dict[Group, Columns], BucketSummary]:
-    """Resolve a bucket that does not depend on other buckets."""
+    """Resolve the only bucket, or one that does not depend on other buckets."""
     splits, store = splits_of(options), cast("PayloadStore", Answers(infos, contents))
     settled = settle_bucket(placed, splits=splits, task=task, store=store, **given)
-    by_label = shards_of(options).by_label
-    return plan_bucket(settled, splits=splits, task=task, by_label=by_label)
+    decided, by_label = None, shards_of(options).by_label
+    if splits.decides_together:
+        [(_, decided)] = decide({0: facts_of(settled.rows, task, splits)}, splits)
+    return plan_bucket(settled, splits=splits, task=task, by_label=by_label, decided=decided)
 
 
 def plan_of(

@@ -13,13 +13,10 @@ import recordgen
 from recordgen.core.dataset.fractions import SplitFractions
 from recordgen.core.dataset.splits import SPLITS
 from recordgen.core.planning.decide import decide
-from recordgen.core.planning.resolve import Settled, SplitOrigin, plan_bucket
-from recordgen.core.rows.columns import rows_of
 from recordgen.core.rows.placing import placing
-from recordgen.core.rows.planned import PlannedRow
 from recordgen.errors import DataError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.tasks import ImageClassification, task_for
+from recordgen.tasks import task_for
 from tests.conftest import encoded, noise
 from tests.core.planning.test_eval_from import split_of_each
 from tests.planned import bucket_of
@@ -133,6 +130,8 @@ def test_the_seed_decides_which_rows():
     due = Counter(train=80, eval=10, test=10)
     assert counted(rows, one)["a"] == counted(rows, other)["a"] == due
     assert one != other
+    small = unnamed({f"label{n}": 3 for n in range(20)})  # it also decides which classes have eval
+    assert counted(small, splits_of(small, seed=1)) != counted(small, splits_of(small, seed=2))
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=2, max_size=40))
@@ -259,23 +258,6 @@ def test_the_first_five_copies_are_named():
     assert " 1 " in more
 
 
-def test_copies_do_not_count_for_shares():
-    rows = [("a", n, None, True, str(n // 2), n) for n in range(40)]
-    facts = facts_of_copies(rows)
-    hashes = [placing(0)(str(n)).split_hash for n in range(40)]
-    facts = facts.set_column(1, "split_hash", pa.array(hashes, pa.uint64()))
-    facts = facts.append_column("label", pa.array(["x"] * 40).dictionary_encode())
-    given = {"duplicates": "drop", "stratify": "label"}
-    [(_, found)] = decide({0: facts}, split_settings(**given))
-    kept = found.filter(found["kept"])
-    assert Counter(kept["split"].to_pylist()) == Counter(train=16, eval=2, test=2)
-    given["split"] = SplitFractions(("train",), (1,))
-    for percent in (5, 10, 20, 40):  # of 20 rows
-        [(_, found)] = decide({0: facts}, split_settings(eval_from=f"train:{percent}", **given))
-        kept = found.filter(found["kept"])
-        assert sum(kept["moved"].to_pylist()) == percent // 5
-
-
 # --- whole runs -------------------------------------------------------------------------------
 
 
@@ -377,35 +359,3 @@ def test_groups_and_copies_exclude_shares_by_label():
         ConvertOptions(stratify="label", group_by="patient")
     with pytest.raises(UsageError, match=r"duplicates=drop.*group_by=content"):
         ConvertOptions(stratify="label", group_by="content")
-
-
-def test_what_is_not_kept_is_not_planned():
-    rows = pa.table(
-        {
-            "sort_key": pa.array([1, 2, 3], pa.uint64()),
-            "split_hash": pa.array([0, 0, 0], pa.uint64()),
-            "source": pa.array(["a.csv"] * 3).dictionary_encode(),
-            "line": pa.array([1, 2, 3], pa.int64()),
-            "split": pa.array([None, None, "test"], pa.string()),
-            "uri": pa.array(["1", "2", "3"]),
-            "annotation": pa.array(["x", "x", "x"]),
-            "origin": pa.array([SplitOrigin.OWN] * 3, pa.int8()),
-            "bytes": pa.array([1, 1, 1], pa.int64()),
-            "version": pa.array(["", "", ""]),
-            "addresses": pa.nulls(3, pa.string()),
-        }
-    )
-    decided = pa.table({"kept": [True, False, True]})
-    groups, summary = plan_bucket(
-        Settled(rows, counts=Counter(duplicates=2)),
-        splits=split_settings(duplicates="drop"),
-        by_label=False,
-        task=ImageClassification(),
-        decided=decided,
-    )
-    found = {
-        group.split: [(row.line, row.assigned) for row in rows_of(PlannedRow, columns)]
-        for group, columns in groups.items()
-    }
-    assert found == {"train": [(1, True)], "test": [(3, False)]}
-    assert (summary.counts.duplicates, summary.labels) == (3, {"x": 2})

@@ -140,28 +140,6 @@ def test_the_same_name_in_another_folder_is_another_image(tmp_path):
     assert found.dataset.examples == 1
 
 
-def test_rows_in_several_splits_make_one_complete_example(tmp_path):
-    """All boxes are in the split of the first row that names one; a finding names the others."""
-    lines = [
-        f"a.png,cat,{GOOD}",
-        "VALIDATION,a.png,dog,.3,.3,,,.4,.4,,",
-        "TRAIN,a.png,cow,.5,.5,,,.6,.6,,",
-        "TEST,a.png,pig,.7,.7,,,.8,.8,,",
-        f"TRAIN,b.png,cat,{GOOD}",
-    ]
-    found = checked(tmp_path, "a.csv", lines, "object_detection")
-    splits = found.dataset.splits
-    assert {name: dict(split.labels) for name, split in splits.items()} == {
-        "eval": {"cat": 1, "cow": 1, "dog": 1, "pig": 1},
-        "train": {"cat": 1},
-    }
-    assert not found.rejects
-    [finding] = (item for item in found.lint.findings() if item.code == "SEVERAL_SPLITS")
-    path = tmp_path / "a.csv"
-    assert (finding.source, finding.line, finding.uri) == (str(path), 2, "a.png")
-    assert f"'train' in {path}:3, 'test' in {path}:4;" in finding.message
-
-
 def test_only_tasks_whose_rows_add_up_lose_examples():
     rejects = [Reject("a.csv", 1, uri, "bad_annotation", "") for uri in ("a.jpg", "", "sha256://")]
     assert not lost_by_bucket(rejects, ImageClassification(), 0, 1)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 import pytest
 
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.fractions import SplitFractions
+from recordgen.core.planning.decide import facts_of
 from recordgen.core.planning.plan import BucketSummary
+from recordgen.core.planning.resolve import settle_bucket
 from recordgen.core.rows.columns import PlannedBatch, columns_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import Group, KnownRow, PlacedRow, PlannedRow
-from recordgen.core.rows.row import content_uri
+from recordgen.core.rows.row import content_digest, content_uri
 from recordgen.core.shards.rows import payload_rows
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
@@ -28,7 +33,9 @@ from recordgen.tasks import (
     VideoClassification,
     task_for,
 )
-from tests.planned import chosen, resolved
+from tests.core.planning.test_near import seen
+from tests.planned import Answers, chosen, resolved
+from tests.settings import split_settings
 
 IMAGE, VIDEO, TEXT = ImageClassification(), VideoClassification(), TextClassification()
 CSV = "/d/a.csv"
@@ -54,24 +61,38 @@ class Outcome:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def resolve(rows, task=IMAGE, *, known=(), drop_unnamed=False, refused=(), **options):
-    """Resolve a bucket whose payloads have ``SIZE`` bytes, and their uri as content."""
+def digest_of(uri):
+    return sha256(uri.encode()).digest()
+
+
+def contents_of(asked):
+    return [Content(digest_of(one.uri)) for one in asked]
+
+
+GIVEN = {"drop_unnamed": False, "known": (), "lost": (), "contents": contents_of}
+
+
+def resolve(rows, task=IMAGE, *, refused=(), **options):
+    """Resolve a bucket whose payloads have ``SIZE`` bytes, and their uri as content.
+
+    ``refused``: the messages of payloads that are missing.
+    """
 
     def infos(uris, _):
         return [
-            PayloadError("missing_file", "gone") if uri in refused else FileInfo(SIZE, uri)
+            PayloadError("missing_file", refused[uri]) if uri in refused else FileInfo(SIZE, uri)
             for uri in uris
         ]
 
-    return resolved(
-        rows,
-        options=ConvertOptions(**options),
-        task=task,
-        drop_unnamed=drop_unnamed,
-        infos=infos,
-        contents=lambda asked: [Content(one.uri.encode()) for one in asked],
-        known=list(known),
-    )
+    given = {name: options.pop(name, default) for name, default in GIVEN.items()}
+    return resolved(rows, options=ConvertOptions(**options), task=task, infos=infos, **given)
+
+
+def settle(rows, task, **options):
+    """Settle a bucket of payloads without bytes."""
+    store = Answers(lambda uris, _: [FileInfo(0, "v")] * len(uris), contents_of)
+    splits, placed = split_settings(**options), columns_of(PlacedRow, rows)
+    return settle_bucket(placed, splits=splits, task=task, drop_unnamed=False, store=store)
 
 
 def outcome(rows, task=IMAGE, **more):
@@ -110,15 +131,41 @@ def test_rows_of_one_uri_add_up(task, annotations, splits, together, duplicates,
         for line, (annotation, split) in enumerate(zip(annotations, splits, strict=True), start=1)
     ]
     groups, summary = resolve(rows[::-1], task)
-    [[kept]] = groups.values()
+    [(group, [kept])] = groups.items()
     assert (kept.line, kept.annotation) == (1, together)
+    assert group.split == next((names[split] for split in splits if split != "."), "test")
     counts = summary.counts
     found = (counts.duplicates, counts.merged, counts.rejects)
     assert found == (duplicates, merged, rejects)
 
 
+def test_rows_in_several_splits_are_a_finding():
+    """It names the row whose split is used, and the first five of the others."""
+    splits = [None, "eval", "train", None, *["test"] * 5, "eval"]
+    rows = [row(line, split, CAT) for line, split in enumerate(splits, start=1)]
+    found = settle(rows, ObjectDetection())
+    [odd] = found.odd_lines
+    assert (odd.source, odd.line, odd.uri, odd.code) == (CSV, 2, "/x.jpg", "SEVERAL_SPLITS")
+    assert re.findall(rf"'(\w+)' \w+ {CSV}:(\d)", odd.message) == [
+        *[("eval", "2"), ("train", "3")],
+        *[("test", f"{line}") for line in range(5, 9)],
+    ]
+    assert not found.rejects
+    assert not settle(rows[:2], ObjectDetection()).odd_lines
+
+
+def test_rows_of_an_incomplete_image_are_rejected():
+    lost = [Reject(CSV, 9, "/x.jpg", "bad_annotation", "")]
+    rows = [row(1, None, CAT), row(2, None, CAT, "/y.jpg", sort_key=6), row(3, "test", CAT)]
+    found = outcome(rows, ObjectDetection(), lost=lost)
+    assert found.planned == [(2, "test", True)]
+    assert [item[:2] for item in found.rejects] == [(1, "incomplete"), (3, "incomplete")]
+
+
 FIRST_FIVE = ", ".join(f"{CSV}:{line}" for line in range(1, 6))
 SPLITS = f"split 'eval' contradicts 'train' of {CSV}:1, which is kept"
+ANNOTATION, UNLABELLED = '{"text": "x", "said": ["a"]}', '{"text": "x", "said": []}'
+X = content_uri("x")
 SEGMENTS = ['["a", 0.0, 1.0]', '["b", 1.0, 2.0]', '["c", 2.0, 3.0]']
 
 # name: task, rows with one sort key, outcome
@@ -213,8 +260,23 @@ SAME_PLACE = {
     ),
     "parts, all assigned": (
         VIDEO,
-        [row(1, None, SEGMENTS[0]), row(2, None, SEGMENTS[1]), row(3, None, SEGMENTS[1])],
+        [row(1, None, SEGMENTS[0]), row(2, None, SEGMENTS[1]), row(3, None, SEGMENTS[0])],
         Outcome([(1, "test", True), (2, "test", True)], [], {"duplicates": 1}),
+    ),
+    "parts of several groups": (
+        VIDEO,
+        [row(1, None, SEGMENTS[0]), row(2, None, SEGMENTS[1], split_hash=EARLY)],
+        Outcome([(1, "test", True), (2, "test", True)]),
+    ),
+    "equal texts": (
+        TEXT,
+        [row(1, None, ANNOTATION, X), row(2, "eval", ANNOTATION, X)],
+        Outcome([(1, "eval", False), (2, "eval", False)]),
+    ),
+    "equal texts, one without a label": (
+        TEXT,
+        [row(1, None, UNLABELLED, X), row(2, None, ANNOTATION, X)],
+        Outcome([(1, "test", True)], [], {"duplicates": 1}),
     ),
     "one part twice": (
         VIDEO,
@@ -282,7 +344,7 @@ def test_each_label_of_a_split_is_a_group():
 
 def test_rows_without_a_split_are_dropped_on_request():
     rows = [row(1, None, uri="/1.jpg", sort_key=1), row(2, "eval", uri="/2.jpg", sort_key=2)]
-    found = outcome(rows, drop_unnamed=True, refused={"/1.jpg"})
+    found = outcome(rows, drop_unnamed=True, refused={"/1.jpg": "gone"})
     assert found == Outcome([(2, "eval", False)], [], {"dropped": 1})
 
 
@@ -343,6 +405,7 @@ IN_THE_DATASET = {
         refused("conflicting_labels", stays("no label")),
     ),
     "another split": (row(1, "eval"), [known()], OTHER_SPLIT),
+    "no split, and the second has its label": (row(1, None, "dog"), CAT_OR_DOG, THERE),
     "one of two agrees": (row(1, "train", "dog"), CAT_OR_DOG, THERE),
     "neither of two has the label": (row(1, "train", "bird"), CAT_OR_DOG, OTHER_LABEL),
     "the one with the label is in another split": (
@@ -373,15 +436,17 @@ def test_a_rejected_row_does_not_stop_others():
         row(2, "eval", uri="/b.jpg", sort_key=2),
         row(3, "train", uri="/c.jpg", sort_key=3),
         row(4, "train", uri="/d.jpg", sort_key=4),
+        *(row(line, "train", uri="/e.jpg", sort_key=0) for line in (5, 6)),
+        row(7, "train", uri="/f.jpg", sort_key=7),
     ]
-    there = [known(uri=uri) for uri in ("a.jpg", "/b.jpg", "/c.jpg")]
+    there = [known(uri=uri) for uri in ("a.jpg", "/b.jpg", "/c.jpg", "/f.jpg")]
     assert outcome(rows, known=there) == Outcome(
-        [(4, "train", False)],
+        [(5, "train", False), (4, "train", False)],
         [
             (1, "conflicting_splits", stays("split 'train'")),
             (2, "conflicting_splits", stays("split 'train'")),
         ],
-        {"existing": 1},
+        {"duplicates": 1, "existing": 2},
     )
 
 
@@ -473,7 +538,7 @@ def test_payloads_of_a_row_are_added_up_and_separated():
     pair = task_for(ConvertOptions(schema=schema))
     texts = [json.dumps([f"/{name}1.jpg", f"/{name}2.jpg", 1]) for name in "abc"]
     rows = [row(line, "train", text, "", sort_key=line) for line, text in enumerate(texts, start=1)]
-    groups, summary = resolve(rows, pair, refused={"/b2.jpg"})
+    groups, summary = resolve(rows, pair, refused={"/b2.jpg": "gone"})
     [planned] = groups.values()
     assert [(one.line, one.bytes) for one in planned] == [(1, 2 * SIZE), (3, 2 * SIZE)]
     assert [(one.line, one.code, one.message) for one in summary.rejects] == [
@@ -496,7 +561,7 @@ def payloads_of(row, task):
 
 def test_refused_payloads_are_rejects_of_their_row():
     rows = [row(1, "train", uri="/1.jpg", sort_key=1), row(2, "train", uri="/2.jpg", sort_key=2)]
-    groups, summary = resolve(rows, refused={"/1.jpg"})
+    groups, summary = resolve(rows, refused={"/1.jpg": "gone"})
     assert summary.rejects == (Reject(CSV, 1, "/1.jpg", "missing_file", "gone"),)
     assert [one.line for one in groups[Group("train", None)]] == [2]
 
@@ -504,25 +569,16 @@ def test_refused_payloads_are_rejects_of_their_row():
 def test_a_refusal_that_names_its_payload():
     """The payload is not named twice."""
     pair = task_for(ConvertOptions(schema='{"left": "image", "right": "image"}'))
-    _, summary = resolved(
-        [row(1, "train", '["/1.jpg", "/2.jpg"]', "")],
-        options=ConvertOptions(),
-        task=pair,
-        drop_unnamed=False,
-        infos=lambda *_: [FileInfo(1, "v"), PayloadError("missing_file", "no file: /2.jpg")],
-        contents=lambda asked: [],
-    )
-    assert [one.message for one in summary.rejects] == ["no file: /2.jpg"]
-
-
-ANNOTATION = '{"text": "x", "said": ["a"]}'
+    rows, message = [row(1, "train", '["/1.jpg", "/2.jpg"]', "")], "no file: /2.jpg"
+    found = outcome(rows, pair, refused={"/2.jpg": message})
+    assert found == refused("missing_file", message)
 
 
 def test_payloads_in_the_row():
     """A text has the size of its row and never changes; storage is not asked about it."""
     uri = content_uri("text")
     rows = [row(line, "train", ANNOTATION, uri, sort_key=line) for line in (1, 2)]
-    [planned] = resolve(rows, TEXT, refused={uri})[0].values()
+    [planned] = resolve(rows, TEXT, refused={uri: "gone"})[0].values()
     assert [(one.bytes, one.version) for one in planned] == [(len(ANNOTATION), "row")] * 2
 
 
@@ -535,7 +591,7 @@ def test_splits_by_content():
     """The content assigns rows without a split; payloads of rows that name one are not read."""
     uris = [f"/{number}.jpg" for number in range(30)]
     rows = [row(n, None, "cat", uri, sort_key=n, split_hash=EARLY) for n, uri in enumerate(uris)]
-    expected = [(n, split_by_content(uri.encode()), True) for n, uri in enumerate(uris)]
+    expected = [(n, split_by_content(digest_of(uri)), True) for n, uri in enumerate(uris)]
     assert {split for _, split, _ in expected} == {"train", "eval", "test"}
     assert sorted(outcome(rows, group_by="content").planned) == expected
 
@@ -548,28 +604,21 @@ def test_splits_by_content():
 
     def of(share):
         asked.clear()
-        groups, summary = resolved(
-            [
-                row(1, "train", uri="/1.jpg", sort_key=1),
-                row(2, None, uri="/2.jpg", sort_key=2),
-                row(3, None, uri="/3.jpg", sort_key=3),
-                row(4, "test", uri="/4.jpg", sort_key=4),
-            ],
-            options=ConvertOptions(group_by="content", eval_from=share),
-            task=IMAGE,
-            drop_unnamed=False,
-            infos=lambda uris, sources: [FileInfo(1, "v")] * len(uris),
-            contents=contents,
-        )
-        rejects = [(one.line, one.code, one.message) for one in summary.rejects]
-        return [(one.line, group.split) for group in groups for one in groups[group]], rejects
+        rows = [
+            row(1, "train", uri="/1.jpg", sort_key=1),
+            row(2, None, uri="/2.jpg", sort_key=2),
+            row(3, None, uri="/3.jpg", sort_key=3)._replace(addresses='["/signed/3"]'),
+            row(4, "test", uri="/4.jpg", sort_key=4),
+        ]
+        return outcome(rows, contents=contents, group_by="content", eval_from=share)
 
-    planned, rejects = of(None)
-    assert asked == ["/2.jpg", "/3.jpg"]
-    assert planned == [(1, "train"), (3, split_by_content(b"a")), (4, "test")]
-    assert rejects == [(2, "changed", "other bytes")]
+    assert of(None) == Outcome(
+        [(1, "train", False), (3, split_by_content(b"a"), True), (4, "test", False)],
+        [(2, "changed", "other bytes")],
+    )
+    assert asked == ["/2.jpg", "/signed/3"]
     of("train:10")
-    assert asked == ["/1.jpg", "/2.jpg", "/3.jpg"]
+    assert asked == ["/1.jpg", "/2.jpg", "/signed/3"]
 
 
 def test_texts_by_content():
@@ -580,10 +629,83 @@ def test_texts_by_content():
         for n, text in enumerate(texts)
     ]
     expected = [
-        (n, split_by_content(bytes.fromhex(content_uri(text).removeprefix("sha256://"))), True)
-        for n, text in enumerate(texts)
+        (n, split_by_content(sha256(text.encode()).digest()), True) for n, text in enumerate(texts)
     ]
     assert len({split for _, split, _ in expected}) == 3
     assert sorted(outcome(rows, TEXT, group_by="content").planned) == expected
     named = [row(1, "mine", ANNOTATION, content_uri("x"))]
     assert outcome(named, TEXT, group_by="content").planned == [(1, "mine", False)]
+
+
+def test_splits_by_looks():
+    """The smallest digest of images that look alike assigns them all."""
+    rows = [
+        row(n, None, "cat", f"/{n}.jpg", sort_key=n, split_hash=EARLY if n % 2 else LATE)
+        for n in range(30)
+    ]
+
+    def contents(asked):
+        return [Content(digest_of(one.uri), seen(one.line % 10)) for one in asked]
+
+    firsts = [min(digest_of(f"/{n}.jpg") for n in range(looks, 30, 10)) for looks in range(10)]
+    expected = [(n, split_by_content(firsts[n % 10]), True) for n in range(30)]
+    assert len({split for _, split, _ in expected}) > 1
+    assert sorted(outcome(rows, group_by="near", contents=contents).planned) == expected
+
+
+def test_copies_are_not_planned_and_the_rest_is_shared_out():
+    """The shares are those of the hashes, or of each label if it is stratified."""
+    rows = [
+        row(n, None, "cat", f"/{n // 2}-{n}.jpg", sort_key=n, split_hash=n * (LATE // 80))
+        for n in range(40)
+    ]
+    rows.append(rows[0]._replace(line=99))
+
+    def splits(**options):
+        found = outcome(
+            rows,
+            contents=lambda asked: [Content(digest_of(one.uri.split("-")[0])) for one in asked],
+            duplicates="drop",
+            **options,
+        )
+        assert {line for line, _, _ in found.planned} == {*range(0, 40, 2)}
+        assert all(assigned for _, _, assigned in found.planned)
+        return Counter(split for _, split, _ in found.planned), found.counts
+
+    counts = {"duplicates": 21}
+    assert splits() == (Counter(train=20), counts)
+    assert splits(stratify="label") == (Counter(train=16, eval=2, test=2), counts)
+    for percent in (5, 10, 20, 40):  # of 20 rows
+        moving = {"split": SplitFractions.of("100"), "eval_from": f"train:{percent}"}
+        moved = percent // 5
+        assert splits(stratify="label", **moving) == (
+            Counter(train=20 - moved, eval=moved),
+            {**counts, "moved": moved},
+        )
+
+
+def test_texts_in_rows_are_payloads_of_their_own():
+    """Equal ones are copies, also of a file; rows that name one file are not."""
+    uris = [X, X, "/x.txt", content_uri("y")]
+    rows = [row(n, "train", ANNOTATION, uri, sort_key=ord(uri[-1])) for n, uri in enumerate(uris)]
+    found = outcome(
+        rows,
+        TEXT,
+        duplicates="drop",
+        contents=lambda asked: [Content(content_digest(X)) for _ in asked],
+    )
+    assert (sorted(found.planned), found.counts) == (
+        [(0, "train", False), (3, "train", False)],
+        {"duplicates": 2},
+    )
+    table = task_for(ConvertOptions(schema='{"photo": "image", "n": "int"}'))
+    rows = [row(n, "train", f"[{n}]") for n in (1, 2)]
+    assert outcome(rows, table, duplicates="drop").counts == {}
+
+
+def test_an_empty_bucket_has_the_columns_of_others():
+    options = {"group_by": "near", "duplicates": "drop"}
+    splits = split_settings(**options)
+    empty, other = (settle(rows, IMAGE, **options).rows for rows in ([], [row(1)]))
+    assert empty.schema == other.schema
+    assert facts_of(empty, IMAGE, splits).schema == facts_of(other, IMAGE, splits).schema

@@ -65,7 +65,7 @@ def _payload(uri: str, source: str, line: int) -> int:
     A text in a row is a payload of its own, even if other rows have an equal one.
     """
     place = f"{source}:{line}" if is_content_uri(uri) else storage.resolve(uri, source)
-    path = f"{uri}\n{place}".encode("utf-8", "surrogateescape")
+    path = f"{uri}\n{place}".encode()
     return int.from_bytes(hashlib.blake2b(path, digest_size=8).digest(), "big")
 
 
@@ -164,7 +164,7 @@ def _stratified(facts: Columns, kept: _Mask, splits: Splits) -> Mapping[str, Any
     codes = _one_per_name(labels.indices.to_numpy(), labels.dictionary.to_pylist(), hashes)
 
     *ends, total = accumulate(fractions.weights)
-    is_open = kept & ~np.asarray(is_named, np.bool_)
+    is_open = kept & ~np.asarray(is_named)
     at = np.zeros(len(facts), np.intp)
     at[is_open] = _shares_by_class(
         codes[is_open],
@@ -173,11 +173,11 @@ def _stratified(facts: Columns, kept: _Mask, splits: Splits) -> Mapping[str, Any
             (count * end << 64) // total + roundings[code].sort_key >> 64 for end in ends
         ],
     )
-    names = pa.array(fractions.names, pa.string())
+    names = pa.array(fractions.names)
     found = pc.coalesce(facts["split"].combine_chunks(), names.take(pa.array(at)))
     moves = np.zeros(len(facts), np.bool_)
     if share is not None:
-        may_move = kept & np.asarray(pc.equal(found, share.split), np.bool_)
+        may_move = kept & np.asarray(pc.equal(found, share.split))
         # Order by the lower bits first: they are independent of the bits that assigned the split.
         turned = (hashes << np.uint64(32)) | (hashes >> np.uint64(32))
         moves[may_move] = (
@@ -208,7 +208,7 @@ def _one_per_name(
     _, names = np.unique(hashes, return_inverse=True)
     first = np.full(len(hashes), len(labels), np.intp)
     np.minimum.at(first, names, rank[codes])
-    return by_text[first[names]] if len(codes) else codes
+    return by_text[first[names]]
 
 
 def _shares_by_class(
@@ -225,7 +225,7 @@ def _shares_by_class(
     found, starts, counts = np.unique(codes, return_index=True, return_counts=True)
     for code, start, count in zip(found.tolist(), starts.tolist(), counts.tolist(), strict=True):
         some = hashes[start : start + count]
-        place = np.searchsorted(some, some, side="left")  # equal hashes count as the first of them
+        place = np.searchsorted(some, some)  # equal hashes count as the first of them
         ends = np.array(ends_of(code, count))
         shares[order[start : start + count]] = np.searchsorted(ends, place, side="right")
     return shares

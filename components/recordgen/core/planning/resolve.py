@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from itertools import chain, groupby, islice
+from itertools import chain, compress, groupby, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -43,7 +43,14 @@ from recordgen.core.rows.columns import (
     values_of,
 )
 from recordgen.core.rows.placing import placing
-from recordgen.core.rows.planned import Group, KnownRow, PlacedRow, requested_uris, with_uri
+from recordgen.core.rows.planned import (
+    Group,
+    KnownRow,
+    PlacedRow,
+    PlannedRow,
+    requested_uris,
+    with_uri,
+)
 from recordgen.core.rows.row import content_digest, is_content_uri
 from recordgen.core.settings import Splits
 from recordgen.core.task.annotation import AnnotationError
@@ -80,19 +87,16 @@ def settle_bucket(
     Contents of payloads are read only if ``splits`` need them. ``known`` are the bucket's examples
     in the dataset that is appended to.
     """
-    share = splits.share
     complete, incomplete = without_incomplete(in_order(placed), lost, task)
-    settled = _settle(complete, task, known, share)
-    rejects = settled.rejects
-    rejects += incomplete
-    rows = settled.rows.filter(pc.is_valid(settled.rows["split"])) if drop_unnamed else settled.rows
-    settled.counts["dropped"] += len(settled.rows) - len(rows)
-    rows = _sized(rows, task, store, rejects)
+    settled = _settle(complete, task, known, splits.share)
+    settled.rejects += incomplete
+    rows = settled.rows
+    if drop_unnamed:
+        rows = rows.filter(pc.is_valid(rows["split"]))
+        settled.counts["dropped"] = len(settled.rows) - len(rows)
+    rows = _sized(rows, task, store, settled.rejects)
     if splits.by_content or splits.finds_copies:
-        undecided = (None,) if share is None else (None, share.split)
-        asked = None if splits.finds_copies else undecided
-        looks = SeenImages() if splits.by_looks else None
-        rows = _with_content(rows, asked, task, store, rejects, looks)
+        rows = _with_content(rows, splits, task, store, settled.rejects)
     if splits.by_content:
         rows = _placed_by_content(rows, splits.seed)
     return replace(settled, rows=rows)
@@ -111,28 +115,20 @@ def plan_bucket(
     Rows of one split are a group, or of one split and label. ``decided`` has what
     :func:`recordgen.core.planning.decide.decide` says, if options need all rows.
     """
-    rows, copies = settled.rows, 0
+    rows = settled.rows
     if decided is not None:
-        kept = decided["kept"]
         if splits.by_looks:
-            at = rows.schema.get_field_index("split_hash")
-            rows = rows.set_column(at, "split_hash", decided["split_hash"])
-        rows, decided = rows.filter(kept), decided.filter(kept)
-        copies = len(kept) - len(rows)
+            rows = _with_split_hashes(rows, decided["split_hash"])
+        rows, decided = rows.filter(decided["kept"]), decided.filter(decided["kept"])
     if decided is None or not splits.stratifies:
         names, assigned, moved = _in_splits(rows, splits.fractions, splits.share)
     else:
         names, assigned = decided["split"].combine_chunks(), decided["assigned"]
-        moved = pc.sum(decided["moved"]).as_py() or 0
-    planned = pa.table(
-        {
-            **{name: rows[name] for name in ("sort_key", "source", "line", "uri", "annotation")},
-            **{"bytes": rows["bytes"], "version": rows["version"], "assigned": assigned},
-            "addresses": rows["addresses"],
-        }
-    )
+        moved = pc.sum(decided["moved"], min_count=0).as_py()
+    planned = rows.append_column("assigned", assigned).select(PlannedRow._fields)
     groups = dict(_groups(planned, names, task if by_label else None))
-    counts: dict[str, Any] = settled.counts + Counter(duplicates=copies)
+    copies = Counter(duplicates=len(settled.rows) - len(rows))
+    counts: dict[str, Any] = settled.counts + copies
     rejected = Counter(item.code for item in settled.rejects)
     summary = BucketSummary(
         {group: len(columns) for group, columns in groups.items()},
@@ -226,13 +222,9 @@ def _sized(rows: Columns, task: Task, store: PayloadStore, rejects: list[Reject]
     wanted = task.stored_uris(values_of(uris), values_of(annotations))
     if rows["addresses"].null_count < len(rows):
         wanted = list(map(requested_uris, wanted, values_of(rows["addresses"])))
-    counts = list(map(len, wanted))
-    sources = np.repeat(np.array(values_of(rows["source"]), object), counts).tolist()
-    answers = store.infos(list(chain.from_iterable(wanted)), sources)
-    found: Iterable[FileInfo | PayloadError] = answers
-    if counts.count(1) < len(counts):
-        found = _by_row(wanted, values_of(sizes), iter(answers))
-    rows, kept = _without_refused(rows, found, rejects)
+    sources = np.repeat(np.array(values_of(rows["source"]), object), list(map(len, wanted)))
+    answers = iter(store.infos(list(chain.from_iterable(wanted)), sources.tolist()))
+    rows, kept = _without_refused(rows, _by_row(wanted, values_of(sizes), answers), rejects)
     sizes = pa.array([info.size for info in kept], pa.int64())
     return _with_sizes(rows, sizes, [info.version for info in kept])
 
@@ -277,7 +269,7 @@ def _in_splits(
         there = pc.and_(pc.invert(is_own), pc.equal(splits, EVAL))
         splits = pc.if_else(moves, EVAL, splits)
         assigned = pc.or_(assigned, moves)
-        moved = pc.sum(pc.or_(moves, there)).as_py() or 0
+        moved = pc.sum(pc.or_(moves, there), min_count=0).as_py()
     return splits, assigned, moved
 
 
@@ -335,16 +327,13 @@ class _Settling:
             else:
                 yield row
         for _, rows in sorted(payloads.items()):
-            if len({self.task.part(row.annotation) for row in rows}) > 1:
+            if len(set(map(self._part, rows))) > 1:
                 # All parts of a payload get one split, which the first line with a split names.
-                named, agreeing = _one_split(rows)
-                self._reject_others(rows, named)
-                rows = [
-                    row._replace(split=named.split, split_hash=rows[0].split_hash)
-                    for row in agreeing
-                ]
-            by_part = sorted(rows, key=lambda row: self.task.part(row.annotation))
-            for _, same in groupby(by_part, key=lambda row: self.task.part(row.annotation)):
+                named, agreeing, others = _by_split(rows)
+                self._reject_others(others, named)
+                split_hash = rows[0].split_hash
+                rows = [row._replace(split=named.split, split_hash=split_hash) for row in agreeing]
+            for _, same in groupby(sorted(rows, key=self._part), key=self._part):
                 yield from self._merged(list(same))
 
     def _merged(self, ordered: Sequence[PlacedRow]) -> Sequence[PlacedRow]:
@@ -357,23 +346,22 @@ class _Settling:
         """
         if len(ordered) == 1:
             return ordered
-        named, agreeing = _one_split(ordered)
-        are_several = self.task.labelling in ADDING and len(agreeing) < len(ordered)
-        if are_several:
-            agreeing = [*ordered]
+        named, agreeing, others = _by_split(ordered)
+        needs_all = self.task.labelling in ADDING
         try:
             merged = self.task.merge([row.annotation for row in ordered])  # it may reject all rows
-            if len(agreeing) < len(ordered):
+            if others and not needs_all:
                 merged = self.task.merge([row.annotation for row in agreeing])
         except AnnotationError as exc:
-            lines = ", ".join(map(_place, ordered[:5]))
+            lines = ", ".join(map(_place, ordered[:_ROWS_SHOWN]))
             for row in ordered:
                 self._reject(row, exc.code, f"{exc.message} in {lines}; keep one")
             return []
-        if are_several:
-            self.found.odd_lines.append(self._several_splits(ordered, named))
+        if others and needs_all:
+            self.found.odd_lines.append(self._several_splits(named, others))
+            agreeing = ordered
         else:
-            self._reject_others(ordered, named)
+            self._reject_others(others, named)
         if is_content_uri(ordered[0].uri) and len({row.annotation for row in agreeing}) == 1:
             # Equal texts in rows are examples of their own; `duplicates` decides about copies.
             return [row._replace(split=named.split) for row in agreeing]
@@ -381,26 +369,22 @@ class _Settling:
         self.found.counts.update(duplicates=duplicates, merged=len(agreeing) - 1 - duplicates)
         return [ordered[0]._replace(split=named.split, annotation=merged.annotation)]
 
-    def _several_splits(self, rows: Sequence[PlacedRow], named: PlacedRow) -> OddLine:
-        """Return the finding about an example whose rows name other splits than ``named``."""
-        others = [row for row in rows if row.split not in (None, named.split)]
+    def _several_splits(self, named: PlacedRow, others: Sequence[PlacedRow]) -> OddLine:
+        """Return the finding about an example with ``others`` that name another split."""
         shown = ", ".join(f"{row.split!r} in {_place(row)}" for row in others[:_ROWS_SHOWN])
         message = (
-            f"rows of one {self.task.noun} name several splits: {named.split!r} in "
-            f"{_place(named)}, {shown}{', …' if len(others) > _ROWS_SHOWN else ''}; all "
-            f"{len(rows):,} rows are in {named.split!r}, the first one"
+            f"rows of one {self.task.noun} name several splits: all are in {named.split!r} of "
+            f"{_place(named)}, the first one, though {len(others):,} name another: {shown}"
         )
         return OddLine(named.source, named.line, named.uri, SEVERAL_SPLITS, message)
 
-    def _reject_others(self, rows: Iterable[PlacedRow], named: PlacedRow) -> None:
+    def _reject_others(self, others: Iterable[PlacedRow], named: PlacedRow) -> None:
         """Reject the rows that name another split than ``named`` does."""
-        for row in rows:
-            if row.split not in (None, named.split):
-                message = (
-                    f"split {row.split!r} contradicts {named.split!r} of "
-                    f"{_place(named)}, which is kept"
-                )
-                self._reject(row, RejectCode.CONFLICTING_SPLITS, message)
+        for row in others:
+            message = (
+                f"split {row.split!r} contradicts {named.split!r} of {_place(named)}, which is kept"
+            )
+            self._reject(row, RejectCode.CONFLICTING_SPLITS, message)
 
     def _with_known_parts(
         self, rows: Iterable[PlacedRow], origins: dict[tuple[str, int], SplitOrigin]
@@ -412,16 +396,16 @@ class _Settling:
         """
         parts: dict[tuple[str, str], dict[str, KnownRow]] = defaultdict(dict)
         for item in self.known:
-            parts[item.uri, self._payload(item)].setdefault(self.task.part(item.annotation), item)
+            parts[item.uri, self._payload(item)].setdefault(self._part(item), item)
         kept: list[PlacedRow] = []
         for row in rows:
-            there = parts.get((row.uri, self._payload(row)), {}) if row.uri else {}
+            there = parts.get((row.uri, self._payload(row)), {})
             first = next(iter(there.values()), None)
             if first is None:
                 kept.append(row)
                 continue
             agrees = self._agrees(row.split, first.split)
-            is_whole = len(there) == 1 and self.task.part(row.annotation) in there
+            is_whole = len(there) == 1 and self._part(row) in there
             if is_whole and (row.split is None or not agrees):
                 kept.append(row)  # it is known already, or contradicts a known row
             elif agrees:
@@ -440,12 +424,10 @@ class _Settling:
         """Return the rows that are not known yet; count the known ones, reject contradictions."""
         examples: dict[tuple[str, str, str], list[KnownRow]] = defaultdict(list)
         for item in self.known:
-            part = self.task.part(item.annotation)
-            examples[item.uri, self._payload(item), part].append(item)
+            examples[item.uri, self._payload(item), self._part(item)].append(item)
         new: list[PlacedRow] = []
         for row in rows:
-            part = self.task.part(row.annotation)
-            there = examples.get((row.uri, self._payload(row), part), [])
+            there = examples.get((row.uri, self._payload(row), self._part(row)))
             if not there:
                 new.append(row)
             elif (contradiction := self._contradiction(row, there)) is not None:
@@ -457,6 +439,9 @@ class _Settling:
     def _payload(self, row: PlacedRow | KnownRow) -> str:
         """Return what a row names: the same relative uri in two folders names two payloads."""
         return row.uri if self.task.by_address else storage.resolve(row.uri, row.source)
+
+    def _part(self, row: PlacedRow | KnownRow) -> str:
+        return self.task.part(row.annotation)
 
     def _agrees(self, named: str | None, stored: str) -> bool:
         """Return whether a row that names a split may have its example in the split ``stored``."""
@@ -495,10 +480,13 @@ def _place(row: PlacedRow) -> str:
     return place_of(row.source, row.line, row.uri)
 
 
-def _one_split(ordered: Sequence[PlacedRow]) -> tuple[PlacedRow, list[PlacedRow]]:
-    """Return the first row that names a split, or else the first; and the rows that agree."""
+def _by_split(
+    ordered: Sequence[PlacedRow],
+) -> tuple[PlacedRow, Sequence[PlacedRow], Sequence[PlacedRow]]:
+    """Return the first row that names a split, or else the first; the rows that agree; others."""
     named = next((row for row in ordered if row.split is not None), ordered[0])
-    return named, [row for row in ordered if row.split in (None, named.split)]
+    agreeing = [row for row in ordered if row.split in (None, named.split)]
+    return named, agreeing, [row for row in ordered if row.split not in (None, named.split)]
 
 
 def _together(
@@ -508,8 +496,8 @@ def _together(
     parts = []
     for uri, info in zip(uris, found, strict=True):
         if isinstance(info, PayloadError):
-            shown = uri if uri in info.message else f"{uri}: "
-            return PayloadError(info.code, f"{'' if shown == uri else shown}{info.message}")
+            message = info.message if uri in info.message else f"{uri}: {info.message}"
+            return PayloadError(info.code, message)
         parts.append(info)
     return FileInfo(sum(info.size for info in parts), json.dumps(parts))
 
@@ -530,35 +518,31 @@ def _without_refused(
 
 
 def _with_content(
-    rows: Columns,
-    undecided: Collection[str | None] | None,
-    task: Task,
-    store: PayloadStore,
-    rejects: list[Reject],
-    looks: SeenImages | None,
+    rows: Columns, splits: Splits, task: Task, store: PayloadStore, rejects: list[Reject]
 ) -> Columns:
-    """Add the columns ``content``, the sha256 of each payload, and the columns of ``looks``.
+    """Add the column ``content``, the sha256 of each payload, and what ``splits`` compare.
 
-    ``content`` is known for payloads in files and texts, and only if the row's split is one of
-    ``undecided`` (None for all rows). Rows whose payload cannot be read become ``rejects``.
+    ``content`` is known for texts and for payloads in files. Files are read only if copies are to
+    be found, or if their content may decide the split. Rows whose payload cannot be read become
+    ``rejects``.
     """
+    undecided = (None, splits.share and splits.share.split)
     items = list(rows_of(PlacedRow, rows))
-    is_asked = [undecided is None or row.split in undecided for row in items]
     stored = task.stored_uris([row.uri for row in items], [row.annotation for row in items])
-    in_file = [bool(row.uri and uris) for row, uris in zip(items, stored, strict=True)]
+    is_read = [
+        bool(row.uri and uris) and (splits.finds_copies or row.split in undecided)
+        for row, uris in zip(items, stored, strict=True)
+    ]
     in_files = [
         with_uri(row, requested_uris([row.uri], row.addresses)[0])
-        for row, asked, is_file in zip(items, is_asked, in_file, strict=True)
-        if asked and is_file
+        for row in compress(items, is_read)
     ]
     answers = iter(store.contents(in_files))
+    looks = SeenImages() if splits.by_looks else None
     found: list[bytes | PayloadError | None] = []
-    for row, asked, is_file in zip(items, is_asked, in_file, strict=True):
-        digest: bytes | None = None
-        picture = None
-        if asked and is_content_uri(row.uri):
-            digest = content_digest(row.uri)
-        elif asked and is_file:
+    for row, is_in_file in zip(items, is_read, strict=True):
+        digest, picture = content_digest(row.uri) if is_content_uri(row.uri) else None, None
+        if is_in_file:
             answer = next(answers)
             if isinstance(answer, PayloadError):
                 found.append(answer)
@@ -577,11 +561,12 @@ def _with_content(
 def _placed_by_content(rows: Columns, seed: int) -> Columns:
     """Replace the split hash of rows with the hash of their content, if it is known."""
     place = placing(seed)
-    hashes = [
-        own if content is None else place(content).split_hash
-        for own, content in zip(
-            values_of(rows["split_hash"]), rows["content"].to_pylist(), strict=True
-        )
-    ]
-    at = rows.schema.get_field_index("split_hash")
-    return rows.set_column(at, "split_hash", pa.array(hashes, pa.uint64()))
+    known = pa.array(
+        [content and place(content).split_hash for content in rows["content"].to_pylist()],
+        pa.uint64(),
+    )
+    return _with_split_hashes(rows, pc.coalesce(known, rows["split_hash"]))
+
+
+def _with_split_hashes(rows: Columns, hashes: Any) -> Columns:
+    return rows.set_column(rows.schema.get_field_index("split_hash"), "split_hash", hashes)
