@@ -260,8 +260,8 @@ SAME_PLACE = {
     ),
     "parts, all assigned": (
         VIDEO,
-        [row(1, None, SEGMENTS[0]), row(2, None, SEGMENTS[1]), row(3, None, SEGMENTS[0])],
-        Outcome([(1, "test", True), (2, "test", True)], [], {"duplicates": 1}),
+        [row(n, None, SEGMENTS[part], split_hash=EARLY) for n, part in enumerate((0, 1, 0))],
+        Outcome([(0, "train", True), (1, "train", True)], [], {"duplicates": 1}),
     ),
     "parts of several groups": (
         VIDEO,
@@ -563,6 +563,7 @@ def test_refused_payloads_are_rejects_of_their_row():
     rows = [row(1, "train", uri="/1.jpg", sort_key=1), row(2, "train", uri="/2.jpg", sort_key=2)]
     groups, summary = resolve(rows, refused={"/1.jpg": "gone"})
     assert summary.rejects == (Reject(CSV, 1, "/1.jpg", "missing_file", "gone"),)
+    assert summary.counts == RowCounts(rejected={"missing_file": 1})
     assert [one.line for one in groups[Group("train", None)]] == [2]
 
 
@@ -709,3 +710,6 @@ def test_an_empty_bucket_has_the_columns_of_others():
     empty, other = (settle(rows, IMAGE, **options).rows for rows in ([], [row(1)]))
     assert empty.schema == other.schema
     assert facts_of(empty, IMAGE, splits).schema == facts_of(other, IMAGE, splits).schema
+    nothing = BucketSummary({}, {}, {}, RowCounts())
+    for stratify in ("label", "none"):
+        assert resolve([], stratify=stratify, eval_from="train:10") == ({}, nothing)

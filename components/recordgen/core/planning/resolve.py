@@ -222,9 +222,13 @@ def _sized(rows: Columns, task: Task, store: PayloadStore, rejects: list[Reject]
     wanted = task.stored_uris(values_of(uris), values_of(annotations))
     if rows["addresses"].null_count < len(rows):
         wanted = list(map(requested_uris, wanted, values_of(rows["addresses"])))
-    sources = np.repeat(np.array(values_of(rows["source"]), object), list(map(len, wanted)))
-    answers = iter(store.infos(list(chain.from_iterable(wanted)), sources.tolist()))
-    rows, kept = _without_refused(rows, _by_row(wanted, values_of(sizes), answers), rejects)
+    counts = list(map(len, wanted))
+    sources = np.repeat(np.array(values_of(rows["source"]), object), counts).tolist()
+    found: Iterable[FileInfo | PayloadError]
+    found = store.infos(list(chain.from_iterable(wanted)), sources)
+    if set(counts) != {1}:
+        found = _by_row(wanted, values_of(sizes), iter(found))
+    rows, kept = _without_refused(rows, found, rejects)
     sizes = pa.array([info.size for info in kept], pa.int64())
     return _with_sizes(rows, sizes, [info.version for info in kept])
 
