@@ -191,7 +191,6 @@ def facts_of_copies(rows):
             "has_label": pa.array(labels, pa.bool_()),
             "content": pa.array(digests, pa.binary()),
             "payload": pa.array(payloads, pa.uint64()),
-            "is_file": pa.array([True] * len(rows)),
         }
     )
 

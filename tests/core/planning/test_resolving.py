@@ -134,6 +134,7 @@ def test_rows_of_one_uri_add_up(task, annotations, splits, together, duplicates,
     [(group, [kept])] = groups.items()
     assert (kept.line, kept.annotation) == (1, together)
     assert group.split == next((names[split] for split in splits if split != "."), "test")
+    assert summary.named != kept.assigned
     counts = summary.counts
     found = (counts.duplicates, counts.merged, counts.rejects)
     assert found == (duplicates, merged, rejects)
@@ -349,9 +350,10 @@ def test_rows_without_a_split_are_dropped_on_request():
 
 
 def test_a_share_moves_to_eval():
+    end = ConvertOptions(eval_from="train:10").eval_share.end
     rows = [
-        row(1, "train", uri="/1.jpg", split_hash=EARLY),
-        row(2, "train", uri="/2.jpg", split_hash=LATE),
+        row(1, "train", uri="/1.jpg", split_hash=end - 1),
+        row(2, "train", uri="/2.jpg", split_hash=end),
         row(3, None, uri="/3.jpg", split_hash=EARLY),
         row(4, "test", uri="/4.jpg", split_hash=EARLY),
     ]
