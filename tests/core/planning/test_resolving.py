@@ -25,6 +25,7 @@ from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content
 from recordgen.rejects import Reject
 from recordgen.storage import FileInfo
+from recordgen.tables.columns import Column, Table
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
@@ -33,6 +34,7 @@ from recordgen.tasks import (
     VideoClassification,
     task_for,
 )
+from recordgen.tasks.tables.tabular import Tabular
 from tests.core.planning.test_near import seen
 from tests.planned import Answers, chosen, resolved
 from tests.settings import split_settings
@@ -78,10 +80,10 @@ def resolve(rows, task=IMAGE, *, refused=(), **options):
     ``refused``: the messages of payloads that are missing.
     """
 
-    def infos(uris, _):
+    def infos(uris, sources):
         return [
             PayloadError("missing_file", refused[uri]) if uri in refused else FileInfo(SIZE, uri)
-            for uri in uris
+            for uri, _ in zip(uris, sources, strict=True)
         ]
 
     given = {name: options.pop(name, default) for name, default in GIVEN.items()}
@@ -173,7 +175,11 @@ SEGMENTS = ['["a", 0.0, 1.0]', '["b", 1.0, 2.0]', '["c", 2.0, 3.0]']
 SAME_PLACE = {
     "one": (IMAGE, [row(1)], Outcome([(1, "test", True)])),
     "named": (IMAGE, [row(1, "mine")], Outcome([(1, "mine", False)])),
-    "equal": (IMAGE, [row(2), row(1)], Outcome([(1, "test", True)], [], {"duplicates": 1})),
+    "equal": (
+        IMAGE,
+        [row(2, uri="x"), row(1, uri="x")],
+        Outcome([(1, "test", True)], [], {"duplicates": 1}),
+    ),
     "filled": (
         IMAGE,
         [row(1, None, None), row(2, "eval", "cat")],
@@ -303,6 +309,11 @@ def test_the_order_of_rows_does_not_matter(name):
     for given in (rows, rows[::-1]):
         found = outcome(given, task)
         assert replace(found, planned=sorted(found.planned)) == expected
+
+
+def test_rows_of_one_place_are_in_the_order_of_lines():
+    rows = [row(n, "train", uri="/x.jpg" if n > 40 else "") for n in range(43)]
+    assert [line for line, _, _ in outcome(rows).planned] == [*range(42)]
 
 
 def test_rows_of_different_places_do_not_interact():
@@ -579,10 +590,12 @@ def test_a_refusal_that_names_its_payload():
 
 def test_payloads_in_the_row():
     """A text has the size of its row and never changes; storage is not asked about it."""
-    uri = content_uri("text")
-    rows = [row(line, "train", ANNOTATION, uri, sort_key=line) for line in (1, 2)]
-    [planned] = resolve(rows, TEXT, refused={uri: "gone"})[0].values()
-    assert [(one.bytes, one.version) for one in planned] == [(len(ANNOTATION), "row")] * 2
+    table = Tabular(Table((Column.of("a", "bytes"),)))
+    for task, uri, names in ((TEXT, X, 0), (table, "", 15)):
+        rows = [row(line, "train", ANNOTATION, uri, sort_key=line) for line in (1, 2)]
+        [planned] = resolve(rows, task, refused={uri: "gone"})[0].values()
+        size = len(ANNOTATION) + names
+        assert [(one.bytes, one.version) for one in planned] == [(size, "row")] * 2
 
 
 def split_by_content(name):
@@ -591,13 +604,19 @@ def split_by_content(name):
 
 
 def test_splits_by_content():
-    """The content assigns rows without a split; payloads of rows that name one are not read."""
-    uris = [f"/{number}.jpg" for number in range(30)]
-    rows = [row(n, None, "cat", uri, sort_key=n, split_hash=EARLY) for n, uri in enumerate(uris)]
-    expected = [(n, split_by_content(digest_of(uri)), True) for n, uri in enumerate(uris)]
-    assert {split for _, split, _ in expected} == {"train", "eval", "test"}
-    assert sorted(outcome(rows, group_by="content").planned) == expected
+    """The digest of a file assigns a row without a split; the uri of a text in a row has it."""
+    files, texts = [f"/{n}.jpg" for n in range(30)], [content_uri(str(n)) for n in range(30)]
+    for task, said, uris, digest in (
+        (IMAGE, "cat", files, digest_of),
+        (TEXT, ANNOTATION, texts, content_digest),
+    ):
+        rows = [row(n, None, said, uri, sort_key=n, split_hash=EARLY) for n, uri in enumerate(uris)]
+        expected = [(n, split_by_content(digest(uri)), True) for n, uri in enumerate(uris)]
+        assert {split for _, split, _ in expected} == {"train", "eval", "test"}
+        assert sorted(outcome(rows, task, group_by="content").planned) == expected
 
+
+def test_files_of_rows_whose_split_is_known_are_not_read():
     asked = []
 
     def contents(rows):
@@ -622,22 +641,6 @@ def test_splits_by_content():
     assert asked == ["/2.jpg", "/signed/3"]
     of("train:10")
     assert asked == ["/1.jpg", "/2.jpg", "/signed/3"]
-
-
-def test_texts_by_content():
-    """The digest in the uri of a text is its content."""
-    texts = [f"text {number}" for number in range(30)]
-    rows = [
-        row(n, None, ANNOTATION, content_uri(text), sort_key=n, split_hash=EARLY)
-        for n, text in enumerate(texts)
-    ]
-    expected = [
-        (n, split_by_content(sha256(text.encode()).digest()), True) for n, text in enumerate(texts)
-    ]
-    assert len({split for _, split, _ in expected}) == 3
-    assert sorted(outcome(rows, TEXT, group_by="content").planned) == expected
-    named = [row(1, "mine", ANNOTATION, content_uri("x"))]
-    assert outcome(named, TEXT, group_by="content").planned == [(1, "mine", False)]
 
 
 def test_splits_by_looks():
@@ -697,10 +700,8 @@ def test_texts_in_rows_are_payloads_of_their_own():
         duplicates="drop",
         contents=lambda asked: [Content(content_digest(X)) for _ in asked],
     )
-    assert (sorted(found.planned), found.counts) == (
-        [(0, "train", False), (3, "train", False)],
-        {"duplicates": 2},
-    )
+    kept = [(0, "train", False), (3, "train", False)]
+    assert replace(found, planned=sorted(found.planned)) == Outcome(kept, [], {"duplicates": 2})
     table = task_for(ConvertOptions(schema='{"photo": "image", "n": "int"}'))
     rows = [row(n, "train", f"[{n}]") for n in (1, 2)]
     assert outcome(rows, table, duplicates="drop").counts == {}

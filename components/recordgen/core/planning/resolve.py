@@ -208,8 +208,8 @@ def _share_key(ordered: Columns, known: Sequence[KnownRow]) -> npt.NDArray[np.bo
     shared = np.repeat((sizes > 1) & np.logical_or.reduceat(has_uri, starts), sizes)
     if not known:
         return shared
-    uris = pa.array([row.uri for row in known], pa.string())
-    is_known = np.asarray(pc.is_in(ordered["uri"], value_set=uris), np.bool_)
+    uris = pa.array([row.uri for row in known])
+    is_known = np.asarray(pc.is_in(ordered["uri"], value_set=uris))
     return np.logical_or(shared, is_known)
 
 
