@@ -115,7 +115,7 @@ IMAGE_ROOTS = [
 @pytest.mark.parametrize(("root", "source", "reached", "refused"), IMAGE_ROOTS)
 def test_an_image_root_may_be_reached(root, source, reached, refused):
     """The user names it, so it opens its own files to confined rows, and no others."""
-    access = Access((), ("/elsewhere",), confined=True, image_root=root)
+    access = Access.of(("/elsewhere",), confined=True, image_root=root)
     open_to_all = Access((), ("/elsewhere",), image_root=root)
     for path in (*reached, *refused):
         is_reached = path in reached
@@ -124,6 +124,19 @@ def test_an_image_root_may_be_reached(root, source, reached, refused):
         if path.startswith("https://"):
             assert access.may_be_private(path, source, redirected=False) == is_reached
             assert access.may_get_credentials(path, source) == is_reached
+
+
+@pytest.mark.parametrize("root", ["gs://photos/../b", "zip://a::/b", "https://me:secret@host/a"])
+def test_an_ambiguous_image_root_is_an_error(root):
+    """Its secrets are not shown."""
+    with pytest.raises(UsageError, match=r"^image_root .*") as caught:
+        Access(image_root=root)
+    assert "secret" not in str(caught.value)
+
+
+def test_without_an_image_root_the_working_directory_stays_closed():
+    path = os.path.abspath("1.jpg")
+    assert Access.of((), confined=True, image_root="").refusal(path, GS) is not None
 
 
 def test_confined_rows_of_a_folder_behind_a_link(tmp_path):
@@ -215,7 +228,7 @@ def test_a_uri_is_resolved_against_its_import_file(source, uri, path):
 def test_a_scheme_that_cannot_be_allowed_is_shown(scheme):
     """The local scheme cannot be allowed for remote import files."""
     with pytest.raises(UsageError, match=re.escape(f"(got {scheme.removesuffix('://')!r})")):
-        Access.of(("https", scheme))
+        Access.of(("https", scheme), confined=False, image_root="")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +237,7 @@ def test_a_scheme_that_cannot_be_allowed_is_shown(scheme):
 def test_an_ambiguous_root_is_shown(root):
     """A root must be an unambiguous folder or prefix."""
     with pytest.raises(UsageError) as caught:
-        Access.of(("/a", root))
+        Access.of(("/a", root), confined=False, image_root="")
     assert f"(got {masked(repr(root))})" in str(caught.value)
 
 
@@ -286,6 +299,11 @@ def test_given_but_empty(value):
     """An unset variable does not lift a restriction."""
     with pytest.raises(UsageError, match="allow"):
         make_options({"allow": value})
+
+
+def test_an_empty_word_is_not_the_working_directory():
+    with pytest.raises(UsageError, match="allow"):
+        _ = ConvertOptions(allow=("",)).access
 
 
 @pytest.mark.parametrize("value", ["none", ["none"], (), []])
@@ -393,6 +411,8 @@ PRIVATE = [
     (HTTPS, Access(), "https://web.example/1.jpg", True, False),
     (HTTPS, Access(), "https://intranet/1.jpg", False, False),
     (HTTPS, Access(("https",)), "https://intranet/1.jpg", True, False),
+    (HTTPS, Access((), ("/a",), confined=True), "https://web.example/1.jpg", True, False),
+    (GS, Access((), ("http://intranet/",), confined=True), "http://intranet/1.jpg", True, True),
 ]
 
 

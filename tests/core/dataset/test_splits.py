@@ -5,8 +5,9 @@ import json
 import pandas as pd
 import pytest
 
-from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.dataset.splits import find_split, parse_ml_use, word_in_folders
 from recordgen.core.rows.row import Adjustments, Row
+from recordgen.errors import SplitNotFoundError
 from recordgen.formats import automl_jsonl
 from recordgen.formats import declared_rows as declared
 from recordgen.formats.automl_csv import LineParser
@@ -107,7 +108,7 @@ def test_a_near_miss_is_named(door, tmp_path):
 
 # word, the suggested word
 NEAR = [("validaton", "VALIDATION"), ("TSET", "TEST")]
-NEAR += [("vaildation", "VALIDATION"), ("cat", None), ("dogs", None)]
+NEAR += [("vaildation", "VALIDATION"), ("cat", None), ("trees", None)]
 
 
 @pytest.mark.parametrize(("word", "meant"), NEAR)
@@ -115,3 +116,39 @@ def test_only_words_close_to_a_published_one_get_a_suggestion(word, meant):
     hint = f"; .*{meant}" if meant else ""
     with pytest.raises(ValueError, match=rf"TRAIN, VALIDATION, TEST, .*\(got {word!r}{hint}.?\)"):
         parse_ml_use(word)
+
+
+# path, the word of the innermost folder that names a split
+FOLDERS = [
+    ("images/val2017/1.jpg", "val"),
+    ("train/cats/1.jpg", "train"),
+    ("/data/test/train/1.jpg", "train"),
+    ("2017/1.jpg", None),
+    ("trains/1.jpg", None),
+    ("train", None),  # a file
+    ("images/test.jpg", None),
+]
+
+
+@pytest.mark.parametrize(("path", "word"), FOLDERS)
+def test_folders_name_splits(path, word):
+    assert word_in_folders(path) == word
+
+
+# split as asked for, splits that are there, the split
+FOUND = [
+    ("validation", ["train", "eval"], "eval"),
+    ("val", ["eval", "val"], "val"),
+    ("mine", ["train", "mine"], "mine"),
+    ("test", ["train", "eval"], None),
+    ("unassigned", [], None),
+]
+
+
+@pytest.mark.parametrize(("split", "there", "found"), FOUND)
+def test_a_split_is_found_under_its_own_name_first(split, there, found):
+    if found is not None:
+        assert find_split("out", split, there) == found
+        return
+    with pytest.raises(SplitNotFoundError, match=f"out: .*'{split}'.*{', '.join(there)}"):
+        find_split("out", split, there)

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from math import nan
 
 import pyarrow as pa
 import pytest
@@ -25,6 +26,7 @@ from recordgen.core.planning.plan import Base
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import KnownRow
 from recordgen.errors import RecordError, SourceError, UsageError
+from recordgen.features import FeatureSpec
 from recordgen.options import OPTIONS as DECLARED
 from recordgen.options import ConvertOptions, recorded_defaults
 from recordgen.rejects import Finding, Reject
@@ -299,6 +301,11 @@ def test_merged_datasets_add_counts_and_put_new_shards_last():
         },
         rows=RowCounts(1, 2, 3, 4, 5, 6, {"b": 7, "a": 8}, 9, {"y": 10, "x": 11}),
         reencoded={"cmyk": 1, "alpha": 2},
+        options={**DATASET.options, "vocabulary": "old.txt", "threads": 1},
+        features={"n": FeatureSpec("int64"), "old": FeatureSpec("bytes", b"")},
+        inexact=("n",),
+        objects=("area",),
+        psnr={"images": 1, "mean_db": 40.0},
     )
     new = replace(
         DATASET,
@@ -313,10 +320,21 @@ def test_merged_datasets_add_counts_and_put_new_shards_last():
         reencoded={"bmp": 1, "alpha": 3},
         warnings=("old",),
         digest="other",
+        options={**DATASET.options, "vocabulary": "new.txt", "threads": 2},
+        features={"n": FeatureSpec("int64", nan), "new": FeatureSpec("bytes", b"")},
+        inexact=("m",),
+        objects=("area", "is_crowd"),
+        keypoints={"names": ["nose"], "flip_idx": [0]},
+        psnr={"images": 3, "mean_db": 42.0},
     )
     found = merge(old, new)
     assert found == replace(
         new,
+        options={**new.options, "vocabulary": "old.txt"},
+        features={**old.features, **new.features},
+        inexact=("n", "m"),
+        objects=("area", "is_crowd"),
+        psnr={"images": 4, "mean_db": 41.5},
         source=("/d/a.csv", "/e/b.csv", "/f/c.csv"),
         splits={
             "train": Split(
@@ -341,6 +359,8 @@ def test_merged_datasets_add_counts_and_put_new_shards_last():
     assert list(found.rows.rejected) == ["a", "b", "c"]
     assert list(found.rows.adjusted) == ["x", "y"]
     assert list(found.reencoded) == ["alpha", "bmp", "cmyk"]
+    assert merge(new, old).keypoints == new.keypoints
+    assert merge(new, replace(old, psnr={})).psnr == new.psnr
 
 
 def test_the_folder_of_merged_videos():

@@ -7,9 +7,11 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.core.planning.incomplete import lost_by_bucket
+from recordgen.core.planning.incomplete import lost_by_bucket, with_doubt
+from recordgen.core.rows.placing import placing
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, ObjectDetection
+from tests.planned import bucket_of
 
 BOXES = [{"displayName": "cat", "xMin": 0.1, "yMin": 0.1, "xMax": 0.2, "yMax": 0.2}]
 GOOD, BAD = ".1,.1,,,.2,.2,,", ".1,.1,,,.2,six,,"
@@ -166,3 +168,16 @@ def test_only_tasks_whose_rows_add_up_lose_examples():
     rejects = [Reject("a.csv", 1, uri, "bad_annotation", "") for uri in ("a.jpg", "", "sha256://")]
     assert not lost_by_bucket(rejects, ImageClassification(), 0, 1)
     assert lost_by_bucket(rejects[:2], ObjectDetection(), 0, 1) == {0: rejects[:1]}
+    for item in rejects:
+        assert with_doubt(item, ImageClassification()) is item
+        assert (with_doubt(item, ObjectDetection()) is item) == (item.uri != "")
+
+
+def test_a_reject_goes_to_the_bucket_of_the_other_rows():
+    place, uris = placing(3), [f"{n}.jpg" for n in range(20)]
+    # No row has the first uri; the other spellings have the rows' place.
+    rejects = [Reject("a.csv", 1, uri, "", "") for uri in ("x\ny", *(f"./{uri}" for uri in uris))]
+    found = lost_by_bucket(rejects, ObjectDetection(), 3, 4)
+    assert {item.uri: bucket for bucket, items in found.items() for item in items} == {
+        uri: bucket_of(place(uri).sort_key, 4) for uri in uris
+    }

@@ -7,12 +7,20 @@ from hypothesis import strategies as st
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning import bucket_files
-from recordgen.core.planning.plan import Base, BucketSummary, GroupPlan, Plan, SplitPlan, too_many
+from recordgen.core.planning.plan import (
+    Base,
+    BucketSummary,
+    GroupPlan,
+    Plan,
+    SplitPlan,
+    check_train,
+    too_many,
+)
 from recordgen.core.rows.columns import columns_of, in_planned_order, rows_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.core.rows.row import Row
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError, LintError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content
 from recordgen.rejects import RejectCode
@@ -225,6 +233,7 @@ EVAL_FROM = [
     ({"train": 9, "eval": 3}, 2, THERE, " eval, .* 1 .*split=100"),
     ({"eval": 2000}, 0, Base(), " eval, .* 2,000 .*split=100"),
     ({"eval": 2}, 2, Base(), None),
+    ({"train": 2, "eval": 2}, 2, Base(), None),
     ({}, 0, Base(), None),
     ({"test": 1, "mine": 1}, 0, Base(), "'train'.* test, mine"),
     ({"test": 1}, 0, THERE, None),
@@ -252,6 +261,45 @@ def test_rows_that_eval_from_needs(rows, moved, base, message):
         return
     with pytest.raises(UsageError, match=f"^eval_from=train:10.*{message}"):
         plan()
+
+
+# splits of the rows, their labels, existing shards, whether the lack of eval or of labels fails
+LACKS = [
+    (["train", "test"], {"a": 1}, {}, True, False),
+    (["train", "eval"], {}, {}, False, True),
+    (["test"], {"a": 1}, {}, False, False),
+    (["train"], {}, {"eval": 1}, False, False),
+    ([], {}, {}, False, False),
+]
+
+
+@pytest.mark.parametrize(("splits", "labels", "there", "no_eval", "no_label"), LACKS)
+def test_rows_without_eval_or_labels_are_refused(splits, labels, there, no_eval, no_label):
+    """Only where the caller refuses them; an append counts the existing dataset."""
+    rows = {Group(split, None): 1 for split in splits}
+    given = {"read": RowCounts(9), "options": ConvertOptions(), "base": Base(there)}
+    summaries = [BucketSummary(rows, rows, labels)]
+    assert set(plan_of(summaries, **given).splits) == set(splits)
+    for name, error, fails in (
+        ("without_eval", LintError, no_eval),
+        ("missing", DataError, no_label),
+    ):
+        if fails:
+            with pytest.raises(error, match="the remedy"):
+                plan_of(summaries, **given, **{name: "the remedy"})
+        else:
+            assert plan_of(summaries, **given, **{name: "the remedy"}).splits.keys() == set(splits)
+
+
+def test_rows_that_all_name_other_splits_than_train():
+    def plan(*splits):
+        rows = {Group(split, None): 1200 for split in splits}
+        return plan_of([BucketSummary(rows, rows)], read=RowCounts(9), options=ConvertOptions())
+
+    for splits in ((), ("train", "eval")):
+        check_train(plan(*splits), "the remedy")
+    with pytest.raises(UsageError, match=r"eval \(1,200\).* test \(1,200\).*the remedy"):
+        check_train(plan("test", "eval"), "the remedy")
 
 
 @pytest.mark.parametrize("uris", [("b", "a", "a", "z"), ("", "", "", "")])

@@ -16,7 +16,7 @@ from recordgen.core.rows.row import (
     content_uri,
     is_content_uri,
 )
-from recordgen.rejects import Finding, OddLine, Reject, RejectCode, reject, to_lines
+from recordgen.rejects import Finding, OddLine, Reject, RejectCode, place_of, reject, to_lines
 
 
 def test_a_reject_names_its_row():
@@ -25,6 +25,11 @@ def test_a_reject_names_its_row():
         "a.csv", 7, "b.jpg", "empty_file", "it is empty"
     )
     assert f"{RejectCode.EMPTY_FILE}" == "empty_file"
+
+
+def test_a_row_of_a_folder_is_its_file():
+    assert place_of("photos/", 7, "cat/1.jpg") == "photos/cat/1.jpg"
+    assert place_of("labels.csv", 7, "cat/1.jpg") == "labels.csv:7"
 
 
 def test_rejects_and_findings_as_lines():
@@ -51,6 +56,13 @@ def test_rows_travel_together():
     assert changed in found
     assert [row for item in found if isinstance(item, RowBatch) for row in item.rows] == rows
     assert list(batched([])) == []
+
+
+def test_rows_and_batches_keep_the_order_of_their_file():
+    rows = [Row("a", n, None, f"{n}.jpg", "cat") for n in range(2500)]
+    found = list(batched([*rows[:2], RowBatch.of(rows[2:5]), *rows[5:]]))
+    assert [row for batch in found for row in batch.rows] == rows
+    assert [len(batch.lines) for batch in found] == [2, 3, 1000, 1000, 495]
 
 
 def test_a_batch_has_only_columns_with_values():
