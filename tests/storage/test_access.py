@@ -134,11 +134,6 @@ def test_an_ambiguous_image_root_is_an_error(root):
     assert "secret" not in str(caught.value)
 
 
-def test_without_an_image_root_the_working_directory_stays_closed():
-    path = os.path.abspath("1.jpg")
-    assert Access.of((), confined=True, image_root="").refusal(path, GS) is not None
-
-
 def test_confined_rows_of_a_folder_behind_a_link(tmp_path):
     """Symlinks are resolved, both in the import file's folder and in the payload's path."""
     (tmp_path / "real").mkdir()
@@ -153,56 +148,26 @@ def test_confined_rows_of_a_folder_behind_a_link(tmp_path):
 
 _ROOTS = ("/a", "gs://b/c")
 
-# import file, payload, roots, refusal
+# import file, payload, roots, what the refusal names
 REFUSALS = [
     (LOCAL, "/a/1.jpg", _ROOTS, None),
     (GS, "gs://b/c/1.jpg", _ROOTS, None),
-    (
-        LOCAL,
-        "https://host/1.jpg",
-        (),
-        "rows of a local import file may not reach https://; --allow https allows it",
-    ),
-    (
-        GS,
-        "s3://b/1.jpg",
-        (),
-        "rows of an import file on gs:// may not reach s3://; --allow s3 allows it",
-    ),
-    (LOCAL, "local:///data/1.jpg", (), "local:// is not supported; write only the path"),
-    (
-        GS,
-        "/etc/passwd",
-        ("/etc",),
-        "rows of an import file on gs:// reach no local files; if you trust it, copy it to this "
-        "machine",
-    ),
-    (
-        LOCAL,
-        "zip://1.jpg::/a/b.zip",
-        (),
-        "a chain of URLs is not followed; copy the files to a folder or bucket",
-    ),
-    (
-        LOCAL,
-        "/b/1.jpg",
-        _ROOTS,
-        "it lies outside of /a, gs://b/c; allow it with another --allow PREFIX",
-    ),
-    (
-        LOCAL,
-        "gs://b/c/../1.jpg",
-        _ROOTS,
-        "a path with '..' or an ambiguous URL cannot be compared with --allow; write it plainly",
-    ),
+    (LOCAL, "https://host/1.jpg", (), "a local import file may not reach https://; --allow https"),
+    (GS, "s3://b/1.jpg", (), "an import file on gs:// may not reach s3://; --allow s3"),
+    (LOCAL, "local:///data/1.jpg", (), "local://"),
+    (GS, "/etc/passwd", ("/etc",), "an import file on gs:// reach no local files"),
+    (LOCAL, "zip://1.jpg::/a/b.zip", (), "a chain of URLs"),
+    (LOCAL, "/b/1.jpg", _ROOTS, "outside of /a, gs://b/c; "),
+    (LOCAL, "gs://b/c/../1.jpg", _ROOTS, "--allow"),
 ]
 
 
-@pytest.mark.parametrize(("source", "path", "roots", "message"), REFUSALS)
-def test_refusals_name_the_remedy(source, path, roots, message):
+@pytest.mark.parametrize(("source", "path", "roots", "named"), REFUSALS)
+def test_refusals_name_the_remedy(source, path, roots, named):
     """The message contains the option to add, and the policy for requests returns the same."""
     access = Access((), roots)
-    assert access.refusal(path, source) == message
+    message = access.refusal(path, source)
+    assert message is None if named is None else named in message
     if path.startswith("https"):
         assert RowUrlPolicy(access, source).refusal(path) == message
 
@@ -301,7 +266,9 @@ def test_given_but_empty(value):
         make_options({"allow": value})
 
 
-def test_an_empty_word_is_not_the_working_directory():
+def test_nothing_does_not_mean_the_working_directory():
+    path = os.path.abspath("1.jpg")
+    assert Access.of((), confined=True, image_root="").refusal(path, GS) is not None
     with pytest.raises(UsageError, match="allow"):
         _ = ConvertOptions(allow=("",)).access
 

@@ -64,12 +64,12 @@ def find_existing(output, options):
     return appending.find_existing(output, conversion_of(replace(options, format="csv")))
 
 
-def listed(folder, rows):
+def listed(folder, rows, **given):
     """Write an ``examples.parquet`` of rows (shard, split, source, uri, annotation)."""
     names = ("shard", "split", "source", "uri", "annotation")
     known = dict(zip(names, zip(*rows, strict=True), strict=True))
     columns = [pa.array(known.get(field.name, [None] * len(rows)), field.type) for field in LINTED]
-    parts = to_parquet([pa.Table.from_arrays(columns, schema=LINTED)])
+    parts = to_parquet([pa.Table.from_arrays(columns, schema=LINTED)], **given)
     (folder / EXAMPLES_FILE).write_bytes(b"".join(parts))
 
 
@@ -230,11 +230,21 @@ def known(folder, task, seed, *rows):
 def test_an_example_gives_sort_key_uri_and_label_of_its_row(tmp_path):
     """An interrupted run may have listed the examples of a shard that does not stay."""
     place = placing(7)
-    rows = [("s", "train", "/x.jpg", "cat"), ("t", "eval", "z.jpg", "cat")]
+    rows = [("s", "train", "/d/x.jpg", "cat"), ("t", "eval", "z.jpg", "cat")]
     assert known(tmp_path, IMAGE, 7, *rows, ("s", "train", "y.jpg", None)) == [
-        KnownRow(place("/x.jpg").sort_key, "s", "train", "a.csv", "/x.jpg", "cat"),
+        KnownRow(place("/d/x.jpg").sort_key, "s", "train", "a.csv", "/d/x.jpg", "cat"),
         KnownRow(place("y.jpg").sort_key, "s", "train", "a.csv", "y.jpg", None),
     ]
+
+
+def test_a_row_group_has_its_own_rows(tmp_path):
+    listed(tmp_path, [("s", "train", "a.csv", uri, None) for uri in "xyz"], group_rows=2)
+    groups = [ExistingGroup(f"{tmp_path}/examples.parquet", number) for number in (0, 1)]
+    read = [group.read(["uri"]).to_pydict() for group in groups]
+    assert read == [{"uri": ["x", "y"]}, {"uri": ["z"]}]
+    (tmp_path / "examples.parquet").write_bytes(b"PAR1")
+    with pytest.raises(SourceError, match=rf"^{groups[0].path}: "):
+        groups[0].read()
 
 
 def test_rows_of_videos(tmp_path):

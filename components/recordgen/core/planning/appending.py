@@ -105,7 +105,7 @@ def merge_findings(
     Raises: SourceError: its ``findings.jsonl`` cannot be read.
     """
     old = (item for item in _read_findings(output) if item.source not in sources)
-    return heapq.merge(old, new, key=lambda item: (item.source, item.line))
+    return heapq.merge(old, new)
 
 
 def _read_findings(output: str) -> Iterator[Finding]:
