@@ -78,12 +78,7 @@ def test_lines_and_frames_move_alike(tmp_path):
     splits = ["TEST" if n % 5 == 0 else ("TRAIN", "")[n % 2] for n in range(400)]
     frame = pd.DataFrame({"split": splits, "n": range(400), "y": [n % 3 for n in range(400)]})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    options = {
-        "task": "tabular",
-        "columns": "target=y",
-        "eval_from": "train:25",
-        "split": "100",
-    }
+    options = {"task": "tabular", "columns": "target=y", "eval_from": "train:25", "split": "100"}
     recordgen.convert(str(tmp_path / "t.csv"), tmp_path / "csv", **options)
     found = split_of_each(tmp_path / "csv", "n")
     assert 55 <= Counter(found.values())["eval"] <= 105
@@ -91,10 +86,8 @@ def test_lines_and_frames_move_alike(tmp_path):
     assert recordgen.convert(frame, tmp_path / "df", **options).dataset.rows.assigned == sum(
         found[str(n)] == "eval" or split == "" for n, split in enumerate(splits)
     )
-    assert (
-        recordgen.plan(str(tmp_path / "t.csv"), **options).splits["eval"]["rows"]
-        == (Counter(found.values())["eval"])
-    )
+    planned = recordgen.plan(str(tmp_path / "t.csv"), **options).splits["eval"]["rows"]
+    assert planned == Counter(found.values())["eval"]
     with pytest.raises(UsageError, match=r"split eval.* \d+ other rows"):
         recordgen.plan(str(tmp_path / "t.csv"), **{**options, "split": "80,20"})
 

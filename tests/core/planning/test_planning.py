@@ -176,11 +176,7 @@ def test_a_plan_adds_up():
         {}, Vocabulary("text", ()), RowCounts()
     )
     with pytest.raises(DataError, match="labels=integer needs"):
-        plan_of(
-            summaries,
-            read=RowCounts(100),
-            options=ConvertOptions(labels="integer"),
-        )
+        plan_of(summaries, read=RowCounts(100), options=ConvertOptions(labels="integer"))
 
 
 # bytes of a group, its rows, the number of its shards of 100 bytes
