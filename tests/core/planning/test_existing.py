@@ -369,12 +369,14 @@ def test_merged_datasets_add_counts_and_put_new_shards_last():
     assert list(found.rows.rejected) == ["a", "b", "c"]
     assert list(found.rows.adjusted) == ["x", "y"]
     assert list(found.reencoded) == ["alpha", "bmp", "cmyk"]
-    assert merge(new, old).keypoints == new.keypoints
+    other, plain = merge(new, old), replace(old, features={"new": FeatureSpec("bytes")})
+    assert (other.keypoints, other.features) == (new.keypoints, found.features)
+    assert merge(plain, new).features == new.features
     assert merge(new, replace(old, psnr={})).psnr == new.psnr
 
 
 def test_the_folder_of_merged_videos():
-    assert merge(DATASET, DATASET).folder == ""
+    assert (merge(DATASET, DATASET).folder, merge(DATASET, DATASET).keypoints) == ("", {})
     new = replace(DATASET, folder="/new")
     assert merge(DATASET, new).folder == "/d"
     assert merge(replace(DATASET, folder="/old"), new).folder == "/old"
