@@ -13,7 +13,7 @@ from recordgen.core.conversion import PayloadStore
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.fractions import SplitFractions
 from recordgen.core.planning.decide import decide, facts_of
-from recordgen.core.planning.plan import Base, BucketSummary, Plan, make_plan
+from recordgen.core.planning.plan import BucketSummary, Plan, make_plan
 from recordgen.core.planning.resolve import plan_bucket, settle_bucket
 from recordgen.core.rows.columns import Columns, PlannedBatch, columns_of, rows_of, shares_of
 from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
@@ -54,16 +54,17 @@ def plan_of(
     *,
     read: RowCounts,
     options: ConvertOptions,
-    base: Base | None = None,
+    missing: str = "",
+    **given: Any,
 ) -> Plan:
-    """Make a plan of rows that need no labels."""
+    """Make a plan of rows that need no labels, unless ``missing`` says why."""
     return make_plan(
         summaries,
         read=read,
         shard_bytes=shards_of(options).bytes,
-        labels=Labels(mode=options.labels, vocabulary=options.vocabulary, missing=""),
+        labels=Labels(mode=options.labels, vocabulary=options.vocabulary, missing=missing),
         share=options.eval_share,
-        base=base,
+        **given,
     )
 
 

@@ -115,7 +115,7 @@ IMAGE_ROOTS = [
 @pytest.mark.parametrize(("root", "source", "reached", "refused"), IMAGE_ROOTS)
 def test_an_image_root_may_be_reached(root, source, reached, refused):
     """The user names it, so it opens its own files to confined rows, and no others."""
-    access = Access((), ("/elsewhere",), confined=True, image_root=root)
+    access = Access.of(("/elsewhere",), confined=True, image_root=root)
     open_to_all = Access((), ("/elsewhere",), image_root=root)
     for path in (*reached, *refused):
         is_reached = path in reached
@@ -124,6 +124,14 @@ def test_an_image_root_may_be_reached(root, source, reached, refused):
         if path.startswith("https://"):
             assert access.may_be_private(path, source, redirected=False) == is_reached
             assert access.may_get_credentials(path, source) == is_reached
+
+
+@pytest.mark.parametrize("root", ["gs://photos/../b", "zip://a::/b", "https://me:secret@host/a"])
+def test_an_ambiguous_image_root_is_an_error(root):
+    """Its secrets are not shown."""
+    with pytest.raises(UsageError, match=r"^image_root .*") as caught:
+        Access(image_root=root)
+    assert "secret" not in str(caught.value)
 
 
 def test_confined_rows_of_a_folder_behind_a_link(tmp_path):
@@ -140,56 +148,26 @@ def test_confined_rows_of_a_folder_behind_a_link(tmp_path):
 
 _ROOTS = ("/a", "gs://b/c")
 
-# import file, payload, roots, refusal
+# import file, payload, roots, what the refusal names
 REFUSALS = [
     (LOCAL, "/a/1.jpg", _ROOTS, None),
     (GS, "gs://b/c/1.jpg", _ROOTS, None),
-    (
-        LOCAL,
-        "https://host/1.jpg",
-        (),
-        "rows of a local import file may not reach https://; --allow https allows it",
-    ),
-    (
-        GS,
-        "s3://b/1.jpg",
-        (),
-        "rows of an import file on gs:// may not reach s3://; --allow s3 allows it",
-    ),
-    (LOCAL, "local:///data/1.jpg", (), "local:// is not supported; write only the path"),
-    (
-        GS,
-        "/etc/passwd",
-        ("/etc",),
-        "rows of an import file on gs:// reach no local files; if you trust it, copy it to this "
-        "machine",
-    ),
-    (
-        LOCAL,
-        "zip://1.jpg::/a/b.zip",
-        (),
-        "a chain of URLs is not followed; copy the files to a folder or bucket",
-    ),
-    (
-        LOCAL,
-        "/b/1.jpg",
-        _ROOTS,
-        "it lies outside of /a, gs://b/c; allow it with another --allow PREFIX",
-    ),
-    (
-        LOCAL,
-        "gs://b/c/../1.jpg",
-        _ROOTS,
-        "a path with '..' or an ambiguous URL cannot be compared with --allow; write it plainly",
-    ),
+    (LOCAL, "https://host/1.jpg", (), "a local import file may not reach https://; --allow https"),
+    (GS, "s3://b/1.jpg", (), "an import file on gs:// may not reach s3://; --allow s3"),
+    (LOCAL, "local:///data/1.jpg", (), "local://"),
+    (GS, "/etc/passwd", ("/etc",), "an import file on gs:// reach no local files"),
+    (LOCAL, "zip://1.jpg::/a/b.zip", (), "a chain of URLs"),
+    (LOCAL, "/b/1.jpg", _ROOTS, "outside of /a, gs://b/c; "),
+    (LOCAL, "gs://b/c/../1.jpg", _ROOTS, "--allow"),
 ]
 
 
-@pytest.mark.parametrize(("source", "path", "roots", "message"), REFUSALS)
-def test_refusals_name_the_remedy(source, path, roots, message):
+@pytest.mark.parametrize(("source", "path", "roots", "named"), REFUSALS)
+def test_refusals_name_the_remedy(source, path, roots, named):
     """The message contains the option to add, and the policy for requests returns the same."""
     access = Access((), roots)
-    assert access.refusal(path, source) == message
+    message = access.refusal(path, source)
+    assert message is None if named is None else named in message
     if path.startswith("https"):
         assert RowUrlPolicy(access, source).refusal(path) == message
 
@@ -215,7 +193,7 @@ def test_a_uri_is_resolved_against_its_import_file(source, uri, path):
 def test_a_scheme_that_cannot_be_allowed_is_shown(scheme):
     """The local scheme cannot be allowed for remote import files."""
     with pytest.raises(UsageError, match=re.escape(f"(got {scheme.removesuffix('://')!r})")):
-        Access.of(("https", scheme))
+        Access.of(("https", scheme), confined=False, image_root="")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +202,7 @@ def test_a_scheme_that_cannot_be_allowed_is_shown(scheme):
 def test_an_ambiguous_root_is_shown(root):
     """A root must be an unambiguous folder or prefix."""
     with pytest.raises(UsageError) as caught:
-        Access.of(("/a", root))
+        Access.of(("/a", root), confined=False, image_root="")
     assert f"(got {masked(repr(root))})" in str(caught.value)
 
 
@@ -286,6 +264,13 @@ def test_given_but_empty(value):
     """An unset variable does not lift a restriction."""
     with pytest.raises(UsageError, match="allow"):
         make_options({"allow": value})
+
+
+def test_nothing_does_not_mean_the_working_directory():
+    path = os.path.abspath("1.jpg")
+    assert Access.of((), confined=True, image_root="").refusal(path, GS) is not None
+    with pytest.raises(UsageError, match="allow"):
+        _ = ConvertOptions(allow=("",)).access
 
 
 @pytest.mark.parametrize("value", ["none", ["none"], (), []])
@@ -393,6 +378,8 @@ PRIVATE = [
     (HTTPS, Access(), "https://web.example/1.jpg", True, False),
     (HTTPS, Access(), "https://intranet/1.jpg", False, False),
     (HTTPS, Access(("https",)), "https://intranet/1.jpg", True, False),
+    (HTTPS, Access((), ("/a",), confined=True), "https://web.example/1.jpg", True, False),
+    (GS, Access((), ("http://intranet/",), confined=True), "http://intranet/1.jpg", True, True),
 ]
 
 

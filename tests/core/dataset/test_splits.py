@@ -5,8 +5,9 @@ import json
 import pandas as pd
 import pytest
 
-from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.dataset.splits import find_split, parse_ml_use, word_in_folders
 from recordgen.core.rows.row import Adjustments, Row
+from recordgen.errors import SplitNotFoundError
 from recordgen.formats import automl_jsonl
 from recordgen.formats import declared_rows as declared
 from recordgen.formats.automl_csv import LineParser
@@ -106,8 +107,7 @@ def test_a_near_miss_is_named(door, tmp_path):
 
 
 # word, the suggested word
-NEAR = [("validaton", "VALIDATION"), ("TSET", "TEST")]
-NEAR += [("vaildation", "VALIDATION"), ("cat", None), ("dogs", None)]
+NEAR = [("validaton", "VALIDATION"), ("TSET", "TEST"), ("cat", None), ("trees", None)]
 
 
 @pytest.mark.parametrize(("word", "meant"), NEAR)
@@ -115,3 +115,16 @@ def test_only_words_close_to_a_published_one_get_a_suggestion(word, meant):
     hint = f"; .*{meant}" if meant else ""
     with pytest.raises(ValueError, match=rf"TRAIN, VALIDATION, TEST, .*\(got {word!r}{hint}.?\)"):
         parse_ml_use(word)
+
+
+def test_the_innermost_folder_names_the_split():
+    words = {"images/val2017/1.jpg": "val", "data/test/train/1.jpg": "train"}
+    words |= {"2017/1.jpg": None, "trainX/1.jpg": None, "train": None}
+    assert {path: word_in_folders(path) for path in words} == words
+
+
+def test_a_split_is_found_under_its_own_name_first():
+    assert find_split("out", "validation", ["train", "eval"]) == "eval"
+    assert find_split("out", "val", ["eval", "val"]) == "val"
+    with pytest.raises(SplitNotFoundError, match=r"out: .*'test'.*train, eval"):
+        find_split("out", "test", ["train", "eval"])

@@ -165,11 +165,16 @@ def test_spans_into_another_storage(tmp_path, lines):
         storage.remove(out)
 
 
-def test_the_next_run_removes_shards_of_a_dead_one(out, tmp_path, lines):
-    stray = out / "Split-train" / "data_tfrecord-00099-of-00100"
+def test_the_next_run_removes_shards_of_a_dead_one_and_no_foreign_files(out, tmp_path, lines):
+    stray, index = out / "Split-train/data_tfrecord-00099-of-00100", out / "Split-train/data.idx"
     shutil.copy(next(out.glob("Split-train/*")), stray)
-    result = convert(write(tmp_path, "two.csv", lines[:90]), out, append=True, **OPTIONS)
+    index.write_text("mine")
+    second = write(tmp_path, "two.csv", lines[:90])
+    convert(second, out, append=True, **OPTIONS)
     assert not stray.exists()
+    result = convert(second, out, overwrite=True, **OPTIONS)
+    assert index.read_text() == "mine"
+    index.unlink()
     assert consistent(result.dataset, out)
 
 
@@ -274,15 +279,6 @@ def test_relative_paths_of_another_folder_are_other_images(tmp_path):
     write(tmp_path / "wed", "labels.csv", ["TRAIN,0.png,a", "TRAIN,1.png,a"])
     fourth = convert(days[2], out, append=True, **OPTIONS)
     assert (fourth.dataset.examples, fourth.dataset.rows.existing, fourth.rejects) == (8, 4, ())
-
-
-def test_foreign_files_beside_shards_stay(out, tmp_path, lines):
-    index = out / "Split-train" / "data.idx"
-    index.write_text("mine")
-    second = write(tmp_path, "two.csv", lines[:60])
-    convert(second, out, append=True, **OPTIONS)
-    convert(second, out, overwrite=True, **OPTIONS)
-    assert index.read_text() == "mine"
 
 
 def test_another_run_finishes_in_between(out, tmp_path, lines, monkeypatch):

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from math import nan
 
 import pyarrow as pa
 import pytest
@@ -25,6 +26,7 @@ from recordgen.core.planning.plan import Base
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import KnownRow
 from recordgen.errors import RecordError, SourceError, UsageError
+from recordgen.features import FeatureSpec
 from recordgen.options import OPTIONS as DECLARED
 from recordgen.options import ConvertOptions, recorded_defaults
 from recordgen.rejects import Finding, Reject
@@ -62,12 +64,12 @@ def find_existing(output, options):
     return appending.find_existing(output, conversion_of(replace(options, format="csv")))
 
 
-def listed(folder, rows):
+def listed(folder, rows, **given):
     """Write an ``examples.parquet`` of rows (shard, split, source, uri, annotation)."""
     names = ("shard", "split", "source", "uri", "annotation")
     known = dict(zip(names, zip(*rows, strict=True), strict=True))
     columns = [pa.array(known.get(field.name, [None] * len(rows)), field.type) for field in LINTED]
-    parts = to_parquet([pa.Table.from_arrays(columns, schema=LINTED)])
+    parts = to_parquet([pa.Table.from_arrays(columns, schema=LINTED)], **given)
     (folder / EXAMPLES_FILE).write_bytes(b"".join(parts))
 
 
@@ -228,11 +230,21 @@ def known(folder, task, seed, *rows):
 def test_an_example_gives_sort_key_uri_and_label_of_its_row(tmp_path):
     """An interrupted run may have listed the examples of a shard that does not stay."""
     place = placing(7)
-    rows = [("s", "train", "/x.jpg", "cat"), ("t", "eval", "z.jpg", "cat")]
+    rows = [("s", "train", "/d/x.jpg", "cat"), ("t", "eval", "z.jpg", "cat")]
     assert known(tmp_path, IMAGE, 7, *rows, ("s", "train", "y.jpg", None)) == [
-        KnownRow(place("/x.jpg").sort_key, "s", "train", "a.csv", "/x.jpg", "cat"),
+        KnownRow(place("/d/x.jpg").sort_key, "s", "train", "a.csv", "/d/x.jpg", "cat"),
         KnownRow(place("y.jpg").sort_key, "s", "train", "a.csv", "y.jpg", None),
     ]
+
+
+def test_a_row_group_has_its_own_rows(tmp_path):
+    listed(tmp_path, [("s", "train", "a.csv", uri, None) for uri in "xyz"], group_rows=2)
+    groups = [ExistingGroup(f"{tmp_path}/examples.parquet", number) for number in (0, 1)]
+    read = [group.read(["uri"]).to_pydict() for group in groups]
+    assert read == [{"uri": ["x", "y"]}, {"uri": ["z"]}]
+    (tmp_path / "examples.parquet").write_bytes(b"PAR1")
+    with pytest.raises(SourceError, match=rf"^{groups[0].path}: "):
+        groups[0].read()
 
 
 def test_rows_of_videos(tmp_path):
@@ -299,6 +311,11 @@ def test_merged_datasets_add_counts_and_put_new_shards_last():
         },
         rows=RowCounts(1, 2, 3, 4, 5, 6, {"b": 7, "a": 8}, 9, {"y": 10, "x": 11}),
         reencoded={"cmyk": 1, "alpha": 2},
+        options={**DATASET.options, "vocabulary": "old.txt", "threads": 1},
+        features={"n": FeatureSpec("int64"), "old": FeatureSpec("bytes", b"")},
+        inexact=("n",),
+        objects=("area",),
+        psnr={"images": 1, "mean_db": 40.0},
     )
     new = replace(
         DATASET,
@@ -313,10 +330,21 @@ def test_merged_datasets_add_counts_and_put_new_shards_last():
         reencoded={"bmp": 1, "alpha": 3},
         warnings=("old",),
         digest="other",
+        options={**DATASET.options, "vocabulary": "new.txt", "threads": 2},
+        features={"n": FeatureSpec("int64", nan), "new": FeatureSpec("bytes", b"")},
+        inexact=("m",),
+        objects=("area", "is_crowd"),
+        keypoints={"names": ["nose"], "flip_idx": [0]},
+        psnr={"images": 3, "mean_db": 42.0},
     )
     found = merge(old, new)
     assert found == replace(
         new,
+        options={**new.options, "vocabulary": "old.txt"},
+        features={**old.features, **new.features},
+        inexact=("n", "m"),
+        objects=("area", "is_crowd"),
+        psnr={"images": 4, "mean_db": 41.5},
         source=("/d/a.csv", "/e/b.csv", "/f/c.csv"),
         splits={
             "train": Split(
@@ -341,10 +369,14 @@ def test_merged_datasets_add_counts_and_put_new_shards_last():
     assert list(found.rows.rejected) == ["a", "b", "c"]
     assert list(found.rows.adjusted) == ["x", "y"]
     assert list(found.reencoded) == ["alpha", "bmp", "cmyk"]
+    other, plain = merge(new, old), replace(old, features={"new": FeatureSpec("bytes")})
+    assert (other.keypoints, other.features) == (new.keypoints, found.features)
+    assert merge(plain, new).features == new.features
+    assert merge(new, replace(old, psnr={})).psnr == new.psnr
 
 
 def test_the_folder_of_merged_videos():
-    assert merge(DATASET, DATASET).folder == ""
+    assert (merge(DATASET, DATASET).folder, merge(DATASET, DATASET).keypoints) == ("", {})
     new = replace(DATASET, folder="/new")
     assert merge(DATASET, new).folder == "/d"
     assert merge(replace(DATASET, folder="/old"), new).folder == "/old"

@@ -81,7 +81,11 @@ NEEDS = [
 
 
 def test_rows_whose_split_needs_a_group():
-    rows = [Row("x.csv", n, split, uri, "cat", g) for n, (split, uri, g, _, _) in enumerate(NEEDS)]
+    """They keep their addresses, and all of them may be rejected."""
+    rows = [
+        Row("x.csv", n, split, uri, "cat", g, f"[{n}]")
+        for n, (split, uri, g, _, _) in enumerate(NEEDS)
+    ]
     for share, at in ((None, 3), (EvalFrom("train", 10), 4)):
         kept, rejects = with_groups(batch(rows), GroupBy("patient"), share)
         assert list(kept.rows) == [row for row, need in zip(rows, NEEDS, strict=True) if need[at]]
@@ -89,6 +93,8 @@ def test_rows_whose_split_needs_a_group():
             (n, "no_group") for n, need in enumerate(NEEDS) if not need[at]
         ]
     assert (rejects[0].uri, "'patient'" in rejects[0].message) == ("b", True)
+    none, rejects = with_groups(batch(rows[1:2]), GroupBy("patient"), None)
+    assert (none.source, list(none.rows), len(rejects)) == ("x.csv", [], 1)
 
 
 def test_why_an_expression_gives_no_group():
@@ -99,7 +105,7 @@ def test_why_an_expression_gives_no_group():
     assert [(row.uri, row.group) for row in kept.rows] == [("p/1", "1")]
     assert len(rejects) == 2
     _, rejects = with_groups(batch(rows), GroupBy(pattern="(q)"), None)
-    assert ["uri 'p/1'" in item.message for item in rejects] == [True, False, False]
+    assert ["uri '" in item.message for item in rejects] == [True, False, False]
     assert all("group_by='(q)'" in item.message for item in rejects)
 
 

@@ -7,9 +7,11 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.core.planning.incomplete import lost_by_bucket
+from recordgen.core.planning.incomplete import lost_by_bucket, with_doubt
+from recordgen.core.rows.placing import placing
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, ObjectDetection
+from tests.planned import bucket_of
 
 BOXES = [{"displayName": "cat", "xMin": 0.1, "yMin": 0.1, "xMax": 0.2, "yMax": 0.2}]
 GOOD, BAD = ".1,.1,,,.2,.2,,", ".1,.1,,,.2,six,,"
@@ -61,7 +63,11 @@ BAD_ROWS = [
     ),
     (
         "object_detection",
-        [f"a.png,caf\udce9,{GOOD}", f"./a.png,cat,{GOOD}", f"b.png,dog,{GOOD}"],
+        [
+            f"a.png,caf\udce9,{GOOD}".replace(".2", "1.2"),
+            f"./a.png,cat,{GOOD}",
+            f"b.png,dog,{GOOD}",
+        ],
         {1: "bad_encoding", 2: "incomplete"},
     ),
     (
@@ -94,6 +100,7 @@ def test_a_bad_row_rejects_its_whole_example(task, lines, codes, tmp_path):
     found = checked(tmp_path, name, lines, task)
     assert {item.line: item.code for item in found.rejects} == codes
     assert found.dataset.examples == 1
+    assert not found.findings
     bad = [f"{tmp_path}/{name}:{line}," for line, code in codes.items() if code != "incomplete"]
     for item in found.rejects:
         assert any(place in item.message for place in bad) == (item.code == "incomplete")
@@ -116,16 +123,6 @@ def test_a_bad_row_of_an_unknown_image_says_so(name, lines, tmp_path):
     assert found.dataset.examples == 1
 
 
-def test_an_unreadable_row_adjusts_nothing(tmp_path):
-    found = checked(
-        tmp_path,
-        "a.csv",
-        [f"a.png,caf\udce9,{GOOD.replace('.2', '1.2')}", f"b.png,cat,{GOOD}"],
-        "object_detection",
-    )
-    assert not found.findings
-
-
 def test_the_same_name_in_another_folder_is_another_image(tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
@@ -144,3 +141,16 @@ def test_only_tasks_whose_rows_add_up_lose_examples():
     rejects = [Reject("a.csv", 1, uri, "bad_annotation", "") for uri in ("a.jpg", "", "sha256://")]
     assert not lost_by_bucket(rejects, ImageClassification(), 0, 1)
     assert lost_by_bucket(rejects[:2], ObjectDetection(), 0, 1) == {0: rejects[:1]}
+    for item in rejects:
+        assert with_doubt(item, ImageClassification()) is item
+        assert (with_doubt(item, ObjectDetection()) is item) == (item.uri != "")
+
+
+def test_a_reject_goes_to_the_bucket_of_the_other_rows():
+    place, uris = placing(3), [f"{n}.jpg" for n in range(20)]
+    # No row has the first uri; the other spellings have the rows' place.
+    rejects = [Reject("a.csv", 1, uri, "", "") for uri in ("x\ny", *(f"./{uri}" for uri in uris))]
+    found = lost_by_bucket(rejects, ObjectDetection(), 3, 4)
+    assert {item.uri: bucket for bucket, items in found.items() for item in items} == {
+        uri: bucket_of(place(uri).sort_key, 4) for uri in uris
+    }

@@ -1,5 +1,7 @@
 """Planning: rows → splits, shards. Pure functions."""
 
+from contextlib import nullcontext
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,12 +9,20 @@ from hypothesis import strategies as st
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning import bucket_files
-from recordgen.core.planning.plan import Base, BucketSummary, GroupPlan, Plan, SplitPlan, too_many
+from recordgen.core.planning.plan import (
+    Base,
+    BucketSummary,
+    GroupPlan,
+    Plan,
+    SplitPlan,
+    check_train,
+    too_many,
+)
 from recordgen.core.rows.columns import columns_of, in_planned_order, rows_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.core.rows.row import Row
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError, LintError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Content
 from recordgen.rejects import RejectCode
@@ -166,11 +176,7 @@ def test_a_plan_adds_up():
         {}, Vocabulary("text", ()), RowCounts()
     )
     with pytest.raises(DataError, match="labels=integer needs"):
-        plan_of(
-            summaries,
-            read=RowCounts(100),
-            options=ConvertOptions(labels="integer"),
-        )
+        plan_of(summaries, read=RowCounts(100), options=ConvertOptions(labels="integer"))
 
 
 # bytes of a group, its rows, the number of its shards of 100 bytes
@@ -225,6 +231,7 @@ EVAL_FROM = [
     ({"train": 9, "eval": 3}, 2, THERE, " eval, .* 1 .*split=100"),
     ({"eval": 2000}, 0, Base(), " eval, .* 2,000 .*split=100"),
     ({"eval": 2}, 2, Base(), None),
+    ({"train": 2, "eval": 2}, 2, Base(), None),
     ({}, 0, Base(), None),
     ({"test": 1, "mine": 1}, 0, Base(), "'train'.* test, mine"),
     ({"test": 1}, 0, THERE, None),
@@ -254,6 +261,38 @@ def test_rows_that_eval_from_needs(rows, moved, base, message):
         plan()
 
 
+# splits of the rows, their labels, existing shards, what is refused, the error
+LACKS = [
+    (["train", "test"], {"a": 1}, {}, "without_eval", LintError),
+    (["train", "eval"], {"a": 1}, {}, "without_eval", None),
+    (["test"], {"a": 1}, {}, "without_eval", None),
+    (["train"], {}, {"eval": 1}, "without_eval", None),
+    (["train"], {}, {}, "missing", DataError),
+    (["train"], {"a": 1}, {}, "missing", None),
+    (["train"], {}, {"eval": 1}, "missing", None),
+    ([], {}, {}, "missing", None),
+]
+
+
+@pytest.mark.parametrize(("splits", "labels", "there", "refused", "error"), LACKS)
+def test_rows_without_eval_or_labels(splits, labels, there, refused, error):
+    rows = {Group(split, None): 1 for split in splits}
+    given = {"options": ConvertOptions(), "base": Base(there), refused: "the remedy"}
+    with pytest.raises(error, match="the remedy") if error else nullcontext():
+        plan_of([BucketSummary(rows, rows, labels)], read=RowCounts(9), **given)
+
+
+def test_rows_that_all_name_other_splits_than_train():
+    def plan(*splits):
+        rows = {Group(split, None): 1200 for split in splits}
+        return plan_of([BucketSummary(rows, rows)], read=RowCounts(9), options=ConvertOptions())
+
+    for splits in ((), ("train", "eval")):
+        check_train(plan(*splits), "the remedy")
+    with pytest.raises(UsageError, match=r"eval \(1,200\).* test \(1,200\).*the remedy"):
+        check_train(plan("test", "eval"), "the remedy")
+
+
 @pytest.mark.parametrize("uris", [("b", "a", "a", "z"), ("", "", "", "")])
 def test_rows_of_one_place_lie_by_uri_and_file(uris):
     named = [(7, uris[0], "1.csv"), (7, uris[1], "2.csv"), (7, uris[2], "1.csv"), (9, uris[3], "")]
@@ -279,10 +318,7 @@ WRONG_OPTIONS = [
     ("shard_mb", 0, "shard_mb must be a number above 0 (got 0)"),
     ("max_reject_fraction", 1.5, "from 0 to 1 (got 1.5)"),
     ("image_size", -1, "image_size must be"),
-    ("compression", "zip", "compression must be one of none, gzip"),
     ("task", "images", "task must be one of auto, image_classification, image_multi_label"),
-    ("bad_boxes", "keep", "bad_boxes must be one of clip, drop, reject (got 'keep')"),
-    ("shard_by", "class", "shard_by must be one of hash, label (got 'class')"),
 ]
 
 

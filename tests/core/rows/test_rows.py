@@ -16,7 +16,7 @@ from recordgen.core.rows.row import (
     content_uri,
     is_content_uri,
 )
-from recordgen.rejects import Finding, OddLine, Reject, RejectCode, reject, to_lines
+from recordgen.rejects import Finding, OddLine, Reject, RejectCode, place_of, reject, to_lines
 
 
 def test_a_reject_names_its_row():
@@ -25,6 +25,8 @@ def test_a_reject_names_its_row():
         "a.csv", 7, "b.jpg", "empty_file", "it is empty"
     )
     assert f"{RejectCode.EMPTY_FILE}" == "empty_file"
+    assert place_of(*row[:2], row.uri) == "a.csv:7"
+    assert place_of("photos/", 7, "cat/1.jpg") == "photos/cat/1.jpg"
 
 
 def test_rejects_and_findings_as_lines():
@@ -44,9 +46,10 @@ def test_lines_of_a_table_get_a_split():
 def test_rows_travel_together():
     rows = [Row("a" if n < 1500 else "b", n, None, f"{n}.jpg", "cat") for n in range(1600)]
     bad, changed = Reject("a", 9, "", "no_path", ""), Finding("a", 7, "", "swapped", "")
-    found = list(batched([rows[0], bad, *rows[1:], changed]))
+    some = RowBatch.of(rows[150:152])
+    found = list(batched([rows[0], bad, *rows[1:150], some, *rows[152:], changed]))
     sizes = [len(item.lines) for item in found if isinstance(item, RowBatch)]
-    assert sizes == [100, 1000, 400, 100]
+    assert sizes == [100, 50, 2, 1000, 348, 100]
     assert found[0] == bad
     assert changed in found
     assert [row for item in found if isinstance(item, RowBatch) for row in item.rows] == rows

@@ -40,32 +40,39 @@ def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
     if len({dataset.options.get("check") for _, dataset in parts}) > 1:
         options["check"] = "header"  # not every image was decoded
     options["encode"] = str(_join([dataset.encoding for _, dataset in parts]))
-    names = {name for _, dataset in parts for name in dataset.splits}
+    datasets = [dataset for _, dataset in parts]
+    labels = join_names([dataset.labels for dataset in datasets])
+    return replace(with_parts(first, datasets), labels=labels, options=options)
+
+
+def with_parts(dataset: Dataset, parts: Sequence[Dataset]) -> Dataset:
+    """Return ``dataset`` with the sources, rows, splits and features of all parts, in their order.
+
+    Its options, labels and other measures stay.
+    """
     splits = {
-        name: Split.merge([d.splits[name] for _, d in parts if name in d.splits])
-        for name in sorted(names, key=split_order)
+        name: Split.merge([part.splits[name] for part in parts if name in part.splits])
+        for name in sorted({name for part in parts for name in part.splits}, key=split_order)
     }
     return replace(
-        first,
-        labels=join_names([dataset.labels for _, dataset in parts]),
-        options=options,
-        features=join_features([dataset.features for _, dataset in parts]),
-        inexact=join_names([dataset.inexact for _, dataset in parts]),
-        objects=join_names([dataset.objects for _, dataset in parts]),
-        keypoints=next((dataset.keypoints for _, dataset in parts if dataset.keypoints), {}),
-        source=tuple(dict.fromkeys(path for _, dataset in parts for path in dataset.source)),
+        dataset,
+        features=_join_features([part.features for part in parts]),
+        inexact=join_names([part.inexact for part in parts]),
+        objects=join_names([part.objects for part in parts]),
+        keypoints=next((part.keypoints for part in parts if part.keypoints), {}),
+        source=tuple(dict.fromkeys(path for part in parts for path in part.source)),
         splits=splits,
-        rows=RowCounts.merge([dataset.rows for _, dataset in parts]),
+        rows=RowCounts.merge([part.rows for part in parts]),
         digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
     )
 
 
-def join_features(parts: Sequence[Mapping[str, FeatureSpec]]) -> Mapping[str, FeatureSpec]:
+def _join_features(parts: Sequence[Mapping[str, FeatureSpec]]) -> Mapping[str, FeatureSpec]:
     """Return the features of several datasets; one that a record may lack has a default."""
     found = dict(parts[0])
     for features in parts[1:]:
         for name, spec in features.items():
-            if spec.has_gaps or found.get(name, spec).default is None:
+            if name not in found or spec.has_gaps or found[name].default is None:
                 found[name] = spec
     return found
 

@@ -120,7 +120,7 @@ def near_ml_use(text: str, likeness: float = _CLOSE) -> str | None:
     ``TRIAN`` → ``TRAIN``; ``validaton`` → ``VALIDATION``; ``cat`` → None. Short words such as
     ``val`` are no candidates: too many other words are close to them.
     """
-    found = get_close_matches(text.lower(), PUBLISHED_WORDS, n=1, cutoff=likeness)
+    found = get_close_matches(text.lower(), PUBLISHED_WORDS, cutoff=likeness)
     return found[0].upper() if found else None
 
 

@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from recordgen import storage
-from recordgen.core.dataset.counts import RowCounts, Split, dataset_digest, mean_psnr
+from recordgen.core.dataset.counts import mean_psnr
 from recordgen.core.dataset.manifest import FINDINGS_FILE, Dataset
-from recordgen.core.dataset.splits import split_order
-from recordgen.core.dataset.vocabulary import join_names
 from recordgen.core.facts.columns import Columns, read_examples
 from recordgen.core.planning.plan import Base
 from recordgen.core.rows.columns import values_of
@@ -107,7 +105,7 @@ def merge_findings(
     Raises: SourceError: its ``findings.jsonl`` cannot be read.
     """
     old = (item for item in _read_findings(output) if item.source not in sources)
-    return heapq.merge(old, new, key=lambda item: (item.source, item.line))
+    return heapq.merge(old, new)
 
 
 def _read_findings(output: str) -> Iterator[Finding]:
@@ -124,27 +122,14 @@ def _read_findings(output: str) -> Iterator[Finding]:
 
 def merge(old: Dataset, new: Dataset) -> Dataset:
     """Return both datasets as one, with the old shards before the new ones."""
-    from recordgen.core.dataset.joining import join_features  # only an append needs it
+    from recordgen.core.dataset.joining import with_parts  # only an append needs it
 
-    splits = {
-        name: Split.merge([item.splits[name] for item in (old, new) if name in item.splits])
-        for name in sorted({*old.splits, *new.splits}, key=split_order)
-    }
-    shards = [shard for split in splits.values() for shard in split.shards]
-    rows = RowCounts.merge([old.rows, new.rows])
     # The first run decided the numbers of labels, whatever the vocabulary option is now.
     vocabulary = {name: old.options[name] for name in ("vocabulary",) if name in old.options}
     return replace(
-        new,
+        with_parts(new, [old, new]),
         options={**new.options, **vocabulary},
-        features=join_features([old.features, new.features]),
-        inexact=join_names([old.inexact, new.inexact]),
-        objects=join_names([old.objects, new.objects]),
-        keypoints=old.keypoints or new.keypoints,
-        source=tuple(dict.fromkeys((*old.source, *new.source))),
         folder=new.folder and (old.folder or storage.folder_of(old.source[0])),
-        splits=splits,
-        rows=rows,
         warnings=(),  # the checks run on both together later
         reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
         psnr=mean_psnr(
@@ -154,5 +139,4 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
                 if item.psnr
             )
         ),
-        digest=dataset_digest(shards),
     )

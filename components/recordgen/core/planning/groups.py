@@ -36,10 +36,8 @@ def with_groups(
         for group, split in zip(groups, batch.splits, strict=True)
     ]
     rejects = [_no_group(batch, at, by) for at, is_kept in enumerate(kept) if not is_kept]
-    rows = list(compress(batch.rows, kept))
-    if not rows:
-        return RowBatch(batch.source, [], [], [], [], []), rejects
-    return RowBatch.of(rows)._replace(groups=[row.group for row in rows]), rejects
+    columns = (None if column is None else [*compress(column, kept)] for column in batch[1:])
+    return RowBatch._make((batch.source, *columns)), rejects
 
 
 def _no_group(batch: RowBatch, at: int, by: GroupBy) -> Reject:

@@ -73,8 +73,7 @@ def without_incomplete(
     first: dict[str, Reject] = {}
     for item in sorted(lost):  # the same relative uri in two folders names two payloads
         first.setdefault(storage.resolve(item.uri, item.source), item)
-    uris = pa.array(sorted({item.uri for item in lost}), pa.string())
-    is_near = pc.is_in(rows["uri"], value_set=uris)
+    is_near = pc.is_in(rows["uri"], value_set=pa.array({item.uri for item in lost}))
     rejects: list[Reject] = []
     is_lost = np.asarray(is_near).copy()
     for at, row in zip(
