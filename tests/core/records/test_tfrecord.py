@@ -9,6 +9,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import tensorflow as tf
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 
 from recordgen import storage
 from recordgen.core.records import RECORDS
-from recordgen.core.records.tfrecord import frame_head
+from recordgen.core.records.format import LengthError
+from recordgen.core.records.tfrecord import frame_head, lengths_fit
 from recordgen.errors import RecordError
 
 
@@ -38,6 +40,7 @@ def test_a_column_is_framed_as_its_records_are(records):
     column = pa.array([b"before", *records], pa.binary())[1:]
     ours = b"".join(piece for record in records for piece in RECORDS.frame([record]))
     assert RECORDS.frame_column(column) == ours
+    assert RECORDS.frame_bytes(np.array([*map(len, records)], np.int64)).sum() == len(ours)
 
 
 HEADS = [
@@ -160,11 +163,52 @@ def test_damaged_files_say_where(tmp_path, damage, offset, counts):
         list(RECORDS.read(str(path)))
     given = RECORDS.read(str(path))
     assert [next(given) for _ in range(before)] == records[:before]
+    assert lengths_fit(str(path)) is not counts
     if counts:
-        with pytest.raises(RecordError, match=where):
-            RECORDS.count(str(path))
+        for check in (RECORDS.count, RECORDS.check_lengths):
+            with pytest.raises(RecordError, match=where):
+                check(str(path))
     else:
         assert RECORDS.count(str(path)) == 3
+
+
+# The lengths of the records of a file: none, one, a page between heads, heads that a block cuts
+SIZES = [[], [0], [4072, 1, 9000, 4096, 0], [*range(400)], [7] * 12_000]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=range(len(SIZES)))
+def test_lengths_fit_in_whole_files_only(tmp_path, sizes):
+    """A file that ends with its last record fits; one byte less or more does not."""
+    path = tmp_path / "r"
+    write(path, [bytes(size) for size in sizes])
+    assert lengths_fit(str(path))
+    RECORDS.check_lengths(str(path))
+    data = path.read_bytes()
+    for other in filter(None, (data[:-1], data + b"\0")):
+        path.write_bytes(other)
+        assert not lengths_fit(str(path))
+
+
+# What becomes of the frame of a record of 8 bytes, and the error
+UNFRAMED = [
+    (lambda frame: b"", LengthError),
+    (lambda frame: frame[:15], LengthError),
+    (lambda frame: frame[:-1], LengthError),
+    (lambda frame: frame + b"\0", LengthError),
+    (lambda frame: b"\7" + frame[1:], LengthError),
+    (lambda frame: frame[:12] + b"b" + frame[13:], ValueError),
+    (lambda frame: frame[:-1] + b"\0", ValueError),
+]
+
+
+@pytest.mark.parametrize(("damage", "error"), UNFRAMED, ids=range(len(UNFRAMED)))
+def test_a_frame_that_holds_no_record(damage, error):
+    """Another length means another file; a wrong checksum means damage."""
+    frame = b"".join(RECORDS.frame([b"aaaaaaaa"]))
+    assert RECORDS.unframed(memoryview(frame)) == b"aaaaaaaa"
+    with pytest.raises(error) as caught:
+        RECORDS.unframed(memoryview(damage(frame)))
+    assert caught.type is error
 
 
 def test_an_empty_file_has_no_records(tmp_path):
