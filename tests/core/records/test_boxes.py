@@ -69,9 +69,9 @@ def test_records_of_others(record, boxes):
 
 def test_pixels_come_back():
     """Corners are stored as float32; in pixels they have the decimals of the import file again."""
-    corners = (101.5 / 640, 33.25 / 427, 178.8 / 640, 239.0 / 427)
+    corners = (101.5 / 640, 33.25 / 427, 178.8 / 640, 239.5 / 427)
     box = StoredBox("", -1, *map(float, np.float32(corners)))
-    assert box.in_pixels(640, 427) == (101.5, 33.25, 77.3, 205.75)
+    assert box.in_pixels(640, 427) == (101.5, 33.25, 77.3, 206.25)
 
 
 # record, what the message shows

@@ -178,9 +178,11 @@ SIZES = [[], [0], [4072, 1, 9000, 4096, 0], [*range(400)], [7] * 12_000]
 
 @pytest.mark.parametrize("sizes", SIZES, ids=range(len(SIZES)))
 def test_lengths_fit_in_whole_files_only(tmp_path, sizes):
-    """A file that ends with its last record fits; one byte less or more does not."""
+    """A file that ends with its last record, or has none, fits; not with a byte less or more."""
     path = tmp_path / "r"
-    write(path, [bytes(size) for size in sizes])
+    assert write(path, list(map(bytes, sizes))) == sum(sizes) + 16 * len(sizes)
+    assert [len(record) for record in RECORDS.read(str(path))] == sizes
+    assert list(RECORDS.lengths(str(path))) == sizes
     assert lengths_fit(str(path))
     RECORDS.check_lengths(str(path))
     data = path.read_bytes()
@@ -189,33 +191,17 @@ def test_lengths_fit_in_whole_files_only(tmp_path, sizes):
         assert not lengths_fit(str(path))
 
 
-# What becomes of the frame of a record of 8 bytes, and the error
-UNFRAMED = [
-    (lambda frame: b"", LengthError),
-    (lambda frame: frame[:15], LengthError),
-    (lambda frame: frame[:-1], LengthError),
-    (lambda frame: frame + b"\0", LengthError),
-    (lambda frame: b"\7" + frame[1:], LengthError),
-    (lambda frame: frame[:12] + b"b" + frame[13:], ValueError),
-    (lambda frame: frame[:-1] + b"\0", ValueError),
-]
-
-
-@pytest.mark.parametrize(("damage", "error"), UNFRAMED, ids=range(len(UNFRAMED)))
-def test_a_frame_that_holds_no_record(damage, error):
+def test_a_frame_that_holds_no_record():
     """Another length means another file; a wrong checksum means damage."""
     frame = b"".join(RECORDS.frame([b"aaaaaaaa"]))
     assert RECORDS.unframed(memoryview(frame)) == b"aaaaaaaa"
-    with pytest.raises(error) as caught:
-        RECORDS.unframed(memoryview(damage(frame)))
-    assert caught.type is error
-
-
-def test_an_empty_file_has_no_records(tmp_path):
-    """An empty file is a valid file without records."""
-    path = tmp_path / "r"
-    assert write(path, []) == 0
-    assert (list(RECORDS.read(str(path))), RECORDS.count(str(path))) == ([], 0)
+    others = (b"", frame[:15], frame[:-1], frame + b"\0", b"\7" + frame[1:])
+    damaged = (frame[:12] + b"b" + frame[13:], frame[:-1] + b"\0")
+    for error, frames in ((LengthError, others), (ValueError, damaged)):
+        for other in frames:
+            with pytest.raises(error) as caught:
+                RECORDS.unframed(memoryview(other))
+            assert caught.type is error
 
 
 class Sink(io.RawIOBase):
@@ -313,6 +299,8 @@ def test_damaged_gzip_is_named_with_its_offset(tmp_path, damage):
         found.extend(RECORDS.read(str(path)))
     offset = int(re.match(message, str(caught.value))[1])
     assert offset == 1016 * len(found)
+    *around, error = RECORDS.read_around(str(path))
+    assert (around, str(error)) == (found, str(caught.value))
 
 
 def test_reading_around_damage(tmp_path):
@@ -331,3 +319,14 @@ def test_reading_around_damage(tmp_path):
     assert "offset 348" in length
     assert "offset 580" in cut
     assert len(found) == 6
+    assert all(message.startswith(f"{path}: ") for message in (wrong, length, cut))
+
+
+def test_a_byte_too_many_hides_no_record(tmp_path):
+    """The next record may begin at any place, and is found where it begins."""
+    path, record = tmp_path / "a.rec", b"aaaaaaaa"
+    path.write_bytes((b"x" + b"".join(RECORDS.frame([record]))) * 2)
+    first, one, second, two = RECORDS.read_placed(str(path))
+    assert (one, two) == ((1 + 12, record), (25 + 1 + 12, record))
+    assert re.search(r"\b0\b", str(first))
+    assert re.search(r"\b25\b", str(second))
