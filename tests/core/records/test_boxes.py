@@ -9,6 +9,7 @@ from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.core.records.example import parse_example, serialize_example
+from recordgen.core.records.objects import features_of
 from recordgen.core.rows.details import Details
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.stored_boxes import box_features
@@ -40,7 +41,7 @@ def record_of(*corners, **more):
 
 
 CORNERS = ([0.1], [0.2], [0.3], [0.4])
-CROWDS = {"image/object/is_crowd": [0, 1], "image/object/area": [2.5, 9.0]}
+DETAILS = [Details(area=2.5), Details(frozenset({"is_crowd"}), 9.0)]
 
 # record, its boxes
 OTHERS = [
@@ -52,11 +53,8 @@ OTHERS = [
     (record_of(*CORNERS, text=[b"\xff"]), [StoredBox("\ufffd", -1, 0.1, 0.2, 0.3, 0.4)]),
     (record_of([-2.0], [0.5], [1], [1.5]), [StoredBox("", -1, 0.0, 0.5, 1, 1.0)]),
     (
-        record_of(*([low, low] for [low] in CORNERS)) | CROWDS,
-        [
-            StoredBox("", -1, 0.1, 0.2, 0.3, 0.4, Details(area=2.5)),
-            StoredBox("", -1, 0.1, 0.2, 0.3, 0.4, Details(frozenset({"is_crowd"}), 9.0)),
-        ],
+        record_of(*(2 * corner for corner in CORNERS)) | dict(features_of(DETAILS)),
+        [StoredBox("", -1, 0.1, 0.2, 0.3, 0.4, details) for details in DETAILS],
     ),
 ]
 
