@@ -191,6 +191,7 @@ def test_a_frame_that_holds_no_record():
     """Another length means another file; a wrong checksum means damage."""
     frame = b"".join(RECORDS.frame([b"aaaaaaaa"]))
     assert RECORDS.unframed(memoryview(frame)) == b"aaaaaaaa"
+    assert RECORDS.unframed(memoryview(b"".join(RECORDS.frame([b""])))) == b""
     others = (b"", frame[:15], frame[:-1], frame + b"\0", b"\7" + frame[1:])
     damaged = (frame[:12] + b"b" + frame[13:], frame[:-1] + b"\0")
     for error, frames in ((LengthError, others), (ValueError, damaged)):
@@ -198,6 +199,14 @@ def test_a_frame_that_holds_no_record():
             with pytest.raises(error) as caught:
                 RECORDS.unframed(memoryview(other))
             assert caught.type is error
+
+
+def test_an_interrupted_write_is_completed(tmp_path, monkeypatch):
+    """After a signal, the system has written only a part of what it was given."""
+    monkeypatch.setattr(os, "writev", lambda file, pieces: os.write(file, b"".join(pieces)[:10]))
+    path, records = tmp_path / "r", [b"a" * 5000, b"b" * 5000]
+    assert write(path, records) == path.stat().st_size
+    assert list(RECORDS.read(str(path))) == records
 
 
 class Sink(io.RawIOBase):
@@ -326,3 +335,5 @@ def test_a_byte_too_many_hides_no_record(tmp_path):
     assert (one, two) == ((1 + 12, record), (25 + 1 + 12, record))
     assert re.search(r"\b0\b", str(first))
     assert re.search(r"\b25\b", str(second))
+    with pytest.raises(RecordError, match=rf"^{path}: .*offset 0\b"):
+        list(RECORDS.read_chosen(str(path), [1]))
