@@ -16,6 +16,7 @@ from recordgen.cli import main
 from recordgen.console.progress_bar import ProgressBar, ProgressLine, progress_for
 from recordgen.conversion.api import convert_files
 from recordgen.core.flow.local_runner import LocalRunner
+from recordgen.core.progress import Phase, Snapshot
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 
@@ -165,6 +166,14 @@ def test_progress_in_a_notebook_is_one_changing_line(source, tmp_path, screen):
         screen.texts.clear()
         run(source)
         assert screen.texts
+
+
+def test_a_notebook_ends_with_what_was_written(screen):
+    line = ProgressLine()
+    line.writing(Snapshot(rows=1, seconds=1, noun="image"))
+    line.phase(Phase("commit", "", 0, 0, 1))
+    line.finished()
+    assert screen.texts[0] == screen.texts[-1] != screen.texts[-2]
 
 
 def test_progress_only_where_a_person_waits(source, screen, monkeypatch):

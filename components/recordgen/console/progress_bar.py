@@ -123,6 +123,7 @@ class ProgressLine:
     def __init__(self) -> None:
         self._display: Any = import_module("IPython.display").display
         self._handle: Any = None
+        self._written = ""
 
     def planning(self) -> None:
         """Show that rows are being read."""
@@ -134,14 +135,17 @@ class ProgressLine:
 
     def writing(self, snapshot: Snapshot) -> None:
         """Show the number of examples."""
-        self._show(progress_message(snapshot))
+        self._written = progress_message(snapshot)
+        self._show(self._written)
 
     def phase(self, phase: Phase) -> None:
         """Show the phase."""
         self._show(str(phase).capitalize())
 
     def finished(self) -> None:
-        """Leave the line as it is."""
+        """End with the number of examples, also after the last phase."""
+        if self._written:
+            self._show(self._written)
 
     def _show(self, text: str) -> None:
         shown = {"text/plain": text}
