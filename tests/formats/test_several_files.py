@@ -33,7 +33,10 @@ PAIRS = {
         "test.csv": ("image_id", "{n}.png"),
         "sample_submission.csv": ("image_id,label", "{n}.png,cat"),
     },
-    "table with predictions": {**TABLE, "gender_submission.csv": ("Id,price", "{n},0")},
+    "table with predictions": {
+        "strain.csv": TABLE["train.csv"],
+        "gender_submission.csv": ("Id,price", "{n},0"),
+    },
 }
 
 

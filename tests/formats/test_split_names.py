@@ -14,7 +14,7 @@ from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.errors import UsageError
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import open_source
-from recordgen.formats.split_names import split_in_path, splits_in_paths
+from recordgen.formats.split_names import split_in_path, with_names
 from recordgen.options import ConvertOptions
 from tests.conftest import encoded, noise
 from tests.formats.sources import Reading, write_files
@@ -93,22 +93,25 @@ def test_the_split_in_a_name_holds(texts, options, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "splits"),
+    ("names", "auto", "yes"),
     [
-        (["train.csv"], ["train"]),
-        (["train_labels_v2.csv"], ["train"]),
-        (["train_stations.csv"], [None]),  # by chance
-        (["taste_test.csv"], [None]),
-        (["test/labels.csv"], [None]),
-        (["ab-test.csv", "labels.csv"], [None, None]),
-        (["birds_train.csv", "birds_test.csv"], ["train", "test"]),
-        (["train/labels.csv", "test/labels.csv"], ["train", "test"]),
-        (["train.csv", "more.csv"], ["train", None]),
+        (["train.csv"], ["train"], ["train"]),
+        (["train_labels_v2.csv"], ["train"], ["train"]),
+        (["train_stations.csv"], [None], ["train"]),  # by chance
+        (["taste_test.csv"], [None], ["test"]),
+        (["test/labels.csv"], [None], ["test"]),
+        (["ab-test.csv", "labels.csv"], [None, None], ["test", None]),
+        (["birds_train.csv", "birds_test.csv"], ["train", "test"], ["train", "test"]),
+        (["train/labels.csv", "test/labels.csv"], ["train", "test"], ["train", "test"]),
+        (["train.csv", "more.csv"], ["train", None], ["train", None]),
     ],
 )
-def test_names_count_beside_each_other(names, splits):
-    """A single name counts only if it says little else."""
-    assert splits_in_paths(names) == splits
+def test_names_count_beside_each_other(names, auto, yes):
+    """A single name counts only if it says little else, or if the option says that it counts."""
+    files = list(map(ImportFile, names))
+    for option, expected in (("auto", auto), ("yes", yes), ("no", [None] * len(names))):
+        options = ConvertOptions(split=f"names={option}")
+        assert [file.split for file in with_names(files, [], options)] == expected
 
 
 @pytest.mark.parametrize("name", ["test.csv", "val_labels.csv"])

@@ -105,8 +105,12 @@ class Access:
         It may if a prefix contains it. Unless it is the target of a redirect, it also may if
         the user allowed its scheme or if it is on the import file's own server.
         """
-        if self._is_named(url):
+        if self._is_below_images(url):
             return True
+        if self._roots:
+            is_named = self._root_refusal(url) is None
+            if is_named or not self.confined:
+                return is_named
         if redirected:
             return False
         return scheme_of(url) in _with_https(self.schemes) or (
@@ -118,12 +122,9 @@ class Access:
 
         They may if a prefix contains it or if it is on the import file's own server.
         """
-        return self._is_named(url) or (is_http(source) and origin_of(url) == origin_of(source))
-
-    def _is_named(self, url: str) -> bool:
-        """Return whether a prefix or the root of images contains a URL."""
-        is_below_prefix = bool(self._roots) and self._root_refusal(url) is None
-        return is_below_prefix or self._is_below_images(url)
+        if self._is_below_images(url) or (self._roots and self._root_refusal(url) is None):
+            return True
+        return is_http(source) and origin_of(url) == origin_of(source)
 
     def _is_below_images(self, path: str) -> bool:
         """Return whether a path is below the root of images; links are followed."""

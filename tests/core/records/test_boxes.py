@@ -1,5 +1,6 @@
 """Boxes in a record: written boxes are read, and records of other writers are understood."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +9,8 @@ from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.core.records.example import parse_example, serialize_example
+from recordgen.core.records.objects import features_of
+from recordgen.core.rows.details import Details
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.stored_boxes import box_features
 
@@ -38,6 +41,7 @@ def record_of(*corners, **more):
 
 
 CORNERS = ([0.1], [0.2], [0.3], [0.4])
+DETAILS = [Details(area=2.5), Details(frozenset({"is_crowd"}), 9.0)]
 
 # record, its boxes
 OTHERS = [
@@ -48,13 +52,24 @@ OTHERS = [
     (record_of(*CORNERS, text=[b"cat"]), [StoredBox("cat", -1, 0.1, 0.2, 0.3, 0.4)]),
     (record_of(*CORNERS, text=[b"\xff"]), [StoredBox("\ufffd", -1, 0.1, 0.2, 0.3, 0.4)]),
     (record_of([-2.0], [0.5], [1], [1.5]), [StoredBox("", -1, 0.0, 0.5, 1, 1.0)]),
+    (
+        record_of(*(2 * corner for corner in CORNERS)) | dict(features_of(DETAILS)),
+        [StoredBox("", -1, 0.1, 0.2, 0.3, 0.4, details) for details in DETAILS],
+    ),
 ]
 
 
 @pytest.mark.parametrize(("record", "boxes"), OTHERS)
 def test_records_of_others(record, boxes):
-    """Labels may be missing, and boxes are clipped to the image."""
+    """Labels may be missing, and boxes are clipped to the image; each has its details."""
     assert stored_boxes(record) == boxes
+
+
+def test_pixels_come_back():
+    """Corners are stored as float32; in pixels they have the decimals of the import file again."""
+    corners = (101.5 / 640, 33.25 / 427, 178.8 / 640, 239.5 / 427)
+    box = StoredBox("", -1, *map(float, np.float32(corners)))
+    assert box.in_pixels(640, 427) == (101.5, 33.25, 77.3, 206.25)
 
 
 # record, what the message shows

@@ -96,8 +96,7 @@ def theirs(**values):
     feature = tf.train.Feature()
     getattr(feature, kind).value.extend(items)
     example = tf.train.Example(features=tf.train.Features(feature={"x": feature}))
-    found = example.SerializeToString(deterministic=True)
-    return found
+    return example.SerializeToString(deterministic=True)
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 20_000])

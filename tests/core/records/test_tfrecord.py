@@ -9,6 +9,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import tensorflow as tf
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 
 from recordgen import storage
 from recordgen.core.records import RECORDS
-from recordgen.core.records.tfrecord import frame_head
+from recordgen.core.records.format import LengthError
+from recordgen.core.records.tfrecord import frame_head, lengths_fit
 from recordgen.errors import RecordError
 
 
@@ -38,6 +40,7 @@ def test_a_column_is_framed_as_its_records_are(records):
     column = pa.array([b"before", *records], pa.binary())[1:]
     ours = b"".join(piece for record in records for piece in RECORDS.frame([record]))
     assert RECORDS.frame_column(column) == ours
+    assert RECORDS.frame_bytes(np.array([*map(len, records)], np.int64)).sum() == len(ours)
 
 
 HEADS = [
@@ -94,6 +97,8 @@ def test_files_are_read_by_both(tmp_path, compression):
     assert chosen == [(2, records[2]), (101, records[101])]
     assert size == path.stat().st_size
     first = path.read_bytes()
+    if compression == "gzip":
+        assert first[:8] == b"\x1f\x8b\x08" + bytes(5)  # neither a name nor a time
     write(path, records, compression)
     assert path.read_bytes() == first
 
@@ -129,12 +134,6 @@ def test_a_pipe_that_takes_parts_of_writes_gets_all_bytes():
     assert size == len(found[0])
 
 
-def test_gzip_header_has_no_name_and_no_time(tmp_path):
-    path = tmp_path / "r.gz"
-    write(path, [b"one"], "gzip")
-    assert path.read_bytes()[:8] == b"\x1f\x8b\x08" + bytes(5)
-
-
 # damage to three records of 8 bytes (24 bytes each in the file); the offset in the error; whether
 # count detects it, which reads only lengths
 DAMAGE = [
@@ -160,18 +159,54 @@ def test_damaged_files_say_where(tmp_path, damage, offset, counts):
         list(RECORDS.read(str(path)))
     given = RECORDS.read(str(path))
     assert [next(given) for _ in range(before)] == records[:before]
+    assert lengths_fit(str(path)) is not counts
     if counts:
-        with pytest.raises(RecordError, match=where):
-            RECORDS.count(str(path))
+        for check in (RECORDS.count, RECORDS.check_lengths):
+            with pytest.raises(RecordError, match=where):
+                check(str(path))
     else:
         assert RECORDS.count(str(path)) == 3
 
 
-def test_an_empty_file_has_no_records(tmp_path):
-    """An empty file is a valid file without records."""
+# The lengths of the records of a file: none, one, a page between heads, heads that a block cuts
+SIZES = [[], [0], [4072, 1, 9000, 4096, 0], [*range(400)], [7] * 12_000]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=range(len(SIZES)))
+def test_lengths_fit_in_whole_files_only(tmp_path, sizes):
+    """A file that ends with its last record, or has none, fits; not with a byte less or more."""
     path = tmp_path / "r"
-    assert write(path, []) == 0
-    assert (list(RECORDS.read(str(path))), RECORDS.count(str(path))) == ([], 0)
+    assert write(path, list(map(bytes, sizes))) == sum(sizes) + 16 * len(sizes)
+    assert [len(record) for record in RECORDS.read(str(path))] == sizes
+    assert list(RECORDS.lengths(str(path))) == sizes
+    assert lengths_fit(str(path))
+    RECORDS.check_lengths(str(path))
+    data = path.read_bytes()
+    for other in filter(None, (data[:-1], data + b"\0")):
+        path.write_bytes(other)
+        assert not lengths_fit(str(path))
+
+
+def test_a_frame_that_holds_no_record():
+    """Another length means another file; a wrong checksum means damage."""
+    frame = b"".join(RECORDS.frame([b"aaaaaaaa"]))
+    assert RECORDS.unframed(memoryview(frame)) == b"aaaaaaaa"
+    assert RECORDS.unframed(memoryview(b"".join(RECORDS.frame([b""])))) == b""
+    others = (b"", frame[:15], frame[:-1], frame + b"\0", b"\7" + frame[1:])
+    damaged = (frame[:12] + b"b" + frame[13:], frame[:-1] + b"\0")
+    for error, frames in ((LengthError, others), (ValueError, damaged)):
+        for other in frames:
+            with pytest.raises(error) as caught:
+                RECORDS.unframed(memoryview(other))
+            assert caught.type is error
+
+
+def test_an_interrupted_write_is_completed(tmp_path, monkeypatch):
+    """After a signal, the system has written only a part of what it was given."""
+    monkeypatch.setattr(os, "writev", lambda file, pieces: os.write(file, b"".join(pieces)[:10]))
+    path, records = tmp_path / "r", [b"a" * 5000, b"b" * 5000]
+    assert write(path, records) == path.stat().st_size
+    assert list(RECORDS.read(str(path))) == records
 
 
 class Sink(io.RawIOBase):
@@ -269,6 +304,8 @@ def test_damaged_gzip_is_named_with_its_offset(tmp_path, damage):
         found.extend(RECORDS.read(str(path)))
     offset = int(re.match(message, str(caught.value))[1])
     assert offset == 1016 * len(found)
+    *around, error = RECORDS.read_around(str(path))
+    assert (around, str(error)) == (found, str(caught.value))
 
 
 def test_reading_around_damage(tmp_path):
@@ -287,3 +324,16 @@ def test_reading_around_damage(tmp_path):
     assert "offset 348" in length
     assert "offset 580" in cut
     assert len(found) == 6
+    assert all(message.startswith(f"{path}: ") for message in (wrong, length, cut))
+
+
+def test_a_byte_too_many_hides_no_record(tmp_path):
+    """The next record may begin at any place, and is found where it begins."""
+    path, record = tmp_path / "a.rec", b"aaaaaaaa"
+    path.write_bytes((b"x" + b"".join(RECORDS.frame([record]))) * 2)
+    first, one, second, two = RECORDS.read_placed(str(path))
+    assert (one, two) == ((1 + 12, record), (25 + 1 + 12, record))
+    assert re.search(r"\b0\b", str(first))
+    assert re.search(r"\b25\b", str(second))
+    with pytest.raises(RecordError, match=rf"^{path}: .*offset 0\b"):
+        list(RECORDS.read_chosen(str(path), [1]))

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 import recordgen
-from recordgen.core.rows.arrow_files import read_parquet
+from recordgen.core.rows.arrow_files import count_groups, read_parquet, read_streams
 from tests.conftest import encoded, noise, run_python
 
 SCHEMA = pa.schema({"name": pa.string(), "size": pa.int64(), "parts": pa.list_(pa.int64())})
@@ -73,12 +73,8 @@ def test_a_dataset_that_would_run_code(tmp_path):
 
 
 def test_an_arrow_stream_that_would_run_code(tmp_path):
-    sink = io.BytesIO()
-    table = with_pickle(TABLE, tmp_path / "ran")
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
     path = tmp_path / "stream"
-    path.write_bytes(sink.getvalue())
+    path.write_bytes(to_stream(with_pickle(TABLE, tmp_path / "ran")))
     code = (
         "import sys; from recordgen.core.rows.arrow_files import read_streams\n"
         "try: list(read_streams(open(sys.argv[1], 'rb').read()))\n"
@@ -94,6 +90,45 @@ def test_columns_come_in_the_order_of_schema_or_names():
     assert read_parquet(io.BytesIO(to_bytes(turned)), SCHEMA) == TABLE
     some = read_parquet(io.BytesIO(to_bytes(TABLE)), SCHEMA, ["size", "other"])
     assert some == TABLE.select(["size"])
+
+
+@pytest.mark.once
+def test_columns_that_an_earlier_version_lacks_are_null():
+    older = io.BytesIO(to_bytes(TABLE.select(["parts", "name"])))
+    expected = pa.table({"name": ["a"], "size": [None], "parts": [[1, 2]]}, SCHEMA)
+    assert read_parquet(older, SCHEMA, added=["size", "name"]) == expected
+    with pytest.raises(ValueError, match="Parquet"):
+        read_parquet(older, SCHEMA, added=["name"])
+
+
+@pytest.mark.once
+def test_row_groups_are_read_one_by_one():
+    file = io.BytesIO()
+    parquet.write_table(pa.concat_tables([TABLE] * 2), file, row_group_size=1)
+    assert count_groups(file) == 2
+    assert [read_parquet(file, SCHEMA, group=group) for group in (0, 1)] == [TABLE] * 2
+    assert read_parquet(file, SCHEMA) == pa.concat_tables([TABLE] * 2)
+    with pytest.raises(ValueError, match="Parquet"):
+        read_parquet(file, SCHEMA, group=2)
+    with pytest.raises(ValueError, match="Parquet"):
+        count_groups(io.BytesIO(file.getvalue()[:-1]))
+
+
+def to_stream(table):
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue()
+
+
+@pytest.mark.once
+def test_streams_are_read_one_after_the_other():
+    others = pa.table({"more": [1.5]})
+    assert list(read_streams(to_stream(TABLE) + to_stream(others))) == [TABLE, others]
+    assert list(read_streams(b"")) == []
+    typed = pa.Table.from_arrays([pa.array(["a"])], schema=pa.schema([with_type(NAME, "my.type")]))
+    with pytest.raises(ValueError, match=r"name.*my\.type"):
+        list(read_streams(to_stream(typed)))
 
 
 def _fields(*fields):

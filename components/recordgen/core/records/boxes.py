@@ -55,14 +55,11 @@ def stored_boxes(record: Mapping[str, Sequence[Any]]) -> list[StoredBox]:
     if any(len(column) != count for column in (*corners, texts, numbers)):
         found = ", ".join(f"{len(record.get(name, ()))} {name}" for name in OBJECT_FEATURES)
         raise ValueError(f"each box needs one value of each feature (got {found})")
-    boxes = [_box(*values) for values in zip(texts, numbers, *corners, strict=True)]
-    if features.OBJECTS.keys().isdisjoint(record):
-        return boxes
     details = details_in(record, count)
-    return [box._replace(details=mine) for box, mine in zip(boxes, details, strict=True)]
+    return [_box(*values) for values in zip(details, texts, numbers, *corners, strict=True)]
 
 
-def _box(text: Any, number: Any, *corners: Any) -> StoredBox:
+def _box(details: Details, text: Any, number: Any, *corners: Any) -> StoredBox:
     if not (
         isinstance(text, bytes)
         and isinstance(number, int)
@@ -74,4 +71,4 @@ def _box(text: Any, number: Any, *corners: Any) -> StoredBox:
         )
     label = text.decode("utf-8", "replace") or ("" if number == features.NO_LABEL else str(number))
     xs, ys = ([min(1.0, max(0.0, value)) for value in corners[axis::2]] for axis in (0, 1))
-    return StoredBox(label, number, min(xs), min(ys), max(xs), max(ys))
+    return StoredBox(label, number, min(xs), min(ys), max(xs), max(ys), details)
