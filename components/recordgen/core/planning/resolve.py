@@ -362,7 +362,7 @@ class _Settling:
                 self._reject(row, exc.code, f"{exc.message} in {lines}; keep one")
             return []
         if others and needs_all:
-            self.found.odd_lines.append(self._several_splits(named, others))
+            self.found.odd_lines.append(self._several_splits(ordered, named, others))
             agreeing = ordered
         else:
             self._reject_others(others, named)
@@ -373,12 +373,15 @@ class _Settling:
         self.found.counts.update(duplicates=duplicates, merged=len(agreeing) - 1 - duplicates)
         return [ordered[0]._replace(split=named.split, annotation=merged.annotation)]
 
-    def _several_splits(self, named: PlacedRow, others: Sequence[PlacedRow]) -> OddLine:
+    def _several_splits(
+        self, rows: Sequence[PlacedRow], named: PlacedRow, others: Sequence[PlacedRow]
+    ) -> OddLine:
         """Return the finding about an example with ``others`` that name another split."""
         shown = ", ".join(f"{row.split!r} in {_place(row)}" for row in others[:_ROWS_SHOWN])
         message = (
-            f"rows of one {self.task.noun} name several splits: all are in {named.split!r} of "
-            f"{_place(named)}, the first one, though {len(others):,} name another: {shown}"
+            f"rows of one {self.task.noun} name several splits: {named.split!r} in "
+            f"{_place(named)}, {shown}{', …' if len(others) > _ROWS_SHOWN else ''}; all "
+            f"{len(rows):,} rows are in {named.split!r}, the first one"
         )
         return OddLine(named.source, named.line, named.uri, SEVERAL_SPLITS, message)
 

@@ -55,7 +55,7 @@ def stored_boxes(record: Mapping[str, Sequence[Any]]) -> list[StoredBox]:
     if any(len(column) != count for column in (*corners, texts, numbers)):
         found = ", ".join(f"{len(record.get(name, ()))} {name}" for name in OBJECT_FEATURES)
         raise ValueError(f"each box needs one value of each feature (got {found})")
-    details = details_in(record, count)
+    details = details_in(record, count) if count else ()
     return [_box(*values) for values in zip(details, texts, numbers, *corners, strict=True)]
 
 
