@@ -126,9 +126,39 @@ def test_streams_are_read_one_after_the_other():
     others = pa.table({"more": [1.5]})
     assert list(read_streams(to_stream(TABLE) + to_stream(others))) == [TABLE, others]
     assert list(read_streams(b"")) == []
-    typed = pa.Table.from_arrays([pa.array(["a"])], schema=pa.schema([with_type(NAME, "my.type")]))
+
+
+class Registered(pa.ExtensionType):
+    """A type that this process knows, so that Arrow makes it."""
+
+    def __init__(self):
+        super().__init__(pa.string(), "my.type")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type, serialized):
+        return cls()
+
+
+@pytest.fixture(params=[True, False], ids=["known", "unknown"])
+def typed(request):
+    """A table whose first column has an extension type."""
+    column = pa.ExtensionArray.from_storage(Registered(), TABLE["name"].combine_chunks())
+    if request.param:
+        pa.register_extension_type(Registered())
+    yield TABLE.set_column(0, "name", column)
+    if request.param:
+        pa.unregister_extension_type("my.type")
+
+
+@pytest.mark.once
+def test_extension_types_are_refused(typed):
     with pytest.raises(ValueError, match=r"name.*my\.type"):
         list(read_streams(to_stream(typed)))
+    with pytest.raises(ValueError, match=r"name.*my\.type"):
+        read_parquet(io.BytesIO(to_bytes(typed)), SCHEMA)
 
 
 def _fields(*fields):
@@ -140,7 +170,6 @@ NAME, SIZE, PARTS = SCHEMA
 INNER = pa.list_(with_type(pa.field("item", pa.int64()), "other.type"))
 
 MISFITS = [
-    _fields(with_type(NAME, "other.type"), SIZE, PARTS),
     _fields(NAME, SIZE, pa.field("parts", INNER)),
     _fields(NAME, SIZE),
     _fields(NAME, SIZE, PARTS, pa.field("more", pa.int64())),
