@@ -15,8 +15,11 @@ from recordgen.options import ConvertOptions
 from recordgen.options.old_options import OLD_NAMES
 from recordgen.rejects import Reject
 from recordgen.tasks.text_entities.task import TextEntities
-from tests.pages import ROOT, blocks
+from tests.pages import ROOT, blocks, pages
 from tests.rows import read_rows
+
+# A test as pages name it: its file and its name.
+_TEST = re.compile(r"`(tests/\S+)::(\w+)")
 
 
 def text_of(page):
@@ -128,10 +131,12 @@ def test_tables_of_the_kubeflow_step():
 
 
 def test_every_fault_is_shown_by_a_test():
-    page = (ROOT / "docs/faults.md").read_text(encoding="utf-8")
-    rows = [line for line in page.splitlines() if line.startswith("| ")]
-    shown = [re.findall(r"`(tests/\S+)::(\w+)`", row) for row in rows if "shown by" not in row]
+    rows = [line for line in text_of("docs/faults.md").splitlines() if line.startswith("| ")]
+    shown = [_TEST.findall(row) for row in rows if "shown by" not in row]
     assert len(shown) > 20
     assert all(shown)
-    for path, name in (test for tests in shown for test in tests):
-        assert f"\ndef {name}(" in (ROOT / path).read_text(encoding="utf-8"), f"{path}::{name}"
+
+
+def test_tests_that_pages_name_exist():
+    found = {test for page in pages() for test in _TEST.findall(text_of(page))}
+    assert not [test for test in found if f"\ndef {test[1]}(" not in text_of(test[0])]
