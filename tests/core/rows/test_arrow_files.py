@@ -90,6 +90,8 @@ def test_columns_come_in_the_order_of_schema_or_names():
     assert read_parquet(io.BytesIO(to_bytes(turned)), SCHEMA) == TABLE
     some = read_parquet(io.BytesIO(to_bytes(TABLE)), SCHEMA, ["size", "other"])
     assert some == TABLE.select(["size"])
+    with pytest.raises(ValueError, match="Parquet"):
+        read_parquet(io.BytesIO(to_bytes(_fields(NAME, NAME, SIZE))), SCHEMA, ["name"])
 
 
 @pytest.mark.once
@@ -176,6 +178,7 @@ MISFITS = [
     _fields(NAME, NAME, SIZE, PARTS),
     _fields(pa.field("name", pa.list_(pa.string())), SIZE, PARTS),
     pa.table({name: ["x"] for name in SCHEMA.names}),
+    TABLE.set_column(0, "name", pa.array([b"\xff"]).view(pa.string())),
 ]
 
 

@@ -51,8 +51,6 @@ def read_parquet(
         missing = [] if names is not None else [n for n in schema.names if n not in wanted]
         if names is None and (not {*missing} <= {*added} or {*there} != {*wanted}):
             raise ValueError("it has other columns")
-        if any(there.count(name) > 1 for name in wanted):
-            raise ValueError("two columns have the same name")
         # Threads that read a Python file wait for the interpreter's lock, and the thread that meets
         # the damage may hold it while it waits for them.
         groups = range(opened.num_row_groups) if group is None else [group]
@@ -127,7 +125,7 @@ def _extension_in(field: Any) -> str:
     """Return the name of an extension type in a field or in the fields below it, or ""."""
     kind = field.type
     if isinstance(kind, pa.BaseExtensionType):
-        return str(getattr(kind, "extension_name", kind))
+        return str(kind.extension_name)
     if name := (field.metadata or {}).get(_IS_EXTENSION):
         return str(name, "utf-8", "replace")
     inner = [kind.field(at) for at in range(kind.num_fields)]
