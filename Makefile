@@ -54,7 +54,7 @@ options: setup ## renew the lists of options in component.yaml and docs/ from Co
 structure: setup ## measure the structure: lines, options, members, and the modules that a row enters
 	@$(PYTHON_OF_VENV) scripts/structure $(ARGS)
 
-mutants: setup ## find faults in core modules that no test notices (ARGS="dataset.splits --survivors")
+mutants: setup ## find faults in core modules that no test notices (ARGS="core.dataset.splits --survivors")
 	@$(PYTHON_OF_VENV) scripts/mutants $(ARGS)
 
 lock: ## renew locks/ with the newest versions that work together
