@@ -21,6 +21,7 @@ from functools import cached_property, lru_cache
 from typing import IO, Any
 
 from recordgen import storage
+from recordgen.core import allowance
 from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.rows.ranges import PLAIN_DEFLATE, Range
 from recordgen.errors import PayloadError, SourceError, StorageError
@@ -32,7 +33,7 @@ SUFFIXES = (".zip", ".tar")
 # Limits: entries of an archive, bytes of a ZIP's list of them, and how much a large document grows.
 _MAX_FILES = 2_000_000
 _MAX_DIRECTORY = 512 << 20
-_LARGE, _MAX_RATIO = 64 << 20, 300
+_LARGE, _MAX_RATIO, _TYPICAL_RATIO = 64 << 20, 300, 20
 
 _ENCRYPTED = 0x1
 _DIRECTORY_END = struct.Struct("<4s4H2LH")
@@ -78,6 +79,7 @@ class Archive:
                 or names that lead out of it.
         """
         with storage.open_read(self.path) as file:
+            allowance.grow_by(file)
             is_tar = file.read(len(_MEMBER_MARK)) not in (_MEMBER_MARK, _DIRECTORY_MARK)
             found: dict[str, Range | PayloadError] = {}
             for name, entry in self._tar(file) if is_tar else self._zip(file):
@@ -192,6 +194,7 @@ class _Part(io.RawIOBase):
 
     def __init__(self, part: Range, where: str) -> None:
         self._file = storage.open_read(part.file)
+        allowance.grow(min(part.length, _TYPICAL_RATIO * part.stored))
         self._file.seek(part.offset)
         self._stored, self._left = part.stored, part.length
         self._inflate = None if part.inflated is None else zlib.decompressobj(PLAIN_DEFLATE)

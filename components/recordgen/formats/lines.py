@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from recordgen import storage
+from recordgen.core import allowance
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
@@ -57,6 +58,7 @@ def open_lines(path: str, encoding: str) -> Iterator[Iterator[bytes]]:
     """
     try:
         file = storage.open_read(path)
+        allowance.grow_by(file)
     except OSError as exc:
         raise SourceError(f"{path}: cannot read this import file: {exc.strerror or exc}") from exc
     with file:

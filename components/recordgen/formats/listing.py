@@ -16,9 +16,11 @@ from functools import cached_property
 from typing import IO, Any
 
 from recordgen import storage
+from recordgen.core import allowance
 from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.dataset.splits import split_named, word_in_folders
 from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.row import ROW_BYTES
 from recordgen.errors import SourceError
 from recordgen.formats.archives import Archive, archive_at, names_in
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
@@ -228,9 +230,11 @@ class Listing:
             if os.path.exists(place) and not os.path.isfile(place):  # a pipe would block
                 raise SourceError(f"{path}: this is no regular file; remove it from the folder")
         try:
-            return storage.open_read(path)
+            file = storage.open_read(path)
+            allowance.grow_by(file)
         except OSError as exc:
             raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
+        return file
 
     def check_ranges(self, name: str) -> None:
         """Check that parts of a file can be read one by one. Raises: SourceError."""
@@ -303,6 +307,7 @@ def list_tree(folder: str) -> Tree:
 
 def _files_below(folder: str, path: str, skipped: list[str], datasets: list[str]) -> Iterator[str]:
     entries = storage.list_dir(storage.join(folder, path) if path else folder)
+    allowance.grow(len(entries) * ROW_BYTES)
     if (DATASET_FILE, False) in entries:
         datasets.append(path)
         return

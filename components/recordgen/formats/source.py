@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Union
 
 from recordgen import storage
+from recordgen.core import allowance
 from recordgen.core.rows.row import ROW_BYTES, ReadItem, RowBatch
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.box_lists import with_box_lists
@@ -90,6 +91,7 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
     return replace(source, detection=replace(detection, **shown._asdict())), options
 
 
+@allowance.allowed()
 def open_files(
     files: Sequence[ImportFile], options: ConvertOptions
 ) -> tuple[Source, ConvertOptions]:

@@ -29,6 +29,7 @@ from functools import partial
 from typing import Any
 
 from recordgen import storage
+from recordgen.core import allowance
 from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.dataset.manifest import read_vocabulary
 from recordgen.core.dataset.vocabulary import AUTO_LABELS, declared_vocabulary
@@ -84,7 +85,8 @@ def plan_rows(
     buckets = bucket_count(source, existing)
     folder = existing.folder if existing else storage.folder_of(source.names[0])
     task, splits, files = conversion.task, conversion.splits, source.parts()
-    sources = runner.start("ListSources", files, spread=len(files) > 1)
+    parts_read = allowance.while_reading(files)
+    sources = runner.start("ListSources", parts_read, spread=len(files) > 1)
     step = ReadRows(task, splits, conversion.reader, conversion.store, buckets, folder, staging)
     read = sources.through("ReadRows", step)  # a part → (bucket, RowBlock | ReadSummary)
     others: list[Flow] = []

@@ -9,6 +9,7 @@ from itertools import chain, count, islice
 from typing import Any
 
 from recordgen import storage
+from recordgen.core import allowance
 from recordgen.core.conversion import PayloadStore, RowReader
 from recordgen.core.flow.found import write_odd_lines
 from recordgen.core.flow.runner import Count, Step
@@ -103,7 +104,7 @@ class ReadRows(PlanningStep):
             yield summarised(ReadSummary(adjusted=counted, odd_lines=found))
 
     def _items(self, source: Any) -> Iterator[ReadItem]:
-        items = map(_storable, self.reader.read_part(source))
+        items = map(_storable, allowance.within(self.reader.read_part(source)))
         return chain.from_iterable(map(self._located, items)) if self.task.by_address else items
 
     def _located(self, item: ReadItem) -> Iterable[ReadItem]:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from recordgen import storage
+from recordgen.core import allowance
 from recordgen.core.flow.runner import Runner
 from recordgen.core.ordered import beside
 from recordgen.core.progress import (
@@ -48,7 +49,10 @@ def running(
     yield runner
     with _rare_collections(), watching(staging, progress, noun, joins):
         forget_failures()
-        runner.run(staging)
+        try:
+            runner.run(staging)
+        finally:
+            allowance.end()
 
 
 @contextmanager

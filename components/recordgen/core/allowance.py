@@ -1,0 +1,174 @@
+"""What reading a source may take: memory and processor time that grow with the bytes that it holds.
+
+    source of 1 MB         0.6 GB and  30 s
+    source of 400 MB       3.7 GB and  over an hour
+
+:mod:`recordgen.core.limits` bounds what is known to be costly. This bounds the rest: parsers of
+documents from elsewhere run while nothing else does in the main thread of a local run, so the
+limits of the process are theirs. Beyond them, an allocation fails and a timer interrupts Python:
+the run ends with one sentence. A library that does not return is ended by the kernel, together with
+the process, which leaves nothing that looks finished. In another thread, such as those of a Beam
+worker, and without the limits of Linux, there is no allowance.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import IO, Any, TypeVar
+
+from recordgen.errors import SourceError
+
+if sys.platform == "linux":
+    import resource
+
+#: Memory and processor time of any source, and what each of its bytes adds.
+MEMORY_BYTES, MEMORY_PER_BYTE = 600_000_000, 8
+SECONDS, SECONDS_PER_BYTE = 20.0, 10e-6
+
+# A larger container does not need more to list what it holds.
+_MOST_BYTES_AT_ONCE = 1 << 30
+
+# Limits are raised in steps, as each takes system calls.
+_STEP_BYTES = 1 << 20
+
+# An interrupt that a handler of errors has swallowed is repeated; the kernel acts later.
+_AGAIN_SECONDS, _KERNEL_SECONDS = 1.0, 10
+
+_Item = TypeVar("_Item")
+
+
+class _Allowance:
+    """The limits of this process while it reads a source."""
+
+    def __init__(self) -> None:
+        self.memory, self.seconds, self.size, self._waiting = MEMORY_BYTES, SECONDS, 0, 0
+        self._data = _data_bytes()
+        self._began = time.process_time()
+        self._before = {
+            kind: resource.getrlimit(kind) for kind in (resource.RLIMIT_DATA, resource.RLIMIT_CPU)
+        }
+        self._handler = signal.signal(signal.SIGPROF, self._interrupt)
+        self._apply()
+
+    def grow(self, size: int) -> None:
+        self._waiting += min(size, _MOST_BYTES_AT_ONCE)
+        if self._waiting >= _STEP_BYTES:
+            self.size += self._waiting
+            self.memory += self._waiting * MEMORY_PER_BYTE
+            self.seconds += self._waiting * SECONDS_PER_BYTE
+            self._waiting = 0
+            self._apply()
+
+    def _apply(self) -> None:
+        end = self._began + self.seconds
+        self._limit(resource.RLIMIT_DATA, self._data + self.memory)
+        self._limit(resource.RLIMIT_CPU, math.ceil(end) + _KERNEL_SECONDS)
+        left = max(_AGAIN_SECONDS, end - time.process_time())
+        signal.setitimer(signal.ITIMER_PROF, left, _AGAIN_SECONDS)
+
+    def _limit(self, kind: int, most: int) -> None:
+        soft, hard = self._before[kind]
+        if soft == resource.RLIM_INFINITY or most < soft:
+            resource.setrlimit(kind, (most, hard))
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        raise self._error(f"{self.seconds:,.0f} s of processor time")
+
+    def out_of_memory(self) -> SourceError:
+        return self._error(f"{self.memory / 1e9:,.1f} GB of memory")
+
+    def _error(self, what: str) -> SourceError:
+        size = (self.size + self._waiting) / 1e6
+        return SourceError(
+            f"reading the source takes more than {what}, the limit for the {size:,.1f} MB read so "
+            f"far: a document or container in it is damaged or hostile; pass its files one by one "
+            f"to find it"
+        )
+
+    def close(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, self._handler)
+        for kind, limits in self._before.items():
+            resource.setrlimit(kind, limits)
+
+
+_current: list[_Allowance] = []
+
+
+@contextmanager
+def allowed() -> Iterator[None]:
+    """Limit what the block takes, which reads a source. Raises: SourceError: it took more."""
+    if not _is_possible():
+        yield
+        return
+    allowance = _Allowance()
+    _current.append(allowance)
+    try:
+        yield
+    except MemoryError as exc:
+        raise allowance.out_of_memory() from exc
+    finally:
+        end()
+
+
+def while_reading(parts: Iterable[_Item]) -> Iterator[_Item]:
+    """Yield the parts of a source; limit what is taken from the first to behind the last one.
+
+    A run that fails before the last one calls :func:`end`.
+    """
+    with allowed():
+        yield from parts
+
+
+def end() -> None:
+    """Lift the limits, if there are any."""
+    while _current:
+        _current.pop().close()
+
+
+def grow(size: int) -> None:
+    """Allow more, because so many bytes of a source are about to be read."""
+    if _current and threading.current_thread() is threading.main_thread():
+        _current[0].grow(size)
+
+
+def grow_by(file: IO[bytes]) -> None:
+    """Allow more, because an opened file of a source is about to be read."""
+    if _current:
+        file.seek(0, os.SEEK_END)
+        grow(file.tell())
+        file.seek(0)
+
+
+def within(items: Iterable[Any]) -> Iterator[Any]:
+    """Yield what is read. Raises: SourceError: it took more memory than is allowed."""
+    try:
+        yield from items
+    except MemoryError as exc:
+        if _current:
+            raise _current[0].out_of_memory() from exc
+        raise
+
+
+def _is_possible() -> bool:
+    return (
+        sys.platform == "linux"
+        and not _current
+        and threading.current_thread() is threading.main_thread()
+        and signal.getitimer(signal.ITIMER_PROF)[0] == 0  # a profiler uses it
+    )
+
+
+def _data_bytes() -> int:
+    """Return the bytes that count for ``RLIMIT_DATA``: private and writable memory."""
+    with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[5]) * resource.getpagesize()
+    return 0
