@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import COMPONENTS
 from tests.fuzz.import_files import run
 from tests.fuzz.seeds import SEEDS
+from tests.fuzz.sources import FAILURES, SAMPLES, fuzz
 from tests.fuzz.targets import CORPUS, TARGETS
 from tests.preloaded import ROOT, Preloaded
 
@@ -65,3 +66,10 @@ def test_import_files_are_read_like_an_independent_reader_reads_them():
     ended = Counter(run(150, seed=1))
     assert ended["compared"] > 35
     assert ended["UsageError"] + ended["SourceError"] > 35
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", SAMPLES)
+def test_changed_sources_give_rows_rejects_or_errors(name, tmp_path):
+    """A source of each format is read; the moment of changes that follows gives no traceback."""
+    assert fuzz(name, 0.3, 1, tmp_path).keys().isdisjoint(FAILURES)

@@ -1,0 +1,96 @@
+"""What reading a source may take: beyond it, a run ends with one error, and limits are lifted."""
+
+import resource
+import signal
+import threading
+import time
+
+import pytest
+
+import recordgen
+from recordgen.core import allowance
+from recordgen.errors import SourceError
+from recordgen.formats.line_files import CsvFile
+
+LIMITS = (resource.RLIMIT_DATA, resource.RLIMIT_CPU)
+
+
+def state():
+    """Return the limits of this process, its timer, and the handler of the timer's signal."""
+    timer = signal.getitimer(signal.ITIMER_PROF)
+    return [*map(resource.getrlimit, LIMITS), timer, signal.getsignal(signal.SIGPROF)]
+
+
+@pytest.fixture(autouse=True)
+def same_limits():
+    """Whatever happens, the process has its old limits afterwards."""
+    before = state()
+    yield
+    assert state() == before
+
+
+def take_memory():
+    return bytearray(2 << 30)
+
+
+def take_time():
+    while True:
+        time.sleep(0)
+
+
+@pytest.mark.parametrize("take", [take_memory, take_time])
+def test_a_block_that_takes_more_raises_an_error(take, monkeypatch):
+    """Memory beyond the allowance cannot be had, and time beyond it interrupts Python."""
+    monkeypatch.setattr(allowance, "SECONDS", 0.2)
+    with pytest.raises(SourceError), allowance.allowed():
+        take()
+
+
+@pytest.mark.parametrize("take", [take_memory, take_time])
+def test_a_run_whose_reader_takes_more_leaves_nothing_finished(take, tmp_path, monkeypatch):
+    """The reader of a format that never ends costs the run, which leaves no dataset.json."""
+    (tmp_path / "a.csv").write_text("TRAIN,1.png,cat\n" * 50_000)
+    read = CsvFile.rows
+
+    def rows(self, file, *arguments):
+        if file.lines is None:  # not the sample of detection, but the run itself
+            take()
+        yield from read(self, file, *arguments)
+
+    monkeypatch.setattr(CsvFile, "rows", rows)
+    monkeypatch.setattr(allowance, "SECONDS", 0.5)
+    monkeypatch.setattr(allowance, "SECONDS_PER_BYTE", 0)
+    with pytest.raises(SourceError):
+        recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", progress=None)
+    assert not (tmp_path / "out/dataset.json").exists()
+
+
+def test_memory_grows_with_the_bytes_that_are_read():
+    """Half a gigabyte of files allows what a small one does not."""
+    with allowance.allowed():
+        allowance.grow(500_000_000)
+        assert len(take_memory()) == 2 << 30
+
+
+def test_another_thread_has_no_allowance():
+    """Limits hold for a whole process, so a worker's thread sets none."""
+    sizes = []
+
+    def work():
+        with allowance.allowed():
+            sizes.append(len(take_memory()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert sizes == [2 << 30]
+
+
+def test_the_last_part_ends_the_allowance():
+    """Limits end when the last part was read, so that shards are written without them."""
+    parts = allowance.while_reading([1, 2])
+    before = state()
+    assert next(parts) == 1
+    assert state() != before
+    assert list(parts) == [2]
+    assert state() == before
