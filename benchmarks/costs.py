@@ -37,7 +37,7 @@ ROWS_PER_S = 50_000  # read and planned, without sizes: benchmarks.rows on 2 cor
 # Sizes come from listings if their pages contain enough images of a bucket, else from look-ups.
 LOOKUPS_AT_ONCE, PAGES_AT_ONCE = 64, 32
 LOOKUP_S, PAGE_S = 0.05, 0.5  # assumed: within a region
-PAGE_CPU_S = 0.013  # docs/adr/0034-sizes-from-listings.md
+PAGE_CPU_S = 0.013  # docs/adr/0001-shuffle-rows-never-payloads.md
 FINGERPRINT_CPU_S = 0.000_08  # for each image: benchmarks.storage --only fingerprint
 
 # The work of the launcher only.

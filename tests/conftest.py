@@ -71,7 +71,7 @@ COMPONENTS = Path(recordgen.__file__).parents[1]
 TESTS = Path(__file__).parent
 # Folders of tests.
 ABOUT_TFX = ("examplegen", "pipelines")
-# The legs of folders and modules beside the first one, which runs all: ADR 0105 says why.
+# The legs of folders and modules beside the first one, which runs all: ADR 0007 says why.
 # A test with the mark `once` stays on the first leg.
 LEGS = {
     "outside": """

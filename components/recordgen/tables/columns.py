@@ -2,6 +2,10 @@
 
 Inferred columns are passed on as one JSON text, ``ConvertOptions.table``, declared columns as
 ``ConvertOptions.schema``, so that workers, a resumed run and ``dataset.json`` use the same columns.
+
+The same rules hold for both: a missing value is a missing feature, and a row without a class is an
+example without a label. A target that is a number must be present: otherwise a reader would have to
+read all rows to know the number of batches.
 """
 
 from __future__ import annotations

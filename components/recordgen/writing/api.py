@@ -8,6 +8,11 @@
 The calling thread takes the examples, checks and serialises them; threads checksum, compress and
 write, each its own shards. Records go to the open shards in turn, so the bytes do not depend on the
 number of threads.
+
+Processes would speed up small examples, which the interpreter bounds on one core. But ``spawn``
+imports the caller's script again and fails without a main guard, and ``fork`` may copy locks of
+TensorFlow and gRPC. Threads that also serialise gain little under the interpreter's lock, and would
+write later values of a generator that refills one array.
 """
 
 from __future__ import annotations
