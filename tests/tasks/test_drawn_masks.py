@@ -11,6 +11,7 @@ from pycocotools import mask as coco_mask
 from pycocotools.coco import COCO
 
 import recordgen
+from recordgen.core.image_settings import Limits
 from recordgen.core.records.run_lengths import runs_in, text_of
 from recordgen.core.rows import details
 from recordgen.core.rows.details import Details
@@ -70,14 +71,14 @@ PAINTED = [
 @pytest.mark.parametrize(("objects", "mask"), PAINTED)
 def test_painted(objects, mask):
     """Pixels of objects have their classes, all others the background."""
-    assert paint(objects, 9, SIZE).tolist() == mask
+    assert paint(objects, 9, SIZE, Limits()).tolist() == mask
 
 
 def test_runs_that_do_not_fill_their_picture():
     """The image is refused."""
     broken = Details(mask=details.Mask(text_of([3, 2]), 4, 6))
     with pytest.raises(PayloadError) as caught:
-        paint([(1, broken)], 0, SIZE)
+        paint([(1, broken)], 0, SIZE, Limits())
     assert caught.value.code == "bad_annotation"
 
 
@@ -98,7 +99,7 @@ def test_outlines_turn_with_their_image(way):
     photo = check_image(file.getvalue(), payload_settings())
     left, top, right, bottom = 4 / 32, 2 / 20, 20 / 32, 8 / 20
     box = Details(polygons=Polygons.of([(left, top, right, top, right, bottom, left, bottom)]))
-    mask = drawn_mask([(1, box.to_json())], 0, photo, "stored")
+    mask = drawn_mask([(1, box.to_json())], 0, photo, "stored", Limits())
     pixels = np.asarray(Image.open(io.BytesIO(photo.data)).convert("L"))
     classes = np.asarray(Image.open(io.BytesIO(mask.data)))
     assert ((pixels > 100) == (classes == 1)).mean() > 0.98

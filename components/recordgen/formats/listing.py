@@ -18,6 +18,7 @@ from typing import IO, Any
 from recordgen import storage
 from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.dataset.splits import split_named, word_in_folders
+from recordgen.core.limits import FOLDERS
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import SourceError
 from recordgen.formats.archives import Archive, archive_at, names_in
@@ -264,6 +265,8 @@ class Listing:
         """
         path = posixpath.normpath(name.strip().replace("\\", "/")).lstrip("/")
         parts = [part for part in path.split("/") if part not in ("..", ".")]
+        if len(parts) > FOLDERS.most:
+            return ()
         for start in range(len(parts)):
             for folder in folders or ("",):
                 tried = posixpath.normpath(posixpath.join(folder, *parts[start:]))

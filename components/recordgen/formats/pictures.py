@@ -146,6 +146,7 @@ class PictureFormat(Format):
     ) -> Row | Reject:
         try:
             picture = self._sized(picture, listing)
+            check_masks(picture)
             check_shapes(picture)
             check_labels(picture)
             split = parse_ml_use(picture.split) if picture.split else None
@@ -197,6 +198,18 @@ def check_shapes(picture: Picture) -> None:
             f"{dropped[0]}, and nothing else is marked in the image, so it would count as one "
             f"without objects; draw boxes, or delete it"
         )
+
+
+def check_masks(picture: Picture) -> None:
+    """Check that masks have the size of their picture. Raises: AnnotationError."""
+    for _, _, details in picture.objects:
+        mask = details.mask
+        if mask is not None and picture.size not in (None, (mask.width, mask.height)):
+            width, height = picture.size or (0, 0)
+            raise bad_annotation(
+                f"a mask has {mask.width}×{mask.height} pixels, but its image {width}×{height}; "
+                f"export it again with the size of the image"
+            )
 
 
 def check_labels(picture: Picture) -> None:

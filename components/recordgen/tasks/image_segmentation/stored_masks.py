@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from recordgen.core.image_settings import Limits
 from recordgen.core.records.class_masks import IGNORED, Mask, seen_through
 from recordgen.core.rows.details import Details
 from recordgen.core.settings import PayloadSettings
@@ -73,7 +74,7 @@ def mask_of(
     levels, is_plain = _levels(data, colours, settings)
     mask = _upright(levels, image, orientation)
     stored, is_resized = _placed(mask, image)
-    numbers = np.flatnonzero(np.bincount(stored.ravel(), minlength=IGNORED)[:IGNORED])
+    numbers = np.flatnonzero(_histogram(stored)[:IGNORED])
     kept = is_plain and stored is levels
     return StoredMask(data if kept else _png(stored), tuple(numbers.tolist()), is_resized)
 
@@ -83,10 +84,13 @@ def drawn_mask(
     background: int,
     image: CheckedImage,
     orientation: str,
+    limit: Limits,
 ) -> StoredMask:
     """Return the mask of a stored image whose objects have a class and an outline as JSON.
 
-    Raises: PayloadError: the size of the image is unknown, or there are too many classes.
+    Raises:
+        PayloadError: the size of the image is unknown, there are too many classes, a mask has other
+            proportions than the image, or drawing would take too long.
     """
     if image.height is None or image.width is None:
         raise _bad("its size is unknown, so nothing can be drawn; use check=header")
@@ -96,23 +100,37 @@ def drawn_mask(
     size = _whole(image)
     if is_turned and image.orientation >= _ON_ITS_SIDE:
         size = size[::-1]
-    mask = paint([(number, Details.from_json(text)) for number, text in objects], background, size)
+    drawn = [(number, Details.from_json(text)) for number, text in objects]
+    for _, details in drawn:
+        if details.mask is not None and not _is_alike(details.mask[1:], size):
+            raise _unlike(details.mask[1:], size)
+    mask = paint(drawn, background, size, limit)
     if is_turned:
         mask = np.asarray(turn(Image.fromarray(mask), image.orientation))
     stored, _ = _placed(mask, image)
-    numbers = np.flatnonzero(np.bincount(stored.ravel(), minlength=IGNORED)[:IGNORED])
+    numbers = np.flatnonzero(_histogram(stored)[:IGNORED])
     return StoredMask(_png(stored), tuple(numbers.tolist()), is_resized=False)
 
 
 def gray_levels(data: bytes) -> set[int]:
     """Return the levels of a gray file; of another form, numbers that no level has.
 
-    Raises: PayloadError: it is no image, or damaged.
+    Raises: PayloadError: it is no image, too large, or damaged.
     """
+    limit = Limits()
+    limit.check_size(len(data))
     file = file_header(data)
+    limit.check_pixels(file.height, file.width)
     image = open_image(file)
     decoded(file.format, image.load)
-    return set(np.unique(np.asarray(image)).tolist()) if image.mode == "L" else {-1}
+    if image.mode != "L":
+        return {-1}
+    return {level for level, count in enumerate(image.histogram()) if count}
+
+
+def _histogram(mask: Mask) -> Sequence[int]:
+    """Return the number of pixels of each level; NumPy would count in eight times the memory."""
+    return Image.fromarray(mask).histogram()
 
 
 def _levels(
@@ -176,11 +194,7 @@ def _upright(mask: Mask, image: CheckedImage, orientation: str) -> Mask:
     stored = upright[::-1] if image.orientation >= _ON_ITS_SIDE else upright
     as_upright, as_stored = (_is_alike(mask.shape, size) for size in (upright, stored))
     if not (as_upright or as_stored):
-        height, width = stored
-        raise _bad(
-            f"it has {mask.shape[1]}×{mask.shape[0]} pixels, but its image {width}×{height}; a "
-            f"mask must have the proportions of its image"
-        )
+        raise _unlike(mask.shape, stored)
     is_turned = as_stored and (orientation == "stored" or not as_upright)
     if not is_turned or image.orientation == 1:
         return mask
@@ -212,6 +226,13 @@ def _whole(image: CheckedImage) -> tuple[int, int]:
 def _is_alike(size: tuple[int, ...], other: tuple[int, int]) -> bool:
     """Return whether two sizes have the same proportions, up to a pixel."""
     return abs(size[0] * other[1] - size[1] * other[0]) <= max(*size, *other)
+
+
+def _unlike(size: tuple[int, ...], image: tuple[int, int]) -> PayloadError:
+    return _bad(
+        f"it has {size[1]}×{size[0]} pixels, but its image {image[1]}×{image[0]}; a mask must have "
+        f"the proportions of its image"
+    )
 
 
 def _png(mask: Mask) -> bytes:
