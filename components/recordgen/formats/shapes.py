@@ -114,6 +114,7 @@ def mask_of(parts: Sequence[Runs], width: int, height: int) -> Mask:
 
     runs = np.concatenate(parts)
     MASK_RUNS.check(len(runs))
+    runs = runs[runs[:, 0] < runs[:, 1]]
     runs = runs[np.argsort(runs[:, 0], kind="stable")]
     # A run ends where no run before it goes on; columns without a gap are one run.
     ends = np.maximum.accumulate(runs[:, 1])
