@@ -267,10 +267,12 @@ class Listing:
         parts = [part for part in path.split("/") if part not in ("..", ".")]
         if len(parts) > FOLDERS.most:
             return ()
+        places = [posixpath.normpath(folder) for folder in folders or ("",)]
+        prefixes = ["" if place == "." else f"{place}/" for place in places]
         for start in range(len(parts)):
-            for folder in folders or ("",):
-                tried = posixpath.normpath(posixpath.join(folder, *parts[start:]))
-                if tried in self.tree.there:
+            rest = "/".join(parts[start:])
+            for prefix in prefixes:
+                if (tried := f"{prefix}{rest}") in self.tree.there:
                     return tried
         same = self.tree.by_base.get(parts[-1] if parts else "", ())
         if split:
