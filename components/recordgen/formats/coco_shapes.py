@@ -11,7 +11,7 @@ import math
 import os
 import weakref
 from array import array
-from collections.abc import Sequence
+from collections.abc import KeysView, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from tempfile import TemporaryFile
@@ -64,6 +64,11 @@ class Shapes:
         """The largest number of keypoints of an annotation that does not exceed the limit."""
         counts = (len(numbers) // KEYPOINT for numbers in self._keypoints.values())
         return max((count for count in counts if count <= KEYPOINTS.most), default=0)
+
+    @property
+    def keypoints_of(self) -> KeysView[int]:
+        """The annotations that have keypoints."""
+        return self._keypoints.keys()
 
     def _write(self) -> None:
         if self._file is None:

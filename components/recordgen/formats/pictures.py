@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.splits import parse_ml_use, word_in_folders
+from recordgen.core.limits import IMAGE_KEYPOINTS
+from recordgen.core.rows.details import KEYPOINT
 from recordgen.core.rows.picture import Picture, is_size
 from recordgen.core.rows.ranges import Range
 from recordgen.core.rows.row import Adjustments, Row
@@ -146,7 +148,7 @@ class PictureFormat(Format):
     ) -> Row | Reject:
         try:
             picture = self._sized(picture, listing)
-            check_masks(picture)
+            check_details(picture)
             check_shapes(picture)
             check_labels(picture)
             split = parse_ml_use(picture.split) if picture.split else None
@@ -200,8 +202,16 @@ def check_shapes(picture: Picture) -> None:
         )
 
 
-def check_masks(picture: Picture) -> None:
-    """Check that masks have the size of their picture. Raises: AnnotationError."""
+def check_details(picture: Picture) -> None:
+    """Check that masks have the size of their picture, and that there are not too many keypoints.
+
+    Raises: AnnotationError.
+    """
+    most = max((len(each.details.keypoints) for each in picture.objects), default=0)
+    try:
+        IMAGE_KEYPOINTS.check(most // KEYPOINT * len(picture.objects))
+    except ValueError as exc:
+        raise bad_annotation(str(exc)) from None
     for _, _, details in picture.objects:
         mask = details.mask
         if mask is not None and picture.size not in (None, (mask.width, mask.height)):

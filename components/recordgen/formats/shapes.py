@@ -100,12 +100,12 @@ def runs_below(rows: Pixels, left: int, top: int, width: int, height: int) -> Ru
 
     rows = rows[max(0, -top) : max(0, height - top), max(0, -left) : max(0, width - left)]
     left, top = max(0, left), max(0, top)
-    columns = np.zeros((rows.shape[1], rows.shape[0] + 2), np.bool_)
-    columns[:, 1:-1] = rows.T
-    changes = columns[:, 1:] != columns[:, :-1]
+    around = np.zeros((rows.shape[0] + 2, rows.shape[1]), rows.dtype)
+    around[1:-1] = rows
+    changes = around[1:] != around[:-1]
     MASK_RUNS.check(np.count_nonzero(changes) // 2)
-    across, down = np.nonzero(changes)
-    return ((left + across) * height + top + down).reshape(-1, 2)
+    down, across = np.divmod(np.flatnonzero(changes), max(1, rows.shape[1]))
+    return np.sort((left + across) * height + top + down).reshape(-1, 2)
 
 
 def mask_of(parts: Sequence[Runs], width: int, height: int) -> Mask:
