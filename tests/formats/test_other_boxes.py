@@ -139,6 +139,7 @@ def test_masks_of_few_runs_in_a_document(outcome, monkeypatch):
     """A rectangle with a notch is megapixels in a few bytes: a document may have some of them."""
     monkeypatch.setattr(cvat_format, "CVAT_PIXELS", Limit(500, "pixels", "its row"))
     monkeypatch.setattr(cvat_format, "_PIXELS_PER_RUN", 100)
+    monkeypatch.setattr(cvat_format, "_PIXELS_OF_COLUMN", 1)
     assert outcome(mask_in_xml("0,800", 40, 20), *IMAGES).rejected == {}
     found = outcome(mask_in_xml("1,799", 40, 20), *IMAGES)
     assert found.rejected == {"sub/b.png": "bad_annotation"}

@@ -32,6 +32,8 @@ _ROOT = b"<annotations"
 _AREAS = ("box", "polygon", "ellipse", "mask")
 # Most of masks with two runs in each row, in pictures of up to 8,000 pixels across.
 _PIXELS_PER_RUN = 4_000
+# A column of a rectangle takes the time of as many pixels.
+_PIXELS_OF_COLUMN = 250
 # Shapes without an area, which are dropped.
 _OTHERS = ("points", "polyline", "cuboid", "skeleton")
 
@@ -182,6 +184,7 @@ def _mask(runs: Sequence[int], box: Corners, size: tuple[int, int], budget: _Bud
     MASK_PIXELS.check(across * down)
     MASK_RUNS.check(max(len(runs), across))
     if len(runs) == 2 and runs[0] == 0:  # a rectangle
+        budget.spend(_PIXELS_OF_COLUMN * across - _PIXELS_PER_RUN * len(runs))
         xs = np.arange(max(0, left), max(0, min(right, size[0])))
         ys = np.array([min(max(0, y), size[1]) for y in (top, low)])
         return Details(mask=shapes.mask_of([xs[:, None] * size[1] + ys], *size))
