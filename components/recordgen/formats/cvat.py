@@ -74,8 +74,10 @@ class Cvat(PictureFormat):
             own = (posixpath.join(images, subset), posixpath.join(folder, subset)) if subset else ()
             places = (*own, folder, images, posixpath.dirname(folder))
             image = image_or_problem(listing, name or "?", *places, line=number, split=split)
-            is_there = not isinstance(image, Problem)
-            yield _picture(number, element, image, split, budget) if is_there else image
+            if isinstance(image, Problem):
+                yield image
+            else:
+                yield _picture(number, element, image, split, budget)
             element.clear()  # an element keeps its children otherwise
 
 

@@ -214,8 +214,8 @@ def check_details(picture: Picture) -> None:
         raise bad_annotation(str(exc)) from None
     for _, _, details in picture.objects:
         mask = details.mask
-        if mask is not None and picture.size not in (None, (mask.width, mask.height)):
-            width, height = picture.size or (0, 0)
+        if mask and picture.size and picture.size != (mask.width, mask.height):
+            width, height = picture.size
             raise bad_annotation(
                 f"a mask has {mask.width}×{mask.height} pixels, but its image {width}×{height}; "
                 f"export it again with the size of the image"
