@@ -115,7 +115,7 @@ STOPS = [
     ("train: images\nkpt_shape: 3\n" + NAMES, "kpt_shape"),
     ("train: images\nkpt_shape: [a, 3]\n" + NAMES, "kpt_shape"),
     ("train: images\nkpt_shape: [1001, 3]\n" + NAMES, "1,000 keypoints"),
-    ("train: " + "a/" * 200 + "images\n" + NAMES, "no such images"),
+    ("train: " + "a/" * 200 + "labels/a.txt\n" + NAMES, "no such images"),
     ("train: images\nkpt_shape: [-3, 1]\n" + NAMES, "kpt_shape"),
     ("train: 3\n" + NAMES, "train .*3"),
     # what cannot be read, instead of a missing data.yaml; and it comes at once
