@@ -116,6 +116,7 @@ STOPS = [
     ("train: images\nkpt_shape: [a, 3]\n" + NAMES, "kpt_shape"),
     ("train: images\nkpt_shape: [1001, 3]\n" + NAMES, "1,000 keypoints"),
     ("train: " + "a/" * 200 + "labels/a.txt\n" + NAMES, "no such images"),
+    ("train: images\nnames: [cat, dog]\nnc: 0x" + "f" * 9000, "YAML"),
     ("train: images\nkpt_shape: [-3, 1]\n" + NAMES, "kpt_shape"),
     ("train: 3\n" + NAMES, "train .*3"),
     # what cannot be read, instead of a missing data.yaml; and it comes at once

@@ -62,6 +62,7 @@ def read_yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
             raise ValueError(f"more than {HEAD_BYTES >> 10} KiB")
         check_yaml(head)
         found = yaml.safe_load(head)
+        repr(found)  # a number may have more digits than Python shows, which is a ValueError
         if isinstance(found, dict) and "names" in found:
             # The classes yes, no and 010 are texts, and no truth values or octal numbers.
             found["names"] = yaml.load(head, yaml.BaseLoader)["names"]

@@ -38,6 +38,9 @@ _STRETCHED = {2: 85, 4: 17}
 # Exif orientations from this one on swap height and width.
 _ON_ITS_SIDE = 5
 
+# Rows of a mask whose colours are looked up at once, and what a colour's bytes count in its code.
+_ROWS, _PLACES = 256, np.array([1 << 16, 1 << 8, 1], np.uint32)
+
 # Not GIF: its encoders renumber colours.
 _EXACT = ("PNG", "BMP", "TIFF")
 
@@ -175,15 +178,22 @@ def _small(levels: npt.NDArray[Any]) -> Mask:
 
 def _classes(pixels: npt.NDArray[np.uint8], colours: Mapping[str, int]) -> Mask:
     """Return the class of each pixel's colour. Raises: PayloadError: a colour has no class."""
-    codes = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
     known = np.array([int(colour[1:], 16) for colour in colours], np.uint32)  # sorted
-    at = np.searchsorted(known, codes).clip(0, len(known) - 1)
-    if (wrong := codes[known[at] != codes]).size:
+    numbers = np.array(list(colours.values()), np.uint8)
+    found = np.empty(pixels.shape[:2], np.uint8)
+    wrong = list[int]()
+    for start in range(0, len(pixels), _ROWS):  # all codes at once take 24 bytes for each pixel
+        codes = pixels[start : start + _ROWS].astype(np.uint32) @ _PLACES
+        at = np.searchsorted(known, codes).clip(0, len(known) - 1)
+        found[start : start + _ROWS] = numbers[at]
+        unknown = codes[known[at] != codes]
+        wrong += [len(unknown), int(unknown[0])] if len(unknown) else []
+    if wrong:
         raise _bad(
-            f"{wrong.size:,} of its pixels have colours without a class, such as "
-            f"#{wrong[0]:06x}; the colours are {', '.join(colours)}"
+            f"{sum(wrong[::2]):,} of its pixels have colours without a class, such as "
+            f"#{wrong[1]:06x}; the colours are {', '.join(colours)}"
         )
-    return np.array(list(colours.values()), np.uint8)[at]
+    return found
 
 
 def _upright(mask: Mask, image: CheckedImage, orientation: str) -> Mask:
