@@ -230,6 +230,53 @@ def test_images_that_share_an_id_are_rejected(number, outcome):
     assert [*found.images] == ["c.jpg"]
 
 
+def runs(size, counts):
+    """Return what makes an object a crowd with a mask."""
+    return {"iscrowd": 1, "segmentation": {"size": size, "counts": counts}}
+
+
+# of the one object of an image of 40×20 pixels
+BOMBS = [
+    runs([60_000, 60_000], [5, 3_600_000_000 - 5]),  # no picture's size
+    runs([40, 20], [5, 795]),  # that of another picture
+    runs([20, 40], [0] * 1_000_001 + [800]),
+    {"keypoints": [1, 1, 2] * 1001},
+    {"category_id": 3},  # a name of 1,001 letters
+]
+
+
+@pytest.mark.parametrize("more", BOMBS)
+def test_shapes_beyond_a_limit_reject_their_image(more, outcome):
+    """A mask has the size of its image, and runs and keypoints have limits; others are read."""
+    boxes = [box(1, 2, 4, 5, 4, 5) | more, box(2, 2, 0, 0, 40, 20, keypoints=[1, 1, 2])]
+    categories = [*CATEGORIES, {"id": 3, "name": "x" * 1001}]
+    document = {"a.json": coco(A, B, boxes=boxes, categories=categories)}
+    found = outcome(document, "a.jpg", "b.jpg")
+    assert found.rejected == {"a.jpg": "bad_annotation"}
+    assert found.images == {"b.jpg": [("cat", [0, 0, 1, 1])]}
+    assert len(found.details["b.jpg"][0].keypoints) == 3
+
+
+def test_a_category_with_too_many_keypoints(outcome):
+    """Objects are not padded to its names: images with keypoints are rejected, others are read."""
+    categories = [{"id": 2, "name": "cat", "keypoints": ["k"] * 1001}]
+    boxes = [box(1, 2, 4, 5, 4, 5, keypoints=[1, 1, 2]), WHOLE | {"image_id": 2}]
+    found = outcome({"a.json": coco(A, B, boxes=boxes, categories=categories)}, "a.jpg", "b.jpg")
+    assert found.rejected == {"a.jpg": "bad_annotation"}
+    assert [*found.images] == ["b.jpg"]
+    assert not found.keypoints
+
+
+def test_keypoints_of_many_objects(outcome):
+    """An image has as many keypoints of each object as of the one with most: both have a limit."""
+    categories = [{"id": 2, "name": "cat", "keypoints": ["k"] * 1000}]
+    boxes = [box(1, 2, 0, 0, 1 + at / 20, 10) for at in range(501)]
+    boxes[0]["keypoints"] = [1, 1, 2]
+    for count, codes in ((500, []), (501, ["bad_annotation"])):
+        document = {"a.json": coco(A, boxes=boxes[:count], categories=categories)}
+        assert outcome(document, "a.jpg").codes == codes
+
+
 def test_points_in_the_temporary_file_are_those_in_memory():
     """The number of points that are kept in memory changes none of them."""
     rng = random.Random(4)

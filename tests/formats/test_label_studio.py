@@ -109,6 +109,7 @@ def test_an_address_in_a_bucket_stays():
 # the task, code of the reject
 REJECTED = [
     (task([region(labels=[])]), "bad_annotation"),
+    (task([region(labels=[f"{at}" for at in range(31)])]), "bad_annotation"),
     (task([region(x=1, y=2, width=None, height=3)]), "bad_annotation"),
     (task([region("polygonlabels", points=[[1, 2], [3, "x"]])]), "bad_annotation"),
     (task([region(**TURNED, more=dict.fromkeys(SIZE))]), "bad_annotation"),
@@ -123,6 +124,7 @@ REJECTED = [
 
 @pytest.mark.parametrize(("document", "code"), REJECTED)
 def test_what_cannot_be_used_rejects_its_image(document, code, outcome):
+    """A region that cannot be read, or has more labels than anybody gives, costs its image."""
     found = outcome(project(document), "a.png", "b.png")
     assert found.codes == [code]
     assert [*found.images] == ["b.png"]

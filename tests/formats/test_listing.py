@@ -16,3 +16,11 @@ def test_heads_of_many_files_are_not_kept(tmp_path):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100 * HEAD_BYTES
+
+
+def test_a_path_of_many_folders_is_no_image(make_pictures, tmp_path):
+    """Each leading folder is tried: the time of a path of any depth would be its square."""
+    make_pictures("sub/a.png")
+    listing = Listing(f"{tmp_path}/in/")
+    assert listing.image_at(f"{'x/' * 90}sub/a.png", "", "sub/") == "sub/a.png"
+    assert not listing.image_at(f"{'x/' * 200}sub/a.png", "", "sub/")

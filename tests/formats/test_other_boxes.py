@@ -1,10 +1,17 @@
 """CVAT, LabelMe and Create ML: the same boxes in three documents, and objects without a box."""
 
+import base64
+import io
 import json
 
 import pytest
+from PIL import Image
 
+from recordgen.core.limits import Limit
+from recordgen.core.records.run_lengths import runs_of
 from recordgen.errors import SourceError
+from recordgen.formats import cvat as cvat_format
+from recordgen.formats.xml_elements import elements
 
 
 def cvat(shapes=""):
@@ -62,6 +69,31 @@ def test_boxes(files, name, classes, outcome):
     assert found.images == {"a.png": [("cat", corners), ("dog", corners)], "sub/b.png": []}
 
 
+def mask_in_json(kind, width=2, height=2, *, pixel=255):
+    """Return LabelMe's shape of a mask in an image format, at the upper left corner."""
+    file = io.BytesIO()
+    Image.new("L", (width, height), pixel).save(file, kind)
+    return {
+        "label": "cat",
+        "shape_type": "mask",
+        "points": [[0, 0], [width - 1, height - 1]],
+        "mask": base64.b64encode(file.getvalue()).decode(),
+    }
+
+
+def masked(shape):
+    """Return LabelMe's JSON of two images, the second with a size and one mask."""
+    files = labelme([shape])
+    second = json.loads(files["sub/b.json"]) | {"imageWidth": 40, "imageHeight": 20}
+    return {**files, "sub/b.json": json.dumps(second)}
+
+
+def mask_in_xml(rle, width, height):
+    """Return CVAT's XML of two images, the second with a mask."""
+    place = f"left='0' top='0' width='{width}' height='{height}'"
+    return cvat(f"<mask label='cat' rle='{rle}' {place}/>")
+
+
 HUGE = 10**400  # more than a float holds
 HUGE_BOX = dict.fromkeys(("x", "y", "width", "height"), HUGE)
 
@@ -75,6 +107,9 @@ BAD = [
     labelme([{"label": " ", "points": [[1, 2], [3, 4]]}]),
     labelme([{"label": "cat", "points": [[1, 2], [3, HUGE]]}]),
     labelme([7]),
+    masked(mask_in_json("GIF")),  # millions of pixels in a few bytes
+    mask_in_xml("0,100000001", 100_000_001, 1),
+    mask_in_xml("1," * 500_001 + "1", 1_000_003, 1),
     create_ml([{"label": "cat"}]),
     create_ml([{"label": "cat", "coordinates": {"x": 1, "y": 2, "width": None, "height": 3}}]),
     create_ml([{"label": "cat", "coordinates": HUGE_BOX}]),
@@ -84,9 +119,54 @@ BAD = [
 
 @pytest.mark.parametrize("files", BAD)
 def test_an_object_without_a_box_rejects_its_image(files, outcome):
+    """An object that cannot be read, or exceeds a limit, costs its image; the other is read."""
     found = outcome(files, *IMAGES)
     assert found.rejected == {"sub/b.png": "bad_annotation"}
     assert [*found.images] == ["a.png"]
+
+
+SQUARES = [masked(mask_in_json("PNG")), mask_in_xml("0,4", 2, 2), mask_in_xml("0,1,0,3", 2, 2)]
+
+
+@pytest.mark.parametrize("files", SQUARES)
+def test_masks_of_two_tools(files, outcome):
+    """The pixels in a box of CVAT or LabelMe become runs down the columns of the image."""
+    [details] = outcome(files, *IMAGES).details["sub/b.png"]
+    assert runs_of(details.mask.counts) == [0, 2, 18, 2, 778]
+
+
+def test_masks_of_few_runs_in_a_document(outcome, monkeypatch):
+    """A rectangle with a notch is megapixels in a few bytes: a document may have some of them."""
+    monkeypatch.setattr(cvat_format, "CVAT_PIXELS", Limit(500, "pixels", "its row"))
+    monkeypatch.setattr(cvat_format, "_PIXELS_PER_RUN", 100)
+    monkeypatch.setattr(cvat_format, "_PIXELS_OF_COLUMN", 1)
+    assert outcome(mask_in_xml("0,800", 40, 20), *IMAGES).rejected == {}
+    found = outcome(mask_in_xml("1,799", 40, 20), *IMAGES)
+    assert found.rejected == {"sub/b.png": "bad_annotation"}
+
+
+class Pieces(io.BytesIO):
+    """A file that counts how often it is read."""
+
+    count = 0
+
+    def read(self, size=-1):
+        self.count += 1
+        return super().read(size)
+
+
+@pytest.mark.parametrize("text", ["<a b='{}'/>", "<!--{}--><a/>", "<a><?b {}?></a>"])
+def test_xml_of_one_long_token(text):
+    """Expat reads a token anew with each piece, so pieces double: there are few."""
+    file = Pieces(text.format("x" * (16 << 20)).encode())
+    assert [each.tag for each in elements(file, "a")] == ["a"]
+    assert file.count < 20
+
+
+def test_xml_with_a_namespace(outcome):
+    """Names of elements are not expanded by an address that may have any length."""
+    text = cvat()["annotations.xml"].replace("<annotations>", "<annotations xmlns='urn:x'>")
+    assert [*outcome({"annotations.xml": text}, *IMAGES).images] == [*IMAGES]
 
 
 CIRCLE = {"label": "cat", "shape_type": "circle", "points": [[20, 10], [20, 15]]}

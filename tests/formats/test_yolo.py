@@ -114,10 +114,13 @@ STOPS = [
     ("nc: 2\nnames: [cat, dog]\n", "train"),
     ("train: images\nkpt_shape: 3\n" + NAMES, "kpt_shape"),
     ("train: images\nkpt_shape: [a, 3]\n" + NAMES, "kpt_shape"),
+    ("train: images\nkpt_shape: [1001, 3]\n" + NAMES, "1,000 keypoints"),
+    ("train: " + "a/" * 200 + "labels/a.txt\n" + NAMES, "no such images"),
+    ("train: images\nnames: [cat, dog]\nnc: 0x" + "f" * 9000, "YAML"),
     ("train: images\nkpt_shape: [-3, 1]\n" + NAMES, "kpt_shape"),
     ("train: 3\n" + NAMES, "train .*3"),
     # what cannot be read, instead of a missing data.yaml; and it comes at once
-    ("x: " + "[" * 400, "nested"),
+    ("x: " + "[" * 400, "nesting"),
     ("x: &a [1]\ny: *a\n" + NAMES, "aliases"),  # a small file may stand for a huge one
     ("x: !!python/object/apply:os.getcwd []\n" + NAMES, "python"),
     (f"train: images\n{NAMES}---\nx: 1\n", "document"),

@@ -11,6 +11,7 @@ from pycocotools import mask as coco_mask
 from pycocotools.coco import COCO
 
 import recordgen
+from recordgen.core.image_settings import Limits
 from recordgen.core.records.run_lengths import runs_in, text_of
 from recordgen.core.rows import details
 from recordgen.core.rows.details import Details
@@ -70,15 +71,46 @@ PAINTED = [
 @pytest.mark.parametrize(("objects", "mask"), PAINTED)
 def test_painted(objects, mask):
     """Pixels of objects have their classes, all others the background."""
-    assert paint(objects, 9, SIZE).tolist() == mask
+    assert paint(objects, 9, SIZE, Limits()).tolist() == mask
 
 
 def test_runs_that_do_not_fill_their_picture():
     """The image is refused."""
     broken = Details(mask=details.Mask(text_of([3, 2]), 4, 6))
     with pytest.raises(PayloadError) as caught:
-        paint([(1, broken)], 0, SIZE)
+        paint([(1, broken)], 0, SIZE, Limits())
     assert caught.value.code == "bad_annotation"
+
+
+# what is drawn on an image of 1000×1000 pixels, all in far less than a second in truth
+SLOW = [
+    Details(polygons=Polygons.of([(0, 0, 1, 0, 0.5, 1)] * 1000)),
+    Details(polygons=Polygons.of([(0, 0, 0, 1) * 1000])),
+    Details(mask=details.Mask(text_of([1, 99_999_999]), 10_000, 10_000)),
+]
+
+
+@pytest.mark.parametrize("slow", SLOW)
+def test_drawing_takes_the_time_of_an_image(slow):
+    """Its estimate, which does not depend on the machine, is refused before anything is drawn."""
+    with pytest.raises(PayloadError) as caught:
+        paint([(1, slow)], 0, (1000, 1000), Limits(seconds=0.1))
+    assert caught.value.code == "too_slow"
+    quick = Details(polygons=Polygons.of([(0, 0, 1, 0, 0.5, 1)]))
+    assert paint([(1, quick)], 0, (1000, 1000), Limits(seconds=0.1)).mean() == pytest.approx(0.5)
+
+
+def test_a_mask_of_another_picture(tmp_path):
+    """A mask whose proportions are only those of its document rejects the image."""
+    runs_of_others = {"size": [6, 4], "counts": [0, 4, 20]}
+    folder = coco(tmp_path / "in", {"category_id": 9, "segmentation": runs_of_others})
+    document = Path(folder, "_annotations.coco.json")
+    document.write_text(
+        document.read_text().replace('"width": 6, "height": 4', '"width": 4, "height": 6')
+    )
+    options = {"task": "image_segmentation", "max_reject_fraction": 1}
+    result = recordgen.convert(folder, tmp_path / "out", **options)
+    assert [(reject.uri, reject.code) for reject in result.rejects] == [("a.png", "bad_annotation")]
 
 
 def edge_distances(corners, points):
@@ -98,7 +130,7 @@ def test_outlines_turn_with_their_image(way):
     photo = check_image(file.getvalue(), payload_settings())
     left, top, right, bottom = 4 / 32, 2 / 20, 20 / 32, 8 / 20
     box = Details(polygons=Polygons.of([(left, top, right, top, right, bottom, left, bottom)]))
-    mask = drawn_mask([(1, box.to_json())], 0, photo, "stored")
+    mask = drawn_mask([(1, box.to_json())], 0, photo, "stored", Limits())
     pixels = np.asarray(Image.open(io.BytesIO(photo.data)).convert("L"))
     classes = np.asarray(Image.open(io.BytesIO(mask.data)))
     assert ((pixels > 100) == (classes == 1)).mean() > 0.98

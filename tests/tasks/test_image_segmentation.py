@@ -20,7 +20,7 @@ from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import PayloadError, TooManyRejectsError, UsageError
 from recordgen.exports.report.record_views import record_view
 from recordgen.payloads.check import check_image
-from recordgen.tasks.image_segmentation.stored_masks import mask_of
+from recordgen.tasks.image_segmentation.stored_masks import gray_levels, mask_of
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from tests.conftest import exif_of, stored_examples
 from tests.reading.conftest import write_records
@@ -35,6 +35,17 @@ VERTEX = {
         {"color": {"green": 128 / 255, "blue": 0}, "displayName": "dog"},
     ],
 }
+
+
+def test_masks_are_looked_at_within_the_limits_of_images():
+    """A mask that announces too many pixels is refused before it is decoded."""
+    header = struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0)
+    chunk = b"IHDR" + header
+    data = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk
+    data += struct.pack(">I", zlib.crc32(chunk))
+    with pytest.raises(PayloadError) as caught:
+        gray_levels(data)
+    assert caught.value.code == "too_many_pixels"
 
 
 def png(image, kind="PNG", **settings):

@@ -182,8 +182,10 @@ def test_run_lengths_are_those_of_pycocotools(seed):
         assert box == (left, top, left + width, top + height)
 
 
-@pytest.mark.parametrize("text", ["", "zz\x7f", "aaaa`", "O"])
+# the last one is a number of more letters than any run has: its time would be their square
+@pytest.mark.parametrize("text", ["", "zz\x7f", "aaaa`", "O", f"9{'P' * 20}0"])
 def test_damaged_run_lengths_are_errors(text):
+    """Text that is cut off, has other letters or does not fill the mask is refused."""
     with pytest.raises(ValueError, match=r"runs|pixels"):
         pixels_of(runs_of(text), 3, 3)
 

@@ -95,6 +95,15 @@ class Limits:
                 f"= {height * width:,}); --limit pixels=… allows more",
             )
 
+    def check_seconds(self, seconds: float, what: str) -> None:
+        """Refuse work that takes too much processor time by its estimate. Raises: PayloadError."""
+        if seconds > self.seconds:
+            raise PayloadError(
+                RejectCode.TOO_SLOW,
+                f"{what} would take about {seconds:.0f} s of processor time, but an image may take "
+                f"{self.seconds:g} s; --limit seconds=… allows more",
+            )
+
     @property
     def recorded(self) -> str:
         """The limits that affect the output, as text; images rarely reach the others."""

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+from recordgen.core.limits import KEYPOINTS
 from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
 from recordgen.formats.coco_document import CocoDocument, parse_document
@@ -73,7 +74,7 @@ class Coco(PictureFormat):
         classes = _classes(listing, found, documents)
         reason = f"{found[0]} has {len(documents[0].images):,} images and {len(classes)} categories"
         names = max((document.keypoints for document in documents), key=len)
-        known = keypoints(names) if names else None
+        known = keypoints(names) if 0 < len(names) <= KEYPOINTS.most else None
         return Evidence(reason, self.tasks[0], found, classes, keypoints=known)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from recordgen.core.limits import IMAGE_KEYPOINTS
 from recordgen.core.records.run_lengths import box_of, runs_of
 from recordgen.core.rows.details import KEYPOINT, NOTHING, Details
 from recordgen.core.rows.picture import Corners, Marked, Picture, are_numbers, is_number
@@ -146,6 +147,11 @@ class CocoDocument:
         """Return an image with its boxes, or the problem with one of them."""
         id_of = self._id_of
         objects = []
+        if not self.shapes.keypoints_of.isdisjoint(boxes):
+            try:
+                IMAGE_KEYPOINTS.check(len(boxes) * len(self.keypoints))
+            except ValueError as exc:
+                return Problem(line, str(exc), uri)
         for at in boxes:
             number = self._category[at]
             label = self.names.get(id_of[number]) if number >= 0 else None

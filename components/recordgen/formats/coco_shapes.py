@@ -11,12 +11,13 @@ import math
 import os
 import weakref
 from array import array
-from collections.abc import Sequence
+from collections.abc import KeysView, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from recordgen.core.limits import KEYPOINTS, MASK_PIXELS, MASK_RUNS
 from recordgen.core.records.run_lengths import runs_of, text_of
 from recordgen.core.rows.details import KEYPOINT, Mask
 from recordgen.core.rows.picture import are_numbers, is_size
@@ -60,8 +61,14 @@ class Shapes:
 
     @property
     def most_keypoints(self) -> int:
-        """The largest number of keypoints of an annotation."""
-        return max(map(len, self._keypoints.values()), default=0) // KEYPOINT
+        """The largest number of keypoints of an annotation that does not exceed the limit."""
+        counts = (len(numbers) // KEYPOINT for numbers in self._keypoints.values())
+        return max((count for count in counts if count <= KEYPOINTS.most), default=0)
+
+    @property
+    def keypoints_of(self) -> KeysView[int]:
+        """The annotations that have keypoints."""
+        return self._keypoints.keys()
 
     def _write(self) -> None:
         if self._file is None:
@@ -96,6 +103,8 @@ class Shapes:
     def keypoints(self, at: int, count: int) -> Points:
         """Return ``count`` numbers of keypoints. Raises: ValueError: there are more."""
         found = tuple(self._keypoints.get(at, ()))
+        if found:
+            KEYPOINTS.check(count // KEYPOINT)
         if len(found) % KEYPOINT or len(found) > count:
             raise ValueError(
                 f"keypoints need x, y and visibility of each of {count // KEYPOINT} names (got "
@@ -124,7 +133,7 @@ def polygons_in(shape: Any) -> Sequence[array[float]]:
 def mask_in(shape: Any) -> Mask | None:
     """Return the mask of a segmentation; None if it has polygons or nothing.
 
-    Raises: ValueError: the runs do not fill the picture.
+    Raises: ValueError: the runs do not fill the picture, or exceed a limit.
     """
     if not isinstance(shape, dict):
         return None
@@ -134,12 +143,14 @@ def mask_in(shape: Any) -> Mask | None:
     height, width = map(int, size)
     if not is_size((width, height)):
         raise ValueError(f"the size of a mask must be its height and width (got {size!r:.40})")
+    MASK_PIXELS.check(height * width)
     if isinstance(counts, list) and all(isinstance(count, int) for count in counts):
         runs = counts
     elif isinstance(counts, str):
         runs = runs_of(counts)
     else:
         raise ValueError(f"the counts of a mask must be runs (got {counts!r:.40})")
+    MASK_RUNS.check(len(runs))
     if sum(runs) != height * width or min(runs, default=0) < 0:
         raise ValueError(f"the runs have {sum(runs):,} pixels, but their picture {height}×{width}")
     return Mask(text_of(runs), height, width)

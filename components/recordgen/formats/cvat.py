@@ -13,23 +13,27 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.limits import CVAT_PIXELS, MASK_PIXELS, MASK_RUNS
 from recordgen.core.rows.details import NOTHING, Details, flagged
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
 from recordgen.errors import SourceError
 from recordgen.features import OCCLUDED
 from recordgen.formats import shapes
-from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
+from recordgen.formats.xml_elements import elements, parse
 from recordgen.tasks import ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 _ROOT = b"<annotations"
 _AREAS = ("box", "polygon", "ellipse", "mask")
-_MAX_PIXELS = 1 << 28
+# Most of masks with two runs in each row, in pictures of up to 8,000 pixels across.
+_PIXELS_PER_RUN = 4_000
+# A column of a rectangle takes the time of as many pixels.
+_PIXELS_OF_COLUMN = 250
 # Shapes without an area, which are dropped.
 _OTHERS = ("points", "polyline", "cuboid", "skeleton")
 
@@ -61,6 +65,7 @@ class Cvat(PictureFormat):
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         folder = posixpath.dirname(document)
         images = posixpath.join(folder, "images")
+        budget = _Budget()
         for number, element in enumerate(_elements(listing, document, "image"), start=1):
             name = element.get("name", "").strip()
             subset = element.get("subset", "")
@@ -69,26 +74,36 @@ class Cvat(PictureFormat):
             own = (posixpath.join(images, subset), posixpath.join(folder, subset)) if subset else ()
             places = (*own, folder, images, posixpath.dirname(folder))
             image = image_or_problem(listing, name or "?", *places, line=number, split=split)
-            yield (image if isinstance(image, Problem) else _picture(number, element, image, split))
+            if isinstance(image, Problem):
+                yield image
+            else:
+                yield _picture(number, element, image, split, budget)
             element.clear()  # an element keeps its children otherwise
+
+
+class _Budget:
+    """The pixels of masks that a document may have besides those that its runs account for."""
+
+    def __init__(self) -> None:
+        self._spent = 0
+
+    def spend(self, pixels: int) -> None:
+        """Count the pixels of a mask. Raises: ValueError: there are too many."""
+        CVAT_PIXELS.check(self._spent + pixels)
+        self._spent += max(0, pixels)
 
 
 def _is_mine(head: bytes) -> bool:
     return _ROOT in head and (b"<image " in head or b"<meta>" in head)
 
 
-def _elements(listing: Listing, name: str, tag: str) -> Iterator[ElementTree.Element]:
+def _elements(listing: Listing, name: str, tag: str) -> Iterator[Element]:
     """Yield each element of a tag once it is whole. Raises: SourceError."""
-    where = f"{listing.root}{name}"
     try:
         with listing.open(name) as file:
-            check_no_doctype(file)
-        with listing.open(name) as file:
-            for _, element in ElementTree.iterparse(file):
-                if element.tag == tag:
-                    yield element
-    except (ElementTree.ParseError, ValueError) as exc:
-        raise SourceError(f"{where}: this is no whole XML document: {exc}") from exc
+            yield from elements(file, tag)
+    except ValueError as exc:
+        raise SourceError(f"{listing.root}{name}: this is no whole XML document: {exc}") from exc
 
 
 def _labels(listing: Listing, name: str) -> Iterator[str]:
@@ -99,8 +114,8 @@ def _labels(listing: Listing, name: str) -> Iterator[str]:
     if start < 0 or b"<!" in meta:
         return
     try:
-        declared = ElementTree.fromstring(meta[start:])
-    except ElementTree.ParseError:
+        declared = parse(meta[start:])
+    except ValueError:
         return  # the reader reports it
     for label in declared.iter("label"):
         if text := (label.findtext("name") or "").strip():
@@ -108,11 +123,11 @@ def _labels(listing: Listing, name: str) -> Iterator[str]:
 
 
 def _picture(
-    number: int, element: ElementTree.Element, image: str, split: str | None
+    number: int, element: Element, image: str, split: str | None, budget: _Budget
 ) -> Picture | Problem:
     size = size_of(element.get("width"), element.get("height"))
     try:
-        objects = [_marked(child, size) for child in element if child.tag in _AREAS]
+        objects = [_marked(child, size, budget) for child in element if child.tag in _AREAS]
     except ValueError as exc:
         return Problem(number, str(exc), image)
     labels = [child.get("label", "").strip() for child in element if child.tag == "tag"]
@@ -123,18 +138,18 @@ def _picture(
     )
 
 
-def _marked(shape: ElementTree.Element, size: tuple[int, int] | None) -> Marked:
+def _marked(shape: Element, size: tuple[int, int] | None, budget: _Budget) -> Marked:
     """Return a shape with its box. Raises: ValueError: it has no numbers."""
     label = shape.get("label", "").strip()
     try:
-        corners, details = _region(shape, size)
+        corners, details = _region(shape, size, budget)
     except ValueError as exc:
         raise ValueError(f"the {shape.tag} of {label!r:.40} cannot be read: {exc}") from exc
     flags = flagged({OCCLUDED: shape.get("occluded", "0") != "0"})
     return Marked(label, corners, replace(details, flags=flags))
 
 
-def _region(shape: ElementTree.Element, size: tuple[int, int] | None) -> shapes.Region:
+def _region(shape: Element, size: tuple[int, int] | None, budget: _Budget) -> shapes.Region:
     """Return the box and the outline or mask of a shape. Raises: ValueError: it has no numbers."""
 
     def number(name: str) -> float:
@@ -155,24 +170,31 @@ def _region(shape: ElementTree.Element, size: tuple[int, int] | None) -> shapes.
     box = (left, top, left + width, top + height)
     if size is None or "rle" not in shape.attrib:
         return box, NOTHING
-    return box, _mask([int(run) for run in shape.attrib["rle"].split(",")], box, size)
+    return box, _mask([int(run) for run in shape.attrib["rle"].split(",")], box, size, budget)
 
 
-def _mask(runs: Sequence[int], box: Corners, size: tuple[int, int]) -> Details:
+def _mask(runs: Sequence[int], box: Corners, size: tuple[int, int], budget: _Budget) -> Details:
     """Return the mask in a box, whose runs of 0 and 1 count along its rows. Raises: ValueError."""
     import numpy as np
 
     if not all(map(is_number, box)):
         raise ValueError(f"it has no box (got {box})")
     left, top, right, low = map(int, box)
-    area = (right - left) * (low - top)
-    if min(runs) < 0 or sum(runs) != area or area > _MAX_PIXELS:
-        raise ValueError(f"its runs have {sum(runs):,} pixels, but its box {area:,}")
-    are_set = np.repeat(np.arange(len(runs)) % 2, runs)
-    ys, xs = np.nonzero(are_set.reshape(low - top, right - left))
-    return Details(mask=shapes.mask_of([shapes.placed(xs + left, ys + top, *size)], *size))
+    across, down = right - left, low - top
+    if min(runs) < 0 or min(across, down) < 0 or sum(runs) != across * down:
+        raise ValueError(f"its runs have {sum(runs):,} pixels, but its box {across * down:,}")
+    MASK_PIXELS.check(across * down)
+    MASK_RUNS.check(max(len(runs), across))
+    if len(runs) == 2 and runs[0] == 0:  # a rectangle
+        budget.spend(_PIXELS_OF_COLUMN * across - _PIXELS_PER_RUN * len(runs))
+        xs = np.arange(max(0, left), max(0, min(right, size[0])))
+        ys = np.array([min(max(0, y), size[1]) for y in (top, low)])
+        return Details(mask=shapes.mask_of([xs[:, None] * size[1] + ys], *size))
+    budget.spend(across * down - _PIXELS_PER_RUN * len(runs))
+    are_set = np.repeat(np.arange(len(runs), dtype=np.uint8) % 2, runs).reshape(down, across)
+    return Details(mask=shapes.mask_of([shapes.runs_below(are_set, left, top, *size)], *size))
 
 
-def _rotation(shape: ElementTree.Element) -> float:
+def _rotation(shape: Element) -> float:
     """Return by how many degrees a shape is turned. Raises: ValueError: it is no number."""
     return float(shape.get("rotation") or 0)

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from recordgen.core.limits import REGION_LABELS
 from recordgen.core.rows.picture import Marked, Picture, is_number
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
@@ -206,6 +207,7 @@ def _said(results: Sequence[Any]) -> _Found:
                 if item.get("id") in labelled:
                     continue
                 raise ValueError(f"a {kind} has no label")
+            REGION_LABELS.check(len(labels))
             if item.get("image_rotation"):
                 raise ValueError(
                     "the image was rotated in Label Studio; rotate it back, and export again"

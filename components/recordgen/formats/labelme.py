@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from recordgen.core.limits import LABELME_BYTES, MASK_PIXELS
 from recordgen.core.rows.details import Details
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
 from recordgen.core.rows.polygons import NO_POLYGONS, Polygons
@@ -35,7 +36,7 @@ from recordgen.formats.pictures import (
     notes_about,
     size_of,
 )
-from recordgen.formats.shapes import around, ellipse, mask_of, outlined, placed, shape_notes
+from recordgen.formats.shapes import around, ellipse, mask_of, outlined, runs_below, shape_notes
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
@@ -44,10 +45,8 @@ from recordgen.tasks import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.formats.shapes import Pixels
+    from recordgen.formats.shapes import Runs
 
-# The whole image may be inside, as base64.
-_MAX_DOCUMENT = 128 << 20
 _PROBED = 3
 _AREAS = ("rectangle", "polygon", "circle", "oriented_rectangle", "mask")
 # Shapes without an area, which are dropped, as those with the label that stands for no class.
@@ -109,7 +108,7 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
     stem = posixpath.splitext(name)[0]
     beside = next(iter(listing.tree.by_stem.get(stem, ())), "")
     try:
-        found = json.loads(listing.read(name, _MAX_DOCUMENT))
+        found = json.loads(listing.read(name, LABELME_BYTES.most))
         if not isinstance(found, dict) or not isinstance(found.get("shapes"), list):
             raise ValueError("it has no list of shapes")
         kinds = [_kind_of(shape) for shape in found["shapes"]]
@@ -148,7 +147,7 @@ class _Part(NamedTuple):
     group: Any
     corners: Corners
     outline: Polygons = NO_POLYGONS
-    pixels: Pixels | None = None  # of a mask
+    runs: Runs | None = None  # of a mask
 
 
 def _objects(parts: Sequence[_Part], size: tuple[int, int] | None) -> Iterator[Marked]:
@@ -159,13 +158,13 @@ def _objects(parts: Sequence[_Part], size: tuple[int, int] | None) -> Iterator[M
         groups.setdefault(key, []).append(part)
     for group in groups.values():
         label = group[0].label
-        if len({(bool(part.outline), part.pixels is None) for part in group}) > 1:
+        if len({(bool(part.outline), part.runs is None) for part in group}) > 1:
             raise ValueError(f"shapes of {label!r:.40} with one group_id must be all polygons")
         corners = around(chain.from_iterable((box[:2], box[2:]) for _, _, box, *_ in group))
         details = Details(polygons=Polygons.of(chain.from_iterable(it.outline for it in group)))
-        pixels = [part.pixels for part in group if part.pixels is not None]
-        if pixels and size is not None:
-            details = Details(mask=mask_of(pixels, *size))
+        runs = [part.runs for part in group if part.runs is not None]
+        if runs and size is not None:
+            details = Details(mask=mask_of(runs, *size))
         yield Marked(label, corners, details)
 
 
@@ -196,13 +195,13 @@ def _part(shape: Any, kind: str, size: tuple[int, int] | None) -> _Part:
 
 
 def _masked(part: _Part, mask: Any, size: tuple[int, int] | None) -> _Part:
-    """Return a mask, whose corners are its first and its last pixel, with its pixels.
+    """Return a mask, whose corners are its first and its last pixel, with its runs.
 
-    Raises: ValueError: it is no image of the size that its corners say.
+    Raises: ValueError: it is no PNG of the size that its corners say.
     """
     import numpy as np
 
-    from recordgen.payloads.opening import file_header, open_image
+    from recordgen.payloads.opening import decoded, file_header, open_image
 
     left, top, right, low = map(round, part.corners)
     part = part._replace(corners=(left, top, right + 1, low + 1))
@@ -212,11 +211,15 @@ def _masked(part: _Part, mask: Any, size: tuple[int, int] | None) -> _Part:
         header = file_header(base64.b64decode(mask))
         if (header.width, header.height) != (right + 1 - left, low + 1 - top):
             raise ValueError(f"it has {header.width} × {header.height} pixels")
+        if header.format != "PNG":  # other formats may have millions of pixels in a few bytes
+            raise ValueError(f"it must be a PNG (got a {header.format})")
+        MASK_PIXELS.check(header.pixels)
         with open_image(header) as image:
-            xs, ys = np.nonzero(np.asarray(image.convert("L")).T)
+            pixels = decoded("PNG", lambda: np.asarray(image.convert("L")))
+        runs = runs_below(pixels != 0, left, top, *size)
     except (OSError, PayloadError, SyntaxError, TypeError, ValueError) as exc:
         raise ValueError(f"the mask of {part.label!r:.40} cannot be read: {exc}") from exc
-    return part._replace(pixels=placed(xs + left, ys + top, *size))
+    return part._replace(runs=runs)
 
 
 def _is_point(point: Any) -> bool:

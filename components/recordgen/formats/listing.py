@@ -19,6 +19,7 @@ from recordgen import storage
 from recordgen.core import allowance
 from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.dataset.splits import split_named, word_in_folders
+from recordgen.core.limits import FOLDERS
 from recordgen.core.rows.ranges import Range
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.errors import SourceError
@@ -268,10 +269,14 @@ class Listing:
         """
         path = posixpath.normpath(name.strip().replace("\\", "/")).lstrip("/")
         parts = [part for part in path.split("/") if part not in ("..", ".")]
+        if len(parts) > FOLDERS.most:
+            return ()
+        places = [posixpath.normpath(folder) for folder in folders or ("",)]
+        prefixes = ["" if place == "." else f"{place}/" for place in places]
         for start in range(len(parts)):
-            for folder in folders or ("",):
-                tried = posixpath.normpath(posixpath.join(folder, *parts[start:]))
-                if tried in self.tree.there:
+            rest = "/".join(parts[start:])
+            for prefix in prefixes:
+                if (tried := f"{prefix}{rest}") in self.tree.there:
                     return tried
         same = self.tree.by_base.get(parts[-1] if parts else "", ())
         if split:

@@ -11,23 +11,23 @@ count pixels from 1; other programs write the same tags with pixels from 0.
 
 from __future__ import annotations
 
-import io
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
+from recordgen.core.limits import VOC_BYTES
 from recordgen.core.rows.details import Details, flagged
 from recordgen.core.rows.picture import Corners, Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.features import DIFFICULT, OCCLUDED, TRUNCATED
-from recordgen.formats.doctype import check_no_doctype
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_of
+from recordgen.formats.xml_elements import parse
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ObjectDetection
@@ -44,7 +44,6 @@ _ROOT = re.compile(rb"<annotation[\s>]")
 _FLAGS = (DIFFICULT, TRUNCATED, OCCLUDED)
 # Programs write all of these for a flag that is not set.
 _UNSET = frozenset({"", "0", "false", "no", "none", "unspecified"})
-_MAX_DOCUMENT = 16 << 20
 # Only the first documents are looked at before the run begins.
 _PROBED = 3
 
@@ -125,7 +124,7 @@ def _read(listing: Listing, line: int, name: str) -> Picture | Problem | None:
     """Return the picture of a document, its problem, or None if it is no annotation."""
     try:
         root = _parse(listing, name)
-    except (ElementTree.ParseError, ValueError) as exc:
+    except ValueError as exc:
         return Problem(line, f"{name}: this XML cannot be read: {exc}", _stem_image(listing, name))
     if root.tag != "annotation":
         return None
@@ -158,15 +157,13 @@ def _stem_of(path: str) -> str:
     return IMAGE_SUFFIX.sub("", posixpath.basename(path.replace("\\", "/")))
 
 
-def _parse(listing: Listing, name: str) -> ElementTree.Element:
-    """Parse a document. Raises: ValueError, ParseError: it is too large, or has entities."""
+def _parse(listing: Listing, name: str) -> Element:
+    """Parse a document. Raises: ValueError: it is no XML, is too large, or has entities."""
     data = listing.head(name)
-    data = data if len(data) < HEAD_BYTES else listing.read(name, _MAX_DOCUMENT)
-    check_no_doctype(io.BytesIO(data))
-    return ElementTree.fromstring(data)
+    return parse(data if len(data) < HEAD_BYTES else listing.read(name, VOC_BYTES.most))
 
 
-def _image(listing: Listing, name: str, root: ElementTree.Element) -> str | None:
+def _image(listing: Listing, name: str, root: Element) -> str | None:
     """Return the image of a document: of its own name, or else the one that it names."""
     said = _text(root, "filename")
     if own := _stem_image(listing, name, posixpath.splitext(said)[1]):
@@ -191,7 +188,7 @@ def _stem_image(listing: Listing, name: str, suffix: str = "") -> str:
     return ""
 
 
-def _objects(root: ElementTree.Element) -> Iterator[Marked]:
+def _objects(root: Element) -> Iterator[Marked]:
     """Yield the objects. Raises: ValueError: one has no name or no box."""
     for number, item in enumerate(root.findall("object"), start=1):
         label = _text(item, "name")
@@ -217,7 +214,7 @@ def _from_zero(corners: Corners) -> Corners:
     return xmin - 1, ymin - 1, xmax, ymax
 
 
-def _text(element: ElementTree.Element | None, tag: str) -> str:
+def _text(element: Element | None, tag: str) -> str:
     """Return the text of a direct child, or ""."""
     found = None if element is None else element.find(tag)
     return "" if found is None or found.text is None else found.text.strip()

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.splits import parse_ml_use, word_in_folders
+from recordgen.core.limits import IMAGE_KEYPOINTS
+from recordgen.core.rows.details import KEYPOINT
 from recordgen.core.rows.picture import Picture, is_size
 from recordgen.core.rows.ranges import Range
 from recordgen.core.rows.row import Adjustments, Row
@@ -146,6 +148,7 @@ class PictureFormat(Format):
     ) -> Row | Reject:
         try:
             picture = self._sized(picture, listing)
+            check_details(picture)
             check_shapes(picture)
             check_labels(picture)
             split = parse_ml_use(picture.split) if picture.split else None
@@ -197,6 +200,26 @@ def check_shapes(picture: Picture) -> None:
             f"{dropped[0]}, and nothing else is marked in the image, so it would count as one "
             f"without objects; draw boxes, or delete it"
         )
+
+
+def check_details(picture: Picture) -> None:
+    """Check that masks have the size of their picture, and that there are not too many keypoints.
+
+    Raises: AnnotationError.
+    """
+    most = max((len(each.details.keypoints) for each in picture.objects), default=0)
+    try:
+        IMAGE_KEYPOINTS.check(most // KEYPOINT * len(picture.objects))
+    except ValueError as exc:
+        raise bad_annotation(str(exc)) from None
+    for _, _, details in picture.objects:
+        mask = details.mask
+        if mask and picture.size and picture.size != (mask.width, mask.height):
+            width, height = picture.size
+            raise bad_annotation(
+                f"a mask has {mask.width}×{mask.height} pixels, but its image {width}×{height}; "
+                f"export it again with the size of the image"
+            )
 
 
 def check_labels(picture: Picture) -> None:

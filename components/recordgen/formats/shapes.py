@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from recordgen.core.limits import MASK_RUNS
 from recordgen.core.records.run_lengths import text_of
 from recordgen.core.rows.details import NOTHING, Details, Mask
 from recordgen.core.rows.picture import Corners
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    #: Numbers of pixels, counted down each column from left to right.
-    Pixels: TypeAlias = npt.NDArray[np.int64]
+    #: The pixels of a part of a picture that an object has, [rows, columns].
+    Pixels: TypeAlias = npt.NDArray[np.bool_] | npt.NDArray[np.uint8]
+
+    #: The first pixel of each run and the one behind it, [runs, 2], counted down each column from
+    #: left to right.
+    Runs: TypeAlias = npt.NDArray[np.int64]
 
 Point: TypeAlias = tuple[float, float]
 
@@ -86,21 +91,39 @@ def turned(points: Iterable[Point], degrees: float, center: Point) -> Sequence[P
     ]
 
 
-def placed(xs: Pixels, ys: Pixels, width: int, height: int) -> Pixels:
-    """Return the numbers of the pixels that lie in a picture of this size."""
-    is_inside = (xs >= 0) & (xs < width) & (ys >= 0) & (ys < height)
-    return (xs * height + ys)[is_inside]
+def runs_below(rows: Pixels, left: int, top: int, width: int, height: int) -> Runs:
+    """Return the runs in a part of a picture, given its pixels and its place.
 
-
-def mask_of(pixels: Sequence[Pixels], width: int, height: int) -> Mask:
-    """Return the mask of all these pixels of a picture."""
+    Pixels outside of the picture are left out. Raises: ValueError: there are too many runs.
+    """
     import numpy as np
 
-    found = np.unique(np.concatenate(pixels))
-    end = width * height
-    is_first, is_last = np.diff(found, prepend=-2) > 1, np.diff(found, append=end + 1) > 1
-    edges = np.stack([found[is_first], found[is_last] + 1], axis=1).ravel()
-    return Mask(text_of(np.diff(edges, prepend=0, append=end).tolist()), height, width)
+    rows = rows[max(0, -top) : max(0, height - top), max(0, -left) : max(0, width - left)]
+    left, top = max(0, left), max(0, top)
+    around = np.zeros((rows.shape[0] + 2, rows.shape[1]), rows.dtype)
+    around[1:-1] = rows
+    changes = around[1:] != around[:-1]
+    MASK_RUNS.check(np.count_nonzero(changes) // 2)
+    down, across = np.divmod(np.flatnonzero(changes), max(1, rows.shape[1]))
+    return np.sort((left + across) * height + top + down).reshape(-1, 2)
+
+
+def mask_of(parts: Sequence[Runs], width: int, height: int) -> Mask:
+    """Return the mask of all runs of a picture. Raises: ValueError: there are too many."""
+    import numpy as np
+
+    runs = np.concatenate(parts)
+    MASK_RUNS.check(len(runs))
+    runs = runs[runs[:, 0] < runs[:, 1]]
+    runs = runs[np.argsort(runs[:, 0], kind="stable")]
+    # A run ends where no run before it goes on; columns without a gap are one run.
+    ends = np.maximum.accumulate(runs[:, 1])
+    is_first = np.ones(len(runs), np.bool_)
+    is_first[1:] = runs[1:, 0] > ends[:-1]
+    is_last = np.roll(is_first, -1)
+    edges = np.stack([runs[is_first, 0], ends[is_last]], axis=1).ravel()
+    lengths = np.diff(edges, prepend=0, append=width * height)
+    return Mask(text_of(lengths.tolist()), height, width)
 
 
 def shape_notes(dropped: Sequence[str], rotated: int = 0) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from recordgen.core.dataset.splits import word_in_folders
+from recordgen.core.limits import FOLDERS, YOLO_BYTES
 from recordgen.core.rows.details import Details, keypoints_of
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.polygons import Polygons
@@ -39,7 +40,6 @@ from recordgen.formats.yolo_config import (
 )
 from recordgen.tasks import ImageSegmentation, ObjectDetection
 
-_MAX_LABELS = 16 << 20
 _SHOWN = 5
 
 
@@ -169,6 +169,8 @@ def _there(listing: Listing, config: YoloConfig, value: str) -> str | None:
     whole = posixpath.join(config.root, value) if config.root else value
     for path in dict.fromkeys((whole, value)):
         parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+        if len(parts) > FOLDERS.most:
+            continue
         least = 1 if value.endswith(".txt") else 2  # many folders are named images
         for start in range(max(1, len(parts) + 1 - least)):
             tried = posixpath.join(config.folder, *parts[start:])
@@ -250,7 +252,7 @@ def _picture(
     if labels is None:
         return Picture(line, image, split)
     try:
-        data = listing.read(labels, _MAX_LABELS)
+        data = listing.read(labels, YOLO_BYTES.most)
     except ValueError as exc:
         return Problem(line, f"{labels}: {exc}", image)
     objects = []

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from recordgen.core.limits import KEYPOINTS, YAML_LEVELS
 from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
@@ -20,9 +21,6 @@ CLASS_FILES = ("classes.txt", "obj.names", "_darknet.labels")
 
 # The keys of splits, with the names that each may have.
 _SPLITS = {"train": ("train",), "val": ("val", "validation", "valid"), "test": ("test",)}
-
-# PyYAML's time grows with the square of the depth.
-_MAX_DEPTH = 20
 
 
 def is_class_file(name: str) -> bool:
@@ -64,6 +62,7 @@ def read_yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
             raise ValueError(f"more than {HEAD_BYTES >> 10} KiB")
         check_yaml(head)
         found = yaml.safe_load(head)
+        repr(found)  # a number may have more digits than Python shows, which is a ValueError
         if isinstance(found, dict) and "names" in found:
             # The classes yes, no and 010 are texts, and no truth values or octal numbers.
             found["names"] = yaml.load(head, yaml.BaseLoader)["names"]
@@ -82,8 +81,7 @@ def check_yaml(data: bytes) -> None:
             raise ValueError("it has aliases")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _MAX_DEPTH:
-            raise ValueError("it is nested too deep")
+        YAML_LEVELS.check(depth)
 
 
 def is_config(found: Any) -> bool:
@@ -113,6 +111,10 @@ def read_config(listing: Listing, name: str) -> YoloConfig:
         raise SourceError(
             f"{where}: kpt_shape must be the number of keypoints, and 2 or 3 (got {shape!r:.40})"
         )
+    try:
+        KEYPOINTS.check(shape[0], f"{where}: kpt_shape")
+    except ValueError as exc:
+        raise SourceError(str(exc)) from None
     splits = {}
     for split, keys in _SPLITS.items():
         value = next((found[key] for key in keys if found.get(key)), ())

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _ZERO = ord("0")
 _BITS, _MORE, _SIGN = 5, 0x20, 0x10
+_MOST_BITS = 60  # of a run: one without an end would take the square of its letters
 
 
 def runs_of(text: str) -> list[int]:
@@ -35,6 +36,8 @@ def runs_of(text: str) -> list[int]:
         value |= (digit & (_MORE - 1)) << shift
         shift += _BITS
         if digit & _MORE:
+            if shift > _MOST_BITS:
+                break
             continue
         if digit & _SIGN:
             value -= 1 << shift
@@ -77,9 +80,10 @@ def runs_in(pixels: Pixels) -> list[int]:
     """Return pixels (uint8 [height, width], 0 or 1) as runs."""
     import numpy as np
 
-    flat = np.concatenate(([0], pixels.T.reshape(-1)))
-    starts = np.flatnonzero(np.diff(flat))
-    found: list[int] = np.diff(np.concatenate(([0], starts, [pixels.size]))).tolist()
+    flat = pixels.T.reshape(-1)
+    starts = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+    first = [0, 0] if flat[0] else [0]  # the first run is of 0
+    found: list[int] = np.diff(np.concatenate((first, starts, [flat.size]))).tolist()
     return found
 
 

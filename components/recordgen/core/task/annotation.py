@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.limits import LABEL_LETTERS
 from recordgen.core.rows.row import is_content_uri
 from recordgen.messages import shortened
 from recordgen.rejects import Reject, RejectCode
@@ -73,7 +74,7 @@ def check_label(label: str) -> str:
 
     Raises:
         AnnotationError: the label is a list in brackets or the word for a missing value, contains a
-            line break, or is not Unicode text.
+            line break, is not Unicode text, or is longer than a name.
     """
     if label.lower() in _MISSING:
         raise bad_annotation(
@@ -84,6 +85,11 @@ def check_label(label: str) -> str:
         raise bad_annotation(
             f"a label must be one name (got {printable(label)!s:.80}, which reads as a list); "
             f"write each label into a field of its own",
+        )
+    if len(label) > LABEL_LETTERS.most:
+        raise bad_annotation(
+            f"a label must have at most {LABEL_LETTERS.most:,} letters (got {len(label):,}: "
+            f"{printable(label)!s:.80}…)"
         )
     return check_text(label)
 

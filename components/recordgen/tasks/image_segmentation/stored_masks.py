@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from recordgen.core.image_settings import Limits
 from recordgen.core.records.class_masks import IGNORED, Mask, seen_through
 from recordgen.core.rows.details import Details
 from recordgen.core.settings import PayloadSettings
@@ -36,6 +37,9 @@ _STRETCHED = {2: 85, 4: 17}
 
 # Exif orientations from this one on swap height and width.
 _ON_ITS_SIDE = 5
+
+# Rows of a mask whose colours are looked up at once, and what a colour's bytes count in its code.
+_ROWS, _PLACES = 256, np.array([1 << 16, 1 << 8, 1], np.uint32)
 
 # Not GIF: its encoders renumber colours.
 _EXACT = ("PNG", "BMP", "TIFF")
@@ -73,7 +77,7 @@ def mask_of(
     levels, is_plain = _levels(data, colours, settings)
     mask = _upright(levels, image, orientation)
     stored, is_resized = _placed(mask, image)
-    numbers = np.flatnonzero(np.bincount(stored.ravel(), minlength=IGNORED)[:IGNORED])
+    numbers = np.flatnonzero(_histogram(stored)[:IGNORED])
     kept = is_plain and stored is levels
     return StoredMask(data if kept else _png(stored), tuple(numbers.tolist()), is_resized)
 
@@ -83,10 +87,13 @@ def drawn_mask(
     background: int,
     image: CheckedImage,
     orientation: str,
+    limit: Limits,
 ) -> StoredMask:
     """Return the mask of a stored image whose objects have a class and an outline as JSON.
 
-    Raises: PayloadError: the size of the image is unknown, or there are too many classes.
+    Raises:
+        PayloadError: the size of the image is unknown, there are too many classes, a mask has other
+            proportions than the image, or drawing would take too long.
     """
     if image.height is None or image.width is None:
         raise _bad("its size is unknown, so nothing can be drawn; use check=header")
@@ -96,23 +103,37 @@ def drawn_mask(
     size = _whole(image)
     if is_turned and image.orientation >= _ON_ITS_SIDE:
         size = size[::-1]
-    mask = paint([(number, Details.from_json(text)) for number, text in objects], background, size)
+    drawn = [(number, Details.from_json(text)) for number, text in objects]
+    for _, details in drawn:
+        if details.mask is not None and not _is_alike(details.mask[1:], size):
+            raise _unlike(details.mask[1:], size)
+    mask = paint(drawn, background, size, limit)
     if is_turned:
         mask = np.asarray(turn(Image.fromarray(mask), image.orientation))
     stored, _ = _placed(mask, image)
-    numbers = np.flatnonzero(np.bincount(stored.ravel(), minlength=IGNORED)[:IGNORED])
+    numbers = np.flatnonzero(_histogram(stored)[:IGNORED])
     return StoredMask(_png(stored), tuple(numbers.tolist()), is_resized=False)
 
 
 def gray_levels(data: bytes) -> set[int]:
     """Return the levels of a gray file; of another form, numbers that no level has.
 
-    Raises: PayloadError: it is no image, or damaged.
+    Raises: PayloadError: it is no image, too large, or damaged.
     """
+    limit = Limits()
+    limit.check_size(len(data))
     file = file_header(data)
+    limit.check_pixels(file.height, file.width)
     image = open_image(file)
     decoded(file.format, image.load)
-    return set(np.unique(np.asarray(image)).tolist()) if image.mode == "L" else {-1}
+    if image.mode != "L":
+        return {-1}
+    return {level for level, count in enumerate(image.histogram()) if count}
+
+
+def _histogram(mask: Mask) -> Sequence[int]:
+    """Return the number of pixels of each level; NumPy would count in eight times the memory."""
+    return Image.fromarray(mask).histogram()
 
 
 def _levels(
@@ -157,15 +178,22 @@ def _small(levels: npt.NDArray[Any]) -> Mask:
 
 def _classes(pixels: npt.NDArray[np.uint8], colours: Mapping[str, int]) -> Mask:
     """Return the class of each pixel's colour. Raises: PayloadError: a colour has no class."""
-    codes = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
     known = np.array([int(colour[1:], 16) for colour in colours], np.uint32)  # sorted
-    at = np.searchsorted(known, codes).clip(0, len(known) - 1)
-    if (wrong := codes[known[at] != codes]).size:
+    numbers = np.array(list(colours.values()), np.uint8)
+    found = np.empty(pixels.shape[:2], np.uint8)
+    wrong = list[int]()
+    for start in range(0, len(pixels), _ROWS):  # all codes at once take 24 bytes for each pixel
+        codes = pixels[start : start + _ROWS].astype(np.uint32) @ _PLACES
+        at = np.searchsorted(known, codes).clip(0, len(known) - 1)
+        found[start : start + _ROWS] = numbers[at]
+        unknown = codes[known[at] != codes]
+        wrong += [len(unknown), int(unknown[0])] if len(unknown) else []
+    if wrong:
         raise _bad(
-            f"{wrong.size:,} of its pixels have colours without a class, such as "
-            f"#{wrong[0]:06x}; the colours are {', '.join(colours)}"
+            f"{sum(wrong[::2]):,} of its pixels have colours without a class, such as "
+            f"#{wrong[1]:06x}; the colours are {', '.join(colours)}"
         )
-    return np.array(list(colours.values()), np.uint8)[at]
+    return found
 
 
 def _upright(mask: Mask, image: CheckedImage, orientation: str) -> Mask:
@@ -176,11 +204,7 @@ def _upright(mask: Mask, image: CheckedImage, orientation: str) -> Mask:
     stored = upright[::-1] if image.orientation >= _ON_ITS_SIDE else upright
     as_upright, as_stored = (_is_alike(mask.shape, size) for size in (upright, stored))
     if not (as_upright or as_stored):
-        height, width = stored
-        raise _bad(
-            f"it has {mask.shape[1]}×{mask.shape[0]} pixels, but its image {width}×{height}; a "
-            f"mask must have the proportions of its image"
-        )
+        raise _unlike(mask.shape, stored)
     is_turned = as_stored and (orientation == "stored" or not as_upright)
     if not is_turned or image.orientation == 1:
         return mask
@@ -212,6 +236,13 @@ def _whole(image: CheckedImage) -> tuple[int, int]:
 def _is_alike(size: tuple[int, ...], other: tuple[int, int]) -> bool:
     """Return whether two sizes have the same proportions, up to a pixel."""
     return abs(size[0] * other[1] - size[1] * other[0]) <= max(*size, *other)
+
+
+def _unlike(size: tuple[int, ...], image: tuple[int, int]) -> PayloadError:
+    return _bad(
+        f"it has {size[1]}×{size[0]} pixels, but its image {image[1]}×{image[0]}; a mask must have "
+        f"the proportions of its image"
+    )
 
 
 def _png(mask: Mask) -> bytes:

@@ -166,7 +166,8 @@ class ImageSegmentation(ImageTask):
             if row.drawn is not None:
                 drawn = [(vocabulary.index(label), text) for label, text in row.drawn]
                 ground = vocabulary.index(BACKGROUND)
-                mask = drawn_mask(drawn, ground, stored.image, self.orientation)
+                limit = stored.settings.limit
+                mask = drawn_mask(drawn, ground, stored.image, self.orientation, limit)
             else:
                 [data] = stored.others
                 mask = mask_of(data, numbers, stored.image, self.orientation, stored.settings)

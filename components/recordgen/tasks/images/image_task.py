@@ -106,6 +106,7 @@ class ImageTask(Task):
     ) -> BuiltExample:
         # Imported here: reading import files does not need the decoders.
         from recordgen.payloads.check import check_image
+        from recordgen.payloads.opening import out_of_memory
 
         data, *others = payloads
         image = check_image(data, settings, row.uri)
@@ -113,7 +114,10 @@ class ImageTask(Task):
         said = _NOT_DESCRIBED
         if row.annotation is not None:
             stored = StoredImage(image, others, vocabulary, settings, changes)
-            said = self.described(row.annotation, stored)
+            try:
+                said = self.described(row.annotation, stored)
+            except MemoryError as exc:
+                raise out_of_memory() from exc
         for name in said.features:
             if name in features.OBJECTS:
                 changes[f"{HAS}{name}"] += 1

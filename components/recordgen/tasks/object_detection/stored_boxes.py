@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.image_settings import Limits
 from recordgen.core.records.example import FeatureValue
 from recordgen.core.records.objects import features_of
 from recordgen.core.rows.details import Details
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 BOXES_CUT = "boxes_cut"
 BOXES_OUTSIDE = "boxes_outside"
 
+# Processor time on a current machine for each pixel of a mask that must be unpacked.
+_SECONDS_PER_PIXEL = 4e-9
+
 
 def stored_boxes(
     row: Boxes,
@@ -33,11 +37,13 @@ def stored_boxes(
     *,
     orientation: str,
     moves_boxes: bool,
+    limit: Limits,
 ) -> Boxes:
     """Return the boxes of the stored image; count those that are cut or outside.
 
     ``orientation`` is the picture that the row's boxes belong to, ``stored`` or ``upright``;
-    ``moves_boxes``: the stored image may show another part of it. Raises: PayloadError.
+    ``moves_boxes``: the stored image may show another part of it; ``limit``: the time that moving
+    the masks may take. Raises: PayloadError.
     """
     if row.size is not None:
         _check_size(row.size, image, orientation)
@@ -48,6 +54,9 @@ def stored_boxes(
     move = Move.of(row.size, way, image)
     if way == 1 and view is None and all(map(move.keeps, row.details)):
         return replace(row, size=None)
+    masks = [details.mask for details in row.details if details.mask and not move.keeps(details)]
+    pixels = sum(mask.height * mask.width for mask in masks)
+    limit.check_seconds(pixels * _SECONDS_PER_PIXEL, "moving its masks")
     boxes, found = [], []
     for box, details in row.pairs():
         upright = turned(box, way)

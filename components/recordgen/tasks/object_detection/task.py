@@ -263,6 +263,7 @@ class ObjectDetection(ImageTask):
             stored.changes,
             orientation=self.box_orientation,
             moves_boxes=self.moves_boxes,
+            limit=stored.settings.limit,
         )
         if not found.boxes:
             return Described()
