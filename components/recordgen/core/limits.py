@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 ROW, DOCUMENT, RUN = "its row", "its document", "the run"
 
+_LETTERS = 40  # of a name that is not read
+
 
 class Limit(NamedTuple):
     """The largest number of something.
@@ -36,3 +38,27 @@ class Limit(NamedTuple):
 ENTRIES = Limit(2_000_000, "files in an archive", RUN)
 NAME_BYTES = Limit(4096, "bytes in the path of a file", ROW)  # Linux's PATH_MAX
 FOLDERS = Limit(100, "folders in a path", ROW)
+
+
+def check_name(name: str) -> None:
+    """Check the length and the depth of a file's path. Raises: ValueError."""
+    NAME_BYTES.check(len(name.encode("utf-8", "surrogatepass")), "a path is too long")
+    FOLDERS.check(name.count("/"), "a path is too deep")
+
+
+def shortened_name(name: str, place: int) -> str:
+    """Return a name that stands for one that is too long or too deep: ``a/…3584/x.png``.
+
+    Args: place: where it is in its archive, which makes the name unique.
+    """
+    top, base = name.partition("/")[0], name.rpartition("/")[2]
+    return f"{top[:_LETTERS]}/…{place}/{base[-_LETTERS:]}"
+
+
+# --- containers ----------------------------------------------------------------------------------
+
+HEADER_BYTES = Limit(1 << 20, "bytes in an extended header of a tar", ROW)  # some hundred are usual
+DIRECTORY_BYTES = Limit(512 << 20, "bytes in the list of files of a ZIP", RUN)
+# A document may grow to the larger of the two: text deflates to a tenth, rarely to a fiftieth.
+INFLATED_BYTES = Limit(16 << 20, "bytes in an inflated document", DOCUMENT)
+INFLATED_TIMES = Limit(100, "times the bytes of a deflated document", DOCUMENT)
