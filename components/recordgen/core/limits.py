@@ -62,3 +62,17 @@ DIRECTORY_BYTES = Limit(512 << 20, "bytes in the list of files of a ZIP", RUN)
 # A document may grow to the larger of the two: text deflates to a tenth, rarely to a fiftieth.
 INFLATED_BYTES = Limit(16 << 20, "bytes in an inflated document", DOCUMENT)
 INFLATED_TIMES = Limit(100, "times the bytes of a deflated document", DOCUMENT)
+
+COLUMNS = Limit(10_000, "columns in a Parquet file", DOCUMENT)
+COLUMN_LEVELS = Limit(100, "levels of columns in a Parquet file", DOCUMENT)
+# Rows of images take more bytes than that on average, if there are many.
+ROWS = Limit(100_000, "rows in a Parquet file of so few bytes", DOCUMENT)
+ROW_BYTES = Limit(10, "bytes for each row in a Parquet file", DOCUMENT)
+UNPACKED_TIMES = Limit(100, "times the bytes of a Parquet file in its images", DOCUMENT)
+# The largest pages of all columns together: images hardly shrink, and neither do lists.
+PAGE_BYTES = Limit(100_000_000, "bytes in unpacked pages of a Parquet file", DOCUMENT)
+PAGE_TIMES = Limit(20, "times the bytes of packed pages", DOCUMENT)
+LIST_VALUES = Limit(1_000_000, "values in the lists of a row group", DOCUMENT)
+LIST_VALUES_TIMES = Limit(100, "times the bytes of packed lists", DOCUMENT)
+# A value of a dictionary takes a few bits for each row, and all its bytes once it is unpacked.
+ROWS_BYTES = Limit(64_000_000, "bytes in rows that are unpacked together", DOCUMENT)
