@@ -51,12 +51,15 @@ def shortened_name(name: str, place: int) -> str:
 
     Args: place: where it is in its archive, which makes the name unique.
     """
-    top, base = name.partition("/")[0], name.rpartition("/")[2]
-    return f"{top[:_LETTERS]}/…{place}/{base[-_LETTERS:]}"
+    top, slash, rest = name.partition("/")
+    inside = f"{top[:_LETTERS]}/…{place}/" if slash else f"…{place}-"
+    return inside + (rest or top).rpartition("/")[2][-_LETTERS:]
 
 
 # --- containers ----------------------------------------------------------------------------------
 
+LABEL = Limit(4096, "letters in a label", ROW)
+ONE_HOT = Limit(1 << 20, "letters in a list of labels", ROW)
 HEADER_BYTES = Limit(1 << 20, "bytes in an extended header of a tar", ROW)  # some hundred are usual
 DIRECTORY_BYTES = Limit(512 << 20, "bytes in the list of files of a ZIP", RUN)
 # A document may grow to the larger of the two: text deflates to a tenth, rarely to a fiftieth.
@@ -73,6 +76,7 @@ UNPACKED_TIMES = Limit(100, "times the bytes of a Parquet file in its images", D
 PAGE_BYTES = Limit(100_000_000, "bytes in unpacked pages of a Parquet file", DOCUMENT)
 PAGE_TIMES = Limit(20, "times the bytes of packed pages", DOCUMENT)
 LIST_VALUES = Limit(1_000_000, "values in the lists of a row group", DOCUMENT)
-LIST_VALUES_TIMES = Limit(100, "times the bytes of packed lists", DOCUMENT)
+LIST_VALUES_TIMES = Limit(100, "times the bytes of packed lists and texts", DOCUMENT)
+TEXT_BYTES = Limit(1_000_000_000, "bytes in the unpacked texts of a row group", DOCUMENT)
 # A value of a dictionary takes a few bits for each row, and all its bytes once it is unpacked.
 ROWS_BYTES = Limit(64_000_000, "bytes in rows that are unpacked together", DOCUMENT)

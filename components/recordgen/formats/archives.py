@@ -38,6 +38,7 @@ from recordgen.rejects import RejectCode
 SUFFIXES = (".zip", ".tar")
 
 _ENCRYPTED = 0x1
+_SIZE_END = 10**18  # a range has fewer digits
 _DIRECTORY_END = struct.Struct("<4s4H2LH")
 _DIRECTORY_MARK = b"PK\x05\x06"
 _MEMBER = struct.Struct("<4s22x2H")
@@ -120,8 +121,8 @@ class Archive:
         except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as exc:
             raise self._error(f"damaged archive: {exc}") from exc
         entries.sort(key=lambda entry: entry.header_offset)
-        starts = [*(entry.header_offset for entry in entries[1:]), found.start_dir]
-        for entry, end in zip(entries, starts, strict=True):
+        starts = [*(entry.header_offset for entry in entries), found.start_dir]
+        for entry, end in zip(entries, starts[1:], strict=True):
             name = entry.filename if "/" in entry.filename else entry.filename.replace("\\", "/")
             if entry.is_dir() or name.endswith("/"):
                 continue
@@ -154,8 +155,10 @@ class Archive:
         offset = entry.header_offset + _MEMBER.size + sum(behind)
         is_stored = entry.compress_type == zipfile.ZIP_STORED
         size = entry.file_size if is_stored else entry.compress_size
-        if offset + size > end:
-            message = f"{self.path}: {entry.filename!r:.80} does not end where the next file begins"
+        if offset + size > end or entry.file_size >= _SIZE_END:
+            message = (
+                f"{self.path}: {entry.filename!r:.80} does not end before the next file begins"
+            )
             return PayloadError(RejectCode.CORRUPT.value, message)
         inflated = None if is_stored else entry.file_size
         return Range(self.path, offset, size, inflated, crc=entry.CRC)

@@ -72,6 +72,7 @@ class Parquet(PictureFormat):
                 raise SourceError(f"{where}: there is no column of images")
             is_far, read = not storage.is_local(where), frozenset(columns.read)
             file_bytes, unpacked = raw.seek(0, io.SEEK_END), 0
+            most = max(CACHE_BYTES, UNPACKED_TIMES.most * file_bytes)
             for group in range(file.num_row_groups):
                 first, line = line, line + file.metadata.row_group(group).num_rows
                 try:
@@ -89,12 +90,12 @@ class Parquet(PictureFormat):
                         yield _lost(document, number, group, RejectCode.CORRUPT, row)
                         break
                     yield _picture(listing, document, number, row, columns, chunk)
-                    if unpacked + chunk.places.total > max(
-                        CACHE_BYTES, UNPACKED_TIMES.most * file_bytes
-                    ):
-                        message = f"the images have more than {CACHE_BYTES:,} bytes"
-                        yield _lost(document, number, group, RejectCode.TOO_MANY_BYTES, message)
-                        break
+                    if unpacked + chunk.places.total > most:
+                        why = (
+                            f"with those of later row groups, images have more than {most:,} bytes"
+                        )
+                        yield _lost(document, number, group, RejectCode.TOO_MANY_BYTES, why)
+                        return
                 unpacked += chunk.places.total
 
 

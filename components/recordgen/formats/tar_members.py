@@ -66,7 +66,7 @@ def tar_members(file: IO[bytes]) -> Iterator[Member | BadMember]:
     while at < end:
         block = _read(file, at, _BLOCK)
         if block == _ZEROS:  # two such blocks end an archive; some programs write one
-            return
+            break
         try:
             name, size, kind = _header(block)
         except ValueError as exc:
@@ -116,6 +116,8 @@ def tar_members(file: IO[bytes]) -> Iterator[Member | BadMember]:
         elif kind in _FILES and not name.endswith("/"):
             yield Member(name, start, size)
         long, more, refusal = "", {}, ""
+    if refusal:
+        yield BadMember("", RejectCode.TOO_MANY_PARTS, refusal)
 
 
 def _header(block: bytes) -> tuple[str, int | None, bytes]:

@@ -20,6 +20,7 @@ from recordgen.core.limits import (
     PAGE_BYTES,
     PAGE_TIMES,
     ROWS_BYTES,
+    TEXT_BYTES,
 )
 
 #: Most rows that are held in memory at once.
@@ -119,9 +120,9 @@ def unpacking(
     Raises: ValueError: the largest pages or the lists take too much memory.
     """
     row_group, shared = file.metadata.row_group(group), 0
-    held = largest = packed = in_lists = list_bytes = 0
+    held = largest = packed = in_lists = list_bytes = text_bytes = 0
     for number in range(row_group.num_columns):
-        chunk, column = row_group.column(number), file.schema.column(number)
+        chunk = row_group.column(number)
         path = chunk.path_in_schema
         if columns and columns.isdisjoint((path, path.partition(".")[0])):
             continue
@@ -130,23 +131,30 @@ def unpacking(
         pages = list(_pages(raw, chunk))
         packed += sum(page.packed for page in pages)
         held += max((page.unpacked for page in pages), default=0)
-        copied = [page.unpacked for page in pages if _repeats(page)]
-        value = max([column.length, *copied]) if "BYTE" in chunk.physical_type else 0
-        if column.max_repetition_level:
-            values = sum(page.values for page in pages)
+        if held > PAGE_TIMES.most * packed:
+            PAGE_BYTES.check(held)
+        is_text = "BYTE" in chunk.physical_type
+        value = max((page.unpacked for page in pages if is_text and _repeats(page)), default=0)
+        if path == image:
+            shared = sum(page.values for page in pages if page.encoding in _OF_DICTIONARY)
+            largest += value
+            continue
+        column = file.schema.column(number)  # a cycle of references, which no row group needs
+        value = max(value, column.length or 0)
+        is_list = column.max_repetition_level > 0
+        values = sum(page.values for page in pages) if is_list else row_group.num_rows
+        if value * values > (ROWS_BYTES if is_list else TEXT_BYTES).most:
+            value = _longest(raw, group, path)
+        if is_list:
             in_lists += values
-            if value * values > ROWS_BYTES.most:
-                value = _longest(raw, group, path)
             list_bytes += value * values
         else:
             largest += value
-        if path == image:
-            shared = sum(page.values for page in pages if page.encoding in _OF_DICTIONARY)
-    if held > PAGE_TIMES.most * packed:
-        PAGE_BYTES.check(held)
-    if in_lists > LIST_VALUES_TIMES.most * packed:
+            text_bytes += value * values
+    if max(in_lists, list_bytes, text_bytes) > LIST_VALUES_TIMES.most * packed:
         LIST_VALUES.check(in_lists)
-    ROWS_BYTES.check(list_bytes)
+        ROWS_BYTES.check(list_bytes)
+        TEXT_BYTES.check(text_bytes)
     return Unpacking(max(1, min(most_rows, ROWS_BYTES.most // max(1, largest))), shared)
 
 
@@ -156,18 +164,19 @@ def _repeats(page: _Page) -> bool:
 
 
 def _longest(raw: IO[bytes], group: int, leaf: str) -> int:
-    """Return the bytes of the longest text in the dictionary of a column."""
+    """Return the bytes of the longest text in the dictionary of a column. Raises: ValueError."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     file = pq.ParquetFile(pa.PythonFile(raw, "r"), read_dictionary=[leaf], pre_buffer=False)
-    for batch in file.iter_batches(1, row_groups=[group], columns=[leaf]):
-        array = batch.column(0)
+    try:
+        array = next(file.iter_batches(1, row_groups=[group], columns=[leaf])).column(0)
         while not pa.types.is_dictionary(array.type):
             array = array.field(0) if pa.types.is_struct(array.type) else array.values
         return int(pc.max(pc.binary_length(array.dictionary)).as_py() or 0)
-    return 0
+    except (pa.ArrowException, OSError, StopIteration, AttributeError) as exc:
+        raise ValueError(f"the dictionary of {leaf} cannot be read: {exc}") from exc
 
 
 def _pages(raw: IO[bytes], chunk: Any) -> Iterator[_Page]:
