@@ -180,6 +180,7 @@ def entry(name, data=b"x", **more):
 
 
 GOOD = [(name, data) for name, data in by_label().items()]
+FLAT = [(f"{label}/{at}.jpg", image(at)) for label in ("cat", "dog") for at in range(2)]
 
 # The further members of an archive that is refused as a whole.
 REFUSED = {
@@ -188,6 +189,7 @@ REFUSED = {
     "Windows name outside": [entry("..\\x.jpg")],
     "link": [entry("x.jpg", b"/etc/passwd", external_attr=0o120777 << 16)],
     "bzip2": [entry("x.jpg", b"x", compress_type=zipfile.ZIP_BZIP2)],
+    "two files of one name": [entry("cat/9.jpg"), entry("cat//9.jpg")],
 }
 
 
@@ -198,10 +200,79 @@ def zip_of(path, *members, method=zipfile.ZIP_STORED):
     return path
 
 
+def tar_of(path, *members):
+    with tarfile.open(path, "w") as archive:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return path
+
+
 @pytest.mark.parametrize("members", REFUSED.values(), ids=REFUSED)
 def test_refused(members, tmp_path):
     path = zip_of(tmp_path / "a.zip", *GOOD, *members)
     with pytest.raises(SourceError, match=r"a\.zip: .*unpack it"):
+        recordgen.plan(str(path))
+
+
+def test_two_files_of_one_name_in_a_tar(tmp_path):
+    """An archive in which it is unclear which file counts is refused, with the name."""
+    path = tar_of(tmp_path / "a.tar", *GOOD, ("cat/9.jpg", b"1"), ("./cat/9.jpg", b"2"))
+    with pytest.raises(SourceError, match=r"a\.tar: .*cat/9\.jpg"):
+        recordgen.plan(str(path))
+
+
+NAMES = ["a/" * 30_000 + "x.jpg", "a/" * 101 + "x.jpg", "x" * 5000 + ".jpg"]
+
+
+@pytest.mark.parametrize(("pack", "file"), [(zip_of, "a.zip"), (tar_of, "a.tar")])
+def test_a_name_that_is_too_long_or_too_deep_costs_its_file(pack, file, tmp_path):
+    """Names beyond the limits are rejects under a short name; the other files are read."""
+    path = pack(tmp_path / file, *FLAT, *((name, b"x") for name in NAMES))
+    _, rejects, examples = converted(tmp_path, source=path)
+    assert [item["code"] for item in rejects.values()] == ["too_many_parts"] * len(NAMES)
+    assert max(map(len, rejects)) < 200
+    assert sorted(examples) == [name for name, _ in FLAT]
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_checksums_are_compared(method, tmp_path):
+    """An image with another checksum is a reject; a document ends the run, and is named."""
+    files = [*coco().items()]
+    path = zip_of(tmp_path / "a.zip", *files, method=method)
+    places = {info.filename: info.CRC for info in zipfile.ZipFile(path).infolist()}
+    data = path.read_bytes()
+    for name, code in (("train/3.jpg", "corrupt"), ("train/_annotations.coco.json", None)):
+        right = places[name].to_bytes(4, "little")
+        path.write_bytes(data.replace(right, bytes(byte ^ 1 for byte in right)))
+        if code:
+            _, rejects, examples = converted(tmp_path, source=path)
+            assert {uri: item["code"] for uri, item in rejects.items()} == {name: code}
+            assert len(examples) == 4
+        else:
+            with pytest.raises(SourceError, match=r"a\.zip/.*json.*checksum"):
+                recordgen.plan(str(path))
+
+
+def test_files_that_overlap_cost_their_rows(tmp_path):
+    """Many entries may name the bytes of one file, and grow without limit: one is read."""
+    first = image(0)
+    path = zip_of(tmp_path / "a.zip", *((f"cat/{at}.jpg", first) for at in range(9)))
+    data = bytearray(path.read_bytes())
+    at = -1
+    while (at := data.find(b"PK\1\2", at + 1)) >= 0:
+        data[at + 42 : at + 46] = bytes(4)
+    path.write_bytes(data)
+    _, rejects, examples = converted(tmp_path, source=path)
+    assert [item["code"] for item in rejects.values()] == ["corrupt"] * 8
+    assert len(examples) == 1
+
+
+def test_an_archive_without_files_is_an_error(tmp_path):
+    """The comment of an empty archive may hold anything."""
+    path = zip_of(tmp_path / "a.zip")
+    with pytest.raises(SourceError, match=r"a\.zip"):
         recordgen.plan(str(path))
 
 
@@ -234,7 +305,7 @@ def test_cut_off(cut, tmp_path):
 
 
 def test_lists_of_files_that_lie(tmp_path):
-    """Wrong places and sizes cost their images: corrupt, truncated, too many bytes."""
+    """Wrong places and sizes cost their images: corrupt, or too many bytes."""
     members = [(f"cat/{at}.jpg", image(at)) for at in range(5)]
     path = zip_of(tmp_path / "a.zip", *members, method=zipfile.ZIP_DEFLATED)
     data = bytearray(path.read_bytes())
@@ -252,7 +323,7 @@ def test_lists_of_files_that_lie(tmp_path):
     assert codes == {
         "cat/0.jpg": "corrupt",
         "cat/1.jpg": "corrupt",
-        "cat/2.jpg": "truncated",
+        "cat/2.jpg": "corrupt",
         "cat/3.jpg": "too_many_bytes",
     }
     assert list(examples) == ["cat/4.jpg"]

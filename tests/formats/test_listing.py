@@ -1,8 +1,12 @@
 """Listings of the files beside which a format is looked for."""
 
+import os
 import tracemalloc
 
-from recordgen.formats.listing import HEAD_BYTES, Listing
+import pytest
+
+from recordgen.errors import SourceError
+from recordgen.formats.listing import HEAD_BYTES, Listing, list_tree
 
 
 def test_heads_of_many_files_are_not_kept(tmp_path):
@@ -24,3 +28,24 @@ def test_a_path_of_many_folders_is_no_image(make_pictures, tmp_path):
     listing = Listing(f"{tmp_path}/in/")
     assert listing.image_at(f"{'x/' * 90}sub/a.png", "", "sub/") == "sub/a.png"
     assert not listing.image_at(f"{'x/' * 200}sub/a.png", "", "sub/")
+
+
+@pytest.mark.parametrize("depth", [101, 1500])
+def test_folders_that_are_too_deep_are_named(depth, tmp_path):
+    """A folder below more folders than a limit is an error, and no RecursionError."""
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("n", dir_fd=here)
+        inner = os.open("n", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    with pytest.raises(SourceError, match=f"{tmp_path}/n/n/.*folders"):
+        list_tree(f"{tmp_path}/")
+
+
+def test_a_document_names_an_image_in_too_many_folders(tmp_path):
+    """A path of a million folders, each of whose ends would be tried, is no image."""
+    (tmp_path / "x.png").write_bytes(b"1")
+    assert Listing(f"{tmp_path}/").image_at("a/" * 1_000_000 + "x.png") == ()
+    assert Listing(f"{tmp_path}/").image_at("a/" * 50 + "x.png") == "x.png"

@@ -2,11 +2,13 @@
 
 import io
 import tarfile
+import time
 
 import pytest
 
 import recordgen
 from recordgen.errors import RecordgenError, SourceError
+from recordgen.formats.tar_members import tar_members
 from tests.conftest import run_python
 from tests.exports.copies import boxes, export, labelled
 from tests.formats.containers import contents, converted, converted_each, image
@@ -122,6 +124,21 @@ MANY = [f"n.{number}" for number in range(99)]
 JPEG = member("n.jpg", image())
 GOOD = sample("a")
 
+
+def keyword(key, value):
+    text = b" %s=%s\n" % (key, value)
+    size = next(it for it in range(len(text), len(text) + 9) if it == len(text) + len(str(it)))
+    return b"%d%s" % (size, text)
+
+
+def extended(*keywords):
+    """Return an extended header with the records of these keywords and values."""
+    return member("p", b"".join(keyword(*pair) for pair in keywords), type=b"x")
+
+
+DEEP = extended((b"path", b"a/" * 50_000 + b"n.jpg"))
+GNU_DEEP = member("a/" * 500_000 + "n.jpg", image())
+
 # name: the members after a good one, the reject's uri below the tar, its code
 HOSTILE = {
     "negative size": (NEGATIVE, "n.jpg", "corrupt"),
@@ -131,8 +148,21 @@ HOSTILE = {
     "sparse": (member("n.jpg", type=tarfile.GNUTYPE_SPARSE), "n.jpg", "corrupt"),
     "name outside": (member("../n.jpg", image()), "../n.jpg", "not_allowed"),
     "absolute name": (member("/n.jpg", image()), "/n.jpg", "not_allowed"),
-    "extended header of 2 GB": (patched(member("x", type=b"x"), 124, TWO_GB), "", "corrupt"),
-    "long name of 2 GB": (patched(member("x", type=b"L"), 124, TWO_GB), "", "corrupt"),
+    "extended header of 2 GB": (patched(member("x", type=b"x"), 124, TWO_GB), "", "truncated"),
+    "long name of 2 GB": (patched(member("x", type=b"L"), 124, TWO_GB), "", "truncated"),
+    "deep name": (DEEP + JPEG, f"a/…{len(GOOD + DEEP)}/n.jpg", "too_many_parts"),
+    "deep GNU name": (
+        GNU_DEEP,
+        f"a/…{len(GOOD + GNU_DEEP) - len(JPEG)}/a",
+        "too_many_parts",
+    ),
+    "extended header of 2 MB": (
+        extended((b"path", b"a/" * 1_000_000)) + JPEG,
+        "n.jpg",
+        "too_many_parts",
+    ),
+    "sparse by keyword": (extended((b"GNU.sparse.map", b"1")) + JPEG, "n.jpg", "corrupt"),
+    "half an extended header": (DEEP[:700], "", "truncated"),
     "no header": (b"\1" * 512, "", "corrupt"),
     "half a header": (member("n.jpg")[:100], "", "truncated"),
     "half an image": (sample("n")[:700], "n.jpg", "truncated"),
@@ -206,7 +236,18 @@ def test_no_memory_for_what_headers_announce(folder):
     )
     done = run_python("-c", program)
     assert done.returncode == 0, done.stderr
-    assert recordgen.read_dataset(folder / "out").rows.rejected == {"corrupt": 1}
+    assert recordgen.read_dataset(folder / "out").rows.rejected == {"too_many_parts": 1}
+
+
+def test_keywords_and_empty_headers_take_linear_time(tmp_path):
+    """Global headers, which may follow any number of keywords, do not look at them again."""
+    many = extended(*((b"%d" % number, b"") for number in range(60_000)))
+    tar = tmp_path / "a.tar"
+    tar.write_bytes(many + member("g", type=b"g") * 2000 + GOOD + END)
+    start = time.process_time()
+    with tar.open("rb") as file:
+        assert [found.name for found in tar_members(file)] == ["a.jpg", "a.cls"]
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(

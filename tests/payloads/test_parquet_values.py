@@ -16,7 +16,8 @@ from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.formats.listing import Listing
 from recordgen.formats.parquet import Parquet
 from recordgen.payloads import parquet_values
-from recordgen.payloads.parquet_values import read_value
+from recordgen.payloads.parquet_pages import unpacking
+from recordgen.payloads.parquet_values import parquet_file, read_value
 from recordgen.storage import ANY_REQUEST
 from tests.conftest import COMPONENTS
 
@@ -115,14 +116,120 @@ def test_a_damaged_row_group_is_named(file, parts):
     assert refused.value.code == "corrupt"
 
 
-def test_a_bomb_stops_the_run(file, monkeypatch):
-    """A few bytes of a dictionary may stand for any number of rows."""
-    table = pa.table({"image": [VALUES[0]] * 5000, "label": ["a"] * 5000})
-    pq.write_table(table, file, compression="zstd")
+def write_groups(path, *groups):
+    """Write each table as a row group, whatever its dictionaries hold."""
+    options = {"compression": "zstd", "dictionary_pagesize_limit": 1 << 30}
+    with pq.ParquetWriter(path, groups[0].schema, write_statistics=False, **options) as writer:
+        for group in groups:
+            writer.write_table(group)
+
+
+def table_of(images, labels=None):
+    return pa.table({"image": images, "label": labels or ["a"] * len(images)})
+
+
+def test_images_that_unpack_to_too_much_cost_their_rows(file, monkeypatch):
+    """A few bytes of a dictionary may stand for any number of rows: those above the limit go."""
+    write_groups(file, table_of([VALUES[0]] * 5000), table_of([VALUES[1]]))
     assert file.stat().st_size < 10_000
     monkeypatch.setattr("recordgen.formats.parquet.CACHE_BYTES", 1_000_000)
-    with pytest.raises(SourceError, match=r"a\.parquet: .*row group 0"):
-        list(Parquet().read(Listing.of(str(file)), file.name))
+    *good, problem = Parquet().read(Listing.of(str(file)), file.name)
+    assert len(good) > 1000
+    assert (problem.code, "row group 0" in problem.message) == ("too_many_bytes", True)
+
+
+def test_a_value_of_many_rows_is_unpacked_once(file):
+    """Rows that share a value of the dictionary share its bytes in the temporary folder."""
+    write_groups(file, table_of([VALUES[0], VALUES[1], VALUES[0]] * 50))
+    pictures = list(Parquet().read(Listing.of(str(file)), file.name))
+    for number in (0, 1, 2, 149):
+        part = pictures[number].payload._replace(file=str(file))
+        assert read_value(part, "1", ANY_REQUEST) == VALUES[number % 3 % 2]
+    assert copies(file) == [len(VALUES[0]) + len(VALUES[1])]
+
+
+def test_no_room_in_the_temporary_folder_refuses_the_rows(file, parts, monkeypatch):
+    """Where unpacked images have no room, each of their rows is refused, with the remedy."""
+    monkeypatch.setattr(parquet_values, "CACHE_BYTES", 5 * len(VALUES[0]))
+    for part in parts[:2]:
+        with pytest.raises(PayloadError, match="TMPDIR") as refused:
+            read_value(part, "full", ANY_REQUEST)
+        assert refused.value.code == "out_of_memory"
+    assert copies(file) == []
+
+
+# name: columns of a row group that takes some kB in the file, and would take all memory or time
+BOMBS = {
+    "a page of 160 MB": lambda: table_of([bytes(160 << 20)] * 2),
+    "a label of 60 MB for many rows": lambda: table_of(VALUES[:30], ["x" * (60 << 20)] * 30),
+    "rows of a few bits": lambda: table_of([VALUES[0]] * 100_001),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_costs_its_row_group(name, file):
+    """A row group that unpacks beyond a limit is one reject; the rows before it stay."""
+    write_groups(file, table_of([VALUES[0]]), BOMBS[name]())
+    first, *others = Parquet().read(Listing.of(str(file)), file.name)
+    assert first.uri == "a.parquet/0"
+    assert [item.code for item in others] == ["too_many_bytes"]
+
+
+def test_lists_of_millions_cost_their_row_group(file):
+    """Lists of a few bits, and lists of long texts, are not unpacked."""
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 200, pa.int32()), ["x" * (1 << 20)])
+    for values in (pa.array([0] * 3_000_000), texts.cast(pa.string())):
+        label = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+        write_groups(file, pa.table({"image": [VALUES[0]], "label": label}))
+        [problem] = Parquet().read(Listing.of(str(file)), file.name)
+        assert problem.code == "too_many_bytes"
+
+
+def test_large_values_are_held_a_few_at_a_time(file):
+    """Rows that share a value of 20 MB are read three at a time, and not sixteen."""
+    write_groups(file, table_of([bytes(20_000_000)] * 16))
+    with file.open("rb") as raw:
+        how = unpacking(raw, parquet_file(raw), 0, {"image"}, "image", 16, is_far=False)
+    assert how == (3, 16)
+
+
+def varint(number):
+    return bytes([number & 127 | 128]) + varint(number >> 7) if number > 127 else bytes([number])
+
+
+def without_rows(*columns):
+    """Return a Parquet file whose schema has columns of these names and numbers of children."""
+    items = [
+        b"\x35\2\x18" + varint(len(name)) + name + b"\x15" + varint(2 * children) + b"\0"
+        if children
+        else b"\x15\x0c\x25\2\x18" + varint(len(name)) + name + b"\0"
+        for name, children in columns
+    ]
+    footer = b"\x15\4\x19\xfc" + varint(len(items)) + b"".join(items) + b"\x16\0\x19\x0c\0"
+    return b"PAR1\x15\0" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+# A schema of 100,000 levels overflows the stack of the library, which ends the process.
+SCHEMAS = {
+    "deep": [(b"s", 1), *[(b"a", 1)] * 100_000, (b"x", 0)],
+    "wide": [(b"s", 20_000), *[(b"image", 0)] * 20_000],
+    "fewer columns than it says": [(b"s", 1 << 30), (b"image", 0)],
+}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_beyond_the_limits_is_refused(name, file):
+    """Schemas that are too deep or too wide, or that lie, are errors that name the file."""
+    file.write_bytes(without_rows(*SCHEMAS[name]))
+    with pytest.raises(SourceError, match=r"a\.parquet"):
+        Parquet().detect(Listing.of(str(file)))
+
+
+def test_a_schema_within_the_limits_is_read(file):
+    """Ninety levels of columns are no error."""
+    file.write_bytes(without_rows((b"s", 2), (b"image", 0), *[(b"a", 1)] * 90, (b"x", 0)))
+    with file.open("rb") as raw:
+        assert parquet_file(raw).schema_arrow.names == ["image", "a"]
 
 
 def test_a_folder_of_others_is_refused(parts):

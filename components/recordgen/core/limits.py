@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 ROW, DOCUMENT, RUN = "its row", "its document", "the run"
 
+_LETTERS = 40  # of a name that is not read
+
 
 class Limit(NamedTuple):
     """The largest number of something.
@@ -37,6 +39,23 @@ ENTRIES = Limit(2_000_000, "files in an archive", RUN)
 NAME_BYTES = Limit(4096, "bytes in the path of a file", ROW)  # Linux's PATH_MAX
 FOLDERS = Limit(100, "folders in a path", ROW)
 
+
+def check_name(name: str) -> None:
+    """Check the length and the depth of a file's path. Raises: ValueError."""
+    NAME_BYTES.check(len(name.encode("utf-8", "surrogatepass")), "a path is too long")
+    FOLDERS.check(name.count("/"), "a path is too deep")
+
+
+def shortened_name(name: str, place: int) -> str:
+    """Return a name that stands for one that is too long or too deep: ``a/…3584/x.png``.
+
+    Args: place: where it is in its archive, which makes the name unique.
+    """
+    top, slash, rest = name.partition("/")
+    inside = f"{top[:_LETTERS]}/…{place}/" if slash else f"…{place}-"
+    return inside + (rest or top).rpartition("/")[2][-_LETTERS:]
+
+
 # --- shapes of objects ----------------------------------------------------------------------------
 
 MASK_PIXELS = Limit(100_000_000, "pixels in the mask of an object", ROW)
@@ -53,3 +72,27 @@ YAML_LEVELS = Limit(20, "levels of nesting in a YAML", DOCUMENT)  # PyYAML's tim
 LABELME_BYTES = Limit(128 << 20, "bytes in a LabelMe document", ROW)  # with its image, as Base64
 VOC_BYTES = Limit(16 << 20, "bytes in a Pascal VOC document", ROW)
 YOLO_BYTES = Limit(16 << 20, "bytes in a file of YOLO labels", ROW)
+
+# --- containers ----------------------------------------------------------------------------------
+
+ONE_HOT = Limit(1 << 20, "letters in a list of labels", ROW)
+HEADER_BYTES = Limit(1 << 20, "bytes in an extended header of a tar", ROW)  # some hundred are usual
+DIRECTORY_BYTES = Limit(512 << 20, "bytes in the list of files of a ZIP", RUN)
+# A document may grow to the larger of the two: text deflates to a tenth, rarely to a fiftieth.
+INFLATED_BYTES = Limit(16 << 20, "bytes in an inflated document", DOCUMENT)
+INFLATED_TIMES = Limit(100, "times the bytes of a deflated document", DOCUMENT)
+
+COLUMNS = Limit(10_000, "columns in a Parquet file", DOCUMENT)
+COLUMN_LEVELS = Limit(100, "levels of columns in a Parquet file", DOCUMENT)
+# Rows of images take more bytes than that on average, if there are many.
+ROWS = Limit(100_000, "rows in a Parquet file of so few bytes", DOCUMENT)
+ROW_BYTES = Limit(10, "bytes for each row in a Parquet file", DOCUMENT)
+UNPACKED_TIMES = Limit(100, "times the bytes of a Parquet file in its images", DOCUMENT)
+# The largest pages of all columns together: images hardly shrink, and neither do lists.
+PAGE_BYTES = Limit(100_000_000, "bytes in unpacked pages of a Parquet file", DOCUMENT)
+PAGE_TIMES = Limit(20, "times the bytes of packed pages", DOCUMENT)
+LIST_VALUES = Limit(1_000_000, "values in the lists of a row group", DOCUMENT)
+LIST_VALUES_TIMES = Limit(100, "times the bytes of packed lists and texts", DOCUMENT)
+TEXT_BYTES = Limit(1_000_000_000, "bytes in the unpacked texts of a row group", DOCUMENT)
+# A value of a dictionary takes a few bits for each row, and all its bytes once it is unpacked.
+ROWS_BYTES = Limit(64_000_000, "bytes in rows that are unpacked together", DOCUMENT)

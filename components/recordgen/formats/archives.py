@@ -23,6 +23,14 @@ from typing import IO, Any
 from recordgen import storage
 from recordgen.core import allowance
 from recordgen.core.dataset.manifest import DATASET_FILE
+from recordgen.core.limits import (
+    DIRECTORY_BYTES,
+    ENTRIES,
+    INFLATED_BYTES,
+    INFLATED_TIMES,
+    check_name,
+    shortened_name,
+)
 from recordgen.core.rows.ranges import PLAIN_DEFLATE, Range
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.formats.folder_names import holds_no_images
@@ -30,12 +38,11 @@ from recordgen.rejects import RejectCode
 
 SUFFIXES = (".zip", ".tar")
 
-# Limits: entries of an archive, bytes of a ZIP's list of them, and how much a large document grows.
-_MAX_FILES = 2_000_000
-_MAX_DIRECTORY = 512 << 20
-_LARGE, _MAX_RATIO, _TYPICAL_RATIO = 64 << 20, 300, 20
+# A document that is deflated further has no larger allowance.
+_USUAL_RATIO = 20
 
 _ENCRYPTED = 0x1
+_SIZE_END = 10**18  # a range has fewer digits
 _DIRECTORY_END = struct.Struct("<4s4H2LH")
 _DIRECTORY_MARK = b"PK\x05\x06"
 _MEMBER = struct.Struct("<4s22x2H")
@@ -76,7 +83,7 @@ class Archive:
 
         Raises:
             SourceError: the archive is damaged, encrypted, or exceeds a limit; or it holds links,
-                or names that lead out of it.
+                names that lead out of it, or two files of one name.
         """
         with storage.open_read(self.path) as file:
             allowance.grow_by(file)
@@ -86,18 +93,27 @@ class Archive:
                 parts = name.split("/")
                 if ".." in parts or not parts[0]:
                     raise self._error(f"{name!r:.80} leads out of the archive")
-                found["/".join(part for part in parts if part not in ("", "."))] = entry
-                if len(found) > _MAX_FILES:
-                    raise self._error(f"it has more than {_MAX_FILES:,} files")
+                name = "/".join(part for part in parts if part not in ("", "."))
+                if name in found:
+                    raise self._error(f"two files have the name {name!r:.80}")
+                found[name] = entry
+                try:
+                    ENTRIES.check(len(found))
+                except ValueError as exc:
+                    raise self._error(str(exc)) from exc
         return found
 
     def _error(self, what: str) -> SourceError:
         return SourceError(f"{self.path}: {what}; unpack it, and pass the folder")
 
-    def _tar(self, file: IO[bytes]) -> Iterator[tuple[str, Range]]:
+    def _tar(self, file: IO[bytes]) -> Iterator[tuple[str, Range | PayloadError]]:
         from recordgen.formats.tar_members import BadMember, tar_members  # no ZIP needs it
 
         for member in tar_members(file):
+            if isinstance(member, BadMember) and member.code == RejectCode.TOO_MANY_PARTS:
+                message = f"{self.path}: {member.message}"
+                yield member.name, PayloadError(member.code.value, message)
+                continue
             if isinstance(member, BadMember):
                 raise self._error(f"{member.name}: {member.message}".removeprefix(": "))
             yield member.name, Range(self.path, member.offset, member.size)
@@ -109,7 +125,9 @@ class Archive:
                 entries = found.infolist()
         except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as exc:
             raise self._error(f"damaged archive: {exc}") from exc
-        for entry in sorted(entries, key=lambda entry: entry.header_offset):
+        entries.sort(key=lambda entry: entry.header_offset)
+        starts = [*(entry.header_offset for entry in entries), found.start_dir]
+        for entry, end in zip(entries, starts[1:], strict=True):
             name = entry.filename if "/" in entry.filename else entry.filename.replace("\\", "/")
             if entry.is_dir() or name.endswith("/"):
                 continue
@@ -119,10 +137,20 @@ class Archive:
                 raise self._error(f"{name!r:.80} is encrypted")
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise self._error(f"{name!r:.80} is packed with method {entry.compress_type}")
-            yield name, self._place(file, entry)
+            try:
+                check_name(name)
+            except ValueError as exc:
+                name = shortened_name(name, entry.header_offset)
+                message = f"{self.path}: {exc}"
+                yield name, PayloadError(RejectCode.TOO_MANY_PARTS.value, message)
+            else:
+                yield name, self._place(file, entry, end)
 
-    def _place(self, file: IO[bytes], entry: zipfile.ZipInfo) -> Range | PayloadError:
-        """Return where a file is: behind a header of its own, whose length only it says."""
+    def _place(self, file: IO[bytes], entry: zipfile.ZipInfo, end: int) -> Range | PayloadError:
+        """Return where a file is: behind a header of its own, whose length only it says.
+
+        The next file, or the list of files, begins at byte ``end``.
+        """
         file.seek(max(0, entry.header_offset))
         head = file.read(_MEMBER.size)
         if not head.startswith(_MEMBER_MARK) or len(head) < _MEMBER.size:
@@ -130,9 +158,15 @@ class Archive:
             return PayloadError(RejectCode.CORRUPT.value, message)
         _, *behind = _MEMBER.unpack(head)
         offset = entry.header_offset + _MEMBER.size + sum(behind)
-        if entry.compress_type == zipfile.ZIP_STORED:
-            return Range(self.path, offset, entry.file_size)
-        return Range(self.path, offset, entry.compress_size, entry.file_size)
+        is_stored = entry.compress_type == zipfile.ZIP_STORED
+        size = entry.file_size if is_stored else entry.compress_size
+        if offset + size > end or entry.file_size >= _SIZE_END:
+            message = (
+                f"{self.path}: {entry.filename!r:.80} does not end before the next file begins"
+            )
+            return PayloadError(RejectCode.CORRUPT.value, message)
+        inflated = None if is_stored else entry.file_size
+        return Range(self.path, offset, size, inflated, crc=entry.CRC)
 
     def _check_directory(self, file: IO[bytes]) -> None:
         """Check the size of a ZIP's list of entries, which is read as a whole."""
@@ -142,7 +176,8 @@ class Archive:
         at = tail.rfind(_DIRECTORY_MARK)
         if 0 <= at <= len(tail) - _DIRECTORY_END.size:
             size = _DIRECTORY_END.unpack_from(tail, at)[5]
-            if _MAX_DIRECTORY < size < 0xFFFFFFFF or (size == 0xFFFFFFFF and end > _MAX_DIRECTORY):
+            most = DIRECTORY_BYTES.most
+            if most < size < 0xFFFFFFFF or (size == 0xFFFFFFFF and end > most):
                 raise self._error(f"its list of files has {size:,} bytes or more")
 
     def range_of(self, name: str) -> Range:
@@ -160,7 +195,7 @@ class Archive:
             part = self.range_of(name)
         except PayloadError as exc:
             raise SourceError(exc.message) from exc
-        if part.length > max(_LARGE, _MAX_RATIO * part.stored):
+        if part.length > max(INFLATED_BYTES.most, INFLATED_TIMES.most * part.stored):
             raise self._error(f"{name!r:.80} would grow to {part.length:,} bytes")
         return io.BufferedReader(_Part(part, f"{self.path}/{name}"), _READ_BYTES)
 
@@ -194,11 +229,12 @@ class _Part(io.RawIOBase):
 
     def __init__(self, part: Range, where: str) -> None:
         self._file = storage.open_read(part.file)
-        allowance.grow(min(part.length, _TYPICAL_RATIO * part.stored))
+        allowance.grow(min(part.length, _USUAL_RATIO * part.stored))
         self._file.seek(part.offset)
         self._stored, self._left = part.stored, part.length
         self._inflate = None if part.inflated is None else zlib.decompressobj(PLAIN_DEFLATE)
         self._where = where
+        self._wanted, self._crc = part.crc, 0
 
     def readable(self) -> bool:
         return True
@@ -206,6 +242,13 @@ class _Part(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         data = self._next(min(len(buffer), self._left))
         self._left -= len(data)
+        if self._wanted is not None:
+            self._crc = zlib.crc32(data, self._crc)
+            if not self._left and self._crc != self._wanted:
+                raise SourceError(
+                    f"{self._where}: damaged in the archive: its checksum is not the one in the "
+                    f"list of files; copy the archive again"
+                )
         buffer[: len(data)] = data
         return len(data)
 

@@ -27,7 +27,7 @@ from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, names_beside, objects_in, read_objects
 from recordgen.formats.other_columns import names_split, numbered_split
-from recordgen.formats.parquet import opened
+from recordgen.formats.parquet import opened, table_rows
 from recordgen.formats.parquet_columns import features_in
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_in_file
 from recordgen.rejects import RejectCode
@@ -37,7 +37,6 @@ from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetectio
 _PARQUET = "metadata.parquet"
 _NAMES = ("metadata.jsonl", "metadata.csv", _PARQUET)
 _FILE, _OBJECTS = "file_name", "objects"
-_ROWS_AT_ONCE = 1024
 # Parts of the names of columns that no task of images reads, but that must not be lost.
 _GEOMETRY = ("mask", "bbox", "polygon", "segment", "keypoint", "points", "_file_name")
 
@@ -146,9 +145,7 @@ def _images_of(listing: Listing, document: str) -> Iterator[str]:
 def _records(listing: Listing, name: str) -> Iterator[tuple[int, Any]]:
     """Yield the line and the record of each image; what is no record as its text."""
     if name.endswith(_PARQUET):
-        with opened(listing, name) as table:
-            batches = table.iter_batches(_ROWS_AT_ONCE)
-            yield from enumerate((row for each in batches for row in each.to_pylist()), start=1)
+        yield from enumerate(table_rows(listing, name), start=1)
         return
     if name.endswith(".csv"):
         with listing.open_text(name) as text:

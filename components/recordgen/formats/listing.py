@@ -19,7 +19,7 @@ from recordgen import storage
 from recordgen.core import allowance
 from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.dataset.splits import split_named, word_in_folders
-from recordgen.core.limits import FOLDERS
+from recordgen.core.limits import check_name
 from recordgen.core.rows.ranges import Range
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.errors import SourceError
@@ -33,6 +33,7 @@ HEAD_BYTES = 64 * 1024
 
 _HEADS_KEPT = 64
 _MAX_LINE = 1 << 20
+_SHOWN = 80  # letters of a path that is too deep
 
 
 @dataclass(frozen=True)
@@ -265,12 +266,15 @@ class Listing:
 
         Returns:
             The image's name in this listing; or, if there is not one, all images of this file
-            name, none or several.
+            name, none or several. None has a name that is too long or too deep.
         """
-        path = posixpath.normpath(name.strip().replace("\\", "/")).lstrip("/")
-        parts = [part for part in path.split("/") if part not in ("..", ".")]
-        if len(parts) > FOLDERS.most:
+        name = name.strip().replace("\\", "/")
+        try:
+            check_name(name)
+        except ValueError:
             return ()
+        path = posixpath.normpath(name).lstrip("/")
+        parts = [part for part in path.split("/") if part not in ("..", ".")]
         places = [posixpath.normpath(folder) for folder in folders or ("",)]
         prefixes = ["" if place == "." else f"{place}/" for place in places]
         for start in range(len(parts)):
@@ -302,30 +306,41 @@ def list_tree(folder: str) -> Tree:
     Folders with a converted dataset, and folders in which programs keep files of their own, are not
     searched.
 
-    Raises: SourceError: a link leads back to a folder above it; StorageError: storage failed.
+    Raises:
+        SourceError: a link leads back to a folder above it, or a path is too long or too deep.
+        StorageError: storage failed.
     """
+    files: list[str] = []
     skipped: list[str] = []
     datasets: list[str] = []
-    files = sorted(_files_below(folder, "", skipped, datasets))
-    return Tree(files, skipped, datasets)
-
-
-def _files_below(folder: str, path: str, skipped: list[str], datasets: list[str]) -> Iterator[str]:
-    entries = storage.list_dir(storage.join(folder, path) if path else folder)
-    allowance.grow(len(entries) * ROW_BYTES)
-    if (DATASET_FILE, False) in entries:
-        datasets.append(path)
-        return
-    for name, is_folder in entries:
-        if name.startswith("."):
+    folders = [""]
+    while folders:
+        path = folders.pop()
+        entries = storage.list_dir(storage.join(folder, path) if path else folder)
+        allowance.grow(len(entries) * ROW_BYTES)
+        if (DATASET_FILE, False) in entries:
+            datasets.append(path)
             continue
-        if not is_folder:
-            yield f"{path}{name}"
-        elif holds_no_images(name):
-            skipped.append(f"{path}{name}/")
-        else:
-            _check_link(folder, f"{path}{name}")
-            yield from _files_below(folder, f"{path}{name}/", skipped, datasets)
+        for name, is_folder in entries:
+            if name.startswith("."):
+                continue
+            if not is_folder:
+                files.append(f"{path}{name}")
+            elif holds_no_images(name):
+                skipped.append(f"{path}{name}/")
+            else:
+                _check_folder(folder, f"{path}{name}")
+                folders.append(f"{path}{name}/")
+    return Tree(sorted(files), sorted(skipped), sorted(datasets))
+
+
+def _check_folder(folder: str, path: str) -> None:
+    """Check the name of a folder, and where it leads if it is a link. Raises: SourceError."""
+    try:
+        check_name(storage.join(folder, path, ""))
+    except ValueError as exc:
+        raise SourceError(f"{folder}{path[:_SHOWN]}…: {exc}; move its files up") from exc
+    _check_link(folder, path)
 
 
 def _check_link(folder: str, path: str) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
+from recordgen.core.limits import LABEL_LETTERS, ONE_HOT
 from recordgen.core.rows.details import Details, flagged
 from recordgen.core.rows.picture import Marked, is_number
 from recordgen.features import IS_CROWD
@@ -53,6 +54,7 @@ def named(value: Any, names: Sequence[str]) -> str:
     Raises: ValueError: it is neither, or no class has this number.
     """
     if isinstance(value, str):
+        LABEL_LETTERS.check(len(value))
         text = value.strip()
         if not names or not text.isascii() or not text.isdecimal():
             return text
@@ -75,8 +77,10 @@ def labels_of(value: Any, names: Sequence[str]) -> Sequence[str]:
 
     Raises: ValueError: a value is no label, or the classes of a one-hot list have no names.
     """
-    if isinstance(value, str) and len(flags := flags_in(value)) > _NUMBERS:
-        value = list(map(int, flags))
+    if isinstance(value, str):
+        ONE_HOT.check(len(value))
+        if len(flags := flags_in(value)) > _NUMBERS:
+            value = list(map(int, flags))
     values = value if isinstance(value, list) else [value]
     # Numbers of classes would not repeat.
     if len(values) > _NUMBERS and all(each in (0, 1) for each in values):

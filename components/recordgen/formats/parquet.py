@@ -12,11 +12,14 @@ the schema.
 
 from __future__ import annotations
 
+import io
 import posixpath
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, ClassVar
 
+from recordgen import storage
+from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_TIMES
 from recordgen.core.rows.picture import Picture
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError
@@ -25,7 +28,8 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, read_objects
 from recordgen.formats.parquet_columns import SIZE, ParquetColumns, columns_of
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
-from recordgen.payloads.parquet_values import ROWS_AT_ONCE, parquet_file
+from recordgen.payloads.parquet_pages import ROWS_AT_ONCE, Unpacking, unpacking
+from recordgen.payloads.parquet_values import Places, parquet_file
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
@@ -33,6 +37,7 @@ from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetectio
 # Between two values of a column there may be the header of a page, and its levels.
 _BETWEEN = 1 << 16
 _MAX_DICTIONARY = 8 << 20
+_TABLE_ROWS = 1024  # rows without images that are held in memory at once
 _EMBED = "let datasets write them with save_to_disk, load_from_disk and to_parquet"
 
 
@@ -65,16 +70,53 @@ class Parquet(PictureFormat):
             columns = columns_of(file, listing, document)
             if columns is None:
                 raise SourceError(f"{where}: there is no column of images")
+            is_far, read = not storage.is_local(where), frozenset(columns.read)
+            file_bytes, unpacked = raw.seek(0, io.SEEK_END), 0
+            most = max(CACHE_BYTES, UNPACKED_TIMES.most * file_bytes)
             for group in range(file.num_row_groups):
-                rows = file.metadata.row_group(group).num_rows
-                chunk = _Chunk(raw, where, document, file, group, columns.leaf)
-                for number, row in enumerate(_rows(file, group, columns), start=line):
+                first, line = line, line + file.metadata.row_group(group).num_rows
+                try:
+                    if line > file_bytes // ROW_BYTES.most:
+                        ROWS.check(line)
+                    how = unpacking(
+                        raw, file, group, read, columns.leaf, ROWS_AT_ONCE, is_far=is_far
+                    )
+                except ValueError as exc:
+                    yield _lost(document, first, group, RejectCode.TOO_MANY_BYTES, str(exc))
+                    continue
+                chunk = _Chunk(raw, document, file, group, first, columns.leaf, how)
+                for number, row in enumerate(_rows(file, group, columns, how), start=first):
                     if isinstance(row, str):
-                        uri = f"{document}/{number}"
-                        yield Problem(number + 1, row, uri, RejectCode.CORRUPT)
+                        yield _lost(document, number, group, RejectCode.CORRUPT, row)
                         break
                     yield _picture(listing, document, number, row, columns, chunk)
-                line += rows
+                    if unpacked + chunk.places.total > most:
+                        why = (
+                            f"with those of later row groups, images have more than {most:,} bytes"
+                        )
+                        yield _lost(document, number, group, RejectCode.TOO_MANY_BYTES, why)
+                        return
+                unpacked += chunk.places.total
+
+
+def _lost(document: str, number: int, group: int, code: RejectCode, why: str) -> Problem:
+    """Return the reject of the rows of a row group from one on."""
+    message = f"row group {group} is not read from here on: {why}; write smaller row groups"
+    return Problem(number + 1, message, f"{document}/{number}", code)
+
+
+def table_rows(listing: Listing, name: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a Parquet file without images. Raises: SourceError: it is damaged."""
+    is_far = not storage.is_local(listing.root)
+    with opened(listing, name) as file, listing.open(name) as raw:
+        groups = range(file.num_row_groups)
+        rows = sum(file.metadata.row_group(group).num_rows for group in groups)
+        if rows > raw.seek(0, io.SEEK_END):
+            ROWS.check(rows)
+        for group in groups:
+            how = unpacking(raw, file, group, frozenset(), "", _TABLE_ROWS, is_far=is_far)
+            for batch in file.iter_batches(how.rows, row_groups=[group]):
+                yield from batch.to_pylist()
 
 
 @contextmanager
@@ -85,20 +127,25 @@ def opened(listing: Listing, name: str) -> Iterator[Any]:
     with listing.open(name) as raw:
         try:
             yield parquet_file(raw)
-        except (pa.ArrowException, OSError) as exc:
+        except (pa.ArrowException, OSError, ValueError) as exc:
             raise SourceError(f"{listing.root}{name}: damaged Parquet file: {exc}") from exc
 
 
-def _rows(file: Any, group: int, columns: ParquetColumns) -> Iterator[Mapping[str, Any] | str]:
+def _rows(
+    file: Any, group: int, columns: ParquetColumns, how: Unpacking
+) -> Iterator[Mapping[str, Any] | str]:
     """Yield the rows of a row group, or the message about its first damaged page."""
     import pyarrow as pa
 
-    batches = file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=list(columns.read))
+    batches = file.iter_batches(how.rows, row_groups=[group], columns=list(columns.read))
     try:
-        for batch in batches:
-            yield from batch.to_pylist()
+        while (batch := next(batches, None)) is not None:
+            rows = batch.to_pylist()
+            del batch  # before the next one: values may be large
+            yield from rows
+            del rows
     except (pa.ArrowException, OSError, ValueError) as exc:
-        yield f"row group {group} is damaged from here on: {exc}"
+        yield f"it is damaged: {exc}"
 
 
 def _picture(
@@ -115,9 +162,12 @@ def _picture(
     if not isinstance(value, Mapping):
         value = {"bytes": value}
     data, path = value.get("bytes"), value.get("path") or ""
+    payload = None if data is None else chunk.place_of(number, data)
+    if len(path) > NAME_BYTES.most:
+        message = f"row {number} has a path of {len(path):,} letters"
+        return Problem(number + 1, message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
     base = posixpath.basename(path.replace("\\", "/"))
     uri = f"{document}/{number}/{base}" if base else f"{document}/{number}"
-    payload = None if data is None else chunk.place_of(data)
     if data is None and not path:
         message = f"row {number} has no image: neither bytes nor a path"
         return Problem(number + 1, message, uri, RejectCode.MISSING_FILE)
@@ -149,37 +199,36 @@ class _Chunk:
     """
 
     def __init__(
-        self, raw: IO[bytes], where: str, document: str, file: Any, group: int, leaf: str
+        self,
+        raw: IO[bytes],
+        document: str,
+        file: Any,
+        group: int,
+        first: int,
+        leaf: str,
+        how: Unpacking,
     ) -> None:
         found = file.metadata.row_group(group)
         chunks = enumerate(map(found.column, range(found.num_columns)))
         column, chunk = next(each for each in chunks if each[1].path_in_schema == leaf)
-        self._raw, self._where, self._document = raw, where, document
-        self._group, self._column = group, column
+        self._raw, self._document = raw, document
+        self._values = f"{group}.{column}"
+        self._first, self.places = first, Places(how.shared)
         self._is_plain = chunk.compression == "UNCOMPRESSED"
         self._start = min(
             chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset
         )
         self._end = self._start + chunk.total_compressed_size
         self._at = self._start
-        self._values_bytes = 0
 
-    def place_of(self, data: bytes) -> Range:
-        """Return where the next value is. Raises: SourceError: the row group is too large."""
-        offset = self._values_bytes
-        self._values_bytes += len(data)
+    def place_of(self, row: int, data: bytes) -> Range:
+        """Return where the value of a row is, which follows those of the rows before."""
+        offset = self.places.place(row - self._first, data)
         found = self._place_in_file(data) if self._is_plain else -1
         if found >= 0:
             return Range(self._document, found, len(data))
         self._is_plain = False  # another encoding than PLAIN: do not search in vain
-        if self._values_bytes > CACHE_BYTES:
-            raise SourceError(
-                f"{self._where}: the images of row group {self._group} have more than "
-                f"{CACHE_BYTES:,} bytes, and are unpacked together; write the file with smaller "
-                f"row groups"
-            )
-        values = f"{self._group}.{self._column}"
-        return Range(self._document, offset, len(data), values=values)
+        return Range(self._document, offset, len(data), values=self._values)
 
     def _place_in_file(self, data: bytes) -> int:
         """Return where the next value begins in the file, or -1 if it is not there as it is."""

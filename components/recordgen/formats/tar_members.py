@@ -3,8 +3,9 @@
     header of 512 bytes: 0001.jpg, 20,480 bytes │ 20,480 bytes │ header: 0001.cls, 1 byte │ …
 
 Python's ``tarfile`` allocates what a header announces, and follows negative sizes in circles. This
-reader takes 512 bytes at a time, always moves forward, and reads no more than 1 MiB of extended
-headers. Formats: POSIX.1-2001 (pax), ustar, and GNU tar with long names.
+reader takes 512 bytes at a time, always moves forward, reads no more of an extended header than
+:data:`recordgen.core.limits.HEADER_BYTES`, and keeps only the keywords that it needs. Formats:
+POSIX.1-2001 (pax), ustar, and GNU tar with long names.
 """
 
 from __future__ import annotations
@@ -14,23 +15,21 @@ import tarfile
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
+from recordgen.core.limits import HEADER_BYTES, NAME_BYTES, check_name, shortened_name
 from recordgen.rejects import RejectCode
 
 _BLOCK = tarfile.BLOCKSIZE
-
-# Extended headers hold a name, a size and times. Programs write some hundred bytes.
-_MAX_HEADER = 1 << 20
 
 _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 _LINKS = (tarfile.LNKTYPE, tarfile.SYMTYPE)
 _DEVICES = (tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE)
 _WITHOUT_DATA = (tarfile.DIRTYPE, *_LINKS, *_DEVICES)
 _PAX = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE)
-_EXTENDED = (*_PAX, tarfile.GNUTYPE_LONGNAME)
-# These come between the headers of one member.
+# These come between the headers of one member, and are not needed.
 _BESIDE = (tarfile.XGLTYPE, tarfile.GNUTYPE_LONGLINK)
+_EXTENDED = (*_PAX, tarfile.GNUTYPE_LONGNAME, *_BESIDE)
 
-_SPARSE = "GNU.sparse."
+_PATH, _SIZE, _SPARSE = b"path", b"size", b"GNU.sparse."
 _HAS_HOLES = "it has holes; pack it without --sparse"
 _ZEROS = bytes(_BLOCK)
 
@@ -63,48 +62,62 @@ def tar_members(file: IO[bytes]) -> Iterator[Member | BadMember]:
     After damage that hides where the next header is, nothing follows.
     """
     end = file.seek(0, io.SEEK_END)
-    at, long, more = 0, "", dict[str, str]()
+    at, long, more, refusal = 0, "", dict[bytes, bytes](), ""
     while at < end:
         block = _read(file, at, _BLOCK)
         if block == _ZEROS:  # two such blocks end an archive; some programs write one
-            return
+            break
         try:
             name, size, kind = _header(block)
         except ValueError as exc:
             code = RejectCode.TRUNCATED if len(block) < _BLOCK else RejectCode.CORRUPT
             yield BadMember("", code, f"there is no header of a tar at byte {at:,}: {exc}")
             return
-        start, is_extended = at + _BLOCK, kind in _EXTENDED
-        name = name if is_extended else long or more.get("path") or name
-        if not is_extended and "size" in more:
-            said = more["size"]
-            size = int(said) if said.isascii() and said.isdecimal() and len(said) < 19 else None
-        if size is None or (is_extended and size > _MAX_HEADER):
+        head, start, is_extended = at, at + _BLOCK, kind in _EXTENDED
+        if not is_extended:
+            name = long or _text(more.get(_PATH, b"")) or name
+            try:
+                check_name(name)
+            except ValueError as exc:
+                name, refusal = shortened_name(name, head), str(exc)
+            if (said := more.get(_SIZE)) is not None:
+                size = int(said) if said.isdigit() and len(said) < 19 else None
+        uri = "" if is_extended else name
+        if size is None:
             message = f"the header at byte {at:,} has no size, or one that no program writes"
-            yield BadMember("" if is_extended else name, RejectCode.CORRUPT, message)
+            yield BadMember(uri, RejectCode.CORRUPT, message)
             return
         if kind == tarfile.GNUTYPE_SPARSE:
-            yield BadMember(name, RejectCode.CORRUPT, _HAS_HOLES)
+            yield BadMember(uri, RejectCode.CORRUPT, _HAS_HOLES)
             return
         at = start if kind in _WITHOUT_DATA else start + -(-size // _BLOCK) * _BLOCK
-        if kind in _PAX:
-            more |= _pax(_read(file, start, size))
-            continue
-        if kind == tarfile.GNUTYPE_LONGNAME:
-            long = _text(_read(file, start, size))
-            continue
         if at > start and start + size > end:
             message = f"it has {size:,} bytes at byte {start:,}, and the tar ends at byte {end:,}"
-            yield BadMember(name, RejectCode.TRUNCATED, message)
+            yield BadMember(uri, RejectCode.TRUNCATED, message)
             return
-        if kind in _LINKS:
+        if kind in _PAX:
+            more |= _pax(_read(file, start, min(size, HEADER_BYTES.most)))
+            try:
+                HEADER_BYTES.check(size)
+            except ValueError as exc:
+                refusal = str(exc)
+            continue
+        if kind == tarfile.GNUTYPE_LONGNAME:
+            long = _text(_read(file, start, min(size, NAME_BYTES.most + 1)))
+            continue
+        if kind in _BESIDE:
+            continue
+        if refusal:
+            yield BadMember(name, RejectCode.TOO_MANY_PARTS, refusal)
+        elif kind in _LINKS:
             yield BadMember(name, RejectCode.NOT_A_FILE, "it is a link; pack the file itself")
-        elif more and any(key.startswith(_SPARSE) for key in more):
+        elif _SPARSE in more:
             yield BadMember(name, RejectCode.CORRUPT, _HAS_HOLES)
         elif kind in _FILES and not name.endswith("/"):
             yield Member(name, start, size)
-        if (long or more) and kind not in _BESIDE:
-            long, more = "", {}
+        long, more, refusal = "", {}, ""
+    if refusal:
+        yield BadMember("", RejectCode.TOO_MANY_PARTS, refusal)
 
 
 def _header(block: bytes) -> tuple[str, int | None, bytes]:
@@ -144,16 +157,21 @@ def _read(file: IO[bytes], at: int, size: int) -> bytes:
     return file.read(size)
 
 
-def _pax(data: bytes) -> dict[str, str]:
-    """Return the keywords of an extended header, ``30 path=photos/0001.jpg``, up to damage."""
+def _pax(data: bytes) -> dict[bytes, bytes]:
+    """Return path, size and sparseness of an extended header, ``30 path=photos/0001.jpg``.
+
+    What follows damage is ignored.
+    """
     found = {}
     at = 0
     while at < len(data):
         length, mark, _ = data[at : at + 10].partition(b" ")
         if not mark or not length.isdigit() or not len(length) + 2 < int(length) <= len(data) - at:
             break
-        record = data[at + len(length) + 1 : at + int(length)].rstrip(b"\n")
-        key, _, value = record.decode("utf-8", "surrogateescape").partition("=")
-        found[key] = value
+        key, _, value = data[at + len(length) + 1 : at + int(length)].partition(b"=")
+        if key in (_PATH, _SIZE):
+            found[key] = value.removesuffix(b"\n")
+        elif key.startswith(_SPARSE):
+            found[_SPARSE] = value
         at += int(length)
     return found

@@ -20,6 +20,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import IO, Any, ClassVar
 
+from recordgen.core.limits import LABEL_LETTERS
 from recordgen.core.rows.picture import Picture
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError
@@ -41,7 +42,6 @@ _SIZE = ("width", "height")
 _GROUPS_READ = 8
 _MAX_PARTS = 64
 _MAX_JSON = 4 << 20
-_MAX_LABEL = 4096
 
 # A longer text is a caption.
 _WORDS_OF_A_LABEL = 5
@@ -199,7 +199,7 @@ def _values(file: IO[bytes], group: _Group) -> Mapping[str, Any]:
             found["label"] = said[keys[0]]
     for suffix in ("cls", "txt"):
         if suffix in group.parts and (suffix == "cls" or not found):
-            text = _content(file, group.parts[suffix], _MAX_LABEL)
+            text = _content(file, group.parts[suffix], LABEL_LETTERS.most)
             found["label"] = text.decode("utf-8-sig").strip()
     found.setdefault("label", "")
     return found

@@ -7,13 +7,15 @@ machine, one after the other, into a file in the temporary folder (``TMPDIR``):
 
 All processes of a user share these files. They take at most :data:`CACHE_BYTES`, beyond which those
 that were not used for the longest time are removed. When a process ends, it removes those that it
-made, and those that nobody used for a day, which killed processes left. Memory is bounded by a page
-of the column, for which Parquet's limit is 2 GiB, and by :data:`ROWS_AT_ONCE` values, for each of
+made, and those that nobody used for a day, which killed processes left. A value of the dictionary
+is in a file only once, however many rows have it. If there is no room for a file, its rows are
+refused. Memory is bounded by :mod:`recordgen.payloads.parquet_pages`, for each of
 :data:`UNPACKED_AT_ONCE` row groups.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
@@ -25,12 +27,10 @@ from recordgen import storage
 from recordgen.core.ordered import slot
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, StorageError
+from recordgen.payloads.parquet_pages import ROWS_AT_ONCE, check_schema, unpacking
 from recordgen.rejects import RejectCode
 from recordgen.storage import RequestContext
 from recordgen.storage.copies import CACHE_BYTES, locked, make_room, remove_at_end
-
-#: Rows that are held in memory at once.
-ROWS_AT_ONCE = 16
 
 #: Row groups that a process unpacks at once, although more threads wait for far payloads.
 UNPACKED_AT_ONCE = 2
@@ -40,12 +40,47 @@ _BUFFER_BYTES = 1 << 20
 # Another process may remove a file between two steps, to make room.
 _ATTEMPTS = 8
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+# Row groups that this process cannot unpack, by their paths.
+_refused: dict[str, PayloadError] = {}
+
+
+class Places:
+    """Where the values of a column begin in the file of its values, one after the other.
+
+    The first ``shared`` rows have values of the dictionary, each of which is in the file once.
+
+    Attributes:
+        size: bytes of the file.
+        total: bytes of all values.
+    """
+
+    def __init__(self, shared: int) -> None:
+        self._shared = shared
+        self._places: dict[bytes, int] = {}
+        self.size = self.total = 0
+
+    def place(self, row: int, value: bytes | memoryview) -> int:
+        """Return where the value of a row begins: at :attr:`size` if it is a new one."""
+        self.total += len(value)
+        at = self.size
+        if row < self._shared:
+            at = self._places.setdefault(hashlib.sha256(value).digest(), at)
+        if at == self.size:
+            self.size += len(value)
+        return at
+
 
 def parquet_file(raw: IO[bytes]) -> Any:
-    """Return a Parquet file whose pages are read one by one. Raises: ArrowException, OSError."""
+    """Return a Parquet file whose pages are read one by one.
+
+    Raises: ArrowException, OSError, ValueError.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    check_schema(raw)
     source = pa.PythonFile(raw, "r")
     return pq.ParquetFile(source, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
@@ -54,7 +89,7 @@ def read_value(part: Range, container: str, context: RequestContext) -> bytes:
     """Return a value of a column.
 
     Raises:
-        PayloadError: its row group is damaged.
+        PayloadError: its row group is damaged, or too large.
         OSError, StorageError: as :func:`recordgen.storage.open_read`.
     """
     for _ in range(_ATTEMPTS):
@@ -84,9 +119,18 @@ def _unpacked(part: Range, container: str, context: RequestContext) -> str:
     _make_private(folder)
     if not os.path.exists(path):
         with locked(path):
+            if path in _refused:
+                raise _refused[path]
             if not os.path.exists(path):
-                with slot("unpack", UNPACKED_AT_ONCE), storage.open_read(part.file, context) as raw:
-                    _unpack(raw, part, path)
+                try:
+                    with (
+                        slot("unpack", UNPACKED_AT_ONCE),
+                        storage.open_read(part.file, context) as raw,
+                    ):
+                        _unpack(raw, part, path)
+                except PayloadError as exc:
+                    _refused[path] = exc
+                    raise
     return path
 
 
@@ -103,38 +147,65 @@ def _make_private(folder: str) -> None:
 
 
 def _unpack(raw: IO[bytes], part: Range, path: str) -> None:
-    """Write the values of a column to ``path``; those before the first damaged page."""
+    """Write the values of a column to ``path``; those before the first damaged page.
+
+    Raises: PayloadError: it is damaged, or too large for the limits or the temporary folder.
+    """
     import pyarrow as pa
 
     group, column = map(int, part.values.split("."))
     try:
         file = parquet_file(raw)
-        leaf = file.metadata.row_group(group).column(column)
+        chunk = file.metadata.row_group(group).column(column)
+        leaf, is_far = chunk.path_in_schema, not storage.is_local(part.file)
+        rows, shared = unpacking(raw, file, group, {leaf}, leaf, ROWS_AT_ONCE, is_far=is_far)
     except (pa.ArrowException, OSError, IndexError) as exc:
         if _is_real(exc):
             raise
         raise PayloadError(RejectCode.CORRUPT.value, f"{part.file}: {exc}") from exc
-    make_room(os.path.dirname(path), leaf.total_uncompressed_size, CACHE_BYTES)
+    except ValueError as exc:
+        raise PayloadError(RejectCode.TOO_MANY_BYTES.value, f"{part.file}: {exc}") from exc
+    room = make_room(os.path.dirname(path), chunk.total_uncompressed_size, CACHE_BYTES)
     remove_at_end(path)
-    size = 0
-    with storage.replacing(path) as copy:
-        for value in _values(file, group, leaf.path_in_schema):
-            size += len(value)
-            if size > CACHE_BYTES:
-                break
-            copy.write(value)
+    places, written = Places(shared), 0
+    try:
+        with storage.replacing(path) as copy:
+            for row, value in _values(file, group, leaf, rows):
+                places.place(row, value)
+                if places.size > room:
+                    raise _no_room(path)
+                if places.size > written:  # a new value
+                    copy.write(value)
+                    written = places.size
+    except StorageError as exc:
+        if isinstance(exc.__cause__, OSError) and exc.__cause__.errno in _FULL:
+            raise _no_room(path) from exc
+        raise
 
 
-def _values(file: Any, group: int, leaf: str) -> Iterator[memoryview]:
-    """Yield the values of a column of bytes in a row group, up to the first damaged page."""
+def _no_room(path: str) -> PayloadError:
+    folder = os.path.dirname(os.path.dirname(path))
+    return PayloadError(
+        RejectCode.OUT_OF_MEMORY.value,
+        f"{folder}: there is no room here for the unpacked images of this row group; set TMPDIR to "
+        f"a larger folder, or write the file with smaller row groups",
+    )
+
+
+def _values(file: Any, group: int, leaf: str, rows: int) -> Iterator[tuple[int, memoryview]]:
+    """Yield the rows of a row group with a value in a column, up to the first damaged page."""
     import pyarrow as pa
 
+    row = 0
     try:
-        for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=[leaf]):
+        for batch in file.iter_batches(rows, row_groups=[group], columns=[leaf]):
             array = batch.column(0)
             if pa.types.is_struct(array.type):
                 array = array.field(0)
-            yield from (memoryview(each.as_buffer()) for each in array if each.is_valid)
+            for each in array:
+                if each.is_valid:
+                    yield row, memoryview(each.as_buffer())
+                row += 1
     except (pa.ArrowException, OSError) as exc:
         if _is_real(exc):
             raise

@@ -23,11 +23,14 @@ _DAY_SECONDS = 24 * 60 * 60
 _own: dict[int, set[str]] = {}
 
 
-def make_room(folder: str, size: int, most: int) -> None:
+def make_room(folder: str, size: int, most: int) -> int:
     """Remove the copies that were not used for the longest time, until another one fits.
 
     Whoever has opened a copy can still read it. All take at most ``most`` bytes, and at most half
     of the disk's free space.
+
+    Returns:
+        The most bytes that another one may have.
     """
     found = []
     with suppress(FileNotFoundError):
@@ -42,6 +45,7 @@ def make_room(folder: str, size: int, most: int) -> None:
         if held > most and not is_written:
             with suppress(FileNotFoundError):
                 os.remove(path)
+    return most
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """A part of a file, and its spelling where a path is expected.
 
     train-000.tar, 20,480 bytes from 1536             train-000.tar␞1536+20480
-    photos.zip, 18,000 bytes from 61, which inflate   photos.zip␞61+18000>20480
+    photos.zip, 18,000 bytes from 61, which inflate   photos.zip␞61+18000>20480#3610a686
+    to bytes with this CRC-32
     a.parquet, 20,480 bytes from 512 of the values
     in column 0 of row group 3, one after the other   a.parquet␞3.0:512+20480
 
@@ -17,7 +18,8 @@ from typing import NamedTuple
 
 _MARK = "\x1e"
 _RANGE = re.compile(
-    rf"(.+){_MARK}(?:(\d{{1,9}}\.\d{{1,9}}):)?(\d{{1,18}})\+(\d{{1,18}})(?:>(\d{{1,18}}))?",
+    rf"(.+){_MARK}(?:(\d{{1,9}}\.\d{{1,9}}):)?(\d{{1,18}})\+(\d{{1,18}})(?:>(\d{{1,18}}))?"
+    r"(?:#([0-9a-f]{8}))?",
     re.DOTALL,
 )
 
@@ -36,6 +38,8 @@ class Range(NamedTuple):
     # The row group and the column of a Parquet file, `3.0`, if the offset counts the bytes of their
     # values, and not of the file; else "".
     values: str = ""
+    # The CRC-32 of the payload; None if its container has none.
+    crc: int | None = None
 
     @property
     def length(self) -> int:
@@ -46,7 +50,8 @@ class Range(NamedTuple):
     def address(self) -> str:
         """The spelling of the range, which :meth:`of` understands."""
         packed = "" if self.inflated is None else f">{self.inflated}"
-        return f"{self.file}{_MARK}{self.place}+{self.stored}{packed}"
+        crc = "" if self.crc is None else f"#{self.crc:08x}"
+        return f"{self.file}{_MARK}{self.place}+{self.stored}{packed}{crc}"
 
     @property
     def place(self) -> str:
@@ -58,27 +63,29 @@ class Range(NamedTuple):
         """Return the range that a path spells, or None if it is the path of a whole file."""
         if _MARK not in path or (found := _RANGE.fullmatch(path)) is None:
             return None
-        file, values, offset, stored, inflated = found.groups()
+        file, values, offset, stored, inflated, crc = found.groups()
         size = int(inflated) if inflated else None
-        return cls(file, int(offset), int(stored), size, values or "")
+        checksum = int(crc, 16) if crc else None
+        return cls(file, int(offset), int(stored), size, values or "", checksum)
 
     def payload(self, data: bytes) -> bytes:
         """Return the payload, given the bytes in the file.
 
         Memory is bounded by :attr:`length`, whatever the bytes are.
 
-        Raises: ValueError: they do not inflate to a payload of this length.
+        Raises: ValueError: they do not inflate to a payload of this length, or of this checksum.
         """
-        if self.inflated is None:
-            return data
-        stream = zlib.decompressobj(PLAIN_DEFLATE)
-        try:
-            found = stream.decompress(data, self.inflated + 1)
-        except zlib.error as exc:
-            raise ValueError(f"its deflated bytes are damaged: {exc}") from exc
-        if len(found) != self.inflated or not stream.eof:
-            raise ValueError(f"it inflates to another size than {self.inflated:,} bytes")
-        return found
+        if self.inflated is not None:
+            stream = zlib.decompressobj(PLAIN_DEFLATE)
+            try:
+                data = stream.decompress(data, self.inflated + 1)
+            except zlib.error as exc:
+                raise ValueError(f"its deflated bytes are damaged: {exc}") from exc
+            if len(data) != self.inflated or not stream.eof:
+                raise ValueError(f"it inflates to another size than {self.inflated:,} bytes")
+        if self.crc is not None and len(data) == self.length and zlib.crc32(data) != self.crc:
+            raise ValueError("its checksum is not the one in the archive; copy the archive again")
+        return data
 
 
 def file_of(path: str) -> str:
