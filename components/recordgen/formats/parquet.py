@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import IO, Any, ClassVar
 
 from recordgen.core.rows.picture import Picture
-from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.ranges import Range, name_within
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
@@ -115,8 +115,7 @@ def _picture(
     if not isinstance(value, Mapping):
         value = {"bytes": value}
     data, path = value.get("bytes"), value.get("path") or ""
-    base = posixpath.basename(path.replace("\\", "/"))
-    uri = f"{document}/{number}/{base}" if base else f"{document}/{number}"
+    uri = name_within(document, number, path)
     payload = None if data is None else chunk.place_of(data)
     if data is None and not path:
         message = f"row {number} has no image: neither bytes nor a path"
