@@ -107,7 +107,7 @@ def masked_json(value: Any) -> Any:
 def without_secrets(uri: str, *, is_url: bool = False) -> str:
     """Return a URL without secrets and without parts that change with each signature.
 
-    A local path stays as it is.
+    A path stays as it is, also behind ``file://``.
 
     Args:
         uri: a URL or path, as written in a row.
@@ -117,6 +117,8 @@ def without_secrets(uri: str, *, is_url: bool = False) -> str:
         return uri
     if "@" in uri:
         uri = _with_users(uri, "")
+    if uri[:7].lower() == "file://":  # a path, in which all letters are part of names
+        return uri
     path, *rest = _SEPARATOR.split(uri)
     first = next((at for at in range(0, len(rest), 2) if rest[at] in "?#"), len(rest))
     path += "".join(rest[:first])  # before the query, "&" is an ordinary letter
