@@ -16,6 +16,7 @@ from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.reading import (
     Tuning,
     decode_images,
+    describe,
     eval_dataset,
     find_shards,
     parsing_spec,
@@ -322,8 +323,14 @@ def test_wrong_arguments_are_our_errors(pets, call, message):
 
 
 def test_a_folder_named_like_a_pattern_is_read(pets, tmp_path):
+    """Its records are read, and those of another folder that matches are not."""
     folder = shutil.copytree(pets, tmp_path / "o[1]")
     assert len(labels_of(eval_dataset(str(folder), image_size=SIZE))) == 20
+    for name in ("o?1", "o11"):
+        shutil.copytree(f"{pets}/Split-eval", tmp_path / name / "Split-eval")
+    records = str(tmp_path / "o?1")
+    [(_, dataset)] = describe(records, task="image_classification").parts
+    assert (dataset.examples, find_shards(records, split="eval").examples) == (20, 20)
     assert reading_plan(f"{pets}//Split-eval/*", split="eval").examples == 20
 
 

@@ -175,7 +175,7 @@ def test_refusals_name_the_remedy(source, path, roots, named):
 # import file, uri, path of the payload
 RESOLVED = [
     (LOCAL, "GS://Bucket/A.jpg", "gs://Bucket/A.jpg"),
-    (LOCAL, "A/B://1.jpg", "A/B://1.jpg"),
+    (LOCAL, "A/B://1.jpg", "/data/A/B://1.jpg"),
     ("gs://b/d/a?b/labels.csv", "1.jpg", "gs://b/d/a?b/1.jpg"),
     ("https://h/d/labels.csv?sig=a/b", "1.jpg", "https://h/d/1.jpg"),
     ("https://h/d/labels.csv#a/b", "../1.jpg", "https://h/1.jpg"),
@@ -185,7 +185,7 @@ RESOLVED = [
 
 @pytest.mark.parametrize(("source", "uri", "path"), RESOLVED)
 def test_a_uri_is_resolved_against_its_import_file(source, uri, path):
-    """Schemes are case-insensitive; a query is not part of an import file's folder."""
+    """A URL begins with a scheme, in any case; a query is not part of an import file's folder."""
     assert resolve(uri, source) == path
 
 

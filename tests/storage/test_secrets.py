@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from hypothesis import example, given
 from hypothesis import strategies as st
+from PIL import Image
 from pyarrow.parquet import read_table
 
 import recordgen
@@ -40,6 +41,7 @@ USER, PASSWORD, SIGNED = "pl4nted-user", "pl4nted'pl4nted-password", "pl4nted-si
 NAMES = ("clientSecret", "apitoken", "token[]", "accessKey")
 OPTIONS = {"allow": "http", "max_reject_fraction": 1, "fail_on": "none"}
 IMAGES = {f"/{number}.png": encoded(noise(seed=number), "PNG") for number in range(4)}
+MASK = encoded(Image.new("L", (16, 12), 1), "PNG")
 SOUND = ("/0.png", "/2.png", "/3.png")  # the second one has two labels
 
 # A URL, the name of its payload in data, data shown to people, and a message; `=`: as before it.
@@ -69,6 +71,11 @@ TEXTS = [
     ("http://[::1]:80/1.jpg", "=", "=", "="),
     ("http://h:8080: gone", "=", "=", "="),
     ("zip://a.zip::gs://b/c", "=", "=", "="),
+    # slashes that a tool has normalised, and those that JSON escapes
+    ("a.tar/https:/me:pw@h/1.jpg", "a.tar/https:/h/1.jpg", "a.tar/https:/***@h/1.jpg", "="),
+    ("gs:/b/1.jpg?token=1", "gs:/b/1.jpg", "gs:/b/1.jpg?token=***", "="),
+    (r"https:\/\/me:pw@h\/1?v=2", "=", r"https:\/\/***@h\/1?v=2", r"https:\/\/***@h\/1?***"),
+    ("file:///a@b/1.jpg?token=1", "=", "file:///a@b/1.jpg?token=***", "="),
     # parameters
     ("https://h/?token=1&v=2", "https://h/?v=2", "https://h/?token=***&v=2", "https://h/?***"),
     ("https://h/?v=2&TOKEN=1", "https://h/?v=2", "https://h/?v=2&TOKEN=***", "https://h/?***"),
@@ -168,6 +175,8 @@ def server():
             return web.Response(status=501)
         if request.path == "/text.png":
             return web.Response(text="no image")
+        if request.path == "/mask.png":
+            return web.Response(body=MASK)
         if request.path not in IMAGES:
             return web.Response(status=404)
         return web.Response(body=IMAGES[request.path], headers={"ETag": request.path})
@@ -370,6 +379,35 @@ def test_images_of_a_declared_table(server, tmp_path):
     [shard] = (tmp_path / "out").glob("Split-*/data*")
     assert b"pl4nted" not in shard.read_bytes()
     assert f"{server}/1.png?from=rows".encode() in shard.read_bytes()
+
+
+def test_masks(server, tmp_path):
+    """An image and its mask are requested with their own signatures, which no output has."""
+    source, image, mask = tmp_path / "rows.csv", IMAGES["/0.png"], f"{server}/mask.png?from=rows"
+    (tmp_path / "0.png").write_bytes(image)
+    rows = [("0.png", signed(server, "/mask.png")), *[(signed(server, "/1.png"),) * 2]]
+    source.write_text("".join(f"TRAIN,{','.join(row)}\n" for row in rows))
+    run = recordgen.convert(source, tmp_path / "out", task="image_segmentation", **OPTIONS)
+    assert run.dataset.examples == 1
+    written = [path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert not any(b"pl4nted" in data for data in written)
+    [table] = (tmp_path / "out").glob("examples*.parquet")
+    assert mask in str(read_table(table).to_pylist())
+    assert [reject.uri for reject in run.rejects] == [f"{server}/1.png?from=rows"]
+
+
+def test_a_url_made_of_columns(server, tmp_path):
+    """The template of --columns is recorded, shown and compared without secrets."""
+    source, out = tmp_path / "rows.csv", tmp_path / "out"
+    for signature, ids in (("monday", (0, 1)), ("tuesday", (2,))):
+        source.write_text("id,label\n" + "".join(f"{number},a\n" for number in ids))
+        columns = {"path": signed(server, "/{id}.png", signature), "label": "label"}
+        run = recordgen.convert(
+            source, out, columns=columns, append=signature == "tuesday", **OPTIONS
+        )
+    assert run.dataset.examples == 3
+    written = [path.read_bytes() for path in out.rglob("*") if path.is_file()]
+    assert not any(b"pl4nted" in data for data in written)
 
 
 def test_a_shard_stays_itself_however_its_rows_are_signed():

@@ -968,6 +968,23 @@ def test_folders_without_permission(monkeypatch, tmp_path):
             storage.expand(path)
 
 
+@pytest.mark.parametrize("name", ["o?1", "o*", "o[12]1"])
+def test_a_name_is_no_pattern(name, tmp_path):
+    """A folder or file whose name looks like a pattern is moved and removed, and no other one."""
+    place = f"memory://{tmp_path.name}"
+    for folder in (name, "o11"):
+        for path in ("a", "b/c?", "b/cd"):
+            storage.write_bytes(f"{place}/{folder}/{path}", b"1")
+    storage.move(f"{place}/{name}/b/c?", f"{place}/{name}/b/e?")
+    assert storage.exists(f"{place}/{name}/b/cd")
+    storage.remove(f"{place}/{name}/b/e?")
+    assert storage.list_dir(f"{place}/{name}/b") == [("cd", False)]
+    storage.remove(f"{place}/{name}")
+    storage.remove(f"{place}/{name}")
+    assert storage.list_dir(place) == [("o11", True)]
+    assert storage.list_dir(f"{place}/o11/b") == [("c?", False), ("cd", False)]
+
+
 def test_retries_are_set_by_the_environment(monkeypatch):
     """Environment variables set the policy; a value that is not a number is an error."""
     monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import posixpath
 import re
@@ -148,17 +149,15 @@ def find_shards(source: Place | Described, split: str) -> ShardSet:
         return _named(paths)
     if source.endswith(DATASET_FILE):
         return _split_of([_read(source)], split)
-    # A local folder's name may look like a pattern; in object stores this is not checked.
-    is_pattern = not _MAGIC.isdisjoint(source)
-    if is_pattern and not (storage.is_local(source) and storage.exists(source)):
+    # The name of a file or folder may look like a pattern.
+    if not _MAGIC.isdisjoint(source) and not storage.exists(source):
         return _named([source])
     if _holds_dataset(source):
         return _split_of([_read(source)], split)
     if folders := storage.list_folders(source, SPLIT_PREFIX):
         there = [name.removeprefix(SPLIT_PREFIX) for name in folders]
-        return _named(
-            [storage.join(source, split_dir(splits.find_split(source, split, there)), "*")]
-        )
+        folder = split_dir(splits.find_split(source, split, there))
+        return _named([storage.join(glob.escape(source), folder, "*")])
     if not storage.list_files(source):
         read_dataset(source)  # raises an error that says what is missing
     return _named([source])

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+from recordgen import storage
 from recordgen.core.limits import KEYPOINTS
 from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
@@ -95,7 +96,7 @@ class Coco(PictureFormat):
                 yield Problem(line, message, name)
                 continue
             found: str | Problem = name
-            if "://" not in name:
+            if not storage.is_url(name):
                 if not listing.images:
                     raise SourceError(
                         f"{listing.root}{document}: there are no images below its folder; pass the "

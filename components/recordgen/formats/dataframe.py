@@ -20,7 +20,6 @@ from recordgen.formats.column_names import NOWHERE
 from recordgen.formats.frame_cells import as_before_gaps, frame_cells, is_list, single_text, text_of
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import NOTHING_GIVEN, Given
-from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import OpenFrame, row_parser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
@@ -65,7 +64,7 @@ def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
     """Return the rows of a frame. Raises: as :func:`dataframe_rows`."""
     task, adjusted = task_for(options), Adjustments()
     found = dataframe_rows(frame, task, adjusted, Given.of(options))
-    return OpenFrame(options, without_url_secrets(batched(found, adjusted), task))
+    return OpenFrame(options, batched(found, adjusted))
 
 
 def dataframe_rows(

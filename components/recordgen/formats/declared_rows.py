@@ -21,7 +21,6 @@ from recordgen.formats.frame_cells import as_before_gaps, frame_cells
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import open_file
-from recordgen.formats.secrets import without_url_secrets
 from recordgen.formats.table_layout import Layout, OpenFrame, OwnColumns, columns_of_table
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
@@ -92,7 +91,7 @@ class DeclaredParser(OwnColumns):
     @classmethod
     def open_frame(cls, frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
         task = declared(task_for(options))
-        rows = without_url_secrets(batched(frame_rows(frame, task, Given.of(options))), task)
+        rows = batched(frame_rows(frame, task, Given.of(options)))
         return OpenFrame(options, rows, columns_of_table(task.table))
 
     @classmethod

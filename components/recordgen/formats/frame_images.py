@@ -19,10 +19,9 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.ranges import Range, name_within
 from recordgen.core.rows.row import ReadItem, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
@@ -69,9 +68,10 @@ class FrameImages:
         data, name = _content(cell)
         if data is None:
             return name or (None if isinstance(cell, Mapping) else cell)
-        base = PurePath(name).name if name else ""
         suffix = next((end for head, end in _SUFFIXES.items() if data.startswith(head)), "")
-        path = f"{self._name}/{line}/{base}" if base else f"{self._name}/{line}{suffix}"
+        path = name_within(self._name, line, name or "")
+        if path == f"{self._name}/{line}":
+            path += suffix
         if path in self._cells:  # another column of the same row
             path = f"{self._name}/{column}/{line}{suffix}"
         self._cells[path] = cell

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from recordgen import storage
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
@@ -84,7 +85,9 @@ class HuggingFace(PictureFormat):
                 yield Problem(line, f"expected {_FILE} and {label} (got {record!r:.80})")
                 continue
             # The path is exact. An image of this name elsewhere may be of another split.
-            image = posixpath.normpath(posixpath.join(folder, name.strip()))
+            image = name.strip()
+            if not storage.is_url(image):
+                image = posixpath.normpath(posixpath.join(folder, image))
             if image not in listing:
                 message = (
                     f"there is no image {image}; {_FILE} is relative to the folder of this file"

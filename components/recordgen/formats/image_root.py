@@ -175,7 +175,7 @@ class _Places:
         """
         if path in self._there:
             return self._prefix + path, False
-        if not path or "://" in path:
+        if not path or storage.is_url(path):
             return path, False
         found = self.candidates(path)
         if len(found) > 1:

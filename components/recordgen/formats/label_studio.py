@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from recordgen import storage
 from recordgen.core.limits import REGION_LABELS
 from recordgen.core.rows.picture import Marked, Picture, is_number
 from recordgen.errors import SourceError
@@ -156,10 +157,12 @@ def _written(data: Any) -> str | Problem:
 
 def _path_of(written: str) -> str:
     """Return the path in an address: ``/data/local-files/?d=a%20b.jpg`` → ``a b.jpg``."""
+    if not storage.is_url(written) and not written.startswith("/data/"):
+        return written
     parts = urlsplit(written)
     if parts.path.rstrip("/").endswith(_LOCAL.rstrip("/")):
         return parse_qs(parts.query).get("d", [""])[0]
-    return unquote(parts.path) if parts.scheme or written.startswith("/data/") else written
+    return unquote(parts.path)
 
 
 def _image(listing: Listing, written: str, folder: str, number: int) -> str | Problem:

@@ -21,7 +21,7 @@ from typing import IO, Any, ClassVar
 from recordgen import storage
 from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_TIMES
 from recordgen.core.rows.picture import Picture
-from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.ranges import Range, name_within
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
@@ -166,8 +166,7 @@ def _picture(
     if len(path) > NAME_BYTES.most:
         message = f"row {number} has a path of {len(path):,} letters"
         return Problem(number + 1, message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
-    base = posixpath.basename(path.replace("\\", "/"))
-    uri = f"{document}/{number}/{base}" if base else f"{document}/{number}"
+    uri = name_within(document, number, path)
     if data is None and not path:
         message = f"row {number} has no image: neither bytes nor a path"
         return Problem(number + 1, message, uri, RejectCode.MISSING_FILE)

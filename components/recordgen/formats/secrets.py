@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
 
 from recordgen import storage
 from recordgen.core.rows.row import ReadItem, Row, RowBatch
@@ -30,38 +31,42 @@ def without_url_secrets(items: Iterable[ReadItem], task: Task) -> Iterator[ReadI
 
 
 def _public_row(row: Row, task: Task) -> Row:
-    is_elsewhere = task.names_payloads and not row.uri  # then the annotation has the addresses
-    texts = row.uri, row.source, (row.annotation or "") if is_elsewhere else ""
-    if not any(map(may_hold_secrets, texts)):
+    [stored] = task.stored_uris([row.uri], [row.annotation])
+    if not any(map(may_hold_secrets, (row.source, row.uri, *stored))):
         return row
     source = without_secrets(row.source)
-    if row.addresses is not None:  # the payload is in a container
-        full = [storage.resolve(path, row.source) for path in json.loads(row.addresses)]
-        return row._replace(source=source, addresses=json.dumps(full))
-    [uris] = task.stored_uris([row.uri], [row.annotation])
-    uris = uris or ([row.uri] if row.uri and task.names_payloads and task.by_address else ())
+    uris = stored or ([row.uri] if row.uri else ())
     public = {uri: without_secrets(uri, is_url=storage.is_http(source)) for uri in uris}
-    requested = [
-        address
-        if (address := storage.resolve(uri, row.source)) != storage.resolve(public[uri], source)
-        else None
-        for uri in uris
-    ]
-    if not any(requested):
-        return row if source == row.source else row._replace(source=source)
+    is_same = all(uri == name for uri, name in public.items())
+    if is_same and source == row.source:
+        return row
+    requested: list[str | None] = []
+    inside = chain(json.loads(row.addresses or "[]"), repeat(None))
+    for uri, place in zip(uris, inside, strict=False):
+        if place and source == row.source:
+            requested.append(place)
+        else:
+            full, read = (
+                storage.resolve(place or uri, row.source),
+                storage.resolve(public[uri], source),
+            )
+            requested.append(full if full != read else None)
     return row._replace(
         source=source,
         uri=public.get(row.uri, row.uri),
-        annotation=task.with_uris(row.annotation, public),
-        addresses=json.dumps(requested),
+        annotation=row.annotation if is_same else task.with_uris(row.annotation, public),
+        addresses=json.dumps(requested) if any(requested) else None,
     )
 
 
 def _public_batch(batch: RowBatch, task: Task) -> RowBatch:
-    texts = [*batch.uris, batch.source]
-    if task.names_payloads and not any(batch.uris):
-        texts += [text or "" for text in batch.annotations]
-    if not may_hold_secrets("\n".join(texts)):
+    names = [*batch.uris, batch.source]
+    # An annotation names other files, whose names hold secrets only if they are URLs.
+    if task.names_payloads and (
+        storage.is_http(batch.source) or "://" in "\n".join(filter(None, batch.annotations))
+    ):
+        names += chain.from_iterable(task.stored_uris(batch.uris, batch.annotations))
+    if not may_hold_secrets("\n".join(names)):
         return batch
     return RowBatch.of([_public_row(row, task) for row in batch.rows])
 

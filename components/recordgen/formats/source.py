@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Union
 from recordgen import storage
 from recordgen.core import allowance
 from recordgen.core.rows.row import ROW_BYTES, ReadItem, RowBatch
+from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.box_lists import with_box_lists
 from recordgen.formats.column_checks import check_image_root
@@ -83,10 +84,9 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
     rows = opened.rows
     if (images := ImageRoot.of(options)) is not None:
         images.check()
-        made = task_for(options)
-        rows = without_url_secrets(below_root(rows, images, made), made)
+        rows = below_root(rows, images, task_for(options))
     rows = own_images.in_file(rows, task_for(options))
-    source = replace(Source.of_rows(rows), own_images=own_images)
+    source = replace(Source.of_rows(rows, task_for(options)), own_images=own_images)
     shown = preview_rows(chain.from_iterable(source.rows), task_for(options))
     return replace(source, detection=replace(detection, **shown._asdict())), options
 
@@ -141,11 +141,11 @@ class Source:
         return cls(files=found, bytes=sum(map(_size, found)))
 
     @classmethod
-    def of_rows(cls, rows: Iterable[ReadItem]) -> Source:
-        """Return rows as a source."""
+    def of_rows(cls, rows: Iterable[ReadItem], task: Task) -> Source:
+        """Return rows as a source, which has no secrets of their URLs."""
         parts: list[list[ReadItem]] = [[]]
         size = 0
-        for item in rows:
+        for item in without_url_secrets(rows, task):
             parts[-1].append(item)
             if isinstance(item, RowBatch):
                 texts = sum(len(text or "") for text in item.annotations)

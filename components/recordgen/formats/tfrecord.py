@@ -9,7 +9,6 @@ its images. Names: :mod:`recordgen.formats.tfrecord_names`.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +22,7 @@ from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.core.records.example import parse_example
 from recordgen.core.rows.details import Details, flagged
 from recordgen.core.rows.picture import Marked, Picture
-from recordgen.core.rows.ranges import Range
+from recordgen.core.rows.ranges import Range, name_within
 from recordgen.errors import RecordError, SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
@@ -183,9 +182,7 @@ def _uri(names: Names, document: str, number: int, values: Values) -> str:
     candidates = (names.file, _FILE_NAME, features.IMAGE_SOURCE_ID)
     found = next((values[name] for name in candidates if values.get(name)), [b""])[0]
     text = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
-    if names.is_own and text:
-        return text
-    return f"{document}/{number}/{posixpath.basename(text)}" if text else f"{document}/{number}"
+    return text if names.is_own and text else name_within(document, number, text)
 
 
 def _labels(names: Names, values: Values) -> Sequence[str]:

@@ -58,7 +58,10 @@ _SCHEME_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 _AUTHORITY_END = re.compile(r"[/?#]")  # as urllib.parse.urlsplit reads it
 _AUTHORITY_END_IN_TEXT = re.compile(r"[/?#\s]")
 _HOST = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::\d*)?")
-_HTTP = re.compile(r"https?://", re.IGNORECASE)
+# The slashes before an authority: tools that normalise paths leave one, and JSON may escape them.
+_WEB = re.compile(r"/(?i:(?<=http:/)|(?<=https:/)|(?<=ftp:/)|(?<=gs:/)|(?<=s3:/))/*")
+_SLASHES = re.compile(rf"{_WEB.pattern}|//|\\(?<=:\\)\\*/(?:\\+/)?")
+_HTTP = re.compile(r"https?:\\*/", re.IGNORECASE)
 _QUERY = re.compile(r"[?#]")
 _RUN = re.compile(r"\S+")
 _PARAMETER = re.compile(r"([?&;#])([^=&;#?\s]+)=([^&;#\s]+)")
@@ -80,7 +83,7 @@ def masked(text: str) -> str:
 
     Parameters are masked in any text, because libraries may report a request by its path only.
     """
-    if "://" in text:
+    if _SLASHES.search(text):
         text = _RUN.sub(_without_query, _with_users(text, f"{MASK}@", cut=MASK))
         return _PARAMETER.sub(_masked_parameter, text)
     return masked_values(text)
@@ -88,8 +91,7 @@ def masked(text: str) -> str:
 
 def masked_values(text: str) -> str:
     """Return data for display, with ``***`` in place of secrets in URLs."""
-    if "//" in text:
-        text = _with_users(text, f"{MASK}@", cut=MASK)
+    text = _with_users(text, f"{MASK}@", cut=MASK)
     return _PARAMETER.sub(_masked_parameter, text) if "=" in text else text
 
 
@@ -105,16 +107,18 @@ def masked_json(value: Any) -> Any:
 def without_secrets(uri: str, *, is_url: bool = False) -> str:
     """Return a URL without secrets and without parts that change with each signature.
 
-    A local path stays as it is.
+    A path stays as it is, also behind ``file://``.
 
     Args:
         uri: a URL or path, as written in a row.
         is_url: treat ``uri`` as a URL even without a scheme, because it is relative to a URL.
     """
-    if not may_hold_secrets(uri) or not (is_url or "://" in uri):
+    if not may_hold_secrets(uri) or not (is_url or _has_url(uri)):
         return uri
     if "@" in uri:
         uri = _with_users(uri, "")
+    if uri[:7].lower() == "file://":  # a path, in which all letters are part of names
+        return uri
     path, *rest = _SEPARATOR.split(uri)
     first = next((at for at in range(0, len(rest), 2) if rest[at] in "?#"), len(rest))
     path += "".join(rest[:first])  # before the query, "&" is an ordinary letter
@@ -128,6 +132,10 @@ def without_secrets(uri: str, *, is_url: bool = False) -> str:
         if not is_secret(name) and not (is_signed and name.lower() in _WITH_SIGNATURE):
             kept += [separator if kept or separator in "?#" else "?", part]
     return path + "".join(kept)
+
+
+def _has_url(text: str) -> bool:
+    return "://" in text or _WEB.search(text) is not None
 
 
 def is_secret(name: str) -> bool:
@@ -195,9 +203,9 @@ def _with_users(text: str, by: str, *, cut: str | None = None) -> str:
     is one whole URL.
     """
     pieces, done = [], 0
-    while (slashes := text.find("//", done)) >= 0:
-        start = slashes + 2
-        before = text[done:slashes]
+    while slashes := _SLASHES.search(text, done):
+        start = slashes.end()
+        before = text[done : slashes.start()]
         pieces.append(text[done:start])
         scheme = before.removesuffix(":")
         scheme = scheme[len(scheme.rstrip(_SCHEME_LETTERS)) :] if before.endswith(":") else ""

@@ -567,6 +567,7 @@ class ConvertOptions:
         values["limit"] = self.limit.recorded
         values["allow"] = list(map(without_secrets, self.allow))  # JSON has no tuples
         values["vocabulary"] = without_secrets(self.vocabulary)
+        values["columns"] = str(self.columns.public)
         return values
 
 

@@ -47,7 +47,7 @@ def check_reach(path: str, source: str, access: Access) -> None:
 
 def any_far(paths: Iterable[str]) -> bool:
     """Return whether any path is remote."""
-    return any("://" in path for path in paths)
+    return any(map(storage.is_url, paths))
 
 
 def ask_all(

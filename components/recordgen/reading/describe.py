@@ -8,6 +8,7 @@ a table. Nothing is written; a process keeps what it found until the files chang
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import logging
 import posixpath
@@ -190,7 +191,8 @@ def _rows(root: str, task: str, given: Description, like: Dataset | None) -> Dat
 def _scan(root: str, label: str) -> tuple[dict[str, Split], dict[str, _Feature]]:
     """Read all records; return the splits, with the values of ``label``, and the features."""
     folders = storage.list_folders(root, SPLIT_PREFIX)
-    paths = {folder: storage.list_files(storage.join(root, folder, "*")) for folder in folders}
+    patterns = {folder: storage.join(glob.escape(root), folder, "*") for folder in folders}
+    paths = {folder: storage.list_files(pattern) for folder, pattern in patterns.items()}
     files = tuple(
         (folder, tuple((path, storage.info(path)) for path in paths[folder])) for folder in folders
     )

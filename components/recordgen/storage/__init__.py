@@ -26,6 +26,7 @@ from recordgen.storage.paths import is_http as is_http
 from recordgen.storage.paths import is_inside as is_inside
 from recordgen.storage.paths import is_local as is_local
 from recordgen.storage.paths import is_relative as is_relative
+from recordgen.storage.paths import is_url as is_url
 from recordgen.storage.paths import join as join
 from recordgen.storage.paths import local_path as local_path
 from recordgen.storage.paths import normal as normal

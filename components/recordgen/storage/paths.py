@@ -12,17 +12,28 @@ OBJECT_STORES = ("gs", "gcs", "s3", "s3a", "az", "abfs", "abfss", "adl", "oci", 
 
 _SCHEME_NAME = re.compile(r"[a-z][a-z0-9+.-]+")
 
-_SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*(?=://)")
+# A scheme, perhaps behind those of fsspec's chains: simplecache::gs://
+_SCHEME = re.compile(r"(?:[A-Za-z][\w+.-]*::)*[A-Za-z][\w+.-]*(?=://)", re.ASCII)
+
+
+def is_url(path: str) -> bool:
+    """Return whether a text is a URL, which begins with a scheme; all other texts are paths.
+
+    In a path, ``?``, ``#``, ``%`` and a later ``://`` are letters of a name.
+    """
+    return "://" in path and _SCHEME.match(path) is not None
 
 
 def normal(path: str) -> str:
     """Return a path with its scheme in lower case, as the other functions expect it."""
-    return _SCHEME.sub(lambda found: found[0].lower(), path, count=1) if "://" in path else path
+    if "://" not in path or (scheme := _SCHEME.match(path)) is None:
+        return path
+    return scheme[0].lower() + path[scheme.end() :]
 
 
 def is_local(path: str) -> bool:
     """Return whether ``path`` is on this machine's file system."""
-    return "://" not in path or path.startswith("file://")
+    return not is_url(path) or path.startswith("file://")
 
 
 def local_path(path: str) -> str:
@@ -56,7 +67,7 @@ def join(root: str, *parts: str) -> str:
 
 def is_relative(uri: str) -> bool:
     """Return whether a payload's uri is relative to the folder of its import file."""
-    return "://" not in uri and not uri.startswith("/")
+    return not uri.startswith("/") and not is_url(uri)
 
 
 def slip_hint(path: str) -> str:
@@ -108,7 +119,7 @@ def resolve(uri: str, source: str) -> str:
     at the import file's folder:
     ``../images/1.jpg`` in ``gs://bucket/labels/a.csv`` → ``gs://bucket/images/1.jpg``.
     """
-    if "://" in uri:
+    if is_url(uri):
         return normal(uri)
     if uri.startswith("/"):
         return uri

@@ -190,17 +190,35 @@ def move(source: str, target: str) -> None:
             remove(source)
         else:  # other storages may rename, which is not safe to repeat
             _make_folder(fs, to, target)
-            fs.mv(inner, to)
+            if _MAGIC.search(inner + to) is None:
+                fs.mv(inner, to)
+            else:  # see _remove_exactly
+                fs.cp_file(inner, to)
+                fs.rm_file(inner)
 
 
 def remove(path: str) -> None:
 
     def delete() -> None:
         fs, inner = filesystem_of(path)
-        fs.rm(inner, recursive=True)
+        if _MAGIC.search(inner) is None:
+            fs.rm(inner, recursive=True)
+        else:
+            _remove_exactly(fs, fs.info(inner), is_store=scheme_of(path) in OBJECT_STORES)
 
     with only_storage_errors(path, _WRITING), suppress(FileNotFoundError):
         retried(delete, path)
+
+
+def _remove_exactly(fs: Any, entry: dict[str, Any], *, is_store: bool) -> None:
+    """Remove a file or folder whose name fsspec would take for a pattern, with all that matches."""
+    if entry["type"] == "file":
+        fs.rm_file(entry["name"])
+        return
+    for inner in _entries(fs, entry["name"]):
+        _remove_exactly(fs, inner, is_store=is_store)
+    if not is_store:
+        fs.rmdir(entry["name"])
 
 
 def exists(path: str) -> bool:

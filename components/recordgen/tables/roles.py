@@ -14,10 +14,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recordgen.errors import UsageError, did_you_mean
+from recordgen.messages.masking import without_secrets
 
 #: The image's size in pixels, for boxes in pixels.
 SIZE_ROLES = ("width", "height")
@@ -122,6 +123,12 @@ class Columns:
     def weight(self) -> str:
         """The column of weights; empty if none is named."""
         return self._only("weight")
+
+    @property
+    def public(self) -> Columns:
+        """The same columns, without secrets in a URL that is made of columns."""
+        by_role = ((role, tuple(map(without_secrets, names))) for role, names in self.by_role)
+        return replace(self, by_role=tuple(by_role))
 
     def _only(self, role: str) -> str:
         return self.roles.get(role, ("",))[0]

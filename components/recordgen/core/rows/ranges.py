@@ -12,9 +12,12 @@ that read containers write it, into the addresses of a row.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import zlib
 from typing import NamedTuple
+
+from recordgen.messages.masking import without_secrets
 
 _MARK = "\x1e"
 _RANGE = re.compile(
@@ -86,6 +89,16 @@ class Range(NamedTuple):
         if self.crc is not None and len(data) == self.length and zlib.crc32(data) != self.crc:
             raise ValueError("its checksum is not the one in the archive; copy the archive again")
         return data
+
+
+def name_within(container: str, number: int, written: str) -> str:
+    """Return the uri of a payload in a container that has no files: its row and its file name.
+
+    The file name is the last name in the path or URL that a tool has written there:
+    ``a.parquet``, 3, ``https://me:pw@host/rex.jpg?token=8f`` → ``a.parquet/3/rex.jpg``
+    """
+    base = posixpath.basename(without_secrets(written).replace("\\", "/"))
+    return f"{container}/{number}/{base}" if base else f"{container}/{number}"
 
 
 def file_of(path: str) -> str:

@@ -1,0 +1,258 @@
+"""Names of images in every format: secrets of URLs are in no output, and a path is no URL."""
+
+import io
+import json
+import tarfile
+from xml.sax.saxutils import escape, quoteattr
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import recordgen
+from recordgen.cli import main
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import serialize_example
+from tests.conftest import encoded, noise
+
+URL = "https://me:SECa@127.0.0.1:1/p/1.png?token=SECb&X-Amz-Signature=SECc"
+SECRETS = (b"SECa", b"SECb", b"SECc")
+SOUND = "g.png"
+
+# Letters that separate the parts of a URL, and codes for letters, in names of files.
+NAMES = (
+    *("q?1.png", "w??v=1#z.png", "a#b.png", "c%20d.png", "e%2Ff.png", "g;h.png", "i@j.png"),
+    *("k:l.png", "o&p=q.png", "r?token=1.png", "r?token=2.png", "[s]*.png", "me:pw@h.png"),
+)
+
+SIZE = {"width": 16, "height": 12}
+BOX = {"name": "rect", "x": 1, "y": 1, **SIZE}
+PART = {"x": 10, "y": 10, "width": 30, "height": 30, "rectanglelabels": ["cat"]}
+VOC = "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>5</xmax><ymax>5</ymax></bndbox>"
+STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+
+
+def image(number):
+    return encoded(noise(seed=number), "PNG")
+
+
+def jsonl(*items):
+    return "".join(f"{json.dumps(item)}\n" for item in items)
+
+
+def coco(names):
+    boxes = [
+        {"id": at, "image_id": at, "category_id": 1, "bbox": [1, 1, 4, 4]}
+        for at, _ in enumerate(names)
+    ]
+    images = [
+        {"id": at, "file_name": name, "coco_url": URL, **SIZE} for at, name in enumerate(names)
+    ]
+    return {"images": images, "categories": [{"id": 1, "name": "cat"}], "annotations": boxes}
+
+
+def label_studio(name):
+    result = {"type": "rectanglelabels", "original_width": 16, "original_height": 12, "value": PART}
+    return {"data": {"image": name}, "annotations": [{"result": [result]}]}
+
+
+def labelme(name):
+    shape = {"label": "cat", "shape_type": "rectangle", "points": [[1, 1], [4, 4]]}
+    return {"imagePath": name, "imageWidth": 16, "imageHeight": 12, "shapes": [shape]}
+
+
+def via(name):
+    regions = [{"shape_attributes": BOX, "region_attributes": {"class": "cat"}}]
+    return {"filename": name, "size": 1, "regions": regions}
+
+
+def classified(name):
+    return {"imageGcsUri": name, "classificationAnnotation": {"displayName": "cat"}}
+
+
+def mask(name):
+    colours = [{"color": {"red": 1.0}, "displayName": "cat"}]
+    annotation = {"maskGcsUri": name, "annotationSpecColors": colours}
+    return {"imageGcsUri": SOUND, "segmentationAnnotation": annotation}
+
+
+def voc(name):
+    name = escape(name)
+    return (
+        f"<annotation><filename>{name}</filename><path>{name}</path><size><width>16</width>"
+        f"<height>12</height></size><object><name>cat</name>{VOC}</object></annotation>"
+    )
+
+
+def cvat(names):
+    box = '<box label="cat" xtl="1" ytl="1" xbr="5" ybr="5"/>'
+    return "".join(
+        f'<image id="{at}" name={quoteattr(name)} width="16" height="12">{box}</image>'
+        for at, name in enumerate(names)
+    )
+
+
+def tfrecord(names):
+    records = [
+        serialize_example(
+            {
+                "image/encoded": [image(at)],
+                "image/filename": [name.encode()],
+                "image/source_id": [name.encode()],
+                "image/class/text": [b"cat"],
+            }
+        )
+        for at, name in enumerate(names)
+    ]
+    return b"".join(b"".join(RECORDS.frame(record)) for record in records)
+
+
+def parquet(names, *, has_bytes):
+    cells = [
+        {"bytes": image(at) if has_bytes else None, "path": name} for at, name in enumerate(names)
+    ]
+    table = pa.table({"image": pa.array(cells, STRUCT), "label": ["cat"] * len(names)})
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    return file.getvalue()
+
+
+def webdataset(names):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        for at, name in enumerate(names):
+            label = json.dumps({"label": "cat", "url": URL}).encode()
+            for path, data in ((name, image(at)), (f"{name.partition('.png')[0]}.json", label)):
+                member = tarfile.TarInfo(path)
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    return file.getvalue()
+
+
+# Of each format, the files that name images: (names) → {name of the file: its content}. The source
+# is their folder, or the only file if it is an import file.
+DOCUMENTS = {
+    "csv": lambda names: {"a.csv": "".join(f"TRAIN,{name},cat\n" for name in names)},
+    "header": lambda names: {
+        "a.csv": "image_uri,label\n" + "".join(f"{name},cat\n" for name in names)
+    },
+    "jsonl": lambda names: {"a.jsonl": jsonl(*map(classified, names))},
+    "coco": lambda names: {"a.json": json.dumps(coco(names))},
+    "hugging_face": lambda names: {
+        "metadata.jsonl": jsonl(*({"file_name": name, "label": "cat"} for name in names))
+    },
+    "hugging_face_csv": lambda names: {
+        "metadata.csv": "file_name,label\n" + "".join(f"{name},cat\n" for name in names)
+    },
+    "pascal_voc": lambda names: {f"{at}.xml": voc(name) for at, name in enumerate(names)},
+    "cvat": lambda names: {"annotations.xml": f"<annotations>{cvat(names)}</annotations>"},
+    "labelme": lambda names: {
+        f"{at}.json": json.dumps(labelme(name)) for at, name in enumerate(names)
+    },
+    "create_ml": lambda names: {
+        "a.json": json.dumps(
+            [{"image": n, "annotations": [{"label": "cat", "coordinates": BOX}]} for n in names]
+        )
+    },
+    "label_studio": lambda names: {"a.json": json.dumps([*map(label_studio, names)])},
+    "via": lambda names: {"a.json": json.dumps({name: via(name) for name in names})},
+    "yolo_keras": lambda names: {
+        "_classes.txt": "cat\n",
+        "_annotations.txt": "".join(f"{name} 1,1,4,4,0\n" for name in names),
+    },
+    "tfrecord": lambda names: {"a.tfrecord": tfrecord(names)},
+    "parquet": lambda names: {"a.parquet": parquet(names, has_bytes=True)},
+    "parquet_paths": lambda names: {"a.parquet": parquet(names, has_bytes=False)},
+    "webdataset": lambda names: {"a.tar": webdataset(names)},
+}
+# Places of URLs that are no images of a class or with boxes.
+OTHERS = {
+    "masks": lambda names: {"a.jsonl": jsonl(*map(mask, names))},
+    "retinanet": lambda names: {
+        "_annotations.csv": "".join(f"{name},1,1,4,4,cat\n" for name in names),
+        "_classes.csv": "cat,0\n",
+    },
+    "yolo": lambda names: {
+        "data.yaml": "train: a.txt\nnames: [cat]\n",
+        "a.txt": "".join(f"{name}\n" for name in names),
+    },
+    "texts": lambda names: {"a.jsonl": jsonl(*({"textGcsUri": f"{n}.txt"} for n in names))},
+    "videos": lambda names: {"a.csv": "".join(f"TRAIN,{n[:-4]}.mp4,cat,0,9\n" for n in names)},
+    "cut_line": lambda names: {
+        "a.jsonl": jsonl(classified(SOUND))
+        + "".join(jsonl(classified(n)).replace("/", "\\/")[:-2] + "\n" for n in names)
+    },
+    "groups": lambda names: {
+        "a.csv": "path,label,group\n" + "".join(f"{n},cat,{n}\n" for n in names)
+    },
+}
+IMPORT_FILES = ("a.csv", "a.jsonl", "_annotations.csv")
+
+
+def write(folder, files, names=()):
+    """Write files and images; return the path of the source below the folder's parent."""
+    for at, name in enumerate(names):
+        (folder / name).write_bytes(image(at))
+    for name, data in files.items():
+        (folder / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+    only = next((name for name in files if name in IMPORT_FILES), "")
+    return f"{folder.name}/{only}" if only else folder.name
+
+
+def assert_no_secrets(folder, said):
+    """No file below a folder, no name of one and no text has a secret; one names the image."""
+    written = [path for path in folder.rglob("*") if path.is_file()]
+    texts = [said.encode(), *(str(path).encode() + path.read_bytes() for path in written)]
+    tables = (pq.read_table(path) for path in written if path.suffix == ".parquet")
+    texts += (str(table.to_pylist()).encode() for table in tables)
+    assert [text[:200] for text in texts if any(secret in text for secret in SECRETS)] == []
+    assert any(b"127.0.0.1" in text or b"1.png" in text for text in texts)
+
+
+@pytest.mark.parametrize("name", [*DOCUMENTS, *OTHERS])
+def test_no_format_shows_a_secret(name, folder, monkeypatch, capfd, caplog):
+    """A URL's password, token and signature are in no output, copy or message of any format."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
+    source = write(folder / "in", {**DOCUMENTS, **OTHERS}[name]([URL, SOUND]))
+    (folder / "in" / SOUND).write_bytes(image(0))
+    out, more = str(folder / "to/out"), ["--group-by", "group"] if name == "groups" else []
+    more += ["--allow", "https", "--max-reject-fraction", "1", "--fail-on", "none"]
+    if main(["convert", source, out, *more]) == 0:
+        assert not (folder / "to/out/.recordgen-staging").exists()
+        for copy in ("folder", "webdataset"):
+            main(["export", copy, out, "--to", str(folder / "to" / copy)])
+    assert_no_secrets(folder / "to", "".join(capfd.readouterr()) + caplog.text)
+
+
+def test_no_frame_shows_a_secret(folder, capfd):
+    """The path beside the bytes of an image in a DataFrame is a URL, too."""
+    cells = [{"bytes": image(at), "path": URL} for at in range(2)]
+    frame = pd.DataFrame({"image": cells, "label": ["cat", "dog"]})
+    run = recordgen.convert(frame, folder / "to/out", lint="-ALL")
+    assert run.dataset.examples == 2
+    assert_no_secrets(folder / "to", "".join(capfd.readouterr()) + str(run.detection))
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_path_is_no_url(name, folder, monkeypatch):
+    """Names with ``?``, ``#`` or ``%`` are read from a source named by any kind of path."""
+    monkeypatch.chdir(folder)
+    source = write(folder / "in", DOCUMENTS[name](NAMES), NAMES)
+    digests = set()
+    for at, path in enumerate((source, folder / source, f"file://{folder / source}")):
+        run = recordgen.convert(path, f"o?{at}#", lint="-ALL", seed=1)
+        assert run.dataset.examples == len(NAMES)
+        digests.add(run.dataset.digest)
+    assert len(digests) == 1
+    again = recordgen.convert(source, "o?0#", lint="-ALL", seed=1, append=True)
+    assert again.dataset.examples == len(NAMES)
+
+
+def test_a_file_url_is_a_path(folder):
+    """Two files whose names differ behind a ``?`` are two images."""
+    names = ("r?token=1.png", "r?token=2.png")
+    lines = "".join(f"TRAIN,file://{folder}/in/{name},cat\n" for name in names)
+    source = write(folder / "in", {"a.csv": lines}, names)
+    assert recordgen.convert(folder / source, folder / "o", lint="-ALL").dataset.examples == 2
