@@ -207,12 +207,9 @@ def check_details(picture: Picture) -> None:
 
     Raises: AnnotationError.
     """
-    most = max((len(each.details.keypoints) for each in picture.objects), default=0)
-    try:
-        IMAGE_KEYPOINTS.check(most // KEYPOINT * len(picture.objects))
-    except ValueError as exc:
-        raise bad_annotation(str(exc)) from None
+    most = 0
     for _, _, details in picture.objects:
+        most = max(most, len(details.keypoints)) if details.keypoints else most
         mask = details.mask
         if mask and picture.size and picture.size != (mask.width, mask.height):
             width, height = picture.size
@@ -220,6 +217,10 @@ def check_details(picture: Picture) -> None:
                 f"a mask has {mask.width}×{mask.height} pixels, but its image {width}×{height}; "
                 f"export it again with the size of the image"
             )
+    try:
+        IMAGE_KEYPOINTS.check(most // KEYPOINT * len(picture.objects))
+    except ValueError as exc:
+        raise bad_annotation(str(exc)) from None
 
 
 def check_labels(picture: Picture) -> None:
