@@ -1,7 +1,6 @@
 """Listings of the files beside which a format is looked for."""
 
 import os
-import subprocess
 import tracemalloc
 
 import pytest
@@ -31,9 +30,9 @@ def test_a_path_of_many_folders_is_no_image(make_pictures, tmp_path):
     assert not listing.image_at(f"{'x/' * 200}sub/a.png", "", "sub/")
 
 
-@pytest.mark.parametrize("depth", [101, 1500])
+@pytest.mark.parametrize("depth", [101, 300])
 def test_folders_that_are_too_deep_are_named(depth, tmp_path):
-    """A folder below more folders than a limit is an error, and no RecursionError."""
+    """A folder below more folders than a limit is an error that names it."""
     here = os.open(tmp_path, os.O_RDONLY)
     for _ in range(depth):
         os.mkdir("n", dir_fd=here)
@@ -41,11 +40,8 @@ def test_folders_that_are_too_deep_are_named(depth, tmp_path):
         os.close(here)
         here = inner
     os.close(here)
-    try:
-        with pytest.raises(SourceError, match=f"{tmp_path}/n/n/.*folders"):
-            list_tree(f"{tmp_path}/")
-    finally:  # Python before 3.13 removes a folder by recursion, and so does pytest
-        subprocess.run(["rm", "-r", tmp_path / "n"], check=True)
+    with pytest.raises(SourceError, match=f"{tmp_path}/n/n/.*folders"):
+        list_tree(f"{tmp_path}/")
 
 
 def test_a_document_names_an_image_in_too_many_folders(tmp_path):

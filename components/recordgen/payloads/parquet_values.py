@@ -8,8 +8,8 @@ machine, one after the other, into a file in the temporary folder (``TMPDIR``):
 All processes of a user share these files. They take at most :data:`CACHE_BYTES`, beyond which those
 that were not used for the longest time are removed. When a process ends, it removes those that it
 made, and those that nobody used for a day, which killed processes left. A value of the dictionary
-is in a file only once, however many rows have it. If there is no room for a file, its rows are
-refused. Memory is bounded by :mod:`recordgen.payloads.parquet_pages`, for each of
+is in a file only once, however many rows have it. Values for which there is no room are refused.
+Memory is bounded by :mod:`recordgen.payloads.parquet_pages`, for each of
 :data:`UNPACKED_AT_ONCE` row groups.
 """
 
@@ -41,6 +41,9 @@ _BUFFER_BYTES = 1 << 20
 _ATTEMPTS = 8
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+# The suffix of an empty file beside one in which only the first values have room.
+_CUT = ".cut"
 
 # Row groups that this process cannot unpack, by their paths.
 _refused: dict[str, PayloadError] = {}
@@ -99,6 +102,8 @@ def read_value(part: Range, container: str, context: RequestContext) -> bytes:
             data = os.pread(file.fileno(), part.stored, part.offset)
             if len(data) == part.stored:
                 return data
+            if os.path.exists(path + _CUT):
+                raise _no_room(path)
             group = part.values.partition(".")[0]
             raise PayloadError(
                 RejectCode.CORRUPT.value,
@@ -173,7 +178,9 @@ def _unpack(raw: IO[bytes], part: Range, path: str) -> None:
             for row, value in _values(file, group, leaf, rows):
                 places.place(row, value)
                 if places.size > room:
-                    raise _no_room(path)
+                    with open(path + _CUT, "wb"):
+                        remove_at_end(path + _CUT)
+                    break
                 if places.size > written:  # a new value
                     copy.write(value)
                     written = places.size
