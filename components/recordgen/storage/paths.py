@@ -12,8 +12,10 @@ OBJECT_STORES = ("gs", "gcs", "s3", "s3a", "az", "abfs", "abfss", "adl", "oci", 
 
 _SCHEME_NAME = re.compile(r"[a-z][a-z0-9+.-]+")
 
+# The schemes of most URLs, which are found sooner than any other.
+_USUAL = ("gs://", "s3://", "https://", "http://", "file://")
 # A scheme, perhaps behind those of fsspec's chains: simplecache::gs://
-_SCHEME = re.compile(r"(?:[A-Za-z][\w+.-]*::)*[A-Za-z][\w+.-]*(?=://)", re.ASCII)
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]*(?:::[A-Za-z][\w+.-]*)*(?=://)", re.ASCII)
 
 
 def is_url(path: str) -> bool:
@@ -21,19 +23,19 @@ def is_url(path: str) -> bool:
 
     In a path, ``?``, ``#``, ``%`` and a later ``://`` are letters of a name.
     """
-    return "://" in path and _SCHEME.match(path) is not None
+    return "://" in path and (path.startswith(_USUAL) or _SCHEME.match(path) is not None)
 
 
 def normal(path: str) -> str:
     """Return a path with its scheme in lower case, as the other functions expect it."""
-    if "://" not in path or (scheme := _SCHEME.match(path)) is None:
+    if "://" not in path or path.startswith(_USUAL) or not (scheme := _SCHEME.match(path)):
         return path
     return scheme[0].lower() + path[scheme.end() :]
 
 
 def is_local(path: str) -> bool:
     """Return whether ``path`` is on this machine's file system."""
-    return not is_url(path) or path.startswith("file://")
+    return "://" not in path or path.startswith("file://") or not is_url(path)
 
 
 def local_path(path: str) -> str:
