@@ -36,3 +36,9 @@ class Limit(NamedTuple):
 ENTRIES = Limit(2_000_000, "files in an archive", RUN)
 NAME_BYTES = Limit(4096, "bytes in the path of a file", ROW)  # Linux's PATH_MAX
 FOLDERS = Limit(100, "folders in a path", ROW)
+
+
+# --- shards of a dataset from elsewhere ----------------------------------------------------------
+
+#: Bytes that a byte of a deflated stream unpacks to at most.
+MAX_INFLATION = 1032
