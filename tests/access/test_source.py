@@ -264,6 +264,20 @@ def test_an_index_elsewhere(out):
     assert numbers(recordgen.source(out)) == stored(out)
 
 
+def test_threads_read_more_shards_than_open_files(tmp_path):
+    """A file that another thread closes, or opens at the same time, is still the right one."""
+    recordgen.write([{"number": n} for n in range(600)], tmp_path / "out", shards=600)
+    source = recordgen.source(tmp_path / "out")
+    expected = numbers(source)
+    order = [n * 7 % 600 for n in range(6000)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda at: int(source[at]["number"]), order))
+        batches = list(
+            pool.map(lambda at: numbers(source[order[at : at + 30]]), range(0, 6000, 30))
+        )
+    assert found == list(chain.from_iterable(batches)) == [expected[at] for at in order]
+
+
 def test_more_shards_than_open_files(tmp_path):
     rows = [{"number": n, "text": b"x"} for n in range(600)]
     recordgen.write(rows, tmp_path / "out", shards=600)

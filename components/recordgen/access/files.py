@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import groupby
 from typing import IO, NamedTuple, TypeAlias
+from weakref import finalize
 
 from recordgen import storage
 from recordgen.access.counting import cache_file
@@ -36,7 +37,7 @@ _PIECE_BYTES = 1 << 20
 Check: TypeAlias = Callable[[], None]
 
 
-class ChangedError(Exception):
+class ChangedError(RecordError):
     """A local file is not what it was when its dataset was opened.
 
     Attributes:
@@ -79,14 +80,14 @@ class LocalFile:
             SourceError: it was removed; StorageError: it cannot be read.
         """
         try:
-            return memoryview(os.pread(_opened(self).descriptor, stop - start, start))
+            return memoryview(_opened(self).read(start, stop))
         except OSError as exc:
             raise StorageError(f"{self.name}: cannot be read: {exc.strerror}") from exc
 
     def confirm(self) -> None:
         """Check that the file has not changed since it was opened. Raises: as :meth:`read`."""
         opened = _opened(self)
-        size, modified = _state_of(opened.descriptor)
+        size, modified = opened.state()
         if size != opened.size or (self.version and modified != opened.modified):
             self.check()
             raise ChangedError(self, opened.size, size)
@@ -103,20 +104,30 @@ class LocalFile:
 
 
 class _Opened:
-    """An open file; it is closed with the last thread that reads it."""
+    """An open file. It is closed when no thread uses it, so only its methods use the descriptor.
 
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self.size, self.modified = _state_of(descriptor)
+    Attributes:
+        size, modified: its state when it was opened.
+    """
 
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        close(self.descriptor)
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        finalize(self, os.close, self._descriptor).atexit = False  # the system closes it
+        self.size, self.modified = self.state()
+
+    def read(self, start: int, stop: int) -> bytes:
+        return os.pread(self._descriptor, stop - start, start)
+
+    def state(self) -> tuple[int, int]:
+        """Return the size and the time of modification now."""
+        status = os.fstat(self._descriptor)
+        return status.st_size, status.st_mtime_ns
 
 
 @lru_cache(OPEN_FILES)
 def _opened(file: LocalFile) -> _Opened:
     try:
-        opened = _Opened(os.open(file.find(), os.O_RDONLY | os.O_CLOEXEC))
+        opened = _Opened(file.find())
     except FileNotFoundError as exc:
         file.check()
         raise SourceError(f"{file.name}: no such file; it was removed since it was opened") from exc
@@ -127,25 +138,25 @@ def _opened(file: LocalFile) -> _Opened:
     return opened
 
 
-def _state_of(descriptor: int) -> tuple[int, int]:
-    """Return the size and the time of modification of an open file."""
-    status = os.fstat(descriptor)
-    return status.st_size, status.st_mtime_ns
-
-
 class FarFile:
     """A file in an object store, of which each range is a request."""
 
-    def __init__(self, name: str, check: Check) -> None:
+    def __init__(self, name: str, check: Check, confirm: Check) -> None:
+        """Keep what checks the generation: now and then, and always."""
         self.name = name
         self.check = check
+        self.confirm = confirm
 
     def read(self, start: int, stop: int) -> memoryview:
         """Return a range of bytes.
 
         Raises: OSError, StorageError: it cannot be read; DataError: another dataset replaced it.
         """
-        data = storage.read_range(self.name, start, stop - start)
+        try:
+            data = storage.read_range(self.name, start, stop - start)
+        except (OSError, StorageError):
+            self.confirm()
+            raise
         self.check()
         return memoryview(data)
 
@@ -211,7 +222,7 @@ def open_file(
     if storage.is_local(file.path):
         return LocalFile(file.path, partial(storage.local_path, file.path), check, file.version)
     far = partial(generation.check_far, file.path) if generation is not None else _no_check
-    return FarFile(file.path, far)
+    return FarFile(file.path, far, check)
 
 
 def _no_check() -> None:
@@ -226,7 +237,7 @@ def _copied(file: ShardFile, size: int, cache_bytes: int, check: Check) -> str:
             f"{path}: needs a copy of {size:,} bytes, more than cache_bytes ({cache_bytes:,}); "
             f"raise it, or convert without --compression gzip"
         )
-    _check_version(file)
+    _check_version(file, check)
     kept = cache_file("copies", [path])
     with suppress(OSError):
         if os.path.getsize(kept) == size:
@@ -236,18 +247,19 @@ def _copied(file: ShardFile, size: int, cache_bytes: int, check: Check) -> str:
     with storage.open_read(path) as packed, storage.replacing(kept) as copy:
         try:
             _copy(gzip.GzipFile(fileobj=packed) if file.is_packed else packed, copy, size)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
-            raise RecordError(f"{path}: damaged gzip stream: {exc}") from exc
-        except ValueError as exc:
-            raise RecordError(f"{path}: {exc}") from exc
+        except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as exc:
+            check()
+            what = "" if isinstance(exc, ValueError) else "damaged gzip stream: "
+            raise RecordError(f"{path}: {what}{exc}") from exc
         check()  # the copy is named after the version that was here before
-        _check_version(file)
+        _check_version(file, check)
     return kept
 
 
-def _check_version(file: ShardFile) -> None:
+def _check_version(file: ShardFile, check: Check) -> None:
     """Check that a file has the version that it had when it was found. Raises: RecordError."""
     if file.version and file.version != storage.version(file.path):
+        check()
         raise RecordError(f"{file.path}: it was changed since it was opened; open it again")
 
 

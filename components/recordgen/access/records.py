@@ -198,15 +198,16 @@ class Records(BatchedSequence):
     def _unframed(self, frame: memoryview, index: int) -> memoryview:
         try:
             return RECORDS.unframed(frame)
-        except LengthError as exc:
+        except ValueError as exc:
+            self._range(index).file.confirm()  # else the error is that another dataset is there
+            if not isinstance(exc, LengthError):
+                raise RecordError(f"{self._named(index)}: {exc}") from exc
             if self._is_damaged(frame, index):
                 raise RecordError(
                     f"{self._named(index)}: its length is damaged, though the file has the size "
                     f"that its index says; convert again"
                 ) from exc
             raise SourceError(f"{self._named(index)} {self._stale}") from exc
-        except ValueError as exc:
-            raise RecordError(f"{self._named(index)}: {exc}") from exc
 
     def _is_damaged(self, frame: memoryview, index: int) -> bool:
         """Return whether the index fits the size of the file, and yet no record begins there."""
