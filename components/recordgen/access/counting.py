@@ -64,13 +64,13 @@ def remembered(paths: Sequence[str], what: str, count: Callable[[], int]) -> int
 
 def cache_file(folder: str, paths: Sequence[str], what: str = "") -> str:
     """Return the path in the user's cache folder for ``what`` belongs to files in their state."""
-    lines = [what, *map(_state, paths)]
+    lines = [what, *map(state_of, paths)]
     key = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(root, "recordgen", folder, key)
 
 
-def _state(path: str) -> str:
+def state_of(path: str) -> str:
     """Return a text that changes when a file does, also if it keeps its size and its time."""
     if not storage.is_local(path):
         return f"{path} {storage.version(path)}"

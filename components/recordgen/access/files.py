@@ -1,75 +1,168 @@
-"""The bytes of a file at any place: mapped into memory, copied once, or requested by range."""
+"""The bytes of a file at any place: read at once, copied first, or requested by range."""
 
 from __future__ import annotations
 
 import gzip
 import os
-import shutil
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from mmap import ACCESS_READ, mmap
-from typing import NamedTuple, TypeAlias
+from itertools import groupby
+from typing import IO, NamedTuple, TypeAlias
+from weakref import finalize
 
 from recordgen import storage
 from recordgen.access.counting import cache_file
+from recordgen.access.generation import Generation
 from recordgen.access.shards import ShardFile
 from recordgen.core.ordered import map_in_order
-from recordgen.errors import RecordError, UsageError
+from recordgen.errors import RecordError, SourceError, StorageError, UsageError
 from recordgen.storage.copies import make_room
 
 #: Ranges that are requested at the same time: object stores answer in tens of milliseconds.
 RANGES_AT_ONCE = 32
 
-#: Maps of files in a process: each holds a file descriptor, and a dataset may have more shards.
-MAPS = 256
+#: Files that a process keeps open: a dataset may have more shards than there are descriptors.
+OPEN_FILES = 256
 
 # Ranges next to each other are requested as one, up to this size.
 _RANGE_BYTES = 8_000_000
 
+# Bytes that are unpacked at once.
+_PIECE_BYTES = 1 << 20
 
-class LocalFile:
-    """A file on this machine, mapped into memory when it is first read.
+#: Checks that a file, which is open now, belongs to the generation that was opened.
+#: Raises: DataError: another dataset replaced it.
+Check: TypeAlias = Callable[[], None]
 
-    Several threads may read it, also after a fork.
+
+class ChangedError(RecordError):
+    """A local file is not what it was when its dataset was opened.
+
+    Attributes:
+        file: the :class:`LocalFile`.
     """
 
-    def __init__(self, find: Callable[[], str]) -> None:
-        """Keep the function that returns the path, and may copy the file there first."""
+    def __init__(self, file: LocalFile, before: int, now: int) -> None:
+        what = f"{now:,} bytes instead of {before:,}" if now != before else "other content"
+        super().__init__(
+            f"its file was changed since it was opened: {what}; restore it, or open it again"
+        )
+        self.file = file
+
+
+class LocalFile:
+    """A file on this machine, which is opened when it is first read.
+
+    Several threads may read it, also after a fork. It is not mapped into memory: a process dies if
+    a mapped file is cut.
+    """
+
+    def __init__(self, name: str, find: Callable[[], str], check: Check, version: str = "") -> None:
+        """Keep the function that returns the path, and may copy the file there first.
+
+        ``name`` is for errors; ``version`` is that of :func:`recordgen.storage.version`; "" for a
+        copy, whose time changes when it is used again.
+        """
+        self.name = name
         self.find = find
+        self.check = check
+        self.version = version
 
     def read(self, start: int, stop: int) -> memoryview:
-        """Return a range of bytes; fewer at the end of the file.
+        """Return a range of bytes, of which :meth:`confirm` says whether they are right.
 
-        Raises: RecordError: the file is damaged; OSError, StorageError: it cannot be read.
+        Raises:
+            ChangedError: the file was changed before it was opened.
+            DataError: another dataset replaced it.
+            RecordError: a packed file is damaged.
+            SourceError: it was removed; StorageError: it cannot be read.
         """
-        return _mapped(self)[start:stop]
+        try:
+            return memoryview(_opened(self).read(start, stop))
+        except OSError as exc:
+            raise StorageError(f"{self.name}: cannot be read: {exc.strerror}") from exc
+
+    def confirm(self) -> None:
+        """Check that the file has not changed since it was opened. Raises: as :meth:`read`."""
+        opened = _opened(self)
+        size, modified = opened.state()
+        if size != opened.size or (self.version and modified != opened.modified):
+            self.check()
+            raise ChangedError(self, opened.size, size)
+
+    def check_version(self, found: str) -> None:
+        """Compare the version of the file with the expected one. Raises: ChangedError."""
+        if self.version and self.version != found:
+            before, now = (int(each.partition(":")[0]) for each in (self.version, found))
+            raise ChangedError(self, before, now)
 
     def size(self) -> int:
         """Return the number of bytes. Raises: as :meth:`read`."""
-        return len(_mapped(self))
+        return _opened(self).size
 
 
-@lru_cache(MAPS)
-def _mapped(file: LocalFile) -> memoryview:
-    """Return the content of a file; views of it keep its map alive."""
-    with open(file.find(), "rb") as opened:
-        return memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ))
+class _Opened:
+    """An open file. It is closed when no thread uses it, so only its methods use the descriptor.
+
+    Attributes:
+        size, modified: its state when it was opened.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        finalize(self, os.close, self._descriptor).atexit = False  # the system closes it
+        self.size, self.modified = self.state()
+
+    def read(self, start: int, stop: int) -> bytes:
+        return os.pread(self._descriptor, stop - start, start)
+
+    def state(self) -> tuple[int, int]:
+        """Return the size and the time of modification now."""
+        status = os.fstat(self._descriptor)
+        return status.st_size, status.st_mtime_ns
 
 
-class FarFile(NamedTuple):
+@lru_cache(OPEN_FILES)
+def _opened(file: LocalFile) -> _Opened:
+    try:
+        opened = _Opened(file.find())
+    except FileNotFoundError as exc:
+        file.check()
+        raise SourceError(f"{file.name}: no such file; it was removed since it was opened") from exc
+    except OSError as exc:
+        raise StorageError(f"{file.name}: cannot be read: {exc.strerror}") from exc
+    file.check()
+    file.check_version(f"{opened.size}:{opened.modified}")
+    return opened
+
+
+class FarFile:
     """A file in an object store, of which each range is a request."""
 
-    path: str
+    def __init__(self, name: str, check: Check, confirm: Check) -> None:
+        """Keep what checks the generation: now and then, and always."""
+        self.name = name
+        self.check = check
+        self.confirm = confirm
 
     def read(self, start: int, stop: int) -> memoryview:
-        """Return a range of bytes. Raises: OSError, StorageError: it cannot be read."""
-        return memoryview(storage.read_range(self.path, start, stop - start))
+        """Return a range of bytes.
+
+        Raises: OSError, StorageError: it cannot be read; DataError: another dataset replaced it.
+        """
+        try:
+            data = storage.read_range(self.name, start, stop - start)
+        except (OSError, StorageError):
+            self.confirm()
+            raise
+        self.check()
+        return memoryview(data)
 
     def size(self) -> int:
         """Return the number of bytes. Raises: as :meth:`read`."""
-        return storage.size(self.path)
+        return storage.size(self.name)
 
 
 File: TypeAlias = LocalFile | FarFile
@@ -92,14 +185,19 @@ def read_ranges(ranges: Sequence[Range]) -> list[memoryview]:
 
     Raises: as :meth:`LocalFile.read`.
     """
-    found = [memoryview(b"") if isinstance(it.file, FarFile) else it.read() for it in ranges]
-    far = [at for at, (file, _, _) in enumerate(ranges) if isinstance(file, FarFile)]
-    groups: list[list[int]] = []  # places of ranges next to each other
-    for at in sorted(far, key=ranges.__getitem__):
-        if groups and _follows(ranges[at], ranges[groups[-1][-1]], ranges[groups[-1][0]]):
-            groups[-1].append(at)
-        else:
-            groups.append([at])
+    found = [memoryview(b"")] * len(ranges)
+    groups: list[list[int]] = []  # places of ranges next to each other in far files
+    order = sorted(range(len(ranges)), key=lambda at: (ranges[at].file.name, ranges[at].start))
+    for file, places in groupby(order, key=lambda at: ranges[at].file):
+        for at in places:
+            if isinstance(file, LocalFile):
+                found[at] = ranges[at].read()
+            elif groups and _follows(ranges[at], ranges[groups[-1][-1]], ranges[groups[-1][0]]):
+                groups[-1].append(at)
+            else:
+                groups.append([at])
+        if isinstance(file, LocalFile):
+            file.confirm()
     whole = [ranges[group[0]]._replace(stop=ranges[group[-1]].stop) for group in groups]
     answers = map_in_order(Range.read, whole, threads=RANGES_AT_ONCE)
     for group, wanted, data in zip(groups, whole, answers, strict=True):
@@ -113,17 +211,25 @@ def _follows(each: Range, last: Range, first: Range) -> bool:
     return is_next and each.stop - first.start <= _RANGE_BYTES
 
 
-def open_file(file: ShardFile, size: int, cache_bytes: int) -> File:
+def open_file(
+    file: ShardFile, size: int, generation: Generation | None, *, cache_bytes: int
+) -> File:
     """Return a file for reading, given its size before compression; nothing is opened yet."""
+    check = partial(generation.check, file.path) if generation is not None else _no_check
     # A gzip stream has no random access, and web servers need not have it.
-    if file.path.endswith(".gz") or file.is_gzip or storage.is_http(file.path):
-        return LocalFile(partial(_copied, file, size, cache_bytes))
+    if file.is_packed or storage.is_http(file.path):
+        return LocalFile(file.path, partial(_copied, file, size, cache_bytes, check), check)
     if storage.is_local(file.path):
-        return LocalFile(partial(storage.local_path, file.path))
-    return FarFile(file.path)
+        return LocalFile(file.path, partial(storage.local_path, file.path), check, file.version)
+    far = partial(generation.check_far, file.path) if generation is not None else _no_check
+    return FarFile(file.path, far, check)
 
 
-def _copied(file: ShardFile, size: int, cache_bytes: int) -> str:
+def _no_check() -> None:
+    """Accept files that no dataset.json lists."""
+
+
+def _copied(file: ShardFile, size: int, cache_bytes: int, check: Check) -> str:
     """Return the path of an unpacked copy in the user's cache folder."""
     path = file.path
     if size > cache_bytes:
@@ -131,16 +237,42 @@ def _copied(file: ShardFile, size: int, cache_bytes: int) -> str:
             f"{path}: needs a copy of {size:,} bytes, more than cache_bytes ({cache_bytes:,}); "
             f"raise it, or convert without --compression gzip"
         )
+    _check_version(file, check)
     kept = cache_file("copies", [path])
     with suppress(OSError):
         if os.path.getsize(kept) == size:
             os.utime(kept)  # used now
             return kept
     make_room(os.path.dirname(kept), size, cache_bytes)
-    is_gzip = path.endswith(".gz") or file.is_gzip
     with storage.open_read(path) as packed, storage.replacing(kept) as copy:
         try:
-            shutil.copyfileobj(gzip.GzipFile(fileobj=packed) if is_gzip else packed, copy)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
-            raise RecordError(f"{path}: damaged gzip stream: {exc}") from exc
+            _copy(gzip.GzipFile(fileobj=packed) if file.is_packed else packed, copy, size)
+        except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as exc:
+            check()
+            what = "" if isinstance(exc, ValueError) else "damaged gzip stream: "
+            raise RecordError(f"{path}: {what}{exc}") from exc
+        check()  # the copy is named after the version that was here before
+        _check_version(file, check)
     return kept
+
+
+def _check_version(file: ShardFile, check: Check) -> None:
+    """Check that a file has the version that it had when it was found. Raises: RecordError."""
+    if file.version and file.version != storage.version(file.path):
+        check()
+        raise RecordError(f"{file.path}: it was changed since it was opened; open it again")
+
+
+def _copy(source: IO[bytes] | gzip.GzipFile, copy: IO[bytes], size: int) -> None:
+    """Copy a stream. Raises: ValueError: it has another size; no more is read or written."""
+    left = size
+    while piece := source.read(min(left + 1, _PIECE_BYTES)):
+        left -= len(piece)
+        if left < 0:
+            break
+        copy.write(piece)
+    if left:
+        found = f"more than {size:,}" if left < 0 else f"{size - left:,}"
+        raise ValueError(
+            f"its records take {size:,} bytes, but the file holds {found}; convert again"
+        )

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from recordgen import storage
 from recordgen.access.counting import lengths_in, read_lengths_in
 from recordgen.core.dataset.index import (
@@ -17,12 +19,15 @@ from recordgen.core.dataset.index import (
     by_shard,
     decoded,
     head,
+    index_bytes,
 )
 from recordgen.core.dataset.manifest import INDEX_FILE, Dataset
-from recordgen.errors import SourceError
+from recordgen.core.limits import MAX_INFLATION
+from recordgen.core.records import RECORDS
+from recordgen.errors import FileTooLargeError, SourceError
 
 if TYPE_CHECKING:
-    from recordgen.access.shards import ShardSet
+    from recordgen.access.shards import ShardFile, ShardSet
 
 # Bytes of an index that are read at once.
 _PIECE_BYTES = 1 << 20
@@ -42,8 +47,26 @@ def lengths_of(shards: ShardSet) -> list[Lengths]:
     for root, dataset in shards.parts:
         if dataset.index:
             known |= _stored(root, dataset)
-    paths = [file.path for file in shards.files]
-    return [known[path] if path in known else lengths_in(path) for path in paths]
+    return [_fitting(file, known, shards) for file in shards.files]
+
+
+def _fitting(file: ShardFile, known: Mapping[str, Lengths], shards: ShardSet) -> Lengths:
+    """Return the lengths of the records of a file, which take as many bytes as it has.
+
+    Raises: SourceError: they do not.
+    """
+    found = known[file.path] if file.path in known else lengths_in(file.path)
+    size = int(RECORDS.frame_bytes(found.astype(np.int64)).sum())
+    fits = file.bytes is None or (
+        size <= MAX_INFLATION * file.bytes if file.is_packed else size == file.bytes
+    )
+    if not fits or file.examples not in (None, len(found)):
+        what_to_do = remedy(shards.parts[0][0]) if file.path in known else "convert again"
+        raise SourceError(
+            f"{file.path}: {len(found):,} records of {size:,} bytes do not fit a file of "
+            f"{file.bytes or 0:,} bytes with {file.examples} records; {what_to_do}"
+        )
+    return found
 
 
 def lengths_there(root: str, dataset: Dataset) -> LengthsOf:
@@ -83,13 +106,18 @@ def _stored(root: str, dataset: Dataset) -> Mapping[str, Lengths]:
     """Return the lengths of each shard, by its path. Raises: SourceError: the index is stale."""
     path = storage.join(root, INDEX_FILE)  # not a path that somebody has put into dataset.json
     try:
-        content = storage.read_bytes(path)
+        [least] = RECORDS.frame_bytes(np.zeros(1, np.int64)).tolist()
+        inflation = MAX_INFLATION if dataset.compression == "gzip" else 1
+        for shard in dataset.shards:  # before an array is made
+            if least * shard.examples > inflation * shard.bytes:
+                raise ValueError(f"{shard.file} cannot hold {shard.examples:,} records")
+        content = storage.read_bytes(path, index_bytes(dataset.examples))
         if hashlib.sha256(content).hexdigest() != dataset.index["sha256"]:
             raise ValueError("it is not the index that dataset.json names")
         found = decoded(content)
         if len(found) != dataset.examples:
             raise ValueError(f"it has {len(found)} lengths, for {dataset.examples} records")
-    except (OSError, ValueError, KeyError) as exc:
+    except (OSError, ValueError, KeyError, FileTooLargeError) as exc:
         reason = "no such file" if isinstance(exc, FileNotFoundError) else exc
         raise SourceError(f"{path}: {reason}; {remedy(root)}") from exc
     return {storage.join(root, file): found[start:end] for file, start, end in by_shard(dataset)}

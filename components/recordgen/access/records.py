@@ -14,10 +14,11 @@ import numpy as np
 
 from recordgen import storage
 from recordgen.access.batches import BatchedSequence
-from recordgen.access.files import FarFile, Range, open_file, read_ranges
+from recordgen.access.files import ChangedError, Range, open_file, read_ranges
+from recordgen.access.generation import Generation, digests_of
 from recordgen.access.index import lengths_of, remedy
 from recordgen.access.parse import Values, parse
-from recordgen.access.shards import Place, find_shards
+from recordgen.access.shards import Place, Token, find_shards
 from recordgen.access.values import Reader, as_array, as_text, by_kind, reader_of
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset
 from recordgen.core.dataset.splits import TRAIN
@@ -42,12 +43,22 @@ class Records(BatchedSequence):
     """The records of a split as values; :class:`recordgen.access.source.Source` describes them.
 
     Each record's checksum is compared. It is read by several threads and forked processes at the
-    same time; pickled, it is its place and its split.
+    same time; pickled, it is its place, its split, and what shows whether it was replaced.
     """
 
-    def __init__(self, place: Place, split: str = TRAIN, *, cache_bytes: int | None = None) -> None:
-        self._made_of = (_absolute(place), split, cache_bytes)
-        shards = find_shards(self._made_of[0], split)
+    def __init__(
+        self,
+        place: Place,
+        split: str = TRAIN,
+        *,
+        cache_bytes: int | None = None,
+        token: Token | None = None,
+    ) -> None:
+        """Open a split; with a ``token``, as the process did that pickled it."""
+        shards = find_shards(_absolute(place), split)
+        if token is not None:
+            shards = shards.as_of(token)
+        self._made_of = (_absolute(place), split, cache_bytes, shards.token)
         if damage := next((file.damage for file in shards.files if file.damage), ""):
             raise RecordError(damage)
         shards.check_numbers()
@@ -69,18 +80,24 @@ class Records(BatchedSequence):
         is_small = sum(sizes) < _SMALL_RECORD_BYTES * len(self)
         self.threads = 1 if is_near and is_small else default_threads()
         limit = CACHE_BYTES if cache_bytes is None else cache_bytes
-        self._files = list(map(partial(open_file, cache_bytes=limit), shards.files, sizes))
-        self._is_far = any(isinstance(file, FarFile) for file in self._files)
+        generations = {
+            path: generation
+            for root, dataset in shards.parts
+            for generation in [Generation(root, dataset)]
+            for path in digests_of(root, dataset)
+        }
+        self._files = [
+            open_file(file, size, generations.get(file.path), cache_bytes=limit)
+            for file, size in zip(shards.files, sizes, strict=True)
+        ]
         has_index = shards.parts and shards.parts[0][1].index
         changed = "it was changed since it was opened; open it again"
         what_to_do = remedy(shards.parts[0][0]) if has_index else changed
         self._stale = f"is not where the index says; {what_to_do}"
 
     def __reduce__(self) -> Any:
-        place, split, cache_bytes = self._made_of
-        kind = type(self)
-        limited = kind if cache_bytes is None else partial(kind, cache_bytes=cache_bytes)
-        return limited, (place, split)
+        place, split, cache_bytes, token = self._made_of
+        return partial(type(self), cache_bytes=cache_bytes, token=token), (place, split)
 
     def __repr__(self) -> str:
         # The same records have the same text at any place: Grain compares it in checkpoints.
@@ -143,9 +160,12 @@ class Records(BatchedSequence):
             SourceError: the index is stale.
             OSError, StorageError: a file cannot be read.
         """
-        if not self._is_far:
-            return list(map(self._record, indexes))
-        frames = read_ranges(list(map(self._range, indexes)))
+        ranges = list(map(self._range, indexes))
+        try:
+            frames = read_ranges(ranges)
+        except ChangedError as exc:
+            at = next(at for at, it in zip(indexes, ranges, strict=True) if it.file is exc.file)
+            raise RecordError(f"{self._named(at)}: {exc}") from exc
         return list(map(self._unframed, frames, indexes))
 
     def _item(self, index: int, record: memoryview, readers: Readers, to_item: ToItem) -> Any:
@@ -157,7 +177,12 @@ class Records(BatchedSequence):
 
     def _record(self, index: int) -> memoryview:
         file, start, stop = self._range(index)
-        return self._unframed(file.read(start, stop), index)
+        try:
+            frame = file.read(start, stop)
+            file.confirm()
+        except ChangedError as exc:
+            raise RecordError(f"{self._named(index)}: {exc}") from exc
+        return self._unframed(frame, index)
 
     def _range(self, index: int) -> Range:
         """Return where a record's frame is. Raises: IndexError."""
@@ -173,15 +198,16 @@ class Records(BatchedSequence):
     def _unframed(self, frame: memoryview, index: int) -> memoryview:
         try:
             return RECORDS.unframed(frame)
-        except LengthError as exc:
+        except ValueError as exc:
+            self._range(index).file.confirm()  # else the error is that another dataset is there
+            if not isinstance(exc, LengthError):
+                raise RecordError(f"{self._named(index)}: {exc}") from exc
             if self._is_damaged(frame, index):
                 raise RecordError(
                     f"{self._named(index)}: its length is damaged, though the file has the size "
                     f"that its index says; convert again"
                 ) from exc
             raise SourceError(f"{self._named(index)} {self._stale}") from exc
-        except ValueError as exc:
-            raise RecordError(f"{self._named(index)}: {exc}") from exc
 
     def _is_damaged(self, frame: memoryview, index: int) -> bool:
         """Return whether the index fits the size of the file, and yet no record begins there."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from itertools import chain
+from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.access.counting import is_cheap, lengths_in
+from recordgen.access.generation import REPLACED, digests_of
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.counts import ImageStats, Split
 from recordgen.core.dataset.description import Described
@@ -44,6 +47,8 @@ class ShardFile:
         label: the label that all examples share, "" if they have none; None if mixed or unknown.
         is_gzip: whether it is compressed although its name does not end with ``.gz``.
         damage: the error message if the file is known to be damaged; else empty.
+        digest: of its records, from ``dataset.json``; "" if unknown.
+        version: of a local file: its size and time of modification when it was found; else "".
     """
 
     path: str
@@ -52,6 +57,35 @@ class ShardFile:
     label: str | None = None
     is_gzip: bool = False
     damage: str = ""
+    digest: str = ""
+    version: str = ""
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether it is compressed."""
+        return self.is_gzip or self.path.endswith(".gz")
+
+
+class Token(NamedTuple):
+    """What shows in another process whether it finds files of the same generation.
+
+    Attributes:
+        files: the number of files of each dataset.
+        labels: the number of labels.
+        digest: of the files and the labels.
+    """
+
+    files: tuple[int, ...]
+    labels: int
+    digest: str
+
+    @classmethod
+    def of(cls, datasets: Sequence[Sequence[ShardFile]], labels: Sequence[str]) -> Token:
+        """Return the token of the files of each dataset, and of the labels."""
+        # The digest of our shards: a copy on another machine has another time.
+        states = [it.digest or (it.path, it.bytes, it.version) for it in chain(*datasets)]
+        digest = hashlib.sha256(repr((states, labels)).encode()).hexdigest()
+        return cls(tuple(map(len, datasets)), len(labels), digest[:32])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +121,34 @@ class ShardSet:
         """The number of records in all files; None if a file was not counted."""
         counts = [file.examples for file in self.files if file.examples is not None]
         return sum(counts) if len(counts) == len(self.files) else None
+
+    @property
+    def token(self) -> Token:
+        """What :meth:`as_of` compares."""
+        labels = self.dataset.labels if self.dataset is not None else ()
+        return Token.of(self._by_dataset(), labels)
+
+    def as_of(self, token: Token) -> ShardSet:
+        """Return the files and labels of a token, without those that were appended since.
+
+        Raises: DataError: another dataset replaced them.
+        """
+        if self.token == token:
+            return self
+        known = self.dataset
+        if known is not None:
+            known = replace(known, labels=known.labels[: token.labels])
+        files = [of[:n] for of, n in zip(self._by_dataset(), token.files, strict=False)]
+        if Token.of(files, known.labels if known is not None else ()) != token:
+            folders = [root or "." for root, _ in self.parts] or [self.files[0].path]
+            raise DataError(f"{listed(folders, str)}: {REPLACED}")
+        return replace(self, files=tuple(chain.from_iterable(files)), dataset=known)
+
+    def _by_dataset(self) -> list[Sequence[ShardFile]]:
+        """Return the files of each dataset."""
+        digests = [digests_of(root, dataset) for root, dataset in self.parts]
+        found = [[file for file in self.files if file.path in of] for of in digests]
+        return [*found] or [self.files]
 
     @property
     def _stats(self) -> Split | None:
@@ -168,15 +230,16 @@ def _with_damage(file: ShardFile) -> ShardFile:
     if not storage.is_local(file.path):
         return file
     try:
-        size = storage.size(file.path)
+        info = storage.info(file.path)
     except FileNotFoundError as exc:
         raise SourceError(
             f"{file.path}: no such file, though {DATASET_FILE} lists it; convert again"
         ) from exc
-    if size == file.bytes:
+    file = replace(file, version=f"{info.size}:{info.version}")
+    if info.size == file.bytes:
         return file
     damage = (
-        f"{file.path}: {size:,} bytes, but {DATASET_FILE} says {file.bytes:,}: it was cut or "
+        f"{file.path}: {info.size:,} bytes, but {DATASET_FILE} says {file.bytes:,}: it was cut or "
         f"changed after it was written; convert again"
     )
     return replace(file, damage=damage)
@@ -261,7 +324,13 @@ def _split_of(found: Sequence[tuple[str, Dataset]], split: str) -> ShardSet:
     roots = ", ".join(root or "." for root, _ in found)
     split = splits.find_split(roots, split, list(dataset.splits))
     files = tuple(
-        ShardFile(storage.join(root, shard.file), shard.examples, shard.bytes, shard.label)
+        ShardFile(
+            storage.join(root, shard.file),
+            shard.examples,
+            shard.bytes,
+            shard.label,
+            digest=shard.digest,
+        )
         for root, each in found
         if split in each.splits
         for shard in each.splits[split].shards
@@ -272,13 +341,17 @@ def _split_of(found: Sequence[tuple[str, Dataset]], split: str) -> ShardSet:
 
 
 def _counted(file: ShardFile) -> ShardFile:
+    if not storage.is_local(file.path):
+        return file
+    info = storage.info(file.path)
+    file = replace(file, version=f"{info.size}:{info.version}")
     if not is_cheap(file.path):
         return file
     try:
         count = len(lengths_in(file.path))
     except RecordError as exc:
         return replace(file, damage=str(exc))
-    return replace(file, examples=count, bytes=storage.size(file.path))
+    return replace(file, examples=count, bytes=info.size)
 
 
 def _described(source: Described, split: str) -> ShardSet:

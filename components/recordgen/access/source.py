@@ -17,12 +17,12 @@ class Source(Records):
     """The records of a split: ``len(source)``, ``source[7]``, ``source[1:9]``, ``source[[3, 1]]``.
 
     Each record's checksum is compared. It is read by several threads and forked processes at the
-    same time; pickled, it is its place and its split.
+    same time; pickled, it is its place, its split, and what shows whether it was replaced.
 
     Numbers are NumPy scalars, arrays and lists NumPy arrays; text is str, and the bytes of images
-    are uint8 [n] that share the file's memory. A whole number that records may lack is a float with
-    NaN. Examples from Python have bytes as they were. Other tools' records have an array for each
-    feature.
+    are uint8 [n] that share the memory of their record. A whole number that records may lack is a
+    float with NaN. Examples from Python have bytes as they were. Other tools' records have an array
+    for each feature.
 
     Attributes:
         dataset: the content of ``dataset.json``; None for other tools' files.

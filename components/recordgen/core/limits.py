@@ -96,3 +96,8 @@ LIST_VALUES_TIMES = Limit(100, "times the bytes of packed lists and texts", DOCU
 TEXT_BYTES = Limit(1_000_000_000, "bytes in the unpacked texts of a row group", DOCUMENT)
 # A value of a dictionary takes a few bits for each row, and all its bytes once it is unpacked.
 ROWS_BYTES = Limit(64_000_000, "bytes in rows that are unpacked together", DOCUMENT)
+
+# --- shards of a dataset from elsewhere ----------------------------------------------------------
+
+#: Bytes that a byte of a deflated stream unpacks to at most.
+MAX_INFLATION = 1032

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.access.generation import REPLACED
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import DataError, RecordError, StorageError
 from recordgen.messages.masking import without_secrets
-from recordgen.reading.replaced import REPLACED
 
 if TYPE_CHECKING:
     from recordgen.reading.records import Keep

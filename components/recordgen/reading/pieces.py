@@ -9,12 +9,13 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import storage
+from recordgen.access.generation import REPLACED
 from recordgen.core.dataset.manifest import DATASET_FILE, LABELS_FILE
 from recordgen.core.records import RECORDS
 from recordgen.errors import RecordError, RecordgenError, UsageError
 from recordgen.reading.decoding import as_written
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.replaced import REPLACED, Written
+from recordgen.reading.replaced import Written
 from recordgen.reading.targets import lookup_table
 
 _log = logging.getLogger(__name__)

@@ -9,9 +9,6 @@ from recordgen import storage
 from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.vocabulary import labels_text
 
-#: The error of an iteration over a dataset that was replaced.
-REPLACED = "this dataset was replaced by another one since it was opened; open it again"
-
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -39,7 +36,7 @@ def written_of(shards: ShardSet) -> Written | None:
     if not mine:
         return None
     root = shards.files[0].path.removesuffix(mine[0].file)
-    digests = {f"{root}{shard.file}": shard.digest for shard in mine}
-    if not storage.is_local(root) or not all(digests.get(file.path) for file in shards.files):
+    digests = {file.path: file.digest for file in shards.files}
+    if not storage.is_local(root) or not all(digests.values()):
         return None
     return Written(root, digests, labels_text(known.labels).encode())

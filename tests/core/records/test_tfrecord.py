@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 import threading
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -337,3 +338,48 @@ def test_a_byte_too_many_hides_no_record(tmp_path):
     assert re.search(r"\b25\b", str(second))
     with pytest.raises(RecordError, match=rf"^{path}: .*offset 0\b"):
         list(RECORDS.read_chosen(str(path), [1]))
+
+
+def peak_of(read):
+    """Return what a function returns or raises, and the most bytes that it held."""
+    tracemalloc.start()
+    try:
+        found = read()
+    except RecordError as exc:
+        found = str(exc)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return found, most
+
+
+def test_lengths_of_packed_records_take_little_memory(tmp_path):
+    """A file of some kilobytes may hold records of gigabytes: they are counted in pieces."""
+    path = tmp_path / "r.gz"
+    write(path, [bytes(150_000_000), b"next"], "gzip")
+    assert path.stat().st_size < 200_000
+    found, most = peak_of(lambda: list(RECORDS.lengths(str(path))))
+    assert found == [150_000_000, 4]
+    assert most < 60_000_000
+
+
+def test_a_length_that_lies_takes_little_memory(tmp_path):
+    """Memory is for bytes that are there, in files with and without a known size."""
+    path = tmp_path / "r.gz"
+    path.write_bytes(gzip.compress(frame_head(1 << 30) + b"few"))
+    for read in (RECORDS.lengths, RECORDS.read):
+        found, most = peak_of(lambda read=read: list(read(str(path))))
+        assert "truncated" in found
+        assert most < 60_000_000
+
+
+def test_lengths_of_files_of_any_blocks(tmp_path):
+    """Heads are found in whatever blocks of the file they lie, also across two of them."""
+    sizes = [0, 1, 4090, 4096, 5000, *range(300), 70_000, *[12] * 9000, 300_000, 3]
+    path = tmp_path / "r"
+    write(path, [bytes(size) for size in sizes])
+    assert list(RECORDS.lengths(str(path))) == sizes
+    data = path.read_bytes()
+    for cut in (1, 10, 20, 300_010):
+        path.write_bytes(data[:-cut])
+        with pytest.raises(RecordError, match="truncated"):
+            list(RECORDS.lengths(str(path)))

@@ -12,9 +12,8 @@ import os
 import struct
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from mmap import ACCESS_READ, mmap
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import google_crc32c
@@ -27,6 +26,7 @@ from recordgen.errors import RecordError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+_Found = TypeVar("_Found")
 _Crc = TypeVar("_Crc", int, "npt.NDArray[Any]")
 
 _LENGTH = struct.Struct("<Q")
@@ -41,6 +41,9 @@ _MAX_RECORD_BYTES = 1 << 31
 
 # Bytes of a file that are read for the lengths in them.
 _MIN_BLOCK_BYTES, _MAX_BLOCK_BYTES = 1 << 12, 1 << 18
+
+# Bytes of a record that are read at once.
+_PIECE_BYTES = 1 << 24
 
 # Bytes searched for the next record after a damaged length.
 _SEARCHED_BYTES = 1 << 26
@@ -73,14 +76,14 @@ class TfRecords(RecordFormat):
 
     def read(self, path: str) -> Iterator[bytes]:
         """Yield the records of one file, and verify every checksum."""
-        return (record for _, record in self._numbered(path, None))
+        return (record for _, record in self._numbered(path, None, _read_one))
 
     def read_chosen(self, path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """Yield some records with their indexes.
 
         The other records are skipped, without reading them in uncompressed local files.
         """
-        return self._numbered(path, deque(sorted(set(indexes))))
+        return self._numbered(path, deque(sorted(set(indexes))), _read_one)
 
     def read_around(self, path: str) -> Iterator[bytes | RecordError]:
         """Yield the records of one file, and the error in place of a damaged record.
@@ -106,9 +109,10 @@ class TfRecords(RecordFormat):
             offset: int | None = 0
             while offset is not None and (head := file.read(_HEAD_BYTES)):
                 try:
-                    if offset + _FRAME_BYTES + _record_bytes(head, path, offset) > end:
+                    size = _record_bytes(head, path, offset)
+                    if offset + _FRAME_BYTES + size > end:
                         raise RecordError(f"{path}: truncated in the record at offset {offset}")
-                    record = _read_one(file, head, path, offset)
+                    record = _read_one(file, size, path, offset)
                 except RecordError as exc:
                     yield exc
                     if (offset := _next_record(file, head, offset)) is not None:
@@ -124,7 +128,7 @@ class TfRecords(RecordFormat):
         """
         if storage.is_local(path) and not self.is_gzip(path):
             return _lengths_in_heads(path)
-        return super().lengths(path)
+        return (length for _, length in self._numbered(path, None, _skip_one))
 
     def frame_bytes(self, lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the bytes of frames."""
@@ -150,22 +154,23 @@ class TfRecords(RecordFormat):
         if not lengths_fit(path):
             self.count(path)  # raises an error that names the file and the offset
 
-    def _numbered(self, path: str, wanted: deque[int] | None) -> Iterator[tuple[int, bytes]]:
-        """Yield the wanted records with their indexes; all records if None."""
+    def _numbered(
+        self, path: str, wanted: deque[int] | None, read: Callable[..., _Found]
+    ) -> Iterator[tuple[int, _Found]]:
+        """Yield what is read of the wanted records with their indexes; of all records if None."""
         with storage.open_read(path) as raw:
             file = gzip.GzipFile(fileobj=raw) if self._holds_gzip(raw, path) else raw
             index = offset = 0
             try:
                 while (wanted is None or wanted) and (head := file.read(_HEAD_BYTES)):
+                    size = _record_bytes(head, path, offset)
                     if wanted is None or index == wanted[0]:
-                        record = _read_one(file, head, path, offset)
-                        yield index, record
-                        offset += _FRAME_BYTES + len(record)
+                        yield index, read(file, size, path, offset)
                         if wanted:
                             wanted.popleft()
                     else:
-                        offset += _FRAME_BYTES + _record_bytes(head, path, offset)
-                        file.seek(offset)
+                        file.seek(offset + _FRAME_BYTES + size)
+                    offset += _FRAME_BYTES + size
                     index += 1
             except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
                 raise RecordError(
@@ -198,19 +203,27 @@ def _lengths_in_heads(path: str) -> Iterator[int]:
 
     Verify the lengths, their checksums, and that the file ends with the last record.
     """
-    offset = 0
+    offset, block, block_bytes = 0, b"", _MIN_BLOCK_BYTES
     with storage.open_read(path) as file:
         size = file.seek(0, io.SEEK_END)
-        if not size:
-            return  # an empty file cannot be mapped
-        with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-            while offset < size:
-                length = _record_bytes(data[offset : offset + _HEAD_BYTES], path, offset)
-                offset += _FRAME_BYTES + length
-                if offset > size:
-                    start = offset - _FRAME_BYTES - length
-                    raise RecordError(f"{path}: truncated in the record at offset {start}")
-                yield length
+        at = count = 0  # in the block
+        while offset < size:
+            if at + _HEAD_BYTES > len(block):
+                # As in lengths_fit. The file is not mapped: it may be cut while it is read.
+                is_large = count <= 1
+                block_bytes = (
+                    _MIN_BLOCK_BYTES if is_large else min(4 * block_bytes, _MAX_BLOCK_BYTES)
+                )
+                block = os.pread(file.fileno(), block_bytes, offset)
+                at = count = 0
+            length = _record_bytes(block[at : at + _HEAD_BYTES], path, offset)
+            frame = _FRAME_BYTES + length
+            if offset + frame > size:
+                raise RecordError(f"{path}: truncated in the record at offset {offset}")
+            yield length
+            offset += frame
+            at += frame
+            count += 1
 
 
 def lengths_fit(path: str) -> bool:
@@ -272,12 +285,34 @@ def _record_bytes(head: bytes, path: str, offset: int) -> int:
     return size
 
 
-def _read_one(file: IO[bytes] | gzip.GzipFile, head: bytes, path: str, offset: int) -> bytes:
-    size = _record_bytes(head, path, offset)
-    body = file.read(size + _CRC.size)
-    if len(body) < size + _CRC.size:
+def _read_one(file: IO[bytes] | gzip.GzipFile, size: int, path: str, offset: int) -> bytes:
+    # In pieces: a length that lies takes no more memory than there are bytes.
+    frame = size + _CRC.size
+    body = file.read(frame) if frame <= _PIECE_BYTES else b"".join(_pieces(file, frame))
+    if len(body) < frame:
         raise RecordError(f"{path}: truncated in the record at offset {offset}")
     record = body[:size]
     if masked_crc(record) != body[size:]:
         raise RecordError(f"{path}: damaged record at offset {offset}: its checksum is wrong")
     return record
+
+
+def _skip_one(file: IO[bytes] | gzip.GzipFile, size: int, path: str, offset: int) -> int:
+    """Return the length of a record, which is verified but not kept in memory."""
+    left, crc = size, 0
+    for piece in _pieces(file, size):
+        crc = google_crc32c.extend(crc, piece)
+        left -= len(piece)
+    stored = b"" if left else file.read(_CRC.size)
+    if len(stored) < _CRC.size:
+        raise RecordError(f"{path}: truncated in the record at offset {offset}")
+    if _CRC.pack(_masked(crc)) != stored:
+        raise RecordError(f"{path}: damaged record at offset {offset}: its checksum is wrong")
+    return size
+
+
+def _pieces(file: IO[bytes] | gzip.GzipFile, size: int) -> Iterator[bytes]:
+    """Yield the next bytes of a file; fewer at its end."""
+    while size and (piece := file.read(min(size, _PIECE_BYTES))):
+        size -= len(piece)
+        yield piece
