@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -25,7 +26,14 @@ from recordgen.exports.image_files import (
     split_word,
 )
 from recordgen.features import WEBP
+from recordgen.messages import listed
+from recordgen.messages.masking import masked
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+
+_log = logging.getLogger(__name__)
+
+# What a spreadsheet takes for the beginning of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 _ML_USE = {TRAIN: "training", EVAL: "validation", TEST: "test"}
 
@@ -38,6 +46,15 @@ class AutoMl(ImageCopyExport):
     holds = "images with labels or boxes"
     only_splits = tuple(_ML_USE)
     refused_formats = (WEBP,)  # Vertex AI reads none
+
+    def check(self, copy: Copy) -> None:
+        if odd := [label for label in copy.dataset.labels if label.startswith(_FORMULA)]:
+            _log.warning(
+                "%s: labels are written as they are, and a spreadsheet may run these as formulas: "
+                "%s; open import.csv with an editor of texts",
+                masked(copy.to),
+                listed(odd),
+            )
 
     def write(self, copy: Copy) -> None:
         with copy.writing("import.csv") as file:

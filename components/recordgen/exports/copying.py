@@ -87,8 +87,8 @@ class Copy:
         return self.output.dataset
 
     def path(self, name: str) -> str:
-        """Return the path of a file of the copy."""
-        return storage.join(self.to, name)
+        """Return the path of a file of the copy. Raises: as :func:`recordgen.storage.inside`."""
+        return storage.inside(self.to, name)
 
     def has(self, name: str) -> bool:
         """Return whether an earlier run wrote a file."""
@@ -97,10 +97,11 @@ class Copy:
     @contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file of the copy, which appears when it is complete."""
+        path = self.path(name)
         with TemporaryFile() as spooled:
             yield spooled
             spooled.seek(0)
-            with storage.replacing(self.path(name)) as file:
+            with storage.replacing(path) as file:
                 shutil.copyfileobj(spooled, file, _PART_BYTES)
 
     def shards(self) -> Iterator[tuple[str, int, int, Shard]]:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from recordgen import storage
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:
@@ -22,6 +24,12 @@ class Shard:
     digest: str
     # With `shard_by=label`, the label of all its examples ("" if they have none); otherwise None.
     label: str | None = None
+
+    def check_values(self) -> None:
+        """Raise ValueError if the file is not in the output, or a count is below 0."""
+        if fault := storage.path_fault(self.file):
+            raise ValueError(f"the shard {self.file!r:.80} must be in the output: {fault}")
+        _expect_counts(f"shard {self.file}", [self.examples, self.bytes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +86,7 @@ class Split:
     def check_values(self, name: str) -> None:
         """Raise ValueError if a shard is not in the output, or a count is below 0."""
         for shard in self.shards:
-            if _is_outside(shard.file):
-                raise ValueError(f"the shard {shard.file!r:.80} must be in the output")
-            _expect_counts(f"shard {shard.file}", [shard.examples, shard.bytes])
+            shard.check_values()
         counts = [self.examples, self.bytes, self.unlabelled, self.assigned]
         _expect_counts(f"split {name}", [*counts, *self.labels.values()])
 
@@ -152,13 +158,6 @@ class RowCounts:
 def _expect_counts(name: str, counts: Iterable[int]) -> None:
     if min(counts, default=0) < 0:
         raise ValueError(f"counts of {name:.80} must be at least 0")
-
-
-def _is_outside(file: str) -> bool:
-    """Return whether a shard's path leads outside the output, or is no path."""
-    if file.startswith("/") or "://" in file or not file.isprintable():
-        return True
-    return ".." in file.split("/")
 
 
 def record_line(image_sha256: str, annotation: str | None, uri: str) -> bytes:

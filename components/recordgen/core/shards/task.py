@@ -104,9 +104,11 @@ class ShardResult:
         return json.dumps(values, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> ShardResult:
-        """Parse the output of :meth:`to_json`."""
-        return built(cls, json.loads(text))
+    def of(cls, values: Any) -> ShardResult:
+        """Return the result of the parsed JSON of :meth:`to_json`. Raises: as :func:`built`."""
+        found = built(cls, values)
+        found.shard.check_values()
+        return found
 
 
 @dataclass

@@ -58,7 +58,8 @@ class Croissant(FileExport):
             StorageError: storage failed.
         """
         output = Output.open(place)
-        index, description = output.path_of(INDEX_FILE), output.path_of(self.file)
+        index = storage.inside(output.root, INDEX_FILE)
+        description = storage.inside(output.root, self.file)
         columns = _columns(stored_features(output.dataset))
         with storage.replacing(index) as file:
             _write_rows(file, columns, _rows(output, columns))
