@@ -17,6 +17,7 @@ import numpy as np
 
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
+from recordgen.errors import RecordError
 from recordgen.exports.copying import Copy
 from recordgen.exports.image_files import (
     ImageCopyExport,
@@ -68,7 +69,10 @@ class AutoMl(ImageCopyExport):
                     name = f"{folder}/{image.name}"
                     uri = name if storage.is_local(copy.to) else copy.path(name)
                     for annotation in _annotations(image, has_boxes=has_boxes(copy.dataset)):
-                        table.writerow((word, uri, *annotation))
+                        try:
+                            table.writerow((word, uri, *annotation))
+                        except csv.Error as exc:  # NUL, before Python 3.11
+                            raise RecordError(f"{image.where}: {annotation[0]!r}: {exc}") from exc
             text.flush()
             text.detach()
 

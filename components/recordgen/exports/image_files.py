@@ -6,6 +6,7 @@ gs://pets/a/rex.jpeg  ─▶  rex.jpeg       if all names of the split differ
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
 import unicodedata
@@ -40,6 +41,9 @@ _MAX_STEM_BYTES = 180
 # The suffixes of the formats whose name is none; empty: an unknown format.
 _SUFFIXES: Mapping[str, Sequence[str]] = {"jpeg": (".jpg", ".jpeg"), "": (".bin",)}
 
+# What is known of boxes in numbers with fractions.
+_NUMBERS = [name for name, spec in features.OBJECTS.items() if spec.dtype == "float32"]
+
 # The words of other tools for a split.
 _WORDS = {"eval": "val"}
 
@@ -70,6 +74,9 @@ class ImageExample(NamedTuple):
     def boxes(self) -> Sequence[StoredBox]:
         """The boxes. Raises: RecordError: damaged."""
         try:
+            for name in _NUMBERS:
+                if not all(map(math.isfinite, self.values.get(name, ()))):
+                    raise ValueError(f"{name} must be finite")
             return stored_boxes(self.values)
         except ValueError as exc:
             raise RecordError(f"{self.where}: {exc}") from exc

@@ -29,7 +29,7 @@ class Shard:
         """Raise ValueError if the file is not in the output, or a count is below 0."""
         if fault := storage.path_fault(self.file):
             raise ValueError(f"the shard {self.file!r:.80} must be in the output: {fault}")
-        _expect_counts(f"shard {self.file}", [self.examples, self.bytes])
+        expect_counts(f"shard {self.file}", [self.examples, self.bytes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Split:
         for shard in self.shards:
             shard.check_values()
         counts = [self.examples, self.bytes, self.unlabelled, self.assigned]
-        _expect_counts(f"split {name}", [*counts, *self.labels.values()])
+        expect_counts(f"split {name}", [*counts, *self.labels.values()])
 
     @classmethod
     def of(cls, shards: Iterable[Shard], labels: Mapping[str, int], **known: Any) -> Split:
@@ -147,7 +147,7 @@ class RowCounts:
     def check_values(self) -> None:
         """Raise ValueError if a count is below 0."""
         counts = (value for value in asdict(self).values() if isinstance(value, int))
-        _expect_counts("rows", [*counts, *self.rejected.values(), *self.adjusted.values()])
+        expect_counts("rows", [*counts, *self.rejected.values(), *self.adjusted.values()])
 
     @property
     def rejects(self) -> int:
@@ -155,7 +155,8 @@ class RowCounts:
         return sum(self.rejected.values())
 
 
-def _expect_counts(name: str, counts: Iterable[int]) -> None:
+def expect_counts(name: str, counts: Iterable[int]) -> None:
+    """Check counts. Raises: ValueError: one is below 0."""
     if min(counts, default=0) < 0:
         raise ValueError(f"counts of {name:.80} must be at least 0")
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.counts import RowCounts, Shard, Split
-from recordgen.core.dataset.typed import built
+from recordgen.core.dataset.typed import built, parsed_json
 from recordgen.core.dataset.vocabulary import Vocabulary, labels_digest, parse_labels
 from recordgen.core.image_settings import Encoding
 from recordgen.errors import SourceError
@@ -242,7 +242,7 @@ def read_dataset(
     root = os.fspath(root)
     path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)
     try:
-        return Dataset.from_json(json.loads(storage.read_bytes(path, context=context)))
+        return Dataset.from_json(parsed_json(storage.read_bytes(path, context=context)))
     except FileNotFoundError as exc:
         raise SourceError(
             f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not finish"

@@ -40,7 +40,7 @@ from typing import IO, Any, TypeVar
 
 from recordgen import errors, storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, shard_index
-from recordgen.core.dataset.typed import built
+from recordgen.core.dataset.typed import built, parsed_json
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
@@ -172,9 +172,9 @@ class Staging:
         """Yield the changes in rows, by import file and line; one file is in memory at a time."""
         for name in plan.findings:
             path = storage.inside(self.path("findings"), name)
-            text = _read_shared(storage.read_text, path)
+            data = _read_shared(storage.read_bytes, path)
             with decoding(path):
-                lines = [built(Finding, json.loads(line)) for line in text.split("\n") if line]
+                lines = [built(Finding, parsed_json(it)) for it in data.split(b"\n") if it]
             yield from lines
 
     def write_plan(
@@ -201,12 +201,12 @@ class Staging:
         """Return the plan, or None while there is none. Raises: RunnerError: it was changed."""
         path = self.path(_PLAN)
         try:
-            text = storage.read_text(path)
+            data = storage.read_bytes(path)
         except FileNotFoundError:
             return None
         vocabulary = self.read_vocabulary()
         with decoding(path):
-            found = built(StagedPlan, {**json.loads(text), "vocabulary": vocabulary})
+            found = built(StagedPlan, {**parsed_json(data), "vocabulary": vocabulary})
             for split in found.splits.values():
                 if sorted(split) != sorted(_SPLIT_PARTS):
                     raise ValueError(f"splits must have {', '.join(_SPLIT_PARTS)} (got {split})")
@@ -246,7 +246,8 @@ class Staging:
 
         Raises: StorageError: they cannot be read; RunnerError: they were changed.
         """
-        with decoding(self.path("rows")):
+        files = dict.fromkeys(byte_range.file for byte_range in outline.byte_ranges)
+        with decoding(self.path("rows", ", ".join(files))):
             return PlannedRows(planned_rows(outline, map(self._read_range, outline.byte_ranges)))
 
     def _read_range(self, byte_range: ByteRange) -> bytes:
@@ -390,11 +391,11 @@ class Staging:
         """Return the error that a worker wrote, if any."""
         path = self.path("error.json")
         try:
-            text = storage.read_text(path)
+            text = storage.read_bytes(path)
         except FileNotFoundError:
             return None
         with decoding(path):
-            data = json.loads(text)
+            data = parsed_json(text)
             kind: type[RecordgenError] = getattr(errors, data["type"])
             return kind(data["message"])
 
@@ -467,9 +468,9 @@ def read_staged(path: str, decode: Callable[[Any], _T]) -> _T:
 
     Raises: StorageError: it cannot be read; RunnerError: it was changed.
     """
-    text = _read_shared(storage.read_text, path)
+    data = _read_shared(storage.read_bytes, path)
     with decoding(path):
-        return decode(json.loads(text))
+        return decode(parsed_json(data))
 
 
 # Errors of code that decodes a value which somebody changed.

@@ -17,8 +17,12 @@ from typing import IO, Any
 
 from recordgen import storage
 from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_record
-from recordgen.core.task.stored import is_image, label_files, stored_features
+from recordgen.core.task.stored import (
+    declared_values,
+    is_image,
+    label_files,
+    stored_features,
+)
 from recordgen.exports.croissant.description import (
     INDEX_COLUMNS,
     INDEX_FILE,
@@ -95,7 +99,7 @@ def _rows(output: Output, columns: Mapping[str, FeatureSpec]) -> Iterator[_Row]:
         for shard in split.shards:
             offset, path = 0, output.path_of(shard.file)
             for number, record in enumerate(RECORDS.read(path)):
-                values = parse_record(record, f"{path}: record {number}")
+                values = declared_values(record, f"{path}: record {number}", columns)
                 yield {
                     "split": split_name,
                     "shard": shard.file,
