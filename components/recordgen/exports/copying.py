@@ -26,7 +26,6 @@ from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.splits import find_split
 from recordgen.core.progress import Counter, Progress
-from recordgen.core.records import RECORDS
 from recordgen.core.task.stored import declared_values, stored_features
 from recordgen.errors import OutputExistsError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
@@ -122,7 +121,7 @@ class Copy:
         """Yield the examples of a shard. Raises: RecordError: it is damaged."""
         path, specs = self.output.path_of(shard.file), {**OBJECTS, **stored_features(self.dataset)}
         before = 0
-        for at, record in enumerate(RECORDS.read(path)):
+        for at, record in enumerate(self.output.records(shard.file)):
             yield Stored(first + at, f"{path}: record {at}", record, specs)
             size = shard.bytes * (at + 1) // shard.examples
             self._counter.count(1, size - before)

@@ -72,7 +72,10 @@ def _lines(lengths: Lengths) -> Iterator[str]:
 def _lengths(output: Output, file: str, count: int) -> Lengths:
     """Return the lengths of the records of a shard, as they are in the file."""
     path = output.path_of(file)
-    found = read_lengths_in(path)
+    try:
+        found = read_lengths_in(path)
+    except FileNotFoundError as exc:
+        raise RecordError(f"{path}: is missing, but {DATASET_FILE} names it") from exc
     if len(found) != count:
         raise RecordError(
             f"{path}: {len(found)} records, but {DATASET_FILE} says {count}; convert again"

@@ -87,6 +87,13 @@ class Split:
         """Raise ValueError if a shard is not in the output, or a count is below 0."""
         for shard in self.shards:
             shard.check_values()
+        for part in ("examples", "bytes"):
+            total = sum(getattr(shard, part) for shard in self.shards)
+            if getattr(self, part) != total:
+                raise ValueError(
+                    f"{part} of split {name} must be {total}, the sum of its shards "
+                    f"(got {getattr(self, part)})"
+                )
         counts = [self.examples, self.bytes, self.unlabelled, self.assigned]
         expect_counts(f"split {name}", [*counts, *self.labels.values()])
 

@@ -69,6 +69,11 @@ def is_shard(name: str) -> bool:
 
 _SHARD_NAME = re.compile(r"data_tfrecord-\d{5,}-of-\d{5,}(\.gz)?", re.ASCII)
 
+# Recorded options that readers use as text.
+_TEXT_OPTIONS = frozenset(
+    ("check", "columns", "encode", "format", "image_root", "schema", "split", "table", "vocabulary")
+)
+
 _OMITTED_IF_EMPTY = (
     *("features", "folder", "lint", "psnr", "inexact", "index", "objects", "keypoints"),
 )
@@ -206,11 +211,15 @@ class Dataset(Shown):
             items = value if isinstance(value, list) else [value]
             if not all(isinstance(item, str | int | float | None) for item in items):
                 raise ValueError(f"option {name!r:.80} must be a text, a number or a list of texts")
+            if name in _TEXT_OPTIONS and not isinstance(value, str):
+                raise ValueError(f"option {name} must be a text (got {value!r:.80})")
         for name, spec in self.features.items():
             _expect_one_of(f"dtype of {name!r:.80}", spec.dtype, (*LIST_DTYPES, *RAW_DTYPES))
             if min(spec.shape or (0,)) < 0:
                 raise ValueError(f"shape of {name!r:.80} must be at least 0 (got {spec.shape})")
         self.rows.check_values()
+        if not self.splits:
+            raise ValueError("splits must have one at least")
         for name, split in self.splits.items():
             if not SPLIT_NAME.fullmatch(name):
                 raise ValueError(

@@ -98,7 +98,7 @@ def _rows(output: Output, columns: Mapping[str, FeatureSpec]) -> Iterator[_Row]:
     for split_name, split in output.dataset.splits.items():
         for shard in split.shards:
             offset, path = 0, output.path_of(shard.file)
-            for number, record in enumerate(RECORDS.read(path)):
+            for number, record in enumerate(output.records(shard.file)):
                 values = declared_values(record, f"{path}: record {number}", columns)
                 yield {
                     "split": split_name,
