@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from contextlib import suppress
+from itertools import cycle, islice
 
 import pytest
 
@@ -292,3 +293,45 @@ def test_labels_that_mean_something_elsewhere_are_named(labels, kind, words, tmp
     assert all(word in text for text in warned for word in words)
     images = [path for path in tree_bytes(tmp_path / "to") if path.endswith(".png")]
     assert len(images) == len(labels)
+
+
+# Values of a feature that no conversion writes: other types, numbers, counts and texts.
+ODD = [
+    *([], [0], [-1], [2**63 - 1], [1.5], [float("nan")], [float("inf")], [b""], [b"\xff"]),
+    *([b"x\0y"], [b"../../x"], [b"x" * 70_000], [0] * 5_000, [b"a", b"b"], [0.5] * 3, [b"raw"]),
+]
+READERS = (*COPIES, "croissant", "tfds", "tfdv", "report", "inspect")
+
+
+@pytest.mark.parametrize("has_boxes", [False, True])
+def test_an_odd_record_is_an_error_or_harmless(has_boxes, tmp_path):
+    """Each feature with each odd value, through the exports in turn: no traceback, no file."""
+    (tmp_path / "x.png").write_bytes(encoded(noise(seed=1), "PNG"))
+    line, task = (
+        ("x.png,a,0,0,,,1,1,,", "object_detection")
+        if has_boxes
+        else (
+            "x.png,a",
+            "image_classification",
+        )
+    )
+    out = converted(tmp_path, [f"TRAIN,{line}"], task=task)
+    [shard] = (out / "Split-train").iterdir()
+    names = sorted(parse_example(next(iter(RECORDS.read(str(shard))))))
+    kinds = cycle([kind for kind in READERS if has_boxes or kind not in HOLD_BOXES])
+    for name in names:
+        for values in ODD:
+            place = tmp_path / "place"
+            evil = forged(out, place / "evil", **{name: values})
+            before = set(tree_bytes(place))
+            for kind in islice(kinds, 2):
+                with suppress(RecordgenError):
+                    if kind == "inspect":
+                        inspect(str(evil), to=str(place / "a/to" / kind))
+                    elif kind in COPIES:
+                        export(kind, evil, place / "a/to" / kind)
+                    else:
+                        EXPORTS[kind]().export(str(evil), ExportOptions(overwrite=True))
+            added = set(tree_bytes(place)) - before
+            assert all(path.startswith(("a/to/", "evil/")) for path in added), (name, values)
+            shutil.rmtree(place)
