@@ -135,7 +135,6 @@ ERRORS = [
     ),
     (("splits", "train", "examples"), 0, "examples of split train"),
     (("splits", "train", "bytes"), 2**62, "bytes of split train"),
-    (("splits",), {}, "splits"),
     (("options", "format"), 1, "option format"),
     (("options", "schema"), ["x"], "option schema"),
     (("warnings",), ["\ud800"], ""),

@@ -89,7 +89,7 @@ class Split:
             shard.check_values()
         for part in ("examples", "bytes"):
             total = sum(getattr(shard, part) for shard in self.shards)
-            if getattr(self, part) != total:
+            if self.shards and getattr(self, part) != total:
                 raise ValueError(
                     f"{part} of split {name} must be {total}, the sum of its shards "
                     f"(got {getattr(self, part)})"

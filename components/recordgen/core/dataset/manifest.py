@@ -218,8 +218,6 @@ class Dataset(Shown):
             if min(spec.shape or (0,)) < 0:
                 raise ValueError(f"shape of {name!r:.80} must be at least 0 (got {spec.shape})")
         self.rows.check_values()
-        if not self.splits:
-            raise ValueError("splits must have one at least")
         for name, split in self.splits.items():
             if not SPLIT_NAME.fullmatch(name):
                 raise ValueError(
