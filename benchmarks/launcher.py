@@ -431,7 +431,7 @@ def _launcher(folder: str, rows: int) -> dict[str, float]:
     shard_rows, seconds = SHARD_BYTES // IMAGE_BYTES, dict[str, float]()
     texts = (_result(number, shard_rows).to_json() for number in range(rows // shard_rows))
     with phase("results, CPU s", seconds):
-        results = summed(map(ShardResult.from_json, texts))
+        results = summed(map(ShardResult.of, map(json.loads, texts)))
     path, lengths = Path(folder, "records.npy"), np.full(shard_rows, IMAGE_BYTES, "<u4").tobytes()
     with phase("records.npy, CPU s", seconds):
         write_index(str(path), _dataset(results), lambda file: lengths)

@@ -24,6 +24,7 @@ from recordgen.core.runs.staging import STAGING, Staging
 from recordgen.errors import (
     OutputBusyError,
     OutputExistsError,
+    RecordgenError,
     RunnerError,
     SourceError,
     TooManyRejectsError,
@@ -32,6 +33,7 @@ from recordgen.errors import (
 from recordgen.options import OPTIONS, ConvertOptions
 from tests import conftest, golden
 from tests.conftest import run_python
+from tests.core.dataset.test_manifests import changed, changes
 from tests.deaths import DEATHS, PROCESSES, Death, call_and_die, write_source
 from tests.steps import OTHER_VALUES
 
@@ -339,6 +341,68 @@ def test_another_version_is_refused(written):
     for function in (parts.commit, lambda output: parts.work(output, 0)):
         with pytest.raises(RunnerError, match=r"0\.0\.1"):
             function(written)
+
+
+# What a file may hold that nobody changed in one place.
+WHOLE = [b"", b"x", b"[]", b"{}", b"null", b"[" * 5000, b"\xff\xfe", b'"\\ud800"']
+
+# files of a plan that a worker reads, and that a commit reads
+READ = {
+    "work": ["parts.json", "plan.json", "vocabulary.json", "parts/00000.json"],
+    "commit": ["parts.json", "plan.json", "vocabulary.json"],
+}
+
+
+@pytest.mark.parametrize(("door", "name"), [(door, name) for door in READ for name in READ[door]])
+def test_a_plan_that_was_changed_is_refused(door, name, request):
+    """Each place with some odd values, and whole files: the error names the file."""
+    output = request.getfixturevalue("planned" if door == "work" else "written")
+    [path] = output.glob(f"{STAGING}/*/{name}")
+    values = json.loads(path.read_text())
+    others = [json.dumps(changed(values, *change)).encode() for change in changes(values)]
+    for content in [*WHOLE, *others[::5]]:
+        if content == json.dumps(values).encode():
+            continue
+        path.write_bytes(content)
+        with pytest.raises(RecordgenError, match=re.escape(name)):
+            parts.work(output, 0) if door == "work" else parts.commit(output)
+    path.unlink()
+    with pytest.raises(RecordgenError):
+        parts.work(output, 0) if door == "work" else parts.commit(output)
+
+
+def test_a_result_that_was_changed_is_named(written):
+    """A changed result of a shard is an error that names its file, or the same as before."""
+    staging = find_planned(str(written))
+    [path] = written.glob(f"{STAGING}/*/results/train-00000.json")
+    values = json.loads(path.read_text())
+    others = [json.dumps(changed(values, *change)).encode() for change in changes(values)]
+    errors = []
+    for content in [*WHOLE, *others]:
+        path.write_bytes(content)
+        try:
+            staging.read_results()
+        except RunnerError as exc:
+            errors.append(str(exc))
+    assert len(errors) > len(others) // 2
+    assert all(text.startswith(f"{path}: ") for text in errors)
+    outside = changed(values, ("shard", "file"), "../../x/data_tfrecord-00000-of-00001")
+    path.write_text(json.dumps(outside))
+    with pytest.raises(RunnerError, match="x/data_tfrecord"):
+        parts.commit(written)
+
+
+@pytest.mark.parametrize("kind", ["rows", "facts", "lengths"])
+def test_columns_that_were_changed_are_an_error(kind, request):
+    """Damaged rows of a plan stop a worker, damaged facts and too few lengths the commit."""
+    output = request.getfixturevalue("planned" if kind == "rows" else "written")
+    for path in output.glob(f"{STAGING}/*/{kind}/*"):
+        data = path.read_bytes()
+        damaged = (b"x" * len(data), data[::-1]) if kind != "lengths" else ()
+        for content in (b"", data[: len(data) // 2], *damaged):
+            path.write_bytes(content)
+            with pytest.raises(RecordgenError):
+                parts.work(output, 0) if kind == "rows" else parts.commit(output)
 
 
 def test_a_source_that_changes_needs_another_plan(tmp_path):

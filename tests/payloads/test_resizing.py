@@ -266,7 +266,7 @@ def test_raw_pixels_are_shown_as_a_png():
     assert image[1] == "png"
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(image[0]))), np.asarray(noise(5, 3)))
     for odd in ({"image/height": [4]}, {"image/width": []}, {"image/width": [b"x"]}):
-        assert stored_image({**record, **odd}) == (record["image/encoded"][0], "raw")
+        assert stored_image({**record, **odd}) == (record["image/encoded"][0], "")
     assert stored_image({**record, "image/encoded": []}) is None
     column = {f"day/{name.partition('/')[2]}": values for name, values in record.items()}
     assert stored_image(column, "day/encoded") == image

@@ -67,7 +67,7 @@ def cache_file(folder: str, paths: Sequence[str], what: str = "") -> str:
     lines = [what, *map(state_of, paths)]
     key = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(root, "recordgen", folder, key)
+    return storage.inside(os.path.join(root, "recordgen", folder), key)
 
 
 def state_of(path: str) -> str:

@@ -15,7 +15,7 @@ from recordgen.core.planning.appending import Existing
 from recordgen.core.rows.row import ROW_BYTES
 from recordgen.core.runs.commit import Leftover, Run
 from recordgen.core.runs.parts import PlannedParts
-from recordgen.core.runs.staging import STAGING, Staging
+from recordgen.core.runs.staging import STAGING, Staging, decoding
 from recordgen.errors import RunnerError, SourceError, StorageError
 from recordgen.formats.detect import Detection
 from recordgen.formats.import_file import ImportFile
@@ -33,9 +33,10 @@ def saved(options: ConvertOptions) -> dict[str, Any]:
 
 
 def options_of(planned: PlannedParts) -> ConvertOptions:
-    """Return the options of a planned run."""
-    lists = {name: tuple(planned.options[name]) for name in OPTIONS if OPTIONS[name].several}
-    return ConvertOptions(**{**planned.options, **lists})
+    """Return the options of a planned run. Raises: RunnerError: they were changed."""
+    with decoding("parts.json: options"):
+        lists = {name: tuple(planned.options[name]) for name in OPTIONS if OPTIONS[name].several}
+        return ConvertOptions(**{**planned.options, **lists})
 
 
 def source_of(planned: PlannedParts, options: ConvertOptions, examples: int) -> Source:

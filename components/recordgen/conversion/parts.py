@@ -46,6 +46,7 @@ from recordgen.core.runs.commit import (
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.parts import (
     PlannedParts,
+    check_files,
     check_planned,
     finish_part,
     finished_parts,
@@ -178,7 +179,10 @@ def _worked(output: str, part: int | None, said: Callable[[str], None] | None) -
     staging = find_planned(output)
     planned = read_planned(staging)
     number = _number(part, planned.parts)
-    outlines = read_part(staging, number) if number in planned.filled else []
+    outlines = []
+    if number in planned.filled:
+        check_files(staging, planned, number)
+        outlines = read_part(staging, number)
     is_done = not outlines or number in finished_parts(staging)
     if not is_done:
         kept_plan.check_sources(planned)
@@ -234,6 +238,7 @@ def commit(
         return _there(target, done.counts)
     with open_planned(target) as staging, Phases(progress_for(progress)) as phases:
         planned = read_planned(staging)
+        check_files(staging, planned)
         if is_committed(target, staging):
             staged, results = read_outcome(staging, conversion_of(kept_plan.options_of(planned)))
             result = _there(target, total_counts(staged, results.values()))

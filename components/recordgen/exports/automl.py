@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
+from recordgen.errors import RecordError
 from recordgen.exports.copying import Copy
 from recordgen.exports.image_files import (
     ImageCopyExport,
@@ -25,7 +27,14 @@ from recordgen.exports.image_files import (
     split_word,
 )
 from recordgen.features import WEBP
+from recordgen.messages import listed
+from recordgen.messages.masking import masked
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+
+_log = logging.getLogger(__name__)
+
+# What a spreadsheet takes for the beginning of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 _ML_USE = {TRAIN: "training", EVAL: "validation", TEST: "test"}
 
@@ -39,6 +48,15 @@ class AutoMl(ImageCopyExport):
     only_splits = tuple(_ML_USE)
     refused_formats = (WEBP,)  # Vertex AI reads none
 
+    def check(self, copy: Copy) -> None:
+        if odd := [label for label in copy.dataset.labels if label.startswith(_FORMULA)]:
+            _log.warning(
+                "%s: labels are written as they are, and a spreadsheet may run these as formulas: "
+                "%s; open import.csv with an editor of texts",
+                masked(copy.to),
+                listed(odd),
+            )
+
     def write(self, copy: Copy) -> None:
         with copy.writing("import.csv") as file:
             text = io.TextIOWrapper(file, "utf-8", newline="")
@@ -51,7 +69,10 @@ class AutoMl(ImageCopyExport):
                     name = f"{folder}/{image.name}"
                     uri = name if storage.is_local(copy.to) else copy.path(name)
                     for annotation in _annotations(image, has_boxes=has_boxes(copy.dataset)):
-                        table.writerow((word, uri, *annotation))
+                        try:
+                            table.writerow((word, uri, *annotation))
+                        except csv.Error as exc:  # NUL, before Python 3.11
+                            raise RecordError(f"{image.where}: {annotation[0]!r}: {exc}") from exc
             text.flush()
             text.detach()
 

@@ -75,8 +75,10 @@ class Column(NamedTuple):
 
 
 def columns_of(dataset: Dataset) -> Sequence[Column]:
-    """Return the columns of a dataset. Raises: UsageError: two have the same name."""
+    """Return the columns of a dataset. Raises: UsageError: two have one name, or there are none."""
     found = list(_columns(dataset))
+    if not found:
+        raise UsageError(f"no features are known: the task {dataset.task!r:.80} is not installed")
     name, count = Counter(column.name for column in found).most_common(1)[0]
     if count > 1:
         raise UsageError(f"two features would become the column {name!r}; rename one of them")

@@ -26,11 +26,11 @@ from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.splits import find_split
 from recordgen.core.progress import Counter, Progress
-from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_record
+from recordgen.core.task.stored import declared_values, stored_features
 from recordgen.errors import OutputExistsError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.output import Output
+from recordgen.features import OBJECTS, FeatureSpec
 from recordgen.messages import listed
 from recordgen.version import __version__
 
@@ -49,15 +49,17 @@ class Stored(NamedTuple):
     Attributes:
         number: its number in the split, from 0.
         record: the bytes of its tf.train.Example.
+        specs: the features that the dataset declares.
     """
 
     number: int
     where: str
     record: bytes
+    specs: Mapping[str, FeatureSpec]
 
     def values(self) -> dict[str, Any]:
-        """Return lists of values by feature name. Raises: RecordError."""
-        return parse_record(self.record, self.where)
+        """Return lists of values by feature name. Raises: as :func:`declared_values`."""
+        return declared_values(self.record, self.where, self.specs)
 
 
 @dataclass
@@ -87,8 +89,8 @@ class Copy:
         return self.output.dataset
 
     def path(self, name: str) -> str:
-        """Return the path of a file of the copy."""
-        return storage.join(self.to, name)
+        """Return the path of a file of the copy. Raises: as :func:`recordgen.storage.inside`."""
+        return storage.inside(self.to, name)
 
     def has(self, name: str) -> bool:
         """Return whether an earlier run wrote a file."""
@@ -97,10 +99,11 @@ class Copy:
     @contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file of the copy, which appears when it is complete."""
+        path = self.path(name)
         with TemporaryFile() as spooled:
             yield spooled
             spooled.seek(0)
-            with storage.replacing(self.path(name)) as file:
+            with storage.replacing(path) as file:
                 shutil.copyfileobj(spooled, file, _PART_BYTES)
 
     def shards(self) -> Iterator[tuple[str, int, int, Shard]]:
@@ -116,10 +119,10 @@ class Copy:
 
     def examples(self, first: int, shard: Shard) -> Iterator[Stored]:
         """Yield the examples of a shard. Raises: RecordError: it is damaged."""
-        path = self.output.path_of(shard.file)
+        path, specs = self.output.path_of(shard.file), {**OBJECTS, **stored_features(self.dataset)}
         before = 0
-        for at, record in enumerate(RECORDS.read(path)):
-            yield Stored(first + at, f"{path}: record {at}", record)
+        for at, record in enumerate(self.output.records(shard.file)):
+            yield Stored(first + at, f"{path}: record {at}", record, specs)
             size = shard.bytes * (at + 1) // shard.examples
             self._counter.count(1, size - before)
             before = size

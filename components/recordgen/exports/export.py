@@ -103,7 +103,7 @@ class FileExport(Export):
             StorageError: storage failed.
         """
         output = Output.open(place)
-        path = options.output or output.path_of(self.file)
+        path = options.output or storage.inside(output.root, self.file)
         if not options.overwrite:
             self.check_free(path)
         storage.write_text(path, self.text(output))

@@ -5,12 +5,18 @@ Read by torchvision's ImageFolder, Keras's image_dataset_from_directory, Hugging
 
 from __future__ import annotations
 
-from recordgen.errors import UsageError
+import logging
+from collections import defaultdict
+
+from recordgen import storage
+from recordgen.errors import RecordError, UsageError
 from recordgen.exports.copying import Copy
-from recordgen.exports.image_files import ImageCopyExport, ImageExample
+from recordgen.exports.image_files import ImageCopyExport, ImageExample, one_spelling
+from recordgen.messages import listed
+from recordgen.messages.masking import masked
 from recordgen.tasks import ImageClassification
 
-_MAX_NAME_BYTES = 255
+_log = logging.getLogger(__name__)
 
 
 class Folder(ImageCopyExport):
@@ -28,21 +34,42 @@ class Folder(ImageCopyExport):
                     f"{name!r} have none; use export automl, which holds them"
                 )
         for label in copy.dataset.labels:
-            if not _is_name(label):
+            if fault := _fault(label):
                 raise UsageError(
                     f"{self.name} makes a folder of each label, and {label!r} is no name of a "
-                    f"folder; use export automl or parquet, which hold every label"
+                    f"folder: {fault}; use export automl or parquet, which hold every label"
                 )
+        _warn_of_one_folder(copy)
 
     def write(self, copy: Copy) -> None:
-        self.write_images(copy, _files)
+        known = frozenset(copy.dataset.labels)
+
+        def files_of(word: str, image: ImageExample) -> dict[str, bytes]:
+            if len(image.labels) != 1 or image.labels[0] not in known:
+                raise RecordError(
+                    f"{image.where}: needs one label of dataset.json (got {listed(image.labels)})"
+                )
+            return {f"{word}/{image.labels[0]}/{image.name}": image.data}
+
+        self.write_images(copy, files_of)
 
 
-def _files(word: str, image: ImageExample) -> dict[str, bytes]:
-    [label] = image.labels
-    return {f"{word}/{label}/{image.name}": image.data}
+def _fault(label: str) -> str:
+    """Return why readers would not find a folder of this name; empty if they do."""
+    if label[:1] == ".":
+        return "it begins with a dot"
+    return storage.name_fault(label) or ("" if label.isprintable() else "it is not printable")
 
 
-def _is_name(label: str) -> bool:
-    is_short = 0 < len(label.encode()) <= _MAX_NAME_BYTES
-    return is_short and label[0] != "." and label.isprintable() and not set(label) & {"/", "\\"}
+def _warn_of_one_folder(copy: Copy) -> None:
+    """Warn of labels whose folders are one on some systems: ``Cat`` and ``cat``."""
+    spellings: defaultdict[str, list[str]] = defaultdict(list)
+    for label in copy.dataset.labels:
+        spellings[one_spelling(label)].append(label)
+    if several := [labels for labels in spellings.values() if len(labels) > 1]:
+        _log.warning(
+            "%s: labels that differ in case or Unicode form only become one folder on macOS and "
+            "Windows: %s; keep the copy on Linux, or use export automl",
+            masked(copy.to),
+            listed(several, lambda labels: " and ".join(map(ascii, labels))),
+        )

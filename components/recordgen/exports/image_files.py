@@ -6,8 +6,10 @@ gs://pets/a/rex.jpeg  ─▶  rex.jpeg       if all names of the split differ
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
+import unicodedata
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -26,16 +28,21 @@ from recordgen.errors import RecordError, UsageError
 from recordgen.exports.copying import Copy, CopyExport
 from recordgen.exports.output import Output
 from recordgen.messages.masking import without_secrets
+from recordgen.payloads.kinds import kind_of
 from recordgen.payloads.stored import stored_image
 
 _THREADS = 8
 _MAX_BYTES_AHEAD = 256 << 20
 
 # Characters that some file system or some reader of lists does not allow in names.
-_UNSAFE = re.compile(r'[\x00-\x1f\x7f\\/:*?"<>|]+')
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\\/:*?"<>|]+')
 _MAX_STEM_BYTES = 180
 
-_SUFFIXES: Mapping[str, Sequence[str]] = {"jpeg": (".jpg", ".jpeg"), "tiff": (".tif", ".tiff")}
+# The suffixes of the formats whose name is none; empty: an unknown format.
+_SUFFIXES: Mapping[str, Sequence[str]] = {"jpeg": (".jpg", ".jpeg"), "": (".bin",)}
+
+# What is known of boxes in numbers with fractions.
+_NUMBERS = [name for name, spec in features.OBJECTS.items() if spec.dtype == "float32"]
 
 # The words of other tools for a split.
 _WORDS = {"eval": "val"}
@@ -67,14 +74,20 @@ class ImageExample(NamedTuple):
     def boxes(self) -> Sequence[StoredBox]:
         """The boxes. Raises: RecordError: damaged."""
         try:
+            for name in _NUMBERS:
+                if not all(map(math.isfinite, self.values.get(name, ()))):
+                    raise ValueError(f"{name} must be finite")
             return stored_boxes(self.values)
         except ValueError as exc:
             raise RecordError(f"{self.where}: {exc}") from exc
 
     @property
     def labels(self) -> Sequence[str]:
-        """The labels of the image."""
-        return [text.decode() for text in self.values.get(features.IMAGE_CLASS_TEXT, ())]
+        """The labels of the image. Raises: RecordError: they are no text."""
+        try:
+            return [text.decode() for text in self.values.get(features.IMAGE_CLASS_TEXT, ())]
+        except UnicodeDecodeError as exc:
+            raise RecordError(f"{self.where}: {features.IMAGE_CLASS_TEXT}: {exc}") from exc
 
 
 #: Returns the files of one image: contents by path in the copy.
@@ -101,6 +114,11 @@ class ImageCopyExport(CopyExport):
                 values = stored.values()
                 if (image := stored_image(values)) is None:
                     raise RecordError(f"{stored.where}: there is no {features.IMAGE_ENCODED}")
+                if not image[1]:
+                    raise RecordError(
+                        f"{stored.where}: {features.IMAGE_ENCODED} must be a JPEG, PNG, GIF, BMP "
+                        f"or WEBP (got {kind_of(image[0])})"
+                    )
                 [uri] = values.get(features.IMAGE_SOURCE_ID) or [b""]
                 name = file_name(uri.decode("utf-8", "replace"), image[1])
                 if is_numbered:
@@ -109,8 +127,12 @@ class ImageCopyExport(CopyExport):
 
         def written(example: ImageExample) -> ImageExample:
             for name, data in files_of(example).items():
+                try:
+                    path = copy.path(name)
+                except RecordError as exc:
+                    raise RecordError(f"{example.where}: {exc}") from exc
                 if not copy.has(name):
-                    storage.write_bytes(copy.path(name), data)
+                    storage.write_bytes(path, data)
             return example
 
         return map_in_order(
@@ -167,7 +189,10 @@ def split_word(split: str) -> str:
 
 
 def file_name(uri: str, kind: str) -> str:
-    """Return a safe name for an image of a format: ``gs://b/a:1.JPG``, ``jpeg`` → ``a_1.JPG``."""
+    """Return a name for an image of a format: ``gs://b/a:1.JPG``, ``jpeg`` → ``a_1.JPG``.
+
+    The format is one of :func:`recordgen.payloads.stored.stored_image`, so the suffix is safe, too.
+    """
     stem, suffix = _stem_and_suffix(uri)
     known = _SUFFIXES.get(kind, (f".{kind}",))
     return f"{stem}{suffix if suffix.lower() in known else known[0]}"
@@ -179,11 +204,17 @@ def _stem_and_suffix(uri: str) -> tuple[str, str]:
     path = text.partition("?")[0] if "://" in text else text
     stem, suffix = posixpath.splitext(posixpath.basename(path.replace("\\", "/")))
     plain = _UNSAFE.sub("_", stem).lstrip(".").encode()[:_MAX_STEM_BYTES]
-    return plain.decode("utf-8", "ignore").strip() or "image", suffix
+    stem = plain.decode("utf-8", "ignore").strip() or "image"
+    return f"_{stem}" if storage.is_reserved(stem) else stem, suffix
+
+
+def one_spelling(name: str) -> str:
+    """Return the same text for all names that are one on macOS or Windows: ``Café`` → ``café``."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def _names_differ(copy: Copy, split: str) -> bool:
-    """Return whether all images of a split have different names, in any case of letters.
+    """Return whether all images of a split have different names, see :func:`one_spelling`.
 
     It needs 8 bytes for each image of the split. False if the names are unknown, or the file with
     them is of another state of the dataset.
@@ -193,6 +224,6 @@ def _names_differ(copy: Copy, split: str) -> bool:
     hashes = array("Q")
     for part in copy.output.example_parts(("split", "uri")):
         for uri in part.filter(pc.equal(part["split"].cast("string"), split))["uri"].to_pylist():
-            stem = _stem_and_suffix(uri)[0].casefold().encode()
+            stem = one_spelling(_stem_and_suffix(uri)[0]).encode()
             hashes.append(int.from_bytes(blake2b(stem, digest_size=8).digest(), "little"))
     return copy.splits[split].examples == len(hashes) == len(np.unique(hashes))

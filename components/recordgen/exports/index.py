@@ -38,7 +38,7 @@ class Index(Export):
         def lengths_of(file: str) -> bytes:
             return _lengths(output, file, counts[file]).tobytes()
 
-        path = output.path_of(INDEX_FILE)
+        path = storage.inside(output.root, INDEX_FILE)
         write_dataset(output.root, write_index(path, output.dataset, lengths_of))
         return Exported(files=(path, output.path_of(DATASET_FILE)))
 
@@ -55,9 +55,10 @@ class Dali(Export):
             )
         files = []
         for shard in output.dataset.shards:
-            files.append(output.path_of(f"dali/{shard.file}.idx"))
+            path = storage.inside(output.root, f"dali/{shard.file}.idx")
             lengths = _lengths(output, shard.file, shard.examples)
-            storage.write_text(files[-1], "".join(_lines(lengths)))
+            storage.write_text(path, "".join(_lines(lengths)))
+            files.append(path)
         return Exported(files=files)
 
 
@@ -71,7 +72,10 @@ def _lines(lengths: Lengths) -> Iterator[str]:
 def _lengths(output: Output, file: str, count: int) -> Lengths:
     """Return the lengths of the records of a shard, as they are in the file."""
     path = output.path_of(file)
-    found = read_lengths_in(path)
+    try:
+        found = read_lengths_in(path)
+    except FileNotFoundError as exc:
+        raise RecordError(f"{path}: is missing, but {DATASET_FILE} names it") from exc
     if len(found) != count:
         raise RecordError(
             f"{path}: {len(found)} records, but {DATASET_FILE} says {count}; convert again"

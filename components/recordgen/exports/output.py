@@ -17,7 +17,8 @@ from recordgen.core.dataset.manifest import (
     Dataset,
     read_dataset,
 )
-from recordgen.errors import SourceError
+from recordgen.core.records import RECORDS
+from recordgen.errors import RecordError, SourceError
 from recordgen.rejects import Reject
 
 # A line has a uri and a message, and is shorter.
@@ -52,6 +53,14 @@ class Output:
     def path_of(self, file: str) -> str:
         """Return the path of a file, such as a shard, given its name in ``dataset.json``."""
         return storage.join(self.root, file)
+
+    def records(self, file: str) -> Iterator[bytes]:
+        """Yield the records of a shard. Raises: RecordError: it is damaged or missing."""
+        path = self.path_of(file)
+        try:
+            yield from RECORDS.read(path)
+        except FileNotFoundError as exc:
+            raise RecordError(f"{path}: is missing, but dataset.json names it") from exc
 
     def has_examples(self) -> bool:
         """Return whether there is an ``examples.parquet``: conversions write it."""

@@ -89,10 +89,9 @@ def write_files(
     }
     files[_FEATURES_FILE] = _json({**head, "featuresDict": {"features": declared}})
     files[_INFO_FILE] = _json(_info(known, splits, file_format, template))
-    paths = {storage.join(folder, name): text for name, text in files.items()}
-    for path, text in paths.items():
-        storage.write_text(path, text)
-    return list(paths)
+    for name, text in files.items():
+        storage.write_text(storage.inside(folder, name), text)
+    return [storage.join(folder, name) for name in files]
 
 
 class _Known(NamedTuple):

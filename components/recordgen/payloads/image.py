@@ -46,16 +46,9 @@ from recordgen.payloads.reencoding import (
     reencode,
 )
 from recordgen.payloads.resizing import change_of, encoder_bytes
+from recordgen.payloads.stored import stored_format
 from recordgen.payloads.tiff_directory import pages
-from recordgen.payloads.webp import is_webp
 from recordgen.rejects import RejectCode
-
-_MAGIC = (
-    (b"\xff\xd8\xff", "jpeg"),
-    (b"\x89PNG\r\n\x1a\n", "png"),
-    (b"GIF8", "gif"),
-    (b"BM", "bmp"),
-)
 
 # Limit on the pixels of all frames of a GIF, as a multiple of the limit for one image.
 _GIF_IMAGES = 10
@@ -78,10 +71,9 @@ def prepare(data: bytes, settings: PayloadSettings) -> Prepared:
 
 def _kind(data: bytes, settings: PayloadSettings) -> str:
     """Return the format of a file that may keep its bytes; empty for other formats."""
+    kind = stored_format(data)
     # Not every TensorFlow decodes WEBPs: they are stored only on request.
-    if settings.encode.format == WEBP and is_webp(data):
-        return WEBP
-    return next((name for magic, name in _MAGIC if data.startswith(magic)), "")
+    return "" if kind == WEBP and settings.encode.format != WEBP else kind
 
 
 def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> CheckedImage:

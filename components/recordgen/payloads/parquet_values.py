@@ -120,7 +120,7 @@ def _unpacked(part: Range, container: str, context: RequestContext) -> str:
     folder = os.path.join(tempfile.gettempdir(), f"recordgen-columns-{os.getuid()}")
     lines = (os.path.abspath(part.file), container or str(os.getpid()), part.values)
     key = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
-    path = os.path.join(folder, key)
+    path = storage.inside(folder, key)
     _make_private(folder)
     if not os.path.exists(path):
         with locked(path):

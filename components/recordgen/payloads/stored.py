@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,11 +13,28 @@ from recordgen import features
 
 _ENCODED = "encoded"
 
+# The formats of images in records, and the bytes that their files begin with.
+_MAGIC = {
+    "jpeg": re.compile(rb"\xff\xd8\xff"),
+    "png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "gif": re.compile(rb"GIF8"),
+    "bmp": re.compile(rb"BM"),
+    features.WEBP: re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+}
+
+
+def stored_format(data: bytes) -> str:
+    """Return the ``image/format`` of a file by its first bytes; empty for other files."""
+    return next((name for name, magic in _MAGIC.items() if magic.match(data)), "")
+
 
 def stored_image(
     record: Mapping[str, Sequence[Any]], name: str = features.IMAGE_ENCODED
 ) -> tuple[bytes, str] | None:
     """Return the bytes of an image file and its format; None if the record has no image.
+
+    The format is one of those that Recordgen stores: as the record says, or, if it says another
+    one, as the bytes begin; empty if they begin otherwise, too. So it may become a suffix.
 
     Args:
         record: lists by feature name, as :func:`~recordgen.core.records.example.parse_example`
@@ -34,15 +52,15 @@ def stored_image(
         return None
     text = kind.decode("utf-8", "replace") if isinstance(kind, bytes) else ""
     if text != features.RAW:
-        return data, text
+        return data, text if text in _MAGIC else stored_format(data)
     height, width = only("height"), only("width")
     # Pillow allocates the picture before it looks at the bytes.
     if not (isinstance(height, int) and isinstance(width, int)) or height * width * 3 != len(data):
-        return data, text  # another writer's, with another pixel layout
+        return data, ""  # another writer's, with another pixel layout
     try:
         image = Image.frombytes("RGB", (width, height), data)
     except ValueError:
-        return data, text  # negative sides
+        return data, ""  # negative sides
     out = io.BytesIO()
     image.save(out, "PNG", compress_level=1)
     return out.getvalue(), "png"

@@ -17,6 +17,10 @@ from typing import IO, Protocol, cast
 
 from recordgen.errors import SourceError, StorageError, UsageError
 from recordgen.storage import local
+from recordgen.storage.inside import inside as inside
+from recordgen.storage.inside import is_reserved as is_reserved
+from recordgen.storage.inside import name_fault as name_fault
+from recordgen.storage.inside import path_fault as path_fault
 from recordgen.storage.paths import OBJECT_STORES
 from recordgen.storage.paths import address as address
 from recordgen.storage.paths import below_shared as below_shared

@@ -4,17 +4,34 @@ from __future__ import annotations
 
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.stored import stored_features
+from recordgen.errors import SourceError
 from recordgen.registry import TASKS
 from recordgen.tables.columns import Table
 from recordgen.tables.schema import Schema
 
 
 def table_of(dataset: Dataset) -> Table | None:
-    """Return the columns of a table, inferred or declared; None for other datasets."""
+    """Return the columns of a table, inferred or declared; None for other datasets.
+
+    Raises: SourceError: somebody changed them.
+    """
     options = dataset.options
-    if options.get("table"):
-        return Table.from_json(options["table"])
-    return Schema.from_json(options["schema"]).table if options.get("schema") else None
+    name = "table" if options.get("table") else "schema"
+    if not options.get(name):
+        return None
+    try:
+        text = options[name]
+        table = Table.from_json(text) if name == "table" else Schema.from_json(text).table
+        for column in table.stored:
+            for feature in table.features_of(column):
+                _ = dataset.features[feature]
+    except (AttributeError, LookupError, TypeError, ValueError) as exc:
+        reason = f"{exc} is no feature" if isinstance(exc, KeyError) else exc
+        raise SourceError(
+            f"dataset.json: option {name} does not fit its features: {reason}; restore the file, "
+            f"or convert again"
+        ) from exc
+    return table
 
 
 def label_features(dataset: Dataset) -> tuple[str | None, str | None]:

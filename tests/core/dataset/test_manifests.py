@@ -23,7 +23,10 @@ INPUTS = [
 ]
 
 # Values of any type, and some that are too large or mean something else.
-WRONG = [None, True, -1, 2**70, 1.5, "", "x\0", "../../x", [], [None], {}, {"x": {}}]
+WRONG = [
+    *(None, True, -1, 2**70, 1.5, "", "x\0", "../../x", "\ud800", "C:\\x"),
+    *([], [None], {}, {"x": {}}),
+]
 
 
 def changes(value, path=()):
@@ -69,15 +72,25 @@ DOORS = [
     lambda place, _: ["export", "lineage", place],
     lambda place, other: ["diff", place, other],
     lambda place, _: ["inspect", place],
+    lambda place, _: ["inspect", place, "--to", f"{place}/../seen"],
+    lambda place, _: ["check", place],
+    *(
+        lambda place, _, name=name: ["export", name, place]
+        for name in ("tfds", "tfdv", "index", "dali")
+    ),
+    *(
+        lambda place, _, name=name: ["export", name, place, "--to", f"{place}/../{name}"]
+        for name in ("folder", "automl", "coco", "yolo", "parquet", "webdataset")
+    ),
 ]
-TRIED = 40  # changes that are no error in read_dataset: one in so many goes to the next command
+TRIED = 11  # changes that are no error in read_dataset: one in so many goes to the next command
 
 
 def test_any_change_of_a_field_is_an_error_or_harmless(output, tmp_path, capsys):
     values = json.loads((output / "dataset.json").read_text())
     copied = tmp_path / "out"
     shutil.copytree(output, copied)
-    accepted = 0
+    accepted, beside = 0, {it.name for it in tmp_path.parent.iterdir()}
     for path, wrong in changes(values):
         (copied / "dataset.json").write_text(json.dumps(changed(values, path, wrong)))
         try:
@@ -88,6 +101,10 @@ def test_any_change_of_a_field_is_an_error_or_harmless(output, tmp_path, capsys)
         if accepted % TRIED == 0:
             command = DOORS[accepted // TRIED % len(DOORS)](str(copied), str(output))
             assert main([*command, "--json"]) in (0, 1, 2), (path, wrong)
+            assert {it.name for it in tmp_path.parent.iterdir()} == beside
+            for copy_ in tmp_path.iterdir():
+                if copy_ != copied:
+                    shutil.rmtree(copy_)
     capsys.readouterr()
 
 
@@ -114,8 +131,13 @@ ERRORS = [
     (("splits", "train", "shards", 0, "examples"), -1, "Split-train/.*at least 0"),
     *(
         (("splits", "train", "shards", 0, "file"), file, re.escape(repr(file)))
-        for file in ("x\0", "/etc/passwd", "a/../../b")
+        for file in ("x\0", "/etc/passwd", "a/../../b", "C:\\x", "a/..", "nul", "a//b")
     ),
+    (("splits", "train", "examples"), 0, "examples of split train"),
+    (("splits", "train", "bytes"), 2**62, "bytes of split train"),
+    (("options", "format"), 1, "option format"),
+    (("options", "schema"), ["x"], "option schema"),
+    (("warnings",), ["\ud800"], ""),
     (("labels",), [1], "labels"),
     (("task",), ["image_classification"], "task"),
     (("surplus",), 1, "surplus"),

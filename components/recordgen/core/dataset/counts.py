@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from recordgen import storage
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:
@@ -22,6 +24,12 @@ class Shard:
     digest: str
     # With `shard_by=label`, the label of all its examples ("" if they have none); otherwise None.
     label: str | None = None
+
+    def check_values(self) -> None:
+        """Raise ValueError if the file is not in the output, or a count is below 0."""
+        if fault := storage.path_fault(self.file):
+            raise ValueError(f"the shard {self.file!r:.80} must be in the output: {fault}")
+        expect_counts(f"shard {self.file}", [self.examples, self.bytes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +86,16 @@ class Split:
     def check_values(self, name: str) -> None:
         """Raise ValueError if a shard is not in the output, or a count is below 0."""
         for shard in self.shards:
-            if _is_outside(shard.file):
-                raise ValueError(f"the shard {shard.file!r:.80} must be in the output")
-            _expect_counts(f"shard {shard.file}", [shard.examples, shard.bytes])
+            shard.check_values()
+        for part in ("examples", "bytes"):
+            total = sum(getattr(shard, part) for shard in self.shards)
+            if self.shards and getattr(self, part) != total:
+                raise ValueError(
+                    f"{part} of split {name} must be {total}, the sum of its shards "
+                    f"(got {getattr(self, part)})"
+                )
         counts = [self.examples, self.bytes, self.unlabelled, self.assigned]
-        _expect_counts(f"split {name}", [*counts, *self.labels.values()])
+        expect_counts(f"split {name}", [*counts, *self.labels.values()])
 
     @classmethod
     def of(cls, shards: Iterable[Shard], labels: Mapping[str, int], **known: Any) -> Split:
@@ -141,7 +154,7 @@ class RowCounts:
     def check_values(self) -> None:
         """Raise ValueError if a count is below 0."""
         counts = (value for value in asdict(self).values() if isinstance(value, int))
-        _expect_counts("rows", [*counts, *self.rejected.values(), *self.adjusted.values()])
+        expect_counts("rows", [*counts, *self.rejected.values(), *self.adjusted.values()])
 
     @property
     def rejects(self) -> int:
@@ -149,16 +162,10 @@ class RowCounts:
         return sum(self.rejected.values())
 
 
-def _expect_counts(name: str, counts: Iterable[int]) -> None:
+def expect_counts(name: str, counts: Iterable[int]) -> None:
+    """Check counts. Raises: ValueError: one is below 0."""
     if min(counts, default=0) < 0:
         raise ValueError(f"counts of {name:.80} must be at least 0")
-
-
-def _is_outside(file: str) -> bool:
-    """Return whether a shard's path leads outside the output, or is no path."""
-    if file.startswith("/") or "://" in file or not file.isprintable():
-        return True
-    return ".." in file.split("/")
 
 
 def record_line(image_sha256: str, annotation: str | None, uri: str) -> bytes:

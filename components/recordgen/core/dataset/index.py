@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from recordgen import storage
 from recordgen.core.dataset.manifest import INDEX_FILE, Dataset
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
+from recordgen.errors import RecordError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,7 +52,15 @@ def write_index(path: str, dataset: Dataset, lengths_of: LengthsOf) -> Dataset:
         max_bytes=_BYTES_AT_ONCE,
     )
     with storage.replacing(path) as out:
-        for part in chain([head(dataset.examples)], parts):
+        beginning = head(dataset.examples)
+        digest.update(beginning)
+        out.write(beginning)
+        for shard, part in zip(dataset.shards, parts, strict=True):
+            if len(part) != DTYPE.itemsize * shard.examples:
+                raise RecordError(
+                    f"{shard.file}: {len(part)} bytes of lengths, but {shard.examples} records; "
+                    f"convert again"
+                )
             digest.update(part)
             out.write(part)
     found = {"file": INDEX_FILE, "records": dataset.examples, "sha256": digest.hexdigest()}

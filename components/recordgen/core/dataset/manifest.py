@@ -22,7 +22,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.counts import RowCounts, Shard, Split
-from recordgen.core.dataset.typed import built
+from recordgen.core.dataset.typed import built, parsed_json
 from recordgen.core.dataset.vocabulary import Vocabulary, labels_digest, parse_labels
 from recordgen.core.image_settings import Encoding
 from recordgen.errors import SourceError
@@ -68,6 +68,11 @@ def is_shard(name: str) -> bool:
 
 
 _SHARD_NAME = re.compile(r"data_tfrecord-\d{5,}-of-\d{5,}(\.gz)?", re.ASCII)
+
+# Recorded options that readers use as text.
+_TEXT_OPTIONS = frozenset(
+    ("check", "columns", "encode", "format", "image_root", "schema", "split", "table", "vocabulary")
+)
 
 _OMITTED_IF_EMPTY = (
     *("features", "folder", "lint", "psnr", "inexact", "index", "objects", "keypoints"),
@@ -206,6 +211,8 @@ class Dataset(Shown):
             items = value if isinstance(value, list) else [value]
             if not all(isinstance(item, str | int | float | None) for item in items):
                 raise ValueError(f"option {name!r:.80} must be a text, a number or a list of texts")
+            if name in _TEXT_OPTIONS and not isinstance(value, str):
+                raise ValueError(f"option {name} must be a text (got {value!r:.80})")
         for name, spec in self.features.items():
             _expect_one_of(f"dtype of {name!r:.80}", spec.dtype, (*LIST_DTYPES, *RAW_DTYPES))
             if min(spec.shape or (0,)) < 0:
@@ -242,7 +249,7 @@ def read_dataset(
     root = os.fspath(root)
     path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)
     try:
-        return Dataset.from_json(json.loads(storage.read_bytes(path, context=context)))
+        return Dataset.from_json(parsed_json(storage.read_bytes(path, context=context)))
     except FileNotFoundError as exc:
         raise SourceError(
             f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not finish"

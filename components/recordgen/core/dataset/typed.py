@@ -8,6 +8,7 @@ Objects and lists in them are built, too.
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import is_dataclass
@@ -87,6 +88,17 @@ def _tuple(value: Any, inside: tuple[Any, ...], name: str) -> tuple[Any, ...]:
 
 
 _NAMES = {str: "a text", int: "a whole number", float: "a number", bytes: "a text"}
+
+
+def parsed_json(data: bytes) -> Any:
+    r"""Return the value of a JSON file.
+
+    Raises: ValueError: it is no JSON in UTF-8, or ``\ud800``, half of a character, is in a text.
+    """
+    value = json.loads(data)
+    if b"\\ud" in data.lower():
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def _expect(is_so: bool, value: Any, name: str, expected: str) -> None:

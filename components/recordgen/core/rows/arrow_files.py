@@ -86,9 +86,13 @@ def read_streams(data: bytes) -> Iterator[Any]:
     forbid_pickled_types()
     file = pa.BufferReader(data)
     while file.tell() < len(data):
-        stream = pa.ipc.open_stream(file)
-        _check_types(stream.schema)
-        yield stream.read_all()
+        try:
+            stream = pa.ipc.open_stream(file)
+            _check_types(stream.schema)
+            table = stream.read_all()
+        except (pa.ArrowException, OSError) as exc:
+            raise ValueError(f"damaged columns: {exc}") from exc
+        yield table
 
 
 @cache

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
 from uuid import uuid4
 
@@ -29,10 +30,11 @@ from recordgen.core.dataset.manifest import (
     read_dataset,
     write_dataset,
 )
+from recordgen.core.dataset.typed import built
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.runs import lease
 from recordgen.core.runs.parts import PlannedParts, is_planned, withdraw, worker_leases
-from recordgen.core.runs.staging import STAGING, Staging
+from recordgen.core.runs.staging import STAGING, Staging, read_staged
 from recordgen.errors import (
     DataError,
     OutputBusyError,
@@ -165,7 +167,7 @@ def read_committed(output: str) -> Committed | None:
     """Return the planned run whose dataset is in the output, if no other is planned."""
     if not (storage.exists(_note(output)) and _has_dataset(output)):
         return None
-    note = Committed(**json.loads(storage.read_text(_note(output))))
+    note = read_staged(_note(output), partial(built, Committed))
     is_same = read_dataset(output).digest == note.digest
     return note if is_same and not any(map(is_planned, _runs(output))) else None
 

@@ -25,6 +25,7 @@ from datetime import datetime, timezone
 from functools import partial
 
 from recordgen import storage
+from recordgen.core.dataset.typed import built
 from recordgen.core.ordered import beside
 from recordgen.errors import RunnerError, StorageError
 from recordgen.messages.masking import masked
@@ -121,8 +122,8 @@ def read_holder(path: str) -> Holder | None:
     try:
         data = json.loads(storage.read_text(path))
         del data["recordgen"]
-        return Holder(**data) if data else None
-    except (FileNotFoundError, KeyError, TypeError, ValueError):
+        return built(Holder, data) if data else None
+    except (FileNotFoundError, KeyError, RecursionError, TypeError, ValueError):
         return None  # the file is missing, or damaged by a crash of the machine
 
 
@@ -165,7 +166,7 @@ def start_of(pid: int) -> str | None:
     """Return when a process started; empty if it does not exist, None if unknown."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (OverflowError, ProcessLookupError):
         return ""
     except PermissionError:
         pass  # the process exists and belongs to another user

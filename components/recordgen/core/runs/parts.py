@@ -11,17 +11,20 @@ another run may take it over only with ``resume``, and only while none of its wo
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.typed import built
+from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.bucket_files import ShardOutline
-from recordgen.core.runs.staging import Staging
+from recordgen.core.runs.staging import PLAN_FILES, Staging, decoding, read_staged
 from recordgen.core.shards.task import ENCODERS
 from recordgen.errors import RunnerError, StorageError
 from recordgen.version import __version__
@@ -42,7 +45,8 @@ class PlannedParts:
     # Interrupted runs whose shards may be kept, by the name of their folder, and whether the output
     # holds some of their shards.
     leftovers: Mapping[str, bool]
-    made_by: Sequence[str] = (__version__, *ENCODERS)  # versions of Recordgen and its encoders
+    made_by: tuple[str, ...] = (__version__, *ENCODERS)  # versions of Recordgen and its encoders
+    files: Mapping[str, str] = field(default_factory=dict)  # sha256 (hex) of the plan's other files
 
     @property
     def filled(self) -> range:
@@ -52,23 +56,55 @@ class PlannedParts:
 
 def write_planned(staging: Staging, planned: PlannedParts) -> None:
     """Make the run a planned one. Raises: StorageError."""
-    storage.write_text(staging.path(_FILE), json.dumps(asdict(planned), ensure_ascii=False))
+    names = [*PLAN_FILES, *(_part_name(part) for part in planned.filled)]
+    digests = map_in_order(staging.digest_of, names, threads=STORAGE_THREADS)
+    values = asdict(replace(planned, files=dict(zip(names, digests, strict=True))))
+    text = json.dumps({**values, "digest": _digest(values)}, ensure_ascii=False)
+    storage.write_text(staging.path(_FILE), text)
 
 
 def read_planned(staging: Staging) -> PlannedParts:
     """Return what the planned run does.
 
-    Raises: RunnerError: another version of Recordgen or of its encoders planned it.
+    Raises:
+        RunnerError: another version of Recordgen or of its encoders planned it, or it was changed.
+        StorageError: it cannot be read.
     """
-    values = json.loads(storage.read_text(staging.path(_FILE)))
-    here, there = list(PlannedParts.made_by), values.get("made_by")
+    return read_staged(staging.path(_FILE), partial(_planned_of, staging))
+
+
+def _planned_of(staging: Staging, data: Any) -> PlannedParts:
+    here, there = list(PlannedParts.made_by), data.get("made_by")
     if there != here:
         raise RunnerError(
-            f"{staging.root}: planned with recordgen and encoders {there}, but this process has "
-            f"{here}, which may write other bytes; use the same packages everywhere, or plan "
+            f"{staging.path(_FILE)}: planned with recordgen and encoders {there}, but this process "
+            f"has {here}, which may write other bytes; use the same packages everywhere, or plan "
             f"again with --resume"
         )
-    return PlannedParts(**values)
+    values = dict(data)
+    digest = values.pop("digest")
+    planned = built(PlannedParts, values)
+    if digest != _digest(values):
+        raise ValueError("its digest is another one")
+    for name in planned.leftovers:
+        if fault := storage.name_fault(name):
+            raise ValueError(f"leftovers: {name!r:.80} is no name of a run: {fault}")
+    return planned
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def check_files(staging: Staging, planned: PlannedParts, part: int | None = None) -> None:
+    """Check the files that all parts share, and that of a part.
+
+    Raises: RunnerError: one was changed; StorageError: one cannot be read.
+    """
+    for name in PLAN_FILES if part is None else (*PLAN_FILES, _part_name(part)):
+        with decoding(staging.path(name)):
+            if staging.digest_of(name) != planned.files[name]:
+                raise ValueError("its digest is another one")
 
 
 def is_planned(staging: Staging) -> bool:
@@ -106,17 +142,19 @@ def write_parts(staging: Staging, parts: int, outlines: Sequence[ShardOutline]) 
     """Divide the shards among parts, and write each part. Raises: StorageError."""
     for part in range(min(parts, len(outlines))):
         mine = list(map(asdict, outlines[part::parts]))
-        storage.write_text(_part_path(staging, part), json.dumps(mine, ensure_ascii=False))
+        storage.write_text(staging.path(_part_name(part)), json.dumps(mine, ensure_ascii=False))
 
 
 def read_part(staging: Staging, part: int) -> list[ShardOutline]:
-    """Return the shards of a part. Raises: OSError, StorageError."""
-    found = json.loads(storage.read_text(_part_path(staging, part)))
-    return [built(ShardOutline, values) for values in found]
+    """Return the shards of a part. Raises: StorageError; RunnerError: they were changed."""
+    return read_staged(
+        staging.path(_part_name(part)),
+        lambda shards: [built(ShardOutline, values) for values in shards],
+    )
 
 
-def _part_path(staging: Staging, part: int) -> str:
-    return staging.path(_SHARDS, f"{part:05d}.json")
+def _part_name(part: int) -> str:
+    return f"{_SHARDS}/{part:05d}.json"
 
 
 def finish_part(staging: Staging, part: int) -> None:

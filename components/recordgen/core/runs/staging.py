@@ -27,19 +27,20 @@ Every run has its own folder, so a dead run whose workers still write cannot dam
 
 from __future__ import annotations
 
+import hashlib
 import json
 import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import IO, Any, TypeVar
 
 from recordgen import errors, storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, shard_index
-from recordgen.core.dataset.typed import built
+from recordgen.core.dataset.typed import built, parsed_json
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
@@ -56,7 +57,7 @@ from recordgen.core.rows.columns import Columns, packed, unpacked
 from recordgen.core.rows.planned import Group
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.shards.task import ShardResult, SplitSum, summed
-from recordgen.errors import RecordgenError, StorageError
+from recordgen.errors import RecordgenError, RunnerError, StorageError
 from recordgen.rejects import Finding, Reject, to_lines
 
 _T = TypeVar("_T")
@@ -66,6 +67,13 @@ STAGING = ".recordgen-staging"
 #: Seconds between heartbeats in a local staging folder; remote folders get fewer.
 LOCAL_HEARTBEAT_SECONDS = 0.5
 _REMOTE_HEARTBEAT_SECONDS = 10.0
+
+_PLAN, _VOCABULARY = "plan.json", "vocabulary.json"
+
+#: The files of a plan that all parts of a run share.
+PLAN_FILES = (_PLAN, _VOCABULARY)
+
+_SPLIT_PARTS = ("rows", "bytes", "first", "shards")
 
 # Counts of a Plan that go into plan.json.
 _COUNTED = ("read", "duplicates", "merged", "adjusted", "dropped", "existing")
@@ -163,8 +171,11 @@ class Staging:
     def read_findings(self, plan: StagedPlan) -> Iterator[Finding]:
         """Yield the changes in rows, by import file and line; one file is in memory at a time."""
         for name in plan.findings:
-            text = _read_shared(storage.read_text, self.path("findings", name))
-            yield from (Finding(**json.loads(line)) for line in text.split("\n") if line)
+            path = storage.inside(self.path("findings"), name)
+            data = _read_shared(storage.read_bytes, path)
+            with decoding(path):
+                lines = [built(Finding, parsed_json(it)) for it in data.split(b"\n") if it]
+            yield from lines
 
     def write_plan(
         self,
@@ -174,31 +185,43 @@ class Staging:
     ) -> None:
         """Write the plan for the launcher, and its vocabulary for workers."""
         vocabulary = json.dumps(asdict(plan.vocabulary), ensure_ascii=False)
-        storage.write_text(self.path("vocabulary.json"), vocabulary)
-        parts = ("rows", "bytes", "first", "shards")
+        storage.write_text(self.path(_VOCABULARY), vocabulary)
         data = {
             "splits": {
-                name: {part: getattr(split, part) for part in parts}
+                name: {part: getattr(split, part) for part in _SPLIT_PARTS}
                 for name, split in plan.splits.items()
             },
             **{name: getattr(plan.counts, name) for name in _COUNTED},
             "rejects": rejects,
             "findings": [item.file for item in findings],
         }
-        storage.write_text(self.path("plan.json"), json.dumps(data, ensure_ascii=False))
+        storage.write_text(self.path(_PLAN), json.dumps(data, ensure_ascii=False))
 
     def read_plan(self) -> StagedPlan | None:
-        """Return the plan, or None while there is none."""
+        """Return the plan, or None while there is none. Raises: RunnerError: it was changed."""
+        path = self.path(_PLAN)
         try:
-            data = json.loads(storage.read_text(self.path("plan.json")))
+            data = storage.read_bytes(path)
         except FileNotFoundError:
             return None
-        return built(StagedPlan, {**data, "vocabulary": self.read_vocabulary()})
+        vocabulary = self.read_vocabulary()
+        with decoding(path):
+            found = built(StagedPlan, {**parsed_json(data), "vocabulary": vocabulary})
+            for split in found.splits.values():
+                if sorted(split) != sorted(_SPLIT_PARTS):
+                    raise ValueError(f"splits must have {', '.join(_SPLIT_PARTS)} (got {split})")
+            return found
 
     def read_vocabulary(self) -> Vocabulary:
-        """Return the labels of all planned rows. Raises: StorageError if they cannot be read."""
-        text = _read_shared(storage.read_text, self.path("vocabulary.json"))
-        return built(Vocabulary, json.loads(text))
+        """Return the labels of all planned rows.
+
+        Raises: StorageError: they cannot be read; RunnerError: they were changed.
+        """
+        return read_staged(self.path(_VOCABULARY), partial(built, Vocabulary))
+
+    def digest_of(self, name: str) -> str:
+        """Return the sha256 (hex) of a file. Raises: StorageError if it cannot be read."""
+        return hashlib.sha256(_read_shared(storage.read_bytes, self.path(name))).hexdigest()
 
     def write_settled(self, bucket: int, rows: Columns) -> str:
         """Write the settled rows of a bucket until it is planned; return the file's name."""
@@ -219,12 +242,17 @@ class Staging:
         return file
 
     def read_rows(self, outline: ShardOutline) -> PlannedRows:
-        """Return the rows of a shard. Raises: StorageError if they cannot be read."""
-        return PlannedRows(planned_rows(outline, map(self._read_range, outline.byte_ranges)))
+        """Return the rows of a shard.
+
+        Raises: StorageError: they cannot be read; RunnerError: they were changed.
+        """
+        files = dict.fromkeys(byte_range.file for byte_range in outline.byte_ranges)
+        with decoding(self.path("rows", ", ".join(files))):
+            return PlannedRows(planned_rows(outline, map(self._read_range, outline.byte_ranges)))
 
     def _read_range(self, byte_range: ByteRange) -> bytes:
         read = partial(storage.read_range, start=byte_range.offset, length=byte_range.length)
-        return _read_shared(read, self.path("rows", byte_range.file))
+        return _read_shared(read, storage.inside(self.path("rows"), byte_range.file))
 
     def write_result(self, result: ShardResult, index: int) -> None:
         """Write the facts of a shard and the lengths of its records, then its result."""
@@ -239,18 +267,15 @@ class Staging:
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
         """Return the result of a shard if there is one and its task has the same fingerprint."""
         try:
-            text = storage.read_text(self._result_path(split, index))
             # Another version of Recordgen may have written another kind of result.
-            if json.loads(text).get("fingerprint") != fingerprint:
+            found = _read_result(self._result_path(split, index))
+            if found.fingerprint != fingerprint:
                 return None
-        except (FileNotFoundError, ValueError):
-            return None  # a crash of the machine may leave an empty file
-        try:
             facts = whole(_read_columns(self._facts_path(split, index)))
             lengths = storage.read_bytes(self._lengths_path(split, index))
-        except (OSError, StorageError, ValueError):
-            return None
-        found = replace(ShardResult.from_json(text), facts=facts, lengths=lengths)
+        except (OSError, RunnerError, StorageError, ValueError):
+            return None  # a crash of the machine may leave an empty file
+        found = replace(found, facts=facts, lengths=lengths)
         return found if len(lengths) == 4 * found.shard.examples else None
 
     def shard_facts(self, file: str) -> Columns:
@@ -297,9 +322,9 @@ class Staging:
         about_all: dict[str, list[str]] = {}
         remarks: list[str] = []
         for name, _ in sorted(storage.list_dir(self.path("about"))):
-            found = json.loads(storage.read_text(self.path("about", name)))
-            remarks += found["remarks"]
-            for code, texts in found["about_all"].items():
+            found = read_staged(self.path("about", name), partial(built, _About))
+            remarks += found.remarks
+            for code, texts in found.about_all.items():
                 about_all.setdefault(code, []).extend(texts)
         return about_all, remarks
 
@@ -311,8 +336,8 @@ class Staging:
         """Return how long the steps of the checks took together."""
         try:
             return float(json.loads(storage.read_text(self.path("check_seconds.json"))))
-        except FileNotFoundError:
-            return 0.0  # no shard was examined
+        except (FileNotFoundError, RecursionError, TypeError, ValueError):
+            return 0.0  # no shard was examined; or the file, which only informs, was changed
 
     def _facts_path(self, split: str, index: int) -> str:
         return self.path("facts", f"{split}-{index:05d}.arrow")
@@ -325,10 +350,12 @@ class Staging:
         return len(self._result_names())
 
     def read_results(self) -> dict[str, SplitSum]:
-        """Return the results of all shards, added up by split, in the order of their indexes."""
+        """Return the results of all shards, added up by split, in the order of their indexes.
+
+        Raises: RunnerError: one was changed.
+        """
         paths = [self.path("results", name) for name in self._result_names()]
-        texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
-        return summed(map(ShardResult.from_json, texts))
+        return summed(map_in_order(_read_result, paths, threads=STORAGE_THREADS))
 
     def _result_path(self, split: str, index: int) -> str:
         return self.path("results", f"{split}-{index:05d}.json")
@@ -362,12 +389,15 @@ class Staging:
 
     def read_error(self) -> RecordgenError | None:
         """Return the error that a worker wrote, if any."""
+        path = self.path("error.json")
         try:
-            data = json.loads(storage.read_text(self.path("error.json")))
+            text = storage.read_bytes(path)
         except FileNotFoundError:
             return None
-        kind: type[RecordgenError] = getattr(errors, data["type"])
-        return kind(data["message"])
+        with decoding(path):
+            data = parsed_json(text)
+            kind: type[RecordgenError] = getattr(errors, data["type"])
+            return kind(data["message"])
 
     def heartbeat(self, split: str, index: int) -> Heartbeat:
         """Return the heartbeat of a worker on a shard."""
@@ -414,9 +444,50 @@ def _numbered(file: str) -> tuple[str, int]:
     return file.partition("/")[0].removeprefix(SPLIT_PREFIX), shard_index(file)
 
 
+@dataclass(frozen=True)
+class _About:
+    """What a step of the checks found about the dataset as a whole."""
+
+    about_all: Mapping[str, tuple[str, ...]]
+    remarks: tuple[str, ...]
+
+
 def _read_columns(path: str) -> Columns:
-    [columns] = unpacked(_read_shared(storage.read_bytes, path))
-    return columns
+    data = _read_shared(storage.read_bytes, path)
+    with decoding(path):
+        [columns] = unpacked(data)
+        return columns
+
+
+def _read_result(path: str) -> ShardResult:
+    return read_staged(path, ShardResult.of)
+
+
+def read_staged(path: str, decode: Callable[[Any], _T]) -> _T:
+    """Return what a JSON file of a run holds.
+
+    Raises: StorageError: it cannot be read; RunnerError: it was changed.
+    """
+    data = _read_shared(storage.read_bytes, path)
+    with decoding(path):
+        return decode(parsed_json(data))
+
+
+# Errors of code that decodes a value which somebody changed.
+_ODD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+@contextmanager
+def decoding(path: str) -> Iterator[None]:
+    """Decode a file of a run in the block. Raises: RunnerError: it holds something else."""
+    try:
+        yield
+    except _ODD as exc:
+        reason = f"{exc} is missing" if isinstance(exc, KeyError) else exc
+        raise RunnerError(
+            f"{path}: was changed since Recordgen wrote it: {reason}; run the conversion or the "
+            f"plan again"
+        ) from exc
 
 
 def _read_shared(read: Callable[[str], _T], path: str) -> _T:

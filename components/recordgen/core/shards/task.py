@@ -16,8 +16,8 @@ import simplejpeg
 
 from recordgen import storage
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.counts import ImageStats, Shard, Split
-from recordgen.core.dataset.manifest import shard_file
+from recordgen.core.dataset.counts import ImageStats, Shard, Split, expect_counts
+from recordgen.core.dataset.manifest import is_shard, shard_file, split_dir
 from recordgen.core.dataset.typed import built
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.facts import ROWS
@@ -104,9 +104,17 @@ class ShardResult:
         return json.dumps(values, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> ShardResult:
-        """Parse the output of :meth:`to_json`."""
-        return built(cls, json.loads(text))
+    def of(cls, values: Any) -> ShardResult:
+        """Return the result of parsed JSON of :meth:`to_json`. Raises: ValueError, TypeError."""
+        found = built(cls, values)
+        found.shard.check_values()
+        folder, _, name = found.shard.file.partition("/")
+        if folder != split_dir(found.split) or not is_shard(name):
+            raise ValueError(f"{found.shard.file!r:.80} is no shard of split {found.split!r:.80}")
+        sums = (found.labels, found.reencoded, found.changes)
+        counts = (number for each in sums for number in each.values())
+        expect_counts(f"shard {name}", [found.assigned, found.unlabelled, *counts])
+        return found
 
 
 @dataclass

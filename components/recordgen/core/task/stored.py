@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from recordgen.core.dataset.manifest import LABELS_FILE, Dataset
 from recordgen.core.dataset.vocabulary import labels_text
+from recordgen.core.records.example import parse_record
+from recordgen.errors import RecordError
 from recordgen.features import IMAGE_CHANNELS, IMAGE_ENCODED, OBJECTS, FeatureSpec
 from recordgen.registry import TASKS
 
@@ -23,6 +26,29 @@ def stored_features(dataset: Dataset) -> Mapping[str, FeatureSpec]:
     if IMAGE_ENCODED in known and dataset.encoding.pixels:
         return {**known, IMAGE_CHANNELS: FeatureSpec("int64", 0)}
     return known
+
+
+# What the values of a feature are; of arrays, their bytes.
+_TYPES = {"int64": (int, "whole numbers"), "float32": (float, "numbers")}
+_BYTES = (bytes, "text or bytes")
+
+
+def declared_values(record: bytes, where: str, specs: Mapping[str, FeatureSpec]) -> dict[str, Any]:
+    """Parse a record whose features are declared; it may have others.
+
+    Raises: RecordError: it is damaged, at ``where``, or a feature has values of another type, or
+        several of them instead of one.
+    """
+    values = parse_record(record, where)
+    for name, found in values.items():
+        if name not in specs or not found:
+            continue
+        kind, what = _TYPES.get(specs[name].dtype, _BYTES)
+        if type(found[0]) is not kind:
+            raise RecordError(f"{where}: {name} must be {what} (got {found[0]!r:.80})")
+        if specs[name].shape == () and len(found) > 1:
+            raise RecordError(f"{where}: {name} must be one value (got {len(found):,})")
+    return values
 
 
 def is_image(feature: str) -> bool:

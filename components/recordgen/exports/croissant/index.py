@@ -17,8 +17,12 @@ from typing import IO, Any
 
 from recordgen import storage
 from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_record
-from recordgen.core.task.stored import is_image, label_files, stored_features
+from recordgen.core.task.stored import (
+    declared_values,
+    is_image,
+    label_files,
+    stored_features,
+)
 from recordgen.exports.croissant.description import (
     INDEX_COLUMNS,
     INDEX_FILE,
@@ -58,7 +62,8 @@ class Croissant(FileExport):
             StorageError: storage failed.
         """
         output = Output.open(place)
-        index, description = output.path_of(INDEX_FILE), output.path_of(self.file)
+        index = storage.inside(output.root, INDEX_FILE)
+        description = storage.inside(output.root, self.file)
         columns = _columns(stored_features(output.dataset))
         with storage.replacing(index) as file:
             _write_rows(file, columns, _rows(output, columns))
@@ -93,8 +98,8 @@ def _rows(output: Output, columns: Mapping[str, FeatureSpec]) -> Iterator[_Row]:
     for split_name, split in output.dataset.splits.items():
         for shard in split.shards:
             offset, path = 0, output.path_of(shard.file)
-            for number, record in enumerate(RECORDS.read(path)):
-                values = parse_record(record, f"{path}: record {number}")
+            for number, record in enumerate(output.records(shard.file)):
+                values = declared_values(record, f"{path}: record {number}", columns)
                 yield {
                     "split": split_name,
                     "shard": shard.file,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.core.records.class_masks import background_of
 from recordgen.core.records.example import parse_record
-from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
+from recordgen.errors import PayloadError, RecordError, SourceError
 from recordgen.features import FeatureSpec
 from recordgen.messages.masking import without_secrets
 from recordgen.payloads.drawing import draw_boxes, draw_mask
@@ -156,13 +155,8 @@ def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: st
     uri = next((value for value in ids if isinstance(value, bytes)), b"")
     stem = posixpath.splitext(_as_name(uri.decode("utf-8", "replace")))[0]
     name = f"{index:05d}-{stem[:80]}.{'jpg' if suffix == 'jpeg' else suffix}"
-    path = os.path.join(to, name)
-    try:
-        os.makedirs(to, exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(data)
-    except OSError as exc:
-        raise UsageError(f"{path}: cannot write: {exc.strerror}") from exc
+    path = storage.inside(to, name)
+    storage.write_bytes(path, data)
     return path
 
 

@@ -46,7 +46,7 @@ def _some_examples(output: Output, findings: Sequence[LintFinding]) -> tuple[Any
 
     Memory does not grow with their number: of very many, charts show each second one, or fewer.
     """
-    step, start = -(-output.dataset.examples // _CHARTED), 0
+    step, start = max(1, -(-output.dataset.examples // _CHARTED)), 0
     charted, near = [], []
     for part in output.example_parts(COLUMNS):
         charted.append(part.take(pa.array(np.arange(-start % step, len(part), step))))

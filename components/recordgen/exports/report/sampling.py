@@ -90,7 +90,7 @@ def read_shown(
         shown = list(
             map_in_order(lambda item: record_view(item, dataset), wanted, threads=default_threads())
         )
-    except (RecordgenError, OSError, ValueError) as exc:
+    except (AttributeError, LookupError, OSError, RecordgenError, TypeError, ValueError) as exc:
         _log.warning("report.html has no pictures: %s", exc)
         return ShownRecords()
     found = iter(shown)
