@@ -36,3 +36,12 @@ class Limit(NamedTuple):
 ENTRIES = Limit(2_000_000, "files in an archive", RUN)
 NAME_BYTES = Limit(4096, "bytes in the path of a file", ROW)  # Linux's PATH_MAX
 FOLDERS = Limit(100, "folders in a path", ROW)
+
+# --- documents -----------------------------------------------------------------------------------
+
+JSON_DEPTH = Limit(64, "levels of nested lists and objects in JSON", DOCUMENT)
+# PyYAML's time grows with the square of the depth.
+YAML_DEPTH = Limit(20, "levels of nested lists and objects in YAML", DOCUMENT)
+# A single image, annotation or category is far smaller.
+JSON_ITEM_CHARACTERS = Limit(64 << 20, "characters in an item of JSON", DOCUMENT)
+CLASSES = Limit(100_000, "names of classes", DOCUMENT)

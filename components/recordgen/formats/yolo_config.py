@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from recordgen.core.limits import YAML_DEPTH
 from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
@@ -20,9 +21,6 @@ CLASS_FILES = ("classes.txt", "obj.names", "_darknet.labels")
 
 # The keys of splits, with the names that each may have.
 _SPLITS = {"train": ("train",), "val": ("val", "validation", "valid"), "test": ("test",)}
-
-# PyYAML's time grows with the square of the depth.
-_MAX_DEPTH = 20
 
 
 def is_class_file(name: str) -> bool:
@@ -66,7 +64,7 @@ def read_yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
         found = yaml.safe_load(head)
         if isinstance(found, dict) and "names" in found:
             # The classes yes, no and 010 are texts, and no truth values or octal numbers.
-            found["names"] = yaml.load(head, yaml.BaseLoader)["names"]
+            found["names"] = yaml.load(head, yaml.BaseLoader).get("names")
         return found
     except (yaml.YAMLError, ValueError) as exc:
         if not is_strict:
@@ -82,8 +80,7 @@ def check_yaml(data: bytes) -> None:
             raise ValueError("it has aliases")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _MAX_DEPTH:
-            raise ValueError("it is nested too deep")
+        YAML_DEPTH.check(depth)
 
 
 def is_config(found: Any) -> bool:
