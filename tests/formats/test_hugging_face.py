@@ -103,6 +103,24 @@ def test_a_head_that_is_no_csv(outcome):
         outcome({"metadata.csv": "file_name,label\n\0,\0\n"}, "cat/a.png")
 
 
+# the line of 3.png
+BROKEN = ("{i}.png,ca\0t", "{i}.png," + "x" * 300_000, '{i}.png,"cat', "{i}.png", "{i}.png,a,b")
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize("closes", ["", '"'])
+def test_a_broken_line_of_a_csv_costs_no_other(broken, closes, outcome):
+    """A quote that is never closed, or by a later line, swallows no rows."""
+    rows = [f"{i}.png,dog{closes * (i == 9)}" for i in range(12)]
+    rows[3] = broken.format(i=3)
+    text = "".join(f"{row}\n" for row in ["file_name,label", *rows])
+    found = outcome({"metadata.csv": text}, *(f"{i}.png" for i in range(12)))
+    rejected = {item.line for item in found.rejects}
+    assert rejected == {5} or closes
+    assert len(found.images) + len(rejected) == 12
+    assert "3.png" not in found.images
+
+
 def test_bad_lines_are_rejects(outcome):
     """Each names its line."""
     records = [{"file_name": f"{name}.png", "label": "cat"} for name in ("a", "none")]
@@ -111,5 +129,5 @@ def test_bad_lines_are_rejects(outcome):
     assert [(item.line, item.code) for item in found.rejects] == [
         (2, "missing_file"),
         (3, "bad_annotation"),
-        (4, "bad_annotation"),
+        (4, "bad_line"),
     ]

@@ -119,6 +119,13 @@ REJECTED = [
     (task([region()], image="data:image/png;base64,AAAA"), "bad_annotation"),
     ({"data": {"one": "a.png", "two": "b.png"}, "annotations": [{"result": []}]}, "bad_annotation"),
     ({"data": None, "annotations": [{"result": []}]}, "bad_annotation"),
+    ({"data": ["a.png"], "annotations": [{"result": []}]}, "bad_annotation"),
+    (task([region()], image="http://[a.png"), "bad_annotation"),
+    ({"data": {"image": "a.png"}, "annotations": 5}, "bad_annotation"),
+    (task([region(labels=[], more={"id": ["r"]})]), "bad_annotation"),
+    (task([region(), {"type": "choices", "value": {"choices": 5}}]), "bad_annotation"),
+    (task([region(), {"type": "choices", "value": {"choices": "dog"}}]), "bad_annotation"),
+    (task([5]), "bad_annotation"),
 ]
 
 
@@ -136,7 +143,8 @@ def test_tasks_without_annotations_are_skipped(outcome):
     found = outcome(project(*tasks), "a.png", "b.png")
     assert [*found.images] == ["b.png"]
     assert len(found.skipped) == 1
-    assert "3 tasks" in found.skipped[0]
+    assert "2 tasks" in found.skipped[0]
+    assert [item.line for item in found.rejects] == [3]
 
 
 # the answers for a.png and b.png, the task

@@ -108,6 +108,9 @@ REJECTED = [
     (line("a", corners="10,200,20,50"), "bad_annotation"),
     (line("a", confidence="yes"), "bad_annotation"),
     (line("a", ""), "bad_annotation"),
+    (line("a") + "\0", "bad_line"),
+    (line("a")[:-2], "too_many_fields"),
+    ('a,"' + line("a"), "bad_line"),
 ]
 
 
@@ -123,8 +126,8 @@ def test_two_images_of_one_id(outcome):
     assert found.rejected == {"a.jpg": "ambiguous_path"}
 
 
-@pytest.mark.parametrize("lines", [[line("x")], [], [line("a")[:-2]]])
+@pytest.mark.parametrize("lines", [[line("x")], []])
 def test_what_stops_a_run(lines, outcome):
-    """None of the images is there, or a line is cut off."""
+    """None of the images is there."""
     with pytest.raises(SourceError, match="bbox"):
         outcome(document(*lines), "a.jpg")

@@ -465,6 +465,15 @@ def test_lines_of_retinanet(outcome):
     assert found.rejected == {"valid/d.jpg": "bad_annotation"}
 
 
+@pytest.mark.parametrize("broken", ["a.jpg,4,5,8,10,ca\0t", 'a.jpg,4,5,8,10,"cat', 'a.jpg,"4"5,8'])
+def test_a_broken_line_of_retinanet_rejects_its_image(broken, outcome):
+    """The image would have a box less; the lines behind it are read."""
+    text = f"a.jpg,4,5,8,10,cat\n{broken}\nb.jpg,4,5,8,10,cat\n"
+    found = outcome({"_annotations.csv": text}, "a.jpg", "b.jpg")
+    assert [(item.uri, item.line) for item in found.rejects] == [("a.jpg", 2)]
+    assert found.images == {"b.jpg": CAT}
+
+
 def test_a_column_of_metadata_names_splits(outcome):
     text = "file_name,label,split\na.jpg,cat,train\nb.jpg,cat,TEST\n"
     found = outcome({"metadata.csv": text}, "a.jpg", "b.jpg")

@@ -118,6 +118,9 @@ REJECTED = [
     region({**POLYGON, "all_points_x": [1]}),
     region({"name": "cuboid"}),
     region(None),
+    region(5),
+    region(**{"class": ["cat"]}),
+    5,
 ]
 
 
@@ -125,6 +128,29 @@ REJECTED = [
 def test_a_region_that_cannot_be_used_rejects_its_image(bad, outcome):
     found = outcome(document(region(), bad), "a.png", "b.png")
     assert found.rejected == {"a.png": "bad_annotation"}
+    assert [*found.images] == ["b.png"]
+
+
+@pytest.mark.parametrize("regions", [5, "cat", True])
+@pytest.mark.parametrize("form", [as_export, as_project])
+def test_regions_that_are_no_list_reject_their_image(form, regions, outcome):
+    text = form([{**image("a.png"), "regions": regions}, image("b.png", region())])
+    found = outcome({"via.json": text}, "a.png", "b.png")
+    assert found.rejected == {"a.png": "bad_annotation"}
+    assert [*found.images] == ["b.png"]
+
+
+DEEP = "[" * 20_000 + "]" * 20_000
+
+
+@pytest.mark.parametrize(
+    "line", ["a.png,9,{}", f"a.png,9,{{}},1,1,{DEEP},{{}}", "a.png,\0", 'a.png,"']
+)
+def test_a_line_that_cannot_be_read_rejects_its_image(line, outcome):
+    """The image would have a region less."""
+    text = as_csv([image("a.png", region()), image("b.png", region())]) + line + "\n"
+    found = outcome({"via.csv": text}, "a.png", "b.png")
+    assert [item.uri for item in found.rejects] == ["a.png"]
     assert [*found.images] == ["b.png"]
 
 

@@ -101,3 +101,10 @@ ROWS_BYTES = Limit(64_000_000, "bytes in rows that are unpacked together", DOCUM
 
 #: Bytes that a byte of a deflated stream unpacks to at most.
 MAX_INFLATION = 1032
+
+# --- documents -----------------------------------------------------------------------------------
+
+JSON_DEPTH = Limit(64, "levels of nested lists and objects in JSON", DOCUMENT)
+# A single image, annotation or category is far smaller.
+JSON_ITEM_CHARACTERS = Limit(64 << 20, "characters in an item of JSON", DOCUMENT)
+CLASSES = Limit(100_000, "names of classes", DOCUMENT)

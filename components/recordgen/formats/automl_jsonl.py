@@ -28,6 +28,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats.header import Given
 from recordgen.formats.json_keys import cells, check_keys
+from recordgen.formats.json_values import json_value
 from recordgen.formats.label_fields import Classes
 from recordgen.formats.lines import decode_line
 from recordgen.formats.path_template import PathTemplate, with_path_key
@@ -181,8 +182,8 @@ def parse_object(raw: bytes) -> Mapping[str, Any]:
     """Return the JSON object of a line. Raises: AnnotationError."""
     text = decode_line(raw, "line", "is this a JSONL file?")
     try:
-        record = json.loads(text.removeprefix("\ufeff"))
-    except (ValueError, RecursionError) as exc:
+        record = json_value(text.removeprefix("\ufeff"))
+    except ValueError as exc:
         raise AnnotationError(
             RejectCode.BAD_LINE, f"each line must be one JSON object ({exc}): {_start(raw)}"
         ) from exc

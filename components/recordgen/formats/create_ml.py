@@ -10,12 +10,13 @@ object detector data source"; ``MLObjectDetector.DataSource`` names the older ke
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from recordgen.core.rows.picture import Marked, Picture, is_number
+from recordgen.core.rows.picture import Marked, Picture
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
+from recordgen.formats.json_values import items, mapping, numbers, text
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, items_of
 from recordgen.tasks import ObjectDetection
@@ -54,26 +55,23 @@ def _is_mine(listing: Listing, name: str) -> bool:
 
 
 def _picture(listing: Listing, folder: str, number: int, item: Any) -> Picture | Problem:
-    found = item if isinstance(item, dict) else {}
-    name = next((found[key] for key in _NAMES if isinstance(found.get(key), str)), "")
-    if not name:
-        return Problem(number, f"item {number} of the list names no image")
-    image = image_or_problem(listing, name, folder, line=number)
-    if isinstance(image, Problem):
-        return image
+    uri = ""
     try:
-        objects = [_marked(each) for key in _OBJECTS for each in found.get(key) or ()]
+        found = mapping(item, "an item of the list")
+        name = text(next((found[key] for key in _NAMES if key in found), None), "the image")
+        image = image_or_problem(listing, name, folder, line=number)
+        if isinstance(image, Problem):
+            return image
+        uri = image
+        objects = [_marked(each) for key in _OBJECTS for each in items(found.get(key), key)]
     except ValueError as exc:
-        return Problem(number, str(exc), image)
-    return Picture(number, image, objects=objects)
+        return Problem(number, str(exc), uri)
+    return Picture(number, uri, objects=objects)
 
 
 def _marked(item: Any) -> Marked:
     """Return an object. Raises: ValueError: it has no label or no box."""
-    label = item.get("label") if isinstance(item, dict) else None
-    box = item.get("coordinates") if isinstance(item, dict) else None
-    values: list[Any] = [box.get(side) for side in _SIDES] if isinstance(box, Mapping) else []
-    if not isinstance(label, str) or not values or not all(map(is_number, values)):
-        raise ValueError(f"an annotation needs a label and coordinates (got {item!r:.80})")
-    x, y, width, height = values
-    return Marked(label.strip(), (x - width / 2, y - height / 2, x + width / 2, y + height / 2))
+    found = mapping(item, "an annotation")
+    x, y, width, height = numbers(found.get("coordinates"), _SIDES, "coordinates")
+    box = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+    return Marked(text(found.get("label"), "a label"), box)

@@ -62,6 +62,8 @@ TOO_LONG = (
 )
 
 
+_NAMES_FILE = re.compile(rf'[^\s",;]+\.({FILE_SUFFIXES})\s*[,;\t]', re.IGNORECASE)
+
 _WHOLE_ROWS = (
     "a quote opens here, and the lines until it closes are rows themselves, as in files without "
     "quoting; double each quote, and quote the field that contains it"
@@ -383,12 +385,13 @@ class _Reader:
     def _are_rows(self, lines: Sequence[str]) -> bool:
         """Return whether lines between quotes are whole rows, as files without quoting have them.
 
-        Only tabs tell: texts of several lines may have a comma in each. Two lines may have as many
-        by chance.
+        Tabs tell, if there are more than two lines, which may have as many by chance. Commas do
+        not, as texts of several lines may have one in each, unless each line names a file.
         """
-        if self._delimiter != "\t" or len(lines) <= 2:
+        is_table = self._delimiter == "\t" and len(lines) > 2
+        if not is_table and not all(map(_NAMES_FILE.match, lines[1:])):
             return False
-        widths = {line.count("\t") + 1 for line in lines}
+        widths = {line.count(self._delimiter) + 1 for line in lines[not is_table :]}
         return len(widths) == 1 and min(widths) > 1 and widths <= {self._width or min(widths)}
 
     def _skip_mark(self) -> None:

@@ -10,11 +10,10 @@ Rules: "Create an image dataset" of Hugging Face's datasets; boxes are COCO's, i
 
 from __future__ import annotations
 
-import csv
-import json
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
 from recordgen import storage
@@ -24,13 +23,21 @@ from recordgen.errors import SourceError
 from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
 from recordgen.formats.declared_classes import class_names
 from recordgen.formats.format import Evidence
+from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, names_beside, objects_in, read_objects
 from recordgen.formats.other_columns import names_split, numbered_split
 from recordgen.formats.parquet import opened, table_rows
 from recordgen.formats.parquet_columns import features_in
-from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_in_file
+from recordgen.formats.pictures import (
+    Note,
+    PictureFormat,
+    Problem,
+    columns_of,
+    notes_about,
+    size_in_file,
+)
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
@@ -38,6 +45,7 @@ from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetectio
 _PARQUET = "metadata.parquet"
 _NAMES = ("metadata.jsonl", "metadata.csv", _PARQUET)
 _FILE, _OBJECTS = "file_name", "objects"
+_PROBED = 100
 # Parts of the names of columns that no task of images reads, but that must not be lost.
 _GEOMETRY = ("mask", "bbox", "polygon", "segment", "keypoint", "points", "_file_name")
 
@@ -79,8 +87,12 @@ class HuggingFace(PictureFormat):
         folder = posixpath.dirname(document)
         used: set[str] = set()
         forms = _BoxForms()
-        for line, record in _records(listing, document):
-            name = record.get(_FILE) if isinstance(record, Mapping) else None
+        for found in _records(listing, document):
+            if isinstance(found, Problem):
+                yield found
+                continue
+            line, record = found
+            name = record.get(_FILE)
             if not isinstance(name, str) or not name.strip():
                 yield Problem(line, f"expected {_FILE} and {label} (got {record!r:.80})")
                 continue
@@ -145,25 +157,19 @@ def _images_of(listing: Listing, document: str) -> Iterator[str]:
             yield name
 
 
-def _records(listing: Listing, name: str) -> Iterator[tuple[int, Any]]:
-    """Yield the line and the record of each image; what is no record as its text."""
+def _records(listing: Listing, name: str) -> Iterator[tuple[int, Mapping[str, Any]] | Problem]:
+    """Yield the line and the record of each image, and a problem for each line that is none."""
     if name.endswith(_PARQUET):
         yield from enumerate(table_rows(listing, name), start=1)
         return
     if name.endswith(".csv"):
-        with listing.open_text(name) as text:
-            reader = csv.DictReader(text)
-            try:
-                for record in reader:
-                    yield reader.line_num, record
-            except csv.Error as exc:
-                yield reader.line_num, f"a line that is no CSV: {exc}"
+        yield from columns_of(listing, name, _FILE)
         return
     for number, line in listing.lines(name):
         try:
-            yield number, json.loads(line)
-        except (ValueError, RecursionError):
-            yield number, line
+            yield number, mapping(json_value(line), "a line")
+        except ValueError as exc:
+            yield Problem(number, str(exc), code=RejectCode.BAD_LINE)
 
 
 def _class_names(listing: Listing, document: str, column: str) -> Sequence[str]:
@@ -179,8 +185,8 @@ def _class_names(listing: Listing, document: str, column: str) -> Sequence[str]:
 def _first(listing: Listing, name: str) -> Mapping[str, Any]:
     """Return the first record of the metadata, or an empty one. Raises: SourceError."""
     listing.check_link(name)
-    _, found = next(_records(listing, name), (0, {}))
-    return found if isinstance(found, dict) else {}
+    records = islice(_records(listing, name), _PROBED)
+    return next((item[1] for item in records if not isinstance(item, Problem)), {})
 
 
 def _label_of(where: str, first: Mapping[str, Any]) -> str:

@@ -15,9 +15,10 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any
 
+from recordgen.core.limits import JSON_ITEM_CHARACTERS
+from recordgen.formats.json_values import check_depth, too_deep
+
 _CHUNK = 1 << 20
-# A single image, annotation or category is far smaller.
-_MAX_ITEM = 64 << 20
 _BLANKS = " \t\r\n"
 _COMMA = re.compile(rf"[{_BLANKS}]*,[{_BLANKS}]*").match
 
@@ -101,7 +102,7 @@ class _Window:
             try:
                 value, end = _decode(self._text, self._at)
             except RecursionError:
-                raise ValueError("a value is nested too deep") from None
+                raise too_deep() from None
             except ValueError:
                 # The value may only be cut off. The window doubles, so the time stays linear.
                 if not self._more(len(self._text) - self._at):
@@ -109,6 +110,7 @@ class _Window:
                 continue
             if end == len(self._text) and self._more():  # the end of a number may be missing
                 continue
+            check_depth(self._text, self._at, end)
             self._at = end
             return value
 
@@ -122,6 +124,7 @@ class _Window:
                 return
             if end == len(self._text):
                 return
+            check_depth(self._text, self._at, end)
             self._at = end
             yield value
 
@@ -130,8 +133,7 @@ class _Window:
         if self._is_over:
             return False
         self._text, self._at = self._text[self._at :], 0
-        if len(self._text) > _MAX_ITEM:
-            raise ValueError(f"an item has more than {_MAX_ITEM >> 20} MiB")
+        JSON_ITEM_CHARACTERS.check(len(self._text))
         data = self._file.read(max(_CHUNK, least))
         self._is_over = not data
         self._text += self._decoder.decode(data, final=not data)

@@ -10,7 +10,6 @@ writes percent of the image. Rules: "Label Studio JSON format of annotated tasks
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,11 +18,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from recordgen import storage
 from recordgen.core.limits import REGION_LABELS
-from recordgen.core.rows.picture import Marked, Picture, is_number
+from recordgen.core.rows.picture import Marked, Picture, are_numbers
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
+from recordgen.formats.json_values import items, mapping, numbers, text
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import (
     Note,
@@ -84,11 +84,15 @@ class LabelStudio(PictureFormat):
         folder = posixpath.dirname(document)
         unlabelled = 0
         for number, item in items_of(listing, document):
-            results = list(_results(item))
-            if results:
-                yield _picture(listing, folder, number, item, results)
-            else:
-                unlabelled += 1
+            image: str | Problem = ""
+            try:
+                if results := list(_results(mapping(item, "a task"))):
+                    image = _image(listing, _written(item.get("data")), folder, number)
+                    yield image if isinstance(image, Problem) else _picture(number, image, results)
+                else:
+                    unlabelled += 1
+            except ValueError as exc:
+                yield Problem(number, str(exc), str(image))
         if unlabelled:
             yield Note(0, f"{unlabelled:,} tasks have no annotation, and were skipped")
 
@@ -109,33 +113,21 @@ def _is_mine(head: bytes) -> bool:
     return "annotations.result" in keys or "completions.result" in keys
 
 
-def _results(item: Any) -> Iterator[Sequence[Any]]:
-    """Yield the results of each annotation that was not cancelled, the ground truth first."""
-    item = item if isinstance(item, dict) else {}
-    found = item.get("annotations") or item.get("completions") or ()
-    done = [each for each in found if isinstance(each, dict) and not each.get("was_cancelled")]
+def _results(task: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """Yield the results of each annotation that was not cancelled, the ground truth first.
+
+    Raises: ValueError: the task has something else in their place.
+    """
+    found = items(task.get("annotations") or task.get("completions"), "annotations")
+    done = [each for each in found if not mapping(each, "an annotation").get("was_cancelled")]
     for each in sorted(done, key=lambda each: not each.get("ground_truth")):
-        if isinstance(results := each.get("result"), list):
-            yield results
+        if each.get("result") is not None:
+            yield [mapping(result, "a result") for result in items(each["result"], "result")]
 
 
-def _picture(
-    listing: Listing,
-    folder: str,
-    number: int,
-    item: Mapping[str, Any],
-    results: Sequence[Sequence[Any]],
-) -> Picture | Problem:
-    written = _written(item.get("data"))
-    if isinstance(written, Problem):
-        return written._replace(line=number)
-    image = _image(listing, written, folder, number)
-    if isinstance(image, Problem):
-        return image
-    try:
-        first, *others = map(_said, results)
-    except ValueError as exc:
-        return Problem(number, str(exc), image)
+def _picture(number: int, image: str, results: Sequence[Sequence[Mapping[str, Any]]]) -> Picture:
+    """Return an image as the first annotator describes it. Raises: ValueError: as :func:`_said`."""
+    first, *others = map(_said, results)
     notes = [*first.notes]
     if any(
         set(each.objects) != set(first.objects) or set(each.labels) != set(first.labels)
@@ -146,12 +138,12 @@ def _picture(
     return Picture(number, image, None, first.size, first.objects, first.labels, notes)
 
 
-def _written(data: Any) -> str | Problem:
-    """Return the image of a task as it is written, or the problem that there is not exactly one."""
-    texts = [each for each in data.values() if isinstance(each, str)] if data else []
+def _written(data: Any) -> str:
+    """Return the image of a task as it is written. Raises: ValueError: there is not exactly one."""
+    texts = [each for each in mapping(data, "data").values() if isinstance(each, str)]
     found = [each for each in texts if IMAGE_SUFFIX.search(_path_of(each))]
     if len(found) != 1:
-        return Problem(0, f"data must name one image (got {json.dumps(data, default=str):.120})")
+        raise ValueError(f"data must name one image (got {data!r:.120})")
     return found[0]
 
 
@@ -178,24 +170,21 @@ def _image(listing: Listing, written: str, folder: str, number: int) -> str | Pr
     return found
 
 
-def _said(results: Sequence[Any]) -> _Found:
+def _said(results: Sequence[Mapping[str, Any]]) -> _Found:
     """Return what an annotator says. Raises: ValueError: a region cannot be used."""
-    items = [item for item in results if isinstance(item, dict)]
     # A region and its label may be two results with one id.
-    labelled = {item.get("id") for item in items if _labels(item)}
+    labelled = {str(item.get("id")) for item in results if _labels(item)}
     objects: list[Marked] = []
     choices: dict[str, list[str]] = {}
     dropped: list[str] = []
     rotated = 0
-    sizes = (size_of(item.get("original_width"), item.get("original_height")) for item in items)
+    sizes = (size_of(item.get("original_width"), item.get("original_height")) for item in results)
     size = next(filter(None, sizes), None)
-    for item in items:
-        kind, value = item.get("type"), item.get("value")
-        kind = str(kind)
-        value = value if isinstance(value, dict) else {}
+    for item in results:
+        kind, value = str(item.get("type")), mapping(item.get("value") or {}, "a value")
         if kind == "choices" and "x" not in value and "points" not in value:
             choices.setdefault(str(item.get("from_name")), []).extend(
-                str(each).strip() for each in value.get("choices") or ()
+                text(each, "a choice") for each in items(value.get("choices"), "choices")
             )
         elif kind in _OTHERS:
             dropped.append(kind.removesuffix("labels"))
@@ -207,7 +196,7 @@ def _said(results: Sequence[Any]) -> _Found:
         elif kind in _AREAS or kind == "labels":
             labels = _labels(item)
             if not labels:
-                if item.get("id") in labelled:
+                if str(item.get("id")) in labelled:
                     continue
                 raise ValueError(f"a {kind} has no label")
             REGION_LABELS.check(len(labels))
@@ -228,12 +217,10 @@ def _said(results: Sequence[Any]) -> _Found:
 
 
 def _labels(item: Mapping[str, Any]) -> Sequence[str]:
-    """Return the labels of a region: ``{"rectanglelabels": ["dog"]}`` → dog."""
-    value = item.get("value")
-    for key, found in value.items() if isinstance(value, dict) else ():
-        if key.endswith("labels") and isinstance(found, list):
-            return [str(label).strip() for label in found if str(label).strip()]
-    return ()
+    """Return the labels of a region: ``{"rectanglelabels": ["dog"]}`` → dog. Raises: ValueError."""
+    value = mapping(item.get("value") or {}, "a value")
+    found = next((value[key] for key in value if key.endswith("labels")), None)
+    return [text(label, "a label") for label in items(found, "labels")]
 
 
 def _region(kind: str, value: Mapping[str, Any], size: tuple[int, int] | None) -> Region:
@@ -242,23 +229,17 @@ def _region(kind: str, value: Mapping[str, Any], size: tuple[int, int] | None) -
     Raises: ValueError: it has no numbers, or is rotated and the size is missing.
     """
     across, down = (side / 100 for side in size or (1, 1))
-    degrees = value.get("rotation") or 0
+    [degrees] = numbers(value, ["rotation"], f"a {kind}") if value.get("rotation") else [0]
     if degrees and size is None:
         raise ValueError("a rotated region needs original_width and original_height")
-    if isinstance(points := value.get("points"), list) and points:
-        if not all(isinstance(at, list) and len(at) == 2 and _are_numbers(*at) for at in points):
+    if points := items(value.get("points"), "points"):
+        if not all(are_numbers(at) and len(at) == 2 for at in points):
             raise ValueError(f"the points of a {kind} must be pairs of numbers")
         return outlined((x * across, y * down) for x, y in points)
     is_ellipse = "radiusX" in value
     sides = ("x", "y", "radiusX", "radiusY") if is_ellipse else ("x", "y", "width", "height")
-    numbers: list[Any] = [value.get(side) for side in sides]
-    if not _are_numbers(*numbers, degrees):
-        raise ValueError(f"a {kind} needs {', '.join(sides)} (got {value!r:.80})")
-    x, y, wide, high = (n * scale for n, scale in zip(numbers, (across, down) * 2, strict=True))
+    sizes = numbers(value, sides, f"a {kind}")
+    x, y, wide, high = (n * scale for n, scale in zip(sizes, (across, down) * 2, strict=True))
     if is_ellipse:
         return ellipse(x, y, wide, high, degrees)
     return rectangle((x, y, x + wide, y + high), degrees, (x, y))
-
-
-def _are_numbers(*values: Any) -> bool:
-    return all(map(is_number, values))

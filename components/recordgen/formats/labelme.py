@@ -27,6 +27,7 @@ from recordgen.core.rows.polygons import NO_POLYGONS, Polygons
 from recordgen.errors import PayloadError
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
+from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import (
     Note,
@@ -108,7 +109,7 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
     stem = posixpath.splitext(name)[0]
     beside = next(iter(listing.tree.by_stem.get(stem, ())), "")
     try:
-        found = json.loads(listing.read(name, LABELME_BYTES.most))
+        found = json_value(listing.read(name, LABELME_BYTES.most))
         if not isinstance(found, dict) or not isinstance(found.get("shapes"), list):
             raise ValueError("it has no list of shapes")
         kinds = [_kind_of(shape) for shape in found["shapes"]]
@@ -119,7 +120,7 @@ def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
             if kind not in _OTHERS
         ]
         objects = list(_objects(parts, size))
-    except (ValueError, RecursionError) as exc:
+    except ValueError as exc:
         return Problem(line, f"{name}: {exc}", beside)
     image: str | Problem = beside
     if not beside:

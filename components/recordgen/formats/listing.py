@@ -6,7 +6,6 @@ Listing.of("photos/data.yaml")  the same names, but ``only`` is data.yaml
 
 from __future__ import annotations
 
-import io
 import os
 import posixpath
 from collections import defaultdict
@@ -186,10 +185,6 @@ class Listing:
             for number, raw in enumerate(iter(lambda: file.readline(_MAX_LINE), b""), start=1):
                 if text := raw.decode("utf-8-sig", "replace").strip():
                     yield number, text
-
-    def open_text(self, name: str) -> IO[str]:
-        """Open a text file, whose line ends stay as they are. Raises: as :meth:`open`."""
-        return io.TextIOWrapper(self.open(name), "utf-8-sig", "replace", newline="")
 
     def known(self, name: str) -> bytes | None:
         """Return the whole content of a file if its head was read and is all of it, or None."""

@@ -29,6 +29,7 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.pascal_voc import splits_in_sets
 from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
 from recordgen.rejects import RejectCode
+from recordgen.tables.csv_fields import read_fields
 from recordgen.tasks import ImageSegmentation
 
 #: Name in ``rows.adjusted``: masks whose white was read as a class.
@@ -204,7 +205,7 @@ def classes_in(listing: Listing) -> MaskClasses:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         try:
             return _parsed(name, base, lines)
-        except ValueError as exc:
+        except (ValueError, csv.Error) as exc:
             raise SourceError(f"{listing.root}{name}: {exc}") from None
     return MaskClasses()
 
@@ -213,12 +214,12 @@ def _parsed(name: str, base: str, lines: Sequence[str]) -> MaskClasses:
     if base in _LISTS:
         return MaskClasses(name, lines)
     if base == _NUMBERED:
-        numbers = {int(number): label.strip() for number, label in csv.reader(lines[1:])}
+        numbers = {int(number): label.strip() for number, label in read_fields(lines[1:])}
         if sorted(numbers) != list(range(len(numbers))):
             raise ValueError(f"the numbers of classes must be 0, 1, … (got {sorted(numbers)})")
         return MaskClasses(name, [numbers[at] for at in range(len(numbers))])
     if base == _COLOURED:
-        rows = [(label, rest) for label, *rest in csv.reader(lines[1:])]
+        rows = [(label, rest) for label, *rest in read_fields(lines[1:])]
     else:
         parts = [line.split(":") for line in lines if not line.startswith("#")]
         rows = [(label, colour.split(",")) for label, colour, *_ in parts]

@@ -8,7 +8,6 @@ Boxes are COCO's: x, y, width and height, in pixels. Numbers are those of classe
 
 from __future__ import annotations
 
-import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
@@ -19,6 +18,7 @@ from recordgen.core.rows.details import Details, flagged
 from recordgen.core.rows.picture import Marked, is_number
 from recordgen.features import IS_CROWD
 from recordgen.formats.declared_classes import CLASSES, declared_classes
+from recordgen.formats.json_values import json_value
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import HEAD_BYTES, Listing
 
@@ -99,8 +99,8 @@ def objects_in(value: Any) -> Any:
     """Return objects, which a CSV has as JSON; None if the value holds none."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = json_value(value)
+        except ValueError:
             return None
     items = value if isinstance(value, list) else [value]
     return value if all(isinstance(it, Mapping) and "bbox" in it for it in items) else None

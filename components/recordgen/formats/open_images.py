@@ -12,20 +12,27 @@ there: few have all 1.9 million.
 
 from __future__ import annotations
 
-import csv
-import io
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import ClassVar, NamedTuple
 
+from recordgen.core.limits import CLASSES
 from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.features import GROUP_OF, IS_CROWD, OCCLUDED, TRUNCATED
+from recordgen.formats.csv_records import Record
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
+from recordgen.formats.pictures import (
+    Note,
+    PictureFormat,
+    Problem,
+    image_or_problem,
+    records_of,
+    rows_of,
+)
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ImageMultiLabel, ObjectDetection
 
@@ -38,7 +45,6 @@ _OF_BOXES = frozenset({_IMAGE, _LABEL, *_SIDES})
 _DESCRIPTIONS = ("class-descriptions", "metadata/classes.csv")
 # Codes of classes; other names need no description.
 _CODES = ("/m/", "/g/", "/t/")
-_MAX_DESCRIPTIONS = 16 << 20
 
 
 class OpenImages(PictureFormat):
@@ -65,8 +71,15 @@ class OpenImages(PictureFormat):
         folders = _folders(document)
         used = missing = 0
         unnamed: dict[str, None] = {}
-        for image, group in groupby(_lines(listing, document), key=lambda line: line.image):
-            lines = list(group)
+        for image, group in groupby(_lines(listing, document), key=_image_of):
+            lines = []
+            for item in group:
+                if isinstance(item, Problem):
+                    yield item
+                else:
+                    lines.append(item)
+            if not lines:
+                continue
             name = image if image in listing.tree.by_base else f"{image}.jpg"
             found = image_or_problem(listing, name, *folders, line=lines[0].number)
             if isinstance(found, Problem) and found.code == RejectCode.MISSING_FILE:
@@ -108,38 +121,35 @@ def _header(listing: Listing, name: str) -> Sequence[str]:
     return [field.strip().lower() for field in first.split(",")]
 
 
-def _lines(listing: Listing, name: str) -> Iterator[_Line]:
-    """Yield the lines below the header. Raises: SourceError: one is no CSV."""
+def _image_of(line: _Line | Problem) -> str:
+    return line.image if isinstance(line, _Line) else line.uri
+
+
+def _lines(listing: Listing, name: str) -> Iterator[_Line | Problem]:
+    """Yield the lines below the header, and a problem for each that cannot be read."""
     header = _header(listing, name)
     at = {column: header.index(column) for column in header}
     corners = [at[side] for side in _SIDES] if _OF_BOXES.issubset(at) else []
     image, label = at[_IMAGE], at[_LABEL]
     confidence = at.get(_CONFIDENCE)
     flags = {flag: at[name] for flag, name in _FLAGS.items() if name in at}
-    with listing.open_text(name) as text:
-        reader = csv.reader(text)
-        try:
-            next(reader, None)
-            for fields in reader:
-                if not any(fields):
-                    continue
-                if len(fields) != len(header):
-                    raise SourceError(
-                        f"{listing.root}{name}:{reader.line_num}: expected {len(header)} fields "
-                        f"(got {len(fields)})"
-                    )
-                yield _Line(
-                    reader.line_num,
-                    fields[image].strip(),
-                    fields[label].strip(),
-                    "1" if confidence is None else fields[confidence].strip() or "1",
-                    [fields[side] for side in corners],
-                    _details(
-                        {flag for flag, place in flags.items() if fields[place].strip() == "1"}
-                    ),
-                )
-        except csv.Error as exc:
-            raise SourceError(f"{listing.root}{name}:{reader.line_num}: {exc}") from exc
+    rows = rows_of(listing, name)
+    first = next(rows, None)
+    if not isinstance(first, Record) or len(first.fields) != len(header):
+        raise SourceError(f"{listing.root}{name}:1: names of columns must have no quotes")
+    for record in rows:
+        if isinstance(record, Problem):
+            yield record
+            continue
+        line, _, fields = record
+        yield _Line(
+            line,
+            fields[image].strip(),
+            fields[label].strip(),
+            "1" if confidence is None else fields[confidence].strip() or "1",
+            [fields[side] for side in corners],
+            _details({flag for flag, place in flags.items() if fields[place].strip() == "1"}),
+        )
 
 
 def _details(flags: set[str]) -> Details:
@@ -156,11 +166,9 @@ def _names(listing: Listing, document: str) -> Mapping[str, str]:
     files = [name for name in listing.others if any(part in name for part in _DESCRIPTIONS)]
     # The nearest file wins, then the one of boxes.
     for name in sorted(files, key=lambda name: (posixpath.dirname(name) != folder, name)):
-        with listing.open(name) as file:
-            text = file.read(_MAX_DESCRIPTIONS).decode("utf-8-sig", "replace")
-        for fields in csv.reader(io.StringIO(text, newline="")):
-            if len(fields) >= 2:
-                found.setdefault(fields[0].strip(), fields[1].strip())
+        for item in islice(records_of(listing, name), CLASSES.most):
+            if isinstance(item, Record) and len(item.fields) >= 2:
+                found.setdefault(item.fields[0].strip(), item.fields[1].strip())
     return found
 
 

@@ -5,7 +5,6 @@ Types decide, and the features that Hugging Face declares in the metadata of a s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from recordgen.errors import SourceError
 from recordgen.formats.declared_classes import class_names
 from recordgen.formats.field_kinds import IMAGE_WORD
+from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import names_beside
 from recordgen.tables.roles import LABEL_COLUMNS
@@ -109,7 +109,7 @@ def _label_in(others: Sequence[Any], features: Mapping[str, Any], where: str) ->
 def features_in(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any]:
     """Return the features that Hugging Face declares in the metadata of a schema."""
     try:
-        found = json.loads(metadata.get(b"huggingface", b"{}"))["info"]["features"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        found = json_value(metadata.get(b"huggingface", b"{}"))["info"]["features"]
+    except (ValueError, KeyError, TypeError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -12,14 +12,15 @@ have the size of the image, which is read from the image.
 
 from __future__ import annotations
 
-import csv
 import posixpath
 from collections.abc import Iterator, Sequence
-from itertools import groupby, islice
+from contextlib import suppress
+from itertools import groupby
 from typing import ClassVar
 
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
+from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.other_forms import boxes_before_labels, in_pixels
@@ -29,6 +30,7 @@ from recordgen.formats.pictures import (
     Problem,
     image_or_problem,
     notes_about,
+    records_of,
 )
 from recordgen.tasks import ObjectDetection
 
@@ -59,28 +61,29 @@ class RetinaNet(PictureFormat):
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         folder = posixpath.dirname(document)
         used = set()
-        with listing.open_text(document) as text:
-            lines = csv.reader(text)
-            rows = ((lines.line_num, fields) for fields in lines if _is_row(fields))
-            try:
-                for name, group in groupby(rows, key=lambda row: row[1][0].strip()):
-                    yield (item := _picture(listing, folder, name, list(group)))
+        for name, group in groupby(records_of(listing, document), key=_name):
+            rows = []
+            for item in group:
+                if isinstance(item, Problem):
                     used.add(item.uri)
-            except csv.Error as exc:
-                raise SourceError(f"{listing.root}{document}:{lines.line_num}: {exc}") from exc
+                    yield item
+                elif _is_row(item.fields):
+                    rows.append(item)
+            if rows:
+                yield (found := _picture(listing, folder, name, rows))
+                used.add(found.uri)
         beside = (name for name in listing.images if posixpath.dirname(name) == folder)
         others = [name for name in beside if name not in used]
         yield from notes_about(others, "images are not in it, and were skipped")
 
 
 def _head(listing: Listing, name: str) -> list[list[str]]:
-    """Return the first lines of a file; none if they are no CSV, or it is not there."""
-    head = listing.head(name) if name in listing else b""
-    try:
-        lines = csv.reader(head.decode("utf-8-sig", "replace").splitlines())
-        return [fields for fields in islice(lines, _LINES_READ) if _is_row(fields)]
-    except csv.Error:
-        return []
+    """Return the first rows of a file; none if it is no CSV, or is not there."""
+    lines = listing.head(name).split(b"\n")[:_LINES_READ] if name in listing else ()
+    with suppress(SourceError):
+        records = [item for item in read_records(lines, name) if isinstance(item, Record)]
+        return [item.fields for item in records if _is_row(item.fields)]
+    return []
 
 
 def _is_row(fields: Sequence[str]) -> bool:
@@ -105,15 +108,17 @@ def _classes(listing: Listing, document: str) -> Sequence[str]:
     return ()
 
 
-def _picture(
-    listing: Listing, folder: str, name: str, rows: Sequence[tuple[int, Sequence[str]]]
-) -> Picture | Problem:
-    number = rows[0][0]
+def _name(record: Record | Problem) -> str:
+    return record.fields[0].strip() if isinstance(record, Record) else record.uri
+
+
+def _picture(listing: Listing, folder: str, name: str, rows: Sequence[Record]) -> Picture | Problem:
+    number = rows[0].line
     image = image_or_problem(listing, name, folder, line=number)
     if isinstance(image, Problem):
         return image
     objects = []
-    for line, fields in rows:
+    for line, _, fields in rows:
         if any(fields[1:6]):
             try:
                 *corners, label = fields[1:6]

@@ -9,7 +9,6 @@ TensorFlow Datasets at 0, with names in ``label.labels.txt``.
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 from recordgen import features
 from recordgen.errors import SourceError
 from recordgen.features import FLAGS
+from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.objects import names_beside
 
@@ -97,8 +97,8 @@ def _declared(listing: Listing, folder: str, path: str) -> Names:
     try:
         if len(head) >= HEAD_BYTES:
             raise ValueError(f"more than {HEAD_BYTES >> 10} KiB")
-        kinds = dict(_kinds(json.loads(head), ""))
-    except (ValueError, RecursionError, AttributeError, TypeError) as exc:
+        kinds = dict(_kinds(mapping(json_value(head), "the features"), ""))
+    except ValueError as exc:
         raise SourceError(f"{listing.root}{path}: this is no list of features: {exc}") from exc
 
     def first(kind: str, inside: str | None = None) -> str:
@@ -126,13 +126,17 @@ _FILE_NAMES = ("filename", "file_name", "source_id")
 
 
 def _kinds(node: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
-    """Yield each feature and its kind: ``objects/bbox``, ``BBoxFeature``."""
-    kind = str(node["pythonClassName"]).rpartition(".")[2]
+    """Yield each feature and its kind: ``objects/bbox``, ``BBoxFeature``. Raises: ValueError."""
+    kind = text(node.get("pythonClassName"), "pythonClassName").rpartition(".")[2]
+
+    def inside(key: str, inner: str) -> Mapping[str, Any]:
+        return mapping(mapping(node.get(key), key).get(inner), inner)
+
     if kind == "FeaturesDict":
-        for key, inner in node["featuresDict"]["features"].items():
-            yield from _kinds(inner, f"{name}/{key}" if name else key)
+        for key, each in inside("featuresDict", "features").items():
+            yield from _kinds(mapping(each, key), f"{name}/{key}" if name else key)
     elif kind in ("Sequence", "Dataset"):
-        yield from _kinds(node["sequence"]["feature"], name)
+        yield from _kinds(inside("sequence", "feature"), name)
     else:
         yield name, kind
 

@@ -10,27 +10,32 @@ attribute of regions, or the one named like a label. Rules: VIA's "File formats"
 
 from __future__ import annotations
 
-import csv
-import json
+import itertools
 import math
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from recordgen.core.rows.details import NOTHING
-from recordgen.core.rows.picture import Marked, Picture, is_number
+from recordgen.core.rows.picture import Marked, Picture, are_numbers
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths, top_items
+from recordgen.formats.json_values import items, json_value, mapping, numbers, text
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
+from recordgen.formats.pictures import (
+    Note,
+    PictureFormat,
+    Problem,
+    columns_of,
+    image_or_problem,
+)
 from recordgen.formats.shapes import Region, ellipse, outlined, shape_notes
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 _PROJECT = "_via_img_metadata"
-_SHAPE, _ATTRIBUTES = "region_shape_attributes", "region_attributes"
+_FILE, _SHAPE, _ATTRIBUTES = "filename", "region_shape_attributes", "region_attributes"
 _OTHERS = ("point", "polyline")
 
 
@@ -56,7 +61,7 @@ class Via(PictureFormat):
         read = _csv_images if document.lower().endswith(".csv") else _json_images
         try:
             images = list(read(listing, document))
-        except (ValueError, csv.Error) as exc:
+        except ValueError as exc:
             raise SourceError(
                 f"{where}: this is no whole export of VGG Image Annotator: {exc}"
             ) from exc
@@ -68,7 +73,8 @@ class Via(PictureFormat):
 class _Image(NamedTuple):
     name: str
     #: pairs of a shape and of the attributes of its region
-    regions: Sequence[tuple[Any, Any]]
+    regions: Sequence[tuple[Any, Any]] = ()
+    problem: str = ""  # why the regions cannot be used
 
 
 def _is_mine(head: bytes, *, is_csv: bool) -> bool:
@@ -85,27 +91,44 @@ def _json_images(listing: Listing, name: str) -> Iterator[_Image]:
     """Yield the images of a project, or of an export. Raises: ValueError."""
     with listing.open(name) as file:
         for key, value in top_items(file):
-            found = value if isinstance(value, dict) else {}
-            items = found.values() if key == _PROJECT else [found]
-            yield from (_image(item) for item in items if "filename" in item)
+            if key == _PROJECT:
+                yield from map(_image, mapping(value, key).values())
+            elif not key.startswith("_via_"):
+                yield _image(value)
 
 
-def _image(item: Mapping[str, Any]) -> _Image:
-    regions = item.get("regions") or ()
-    regions = regions.values() if isinstance(regions, dict) else regions  # version 1
-    found = [region if isinstance(region, dict) else {} for region in regions]
-    pairs = [(each.get("shape_attributes"), each.get(_ATTRIBUTES)) for each in found]
-    return _Image(str(item["filename"]), pairs)
+def _image(item: Any) -> _Image:
+    name = ""
+    try:
+        name = text(mapping(item, "an image").get("filename"), "filename")
+        regions = item.get("regions")
+        if isinstance(regions, dict):  # version 1
+            regions = list(regions.values())
+        found = [mapping(region, "a region") for region in items(regions, "regions")]
+    except ValueError as exc:
+        return _Image(name, problem=str(exc))
+    return _Image(name, [(each.get("shape_attributes"), each.get(_ATTRIBUTES)) for each in found])
 
 
 def _csv_images(listing: Listing, name: str) -> Iterator[_Image]:
-    """Yield the images of a CSV, whose lines are regions. Raises: ValueError, csv.Error."""
-    with listing.open_text(name) as text:
-        lines = csv.DictReader(text)
-        lines.fieldnames = [field.lstrip("#") for field in lines.fieldnames or ()]
-        for image, group in groupby(lines, key=lambda line: line["filename"]):
-            pairs = [(json.loads(line[_SHAPE]), json.loads(line[_ATTRIBUTES])) for line in group]
-            yield _Image(image, [pair for pair in pairs if pair[0]])  # {}: no region
+    """Yield the images of a CSV, whose lines are regions. Raises: SourceError.
+
+    Lines that cannot be read come first, each as an image of its own.
+    """
+    regions: dict[str, list[tuple[Any, Any]]] = {}
+    for item in columns_of(listing, name, _FILE, _SHAPE, _ATTRIBUTES):
+        if isinstance(item, Problem):
+            yield _Image(item.uri, problem=f"line {item.line}: {item.message}")
+            continue
+        line, record = item
+        try:
+            pair = json_value(record[_SHAPE]), json_value(record[_ATTRIBUTES])
+        except ValueError as exc:
+            yield _Image(record[_FILE], problem=f"line {line}: {exc}")
+            continue
+        found = regions.setdefault(record[_FILE], [])
+        found += [pair] if pair[0] else []  # {}: no region
+    yield from itertools.starmap(_Image, regions.items())
 
 
 def _attribute(where: str, images: Sequence[_Image]) -> str:
@@ -126,9 +149,13 @@ def _attribute(where: str, images: Sequence[_Image]) -> str:
 def _picture(
     listing: Listing, folder: str, number: int, image: _Image, attribute: str
 ) -> Picture | Problem:
-    found = image_or_problem(listing, image.name, folder, "images", line=number)
+    found: str | Problem = ""
+    if image.name:
+        found = image_or_problem(listing, image.name, folder, "images", line=number)
     if isinstance(found, Problem):
         return found
+    if image.problem:
+        return Problem(number, image.problem, found)
     kinds = [shape.get("name") if isinstance(shape, dict) else "" for shape, _ in image.regions]
     dropped = [str(kind) for kind in kinds if kind in _OTHERS]
     rotated = 0
@@ -152,36 +179,26 @@ def _label(attributes: Any, name: str) -> str:
     if isinstance(value, dict):
         chosen = [key for key, is_chosen in value.items() if is_chosen]
         value = chosen[0] if len(chosen) == 1 else None
-    text = "" if value is None else str(value).strip()
-    if not text:
+    label = str(value).strip() if isinstance(value, str | int) else ""
+    if not label:
         raise ValueError(f"a region needs one {name} (got {attributes!r:.80})")
-    return text
+    return label
 
 
 def _region(shape: Any) -> Region:
     """Return a shape. Raises: ValueError: it has no numbers, or is unknown."""
-    found = shape if isinstance(shape, dict) else {}
-
-    def numbers(*names: str) -> Sequence[float]:
-        values = [found.get(name) for name in names]
-        if not all(map(is_number, values)):
-            raise ValueError(f"a {kind} needs {', '.join(names)} (got {shape!r:.80})")
-        return values  # type: ignore[return-value]
-
-    kind = found.get("name")
+    kind = mapping(shape, "a shape").get("name")
     if kind == "rect":
-        x, y, width, height = numbers("x", "y", "width", "height")
+        x, y, width, height = numbers(shape, ("x", "y", "width", "height"), "a rect")
         return (x, y, x + width, y + height), NOTHING
     if kind == "circle":
-        x, y, radius = numbers("cx", "cy", "r")
+        x, y, radius = numbers(shape, ("cx", "cy", "r"), "a circle")
         return ellipse(x, y, radius, radius)
     if kind == "ellipse":
-        x, y, across, down = numbers("cx", "cy", "rx", "ry")
-        [radians] = numbers("theta") if found.get("theta") else [0.0]
+        x, y, across, down = numbers(shape, ("cx", "cy", "rx", "ry"), "an ellipse")
+        [radians] = numbers(shape, ["theta"], "an ellipse") if shape.get("theta") else [0.0]
         return ellipse(x, y, across, down, math.degrees(radians))
-    xs: Any = found.get("all_points_x")
-    ys: Any = found.get("all_points_y")
-    are_lists = isinstance(xs, list) and isinstance(ys, list) and len(xs) == len(ys) > 0
-    if kind == "polygon" and are_lists and all(map(is_number, [*xs, *ys])):
+    xs, ys = shape.get("all_points_x"), shape.get("all_points_y")
+    if kind == "polygon" and are_numbers(xs) and are_numbers(ys) and len(xs) == len(ys) > 0:
         return outlined(zip(xs, ys, strict=True))
     raise ValueError(f"a region is no rect, circle, ellipse or polygon (got {shape!r:.80})")

@@ -12,7 +12,6 @@ the box of a horse. The image stays in the tar, from which its bytes are read. R
 
 from __future__ import annotations
 
-import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
+from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, names_beside, read_objects
 from recordgen.formats.pictures import MAX_HEADER, Note, PictureFormat, Problem, size_of
@@ -188,8 +188,8 @@ def _values(file: IO[bytes], group: _Group) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     if "json" in group.parts:
         try:
-            said = json.loads(_content(file, group.parts["json"], _MAX_JSON))
-        except (ValueError, RecursionError) as exc:
+            said = json_value(_content(file, group.parts["json"], _MAX_JSON))
+        except ValueError as exc:
             raise ValueError(f"{group.key}.json: {exc}") from exc
         if not isinstance(said, dict):
             raise ValueError(f"{group.key}.json: expected an object (got {said!r:.80})")

@@ -65,7 +65,7 @@ def read_yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
         repr(found)  # a number may have more digits than Python shows, which is a ValueError
         if isinstance(found, dict) and "names" in found:
             # The classes yes, no and 010 are texts, and no truth values or octal numbers.
-            found["names"] = yaml.load(head, yaml.BaseLoader)["names"]
+            found["names"] = yaml.load(head, yaml.BaseLoader).get("names")
         return found
     except (yaml.YAMLError, ValueError) as exc:
         if not is_strict:

@@ -239,7 +239,9 @@ def _colours_in(found: Any) -> Iterator[tuple[str, str]]:
     for item in found:
         name = display_name(item, f"each of {_COLOURS_KEY}", _NAME_KEYS)
         colour = item.get("color") or {}
-        shares = [colour.get(key, 0) for key in ("red", "green", "blue")]
+        shares: list[Any] = [None]
+        if isinstance(colour, Mapping):
+            shares = [colour.get(key, 0) for key in ("red", "green", "blue")]
         if not all(isinstance(share, int | float) and 0 <= share <= 1 for share in shares):
             raise bad_annotation(f"red, green and blue must be from 0 to 1 (got {colour!r:.80})")
         yield "#" + "".join(f"{round(share * 255):02x}" for share in shares), name
