@@ -77,8 +77,8 @@ def _planned_of(staging: Staging, data: Any) -> PlannedParts:
     here, there = list(PlannedParts.made_by), data.get("made_by")
     if there != here:
         raise RunnerError(
-            f"{staging.path(_FILE)}: planned with recordgen and encoders {there}, but this process has "
-            f"{here}, which may write other bytes; use the same packages everywhere, or plan "
+            f"{staging.path(_FILE)}: planned with recordgen and encoders {there}, but this process "
+            f"has {here}, which may write other bytes; use the same packages everywhere, or plan "
             f"again with --resume"
         )
     values = dict(data)
