@@ -63,7 +63,7 @@ def _public_batch(batch: RowBatch, task: Task) -> RowBatch:
     names = [*batch.uris, batch.source]
     # An annotation names other files, whose names hold secrets only if they are URLs.
     if task.names_payloads and (
-        storage.is_http(batch.source) or "://" in "\n".join(filter(None, batch.annotations))
+        storage.is_http(batch.source) or ":/" in "\n".join(filter(None, batch.annotations))
     ):
         names += chain.from_iterable(task.stored_uris(batch.uris, batch.annotations))
     if not may_hold_secrets("\n".join(names)):
