@@ -286,7 +286,12 @@ def pack(out, data):
     shard = sorted((out / SPLIT).iterdir())[0]
     packed = gzip.compress(data)
     shard.write_bytes(packed)
-    edit(out, lambda _, shards: shards[0].update(bytes=len(packed)))
+
+    def known(values, shards):
+        shards[0].update(bytes=len(packed))
+        values["splits"]["train"]["bytes"] = sum(each["bytes"] for each in shards)
+
+    edit(out, known)
     return shard
 
 

@@ -156,7 +156,8 @@ def test_lengths_of_few_shards_are_in_memory(tmp_path, monkeypatch):
         time.sleep(0.01)
         most.append(len(reading))
         reading.remove(file)
-        return b""
+        [examples] = (shard.examples for shard in dataset.shards if shard.file == file)
+        return bytes(index.DTYPE.itemsize * examples)
 
     index.write_index(str(tmp_path / "records.npy"), dataset, lengths_of)
     assert most == [1] * len(dataset.shards)

@@ -111,6 +111,8 @@ GATES = ("storage.inside", "copy.path", "self.path", "cache_file")
 BY_HAND = {
     ("payloads/parquet_values.py", "os.mkdir"): "the folder of unpacked columns, a name of ours",
     ("payloads/parquet_values.py", "storage.replacing"): "the path is made by storage.inside",
+    ("payloads/parquet_values.py", "open"): "a mark beside the path that storage.inside made",
+    ("access/files.py", "os.open"): "a shard, for reading only",
     ("console/terminal.py", "os.open"): "the null device",
     ("storage/copies.py", "os.open"): "a lock beside a path that its caller made",
 }

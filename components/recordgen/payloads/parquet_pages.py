@@ -67,7 +67,7 @@ def check_schema(raw: IO[bytes]) -> None:
     """Check the number and the depth of columns: the library recurses. Raises: ValueError."""
     end = raw.seek(0, 2)
     raw.seek(max(0, end - _TAIL_BYTES))
-    size = int.from_bytes(raw.read(4), "little")
+    size = min(int.from_bytes(raw.read(4), "little"), end)  # a damaged size would be allocated
     raw.seek(max(0, end - _TAIL_BYTES - size))
     inside: list[int] = []  # columns that follow in each open group
     for number, children in enumerate(_children(raw.read(size))):
