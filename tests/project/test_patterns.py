@@ -30,6 +30,7 @@ BOUNDED = {
     ("formats/json_items.py", r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]'): (
         "where the first alternative fails, the second one takes all"
     ),
+    ("formats/json_values.py", r'"[^"\\]*(?:\\.[^"\\]*)*"'): "texts of JSON that was parsed before",
     ("formats/iob.py", _SENTENCES.pattern): "the name of a file, and the last part takes all",
     ("formats/layout.py", _ADDRESS.pattern): "passed on, and only fullmatch is called",
 }

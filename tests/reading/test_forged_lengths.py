@@ -25,14 +25,15 @@ def forge(output, length=HUGE):
     Return a pattern of the message: the shard, and the offset of the record.
     """
     manifest = json.loads((output / "dataset.json").read_text())
-    [shard] = manifest["splits"]["train"]["shards"]
+    split = manifest["splits"]["train"]
+    [shard] = split["shards"]
     path = output / shard["file"]
     is_packed = path.suffix == ".gz"
     data = gzip.decompress(path.read_bytes()) if is_packed else path.read_bytes()
     offset = 16 + int.from_bytes(data[:8], "little")
     data = data[:offset] + frame_head(length) + data[offset + 12 :]
     path.write_bytes(gzip.compress(data) if is_packed else data)
-    shard["bytes"] = path.stat().st_size
+    split["bytes"] = shard["bytes"] = path.stat().st_size
     (output / "dataset.json").write_text(json.dumps(manifest))
     return f"RecordError.*{shard['file']}: .* at offset {offset}"
 

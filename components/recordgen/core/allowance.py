@@ -1,7 +1,7 @@
 """What reading a source may take: memory and processor time that grow with the bytes that it holds.
 
-    source of 1 MB         0.6 GB and  30 s
-    source of 400 MB       3.7 GB and  over an hour
+    source of 1 MB         0.8 GB and  30 s
+    source of 400 MB       4.0 GB and  over an hour
 
 :mod:`recordgen.core.limits` bounds what is known to be costly. This bounds the rest: parsers of
 documents from elsewhere run while nothing else does in the main thread of a local run, so the
@@ -30,7 +30,7 @@ if sys.platform == "linux":
     import resource
 
 #: Memory and processor time of any source, and what each of its bytes adds.
-MEMORY_BYTES, MEMORY_PER_BYTE = 600_000_000, 8
+MEMORY_BYTES, MEMORY_PER_BYTE = 800_000_000, 8
 SECONDS, SECONDS_PER_BYTE = 20.0, 10e-6
 
 # A larger container does not need more to list what it holds.

@@ -89,7 +89,7 @@ ROWS = Limit(100_000, "rows in a Parquet file of so few bytes", DOCUMENT)
 ROW_BYTES = Limit(10, "bytes for each row in a Parquet file", DOCUMENT)
 UNPACKED_TIMES = Limit(100, "times the bytes of a Parquet file in its images", DOCUMENT)
 # The largest pages of all columns together: images hardly shrink, and neither do lists.
-PAGE_BYTES = Limit(100_000_000, "bytes in unpacked pages of a Parquet file", DOCUMENT)
+PAGE_BYTES = Limit(50_000_000, "bytes in unpacked pages of a Parquet file", DOCUMENT)
 PAGE_TIMES = Limit(20, "times the bytes of packed pages", DOCUMENT)
 LIST_VALUES = Limit(1_000_000, "values in the lists of a row group", DOCUMENT)
 LIST_VALUES_TIMES = Limit(100, "times the bytes of packed lists and texts", DOCUMENT)

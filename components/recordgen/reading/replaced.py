@@ -37,6 +37,7 @@ def written_of(shards: ShardSet) -> Written | None:
         return None
     root = shards.files[0].path.removesuffix(mine[0].file)
     digests = {file.path: file.digest for file in shards.files}
-    if not storage.is_local(root) or not all(digests.values()):
+    is_one = digests.keys() <= {f"{root}{shard.file}" for shard in mine}
+    if not (is_one and storage.is_local(root) and all(digests.values())):
         return None
     return Written(root, digests, labels_text(known.labels).encode())
