@@ -21,6 +21,7 @@ from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
 from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
+from recordgen.formats.csv_documents import columns_of
 from recordgen.formats.declared_classes import class_names
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_values import json_value, mapping
@@ -30,14 +31,7 @@ from recordgen.formats.objects import labels_of, names_beside, objects_in, read_
 from recordgen.formats.other_columns import names_split, numbered_split
 from recordgen.formats.parquet import opened, table_rows
 from recordgen.formats.parquet_columns import features_in
-from recordgen.formats.pictures import (
-    Note,
-    PictureFormat,
-    Problem,
-    columns_of,
-    notes_about,
-    size_in_file,
-)
+from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_in_file
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection

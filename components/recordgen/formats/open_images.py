@@ -22,17 +22,11 @@ from recordgen.core.rows.details import NOTHING, Details
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.features import GROUP_OF, IS_CROWD, OCCLUDED, TRUNCATED
+from recordgen.formats.csv_documents import records_of, rows_of
 from recordgen.formats.csv_records import Record
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import (
-    Note,
-    PictureFormat,
-    Problem,
-    image_or_problem,
-    records_of,
-    rows_of,
-)
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
 from recordgen.rejects import RejectCode
 from recordgen.tasks import ImageMultiLabel, ObjectDetection
 

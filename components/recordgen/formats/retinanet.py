@@ -20,18 +20,12 @@ from typing import ClassVar
 
 from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
+from recordgen.formats.csv_documents import records_of
 from recordgen.formats.csv_records import Record, read_records
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.other_forms import boxes_before_labels, in_pixels
-from recordgen.formats.pictures import (
-    Note,
-    PictureFormat,
-    Problem,
-    image_or_problem,
-    notes_about,
-    records_of,
-)
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, notes_about
 from recordgen.tasks import ObjectDetection
 
 _CLASSES = ("_classes.csv", "classes.csv")

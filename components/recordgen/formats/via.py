@@ -19,17 +19,12 @@ from typing import Any, ClassVar, NamedTuple
 from recordgen.core.rows.details import NOTHING
 from recordgen.core.rows.picture import Marked, Picture, are_numbers
 from recordgen.errors import SourceError
+from recordgen.formats.csv_documents import columns_of
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths, top_items
 from recordgen.formats.json_values import items, json_value, mapping, numbers, text
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import (
-    Note,
-    PictureFormat,
-    Problem,
-    columns_of,
-    image_or_problem,
-)
+from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem
 from recordgen.formats.shapes import Region, ellipse, outlined, shape_notes
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks import ImageSegmentation, ObjectDetection
