@@ -102,6 +102,7 @@ BAD = [
     cvat("<box label='cat' xtl='1' ytl='5' xbr='8' ybr='10' rotation='x'/>"),
     cvat("<box label='' xtl='1' ytl='5' xbr='8' ybr='10'/>"),
     cvat("<polygon label='cat' points='1,2;3'/>"),
+    cvat("<polygon label='cat' points='1,2;3,NaN;5,2'/>"),
     labelme([{"label": "cat", "shape_type": "cuboid", "points": [[1, 2], [3, 4]]}]),
     labelme([{"label": "cat", "points": [[1, 2], [3, "x"]]}]),
     labelme([{"label": " ", "points": [[1, 2], [3, 4]]}]),

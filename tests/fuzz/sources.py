@@ -9,6 +9,7 @@ space. An input of up to a megabyte may only give rows, rejects and Recordgen's 
 from __future__ import annotations
 
 import argparse
+import base64
 import io
 import json
 import random
@@ -89,6 +90,22 @@ def _cvat_masks(folder):
         for at, name in enumerate(("a.jpg", "b.jpg"))
     ]
     (folder / "annotations.xml").write_text(f"<annotations>{''.join(images)}</annotations>")
+
+
+def _labelme_masks(folder):
+    _photos(folder, "a.jpg", "b.jpg")
+    inside = base64.b64encode(encoded(Image.new("1", (8, 10), 1), "PNG")).decode()
+    shapes = [
+        {"shape_type": "mask", "points": [[4, 5], [11, 14]], "mask": inside},
+        {"shape_type": "polygon", "points": [[1, 1], [30, 2], [30, 19]]},
+    ]
+    for name in ("a", "b"):
+        document = {
+            "imagePath": f"{name}.jpg",
+            **{"imageWidth": 40, "imageHeight": 20},
+            "shapes": [{"label": "cat", **shape} for shape in shapes],
+        }
+        (folder / f"{name}.json").write_text(json.dumps(document))
 
 
 def _yolo_keypoints(folder):
@@ -182,6 +199,7 @@ SAMPLES = {
     **{name: _written(name) for name in WRITERS},
     "coco_shapes": _coco_shapes,
     "cvat_masks": _cvat_masks,
+    "labelme_masks": _labelme_masks,
     "yolo_keypoints": _yolo_keypoints,
     "masks": _masks,
     "zip": _zip,
@@ -194,7 +212,7 @@ SAMPLES = {
     "conll": _conll,
 }
 TASKS = {"coco_shapes": ("object_detection", "image_segmentation")}
-TASKS["cvat_masks"] = TASKS["labelme"] = TASKS["coco_shapes"]
+TASKS["cvat_masks"] = TASKS["labelme_masks"] = TASKS["coco_shapes"]
 
 # --- changes -------------------------------------------------------------------------------------
 

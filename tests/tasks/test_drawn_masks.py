@@ -100,6 +100,15 @@ def test_drawing_takes_the_time_of_an_image(slow):
     assert paint([(1, quick)], 0, (1000, 1000), Limits(seconds=0.1)).mean() == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_an_outline_without_a_place_is_refused(odd):
+    """Rows from and to nowhere would be drawn without end."""
+    outline = Details(polygons=Polygons.of([(0, 0, 1, odd, 0.5, 1)]))
+    with pytest.raises(PayloadError) as caught:
+        paint([(1, outline)], 0, (10, 10), Limits())
+    assert caught.value.code == "bad_annotation"
+
+
 def test_a_mask_of_another_picture(tmp_path):
     """A mask whose proportions are only those of its document rejects the image."""
     runs_of_others = {"size": [6, 4], "counts": [0, 4, 20]}

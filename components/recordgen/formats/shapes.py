@@ -52,10 +52,12 @@ def around(points: Iterable[Sequence[float]]) -> Corners:
 def outlined(points: Iterable[Sequence[float]]) -> Region:
     """Return the box around points, each an x and a y, and their outline if there are 3 or more.
 
-    Raises: ValueError: there are none.
+    Raises: ValueError: there are none, or a coordinate is no finite number.
     """
     points = list(points)
     flat = tuple(value for point in points for value in point)
+    if not math.isfinite(sum(flat)):
+        raise ValueError(f"an outline needs finite numbers (got {flat!r:.80})")
     return around(points), Details(polygons=Polygons.of([flat])) if len(points) >= 3 else NOTHING
 
 

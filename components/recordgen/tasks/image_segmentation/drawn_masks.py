@@ -35,7 +35,8 @@ def paint(
 ) -> Mask:
     """Return the mask of an image: the class of each object in its outline, else the background.
 
-    Raises: PayloadError: runs do not fill their picture, or drawing would take too long.
+    Raises: PayloadError: runs do not fill their picture, an outline has a point that is none, or
+        drawing would take too long.
     """
     drawn = [(number, details, _columns_of(details)) for number, details in objects]
     seconds = sum(_seconds(details, columns, size) for _, details, columns in drawn)
@@ -96,13 +97,16 @@ def _columns_of(details: Details) -> _Columns | None:
 
 
 def _seconds(details: Details, columns: _Columns | None, size: tuple[int, int]) -> float:
-    """Return about how much processor time it takes to draw an object."""
+    """Return about how much processor time it takes to draw an object. Raises: PayloadError."""
     height, width = size
     if columns is not None:
         others = 0 if columns.whole == size else math.prod(size) + math.prod(columns.whole)
         return (columns.whole[0] * columns.width + others) * _UNPACKED
     seconds = 0.0
     for points in details.polygons.arrays():
+        if not np.isfinite(points).all():
+            message = "an outline has a coordinate that is no finite number"
+            raise PayloadError(RejectCode.BAD_ANNOTATION, message)
         inside = np.clip(points, 0, 1)
         across, down = inside.max(0) - inside.min(0)
         y = inside[:, 1]
