@@ -15,7 +15,7 @@ from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.formats.listing import Listing
 from recordgen.formats.parquet import Parquet
-from recordgen.payloads import parquet_values
+from recordgen.payloads import parquet_pages, parquet_values
 from recordgen.payloads.parquet_pages import unpacking
 from recordgen.payloads.parquet_values import parquet_file, read_value
 from recordgen.storage import ANY_REQUEST
@@ -242,3 +242,10 @@ def test_a_folder_of_others_is_refused(parts):
     folder.chmod(0o777)
     with pytest.raises(StorageError, match="TMPDIR"):
         read_value(parts[0], "1", ANY_REQUEST)
+
+
+@pytest.mark.parametrize("header", [{5: 7}, {3: {}}, {5: {1: None}}, {7: {}, 2: {1: 2}}])
+def test_a_header_with_other_types_is_damage(header):
+    """A page whose header holds something else than the numbers of its sizes is no page."""
+    with pytest.raises(ValueError, match="number|struct"):
+        parquet_pages._page(header)

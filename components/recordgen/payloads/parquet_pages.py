@@ -90,7 +90,7 @@ def _children(footer: bytes) -> Iterator[int]:
         count, kind, at = _list_head(footer, at + 1)
         for _ in range(count):
             column, at = _value(footer, at, kind, 0)
-            yield column.get(5, 0)
+            yield _number(column, 5)
     except (IndexError, AttributeError) as exc:
         raise ValueError("its schema is damaged") from exc
 
@@ -190,7 +190,8 @@ def _pages(raw: IO[bytes], chunk: Any) -> Iterator[_Page]:
             raw.seek(at)
             data = raw.read(min(most, end - at))
             try:
-                header, size = _value(data, 0, _STRUCT, 0)
+                header, size = _struct(data, 0, 0)
+                page = _page(header)
                 break
             except IndexError:
                 continue
@@ -198,7 +199,6 @@ def _pages(raw: IO[bytes], chunk: Any) -> Iterator[_Page]:
                 return
         else:
             return
-        page = _page(header)
         if page.packed < 0:
             return
         yield page
@@ -206,10 +206,21 @@ def _pages(raw: IO[bytes], chunk: Any) -> Iterator[_Page]:
 
 
 def _page(header: Mapping[int, Any]) -> _Page:
-    is_dictionary = header.get(1) == _DICTIONARY_PAGE
+    """Return the header of a page. Raises: ValueError: a field has another type."""
     data = header.get(5) or header.get(8) or {}
-    encoding = data.get(2 if 5 in header else 4, 0)
-    return _Page(is_dictionary, header.get(2, 0), header.get(3, 0), data.get(1, 0), encoding)
+    if not isinstance(data, dict):
+        raise ValueError("a page's header is no struct")
+    values, encoding = _number(data, 1), _number(data, 2 if 5 in header else 4)
+    is_dictionary = header.get(1) == _DICTIONARY_PAGE
+    return _Page(is_dictionary, _number(header, 2), _number(header, 3), values, encoding)
+
+
+def _number(fields: Mapping[int, Any], field: int) -> int:
+    """Return a field of a struct; 0 if it is missing. Raises: ValueError: it is no number."""
+    value = fields.get(field, 0)
+    if not isinstance(value, int):
+        raise ValueError(f"field {field} must be a number")
+    return value
 
 
 def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
