@@ -247,5 +247,5 @@ def test_a_folder_of_others_is_refused(parts):
 @pytest.mark.parametrize("header", [{5: 7}, {3: {}}, {5: {1: None}}, {7: {}, 2: {1: 2}}])
 def test_a_header_with_other_types_is_damage(header):
     """A page whose header holds something else than the numbers of its sizes is no page."""
-    with pytest.raises(ValueError, match="number|struct"):
-        parquet_pages._page(header)
+    with pytest.raises(ValueError, match=r"number|struct"):
+        parquet_pages.page_of(header)

@@ -53,7 +53,7 @@ class Unpacking(NamedTuple):
     shared: int
 
 
-class _Page(NamedTuple):
+class Page(NamedTuple):
     """The header of a page. ``values`` and ``encoding`` are 0 for a dictionary."""
 
     is_dictionary: bool
@@ -158,7 +158,7 @@ def unpacking(
     return Unpacking(max(1, min(most_rows, ROWS_BYTES.most // max(1, largest))), shared)
 
 
-def _repeats(page: _Page) -> bool:
+def _repeats(page: Page) -> bool:
     """Return whether values of a page may take more bytes than the page."""
     return page.is_dictionary or page.encoding == _DELTA_BYTE_ARRAY
 
@@ -179,7 +179,7 @@ def _longest(raw: IO[bytes], group: int, leaf: str) -> int:
         raise ValueError(f"the dictionary of {leaf} cannot be read: {exc}") from exc
 
 
-def _pages(raw: IO[bytes], chunk: Any) -> Iterator[_Page]:
+def _pages(raw: IO[bytes], chunk: Any) -> Iterator[Page]:
     """Yield the headers of a column's pages, up to damage, at which the library ends, too."""
     at = chunk.data_page_offset
     if chunk.has_dictionary_page:
@@ -191,7 +191,7 @@ def _pages(raw: IO[bytes], chunk: Any) -> Iterator[_Page]:
             data = raw.read(min(most, end - at))
             try:
                 header, size = _struct(data, 0, 0)
-                page = _page(header)
+                page = page_of(header)
                 break
             except IndexError:
                 continue
@@ -205,14 +205,14 @@ def _pages(raw: IO[bytes], chunk: Any) -> Iterator[_Page]:
         at += size + page.packed
 
 
-def _page(header: Mapping[int, Any]) -> _Page:
+def page_of(header: Mapping[int, Any]) -> Page:
     """Return the header of a page. Raises: ValueError: a field has another type."""
     data = header.get(5) or header.get(8) or {}
     if not isinstance(data, dict):
         raise ValueError("a page's header is no struct")
     values, encoding = _number(data, 1), _number(data, 2 if 5 in header else 4)
     is_dictionary = header.get(1) == _DICTIONARY_PAGE
-    return _Page(is_dictionary, _number(header, 2), _number(header, 3), values, encoding)
+    return Page(is_dictionary, _number(header, 2), _number(header, 3), values, encoding)
 
 
 def _number(fields: Mapping[int, Any], field: int) -> int:
