@@ -377,3 +377,16 @@ def test_counts_that_no_shard_has(out, count, has_index):
     edit(out, change)
     with pytest.raises(SourceError, match=str(out)):
         recordgen.source(out)
+
+
+def test_a_pipe_in_place_of_a_shard_is_an_error(tmp_path):
+    """Nothing waits for the other end of a pipe."""
+    out = tmp_path / "out"
+    recordgen.write([{"text": b"x"}] * 3, out, shards=1)
+    [shard] = (out / SPLIT).iterdir()
+    shard.unlink()
+    os.mkfifo(shard)
+    with pytest.raises(RecordgenError):
+        recordgen.source(out)[0]
+    with pytest.raises(RecordgenError):
+        list(RECORDS.read(str(shard)))

@@ -256,17 +256,54 @@ def test_checksums_are_compared(method, tmp_path):
 
 
 def test_files_that_overlap_cost_their_rows(tmp_path):
-    """Many entries may name the bytes of one file, and grow without limit: one is read."""
+    """Many entries may name the bytes of one file, and grow without limit: none of them is read."""
     first = image(0)
     path = zip_of(tmp_path / "a.zip", *((f"cat/{at}.jpg", first) for at in range(9)))
     data = bytearray(path.read_bytes())
     at = -1
-    while (at := data.find(b"PK\1\2", at + 1)) >= 0:
+    for _ in range(8):
+        at = data.index(b"PK\1\2", at + 1)
         data[at + 42 : at + 46] = bytes(4)
     path.write_bytes(data)
     _, rejects, examples = converted(tmp_path, source=path)
     assert [item["code"] for item in rejects.values()] == ["corrupt"] * 8
-    assert len(examples) == 1
+    assert [*examples] == ["cat/8.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [(32, 46 + 9), (28, 9 + 46 + 9)], ids=["comment", "name"]
+)
+def test_a_list_that_hides_files_is_damaged(place, value, tmp_path):
+    """A comment or a name that reaches over the next entry would drop its file in silence."""
+    path = zip_of(tmp_path / "a.zip", *((f"cat/{at}.jpg", image(at)) for at in range(4)))
+    data = bytearray(path.read_bytes())
+    at = data.index(b"PK\1\2") + place
+    data[at : at + 2] = value.to_bytes(2, "little")
+    path.write_bytes(data)
+    with pytest.raises(SourceError, match=r"a\.zip"):
+        recordgen.plan(str(path))
+
+
+def test_another_name_where_a_file_is_stored(tmp_path):
+    """The list of files and the file's own header must agree about its name."""
+    path = zip_of(tmp_path / "a.zip", *((f"cat/{at}.jpg", image(at)) for at in range(2)))
+    path.write_bytes(path.read_bytes().replace(b"cat/0.jpg", b"dog/0.jpg", 1))
+    _, rejects, examples = converted(tmp_path, source=path)
+    assert {uri: item["code"] for uri, item in rejects.items()} == {"cat/0.jpg": "corrupt"}
+    assert [*examples] == ["cat/1.jpg"]
+
+
+def test_a_nul_in_the_path_of_a_tar_costs_its_file(tmp_path):
+    """Cut off at the NUL, the path would be another one, perhaps of another class."""
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        for at in range(2):
+            info = tarfile.TarInfo(f"cat/{at}.jpg")
+            info.size = len(image(at))
+            info.pax_headers = {"path": "dog/1.jpg\0x.jpg"} if at else {}
+            archive.addfile(info, io.BytesIO(image(at)))
+    _, rejects, examples = converted(tmp_path, source=tmp_path / "a.tar")
+    assert [item["code"] for item in rejects.values()] == ["too_many_parts"]
+    assert [*examples] == ["cat/0.jpg"]
 
 
 def test_an_archive_without_files_is_an_error(tmp_path):

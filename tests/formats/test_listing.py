@@ -6,6 +6,7 @@ import tracemalloc
 import pytest
 
 from recordgen.errors import SourceError
+from recordgen.formats.import_file import find_import_files
 from recordgen.formats.listing import HEAD_BYTES, Listing, list_tree
 
 
@@ -49,3 +50,13 @@ def test_a_document_names_an_image_in_too_many_folders(tmp_path):
     (tmp_path / "x.png").write_bytes(b"1")
     assert Listing(f"{tmp_path}/").image_at("a/" * 1_000_000 + "x.png") == ()
     assert Listing(f"{tmp_path}/").image_at("a/" * 50 + "x.png") == "x.png"
+
+
+def test_a_source_whose_path_is_not_utf8(tmp_path):
+    """No file of a dataset can name such a source, so it is refused before anything is read."""
+    folder = os.fsencode(tmp_path) + b"/f\xff"
+    os.mkdir(folder)
+    with open(folder + b"/a.csv", "wb") as file:
+        file.write(b"1.png,cat\n")
+    with pytest.raises(SourceError):
+        find_import_files(os.fsdecode(folder) + "/a.csv")

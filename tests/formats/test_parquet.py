@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import suppress
 
 import pandas as pd
 import pyarrow as pa
@@ -291,3 +292,15 @@ def test_compressed_files_give_the_shards_of_plain_ones(folder, monkeypatch):
     files = str(folder / "in/*.parquet")
     more = recordgen.convert(files, folder / "out", append=True, shard_mb=1, lint="-ALL")
     assert more.dataset.examples == 61
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.date32(), pa.timestamp("us", tz="Not/AZone")], ids=["date", "zone"]
+)
+def test_a_label_that_python_has_not_costs_its_rows(kind, folder):
+    """Arrow has dates and zones that Python has not: the row group is a reject, no traceback."""
+    write(folder, "a.parquet", {"image": images(0), "label": (kind, [2**30])})
+    write(folder, "b.parquet", {"image": images(1), "label": (kind, [0])})
+    with suppress(NothingToConvertError):
+        _, rejects, _ = converted(folder)
+        assert {item["code"] for item in rejects.values()} == {"corrupt"}

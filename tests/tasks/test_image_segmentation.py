@@ -227,6 +227,8 @@ BAD = {
         "bad_annotation",
     ),
     "other proportions": (png(gray([[0, 1]] * 9)), {}, "bad_annotation"),
+    # The proportions of its image, and 25 times the pixels: nothing is decoded.
+    "far too large": (png(gray([[0] * 15] * 10))[:60], {}, "bad_annotation"),
 }
 
 

@@ -111,7 +111,8 @@ class _Opened:
     """
 
     def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # Without waiting for the other end of a pipe, which is refused when it is read.
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         finalize(self, os.close, self._descriptor).atexit = False  # the system closes it
         self.size, self.modified = self.state()
 

@@ -231,9 +231,9 @@ def _with_damage(file: ShardFile) -> ShardFile:
         return file
     try:
         info = storage.info(file.path)
-    except FileNotFoundError as exc:
+    except (FileNotFoundError, IsADirectoryError) as exc:  # the latter also for a pipe
         raise SourceError(
-            f"{file.path}: no such file, though {DATASET_FILE} lists it; convert again"
+            f"{file.path}: no such regular file, though {DATASET_FILE} lists it; convert again"
         ) from exc
     file = replace(file, version=f"{info.size}:{info.version}")
     if info.size == file.bytes:

@@ -41,7 +41,7 @@ SUFFIXES = (".zip", ".tar")
 # A document that is deflated further has no larger allowance.
 _USUAL_RATIO = 20
 
-_ENCRYPTED = 0x1
+_ENCRYPTED, _UTF8 = 0x1, 0x800  # flags of an entry
 _SIZE_END = 10**18  # a range has fewer digits
 _DIRECTORY_END = struct.Struct("<4s4H2LH")
 _DIRECTORY_MARK = b"PK\x05\x06"
@@ -119,12 +119,14 @@ class Archive:
             yield member.name, Range(self.path, member.offset, member.size)
 
     def _zip(self, file: IO[bytes]) -> Iterator[tuple[str, Range | PayloadError]]:
-        self._check_directory(file)
+        announced = self._check_directory(file)
         try:
             with zipfile.ZipFile(file) as found:
                 entries = found.infolist()
         except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as exc:
             raise self._error(f"damaged archive: {exc}") from exc
+        if announced not in (None, len(entries)):
+            raise self._error(f"damaged archive: {announced} files, but {len(entries)} are listed")
         entries.sort(key=lambda entry: entry.header_offset)
         starts = [*(entry.header_offset for entry in entries), found.start_dir]
         for entry, end in zip(entries, starts[1:], strict=True):
@@ -157,6 +159,10 @@ class Archive:
             message = f"{self.path}: {entry.filename!r:.80} is not where the list of files says"
             return PayloadError(RejectCode.CORRUPT.value, message)
         _, *behind = _MEMBER.unpack(head)
+        encoding = "utf-8" if entry.flag_bits & _UTF8 else "cp437"
+        if file.read(behind[0]).decode(encoding, "replace") != entry.orig_filename:
+            message = f"{self.path}: {entry.filename!r:.80} has another name where it is stored"
+            return PayloadError(RejectCode.CORRUPT.value, message)
         offset = entry.header_offset + _MEMBER.size + sum(behind)
         is_stored = entry.compress_type == zipfile.ZIP_STORED
         size = entry.file_size if is_stored else entry.compress_size
@@ -168,17 +174,23 @@ class Archive:
         inflated = None if is_stored else entry.file_size
         return Range(self.path, offset, size, inflated, crc=entry.CRC)
 
-    def _check_directory(self, file: IO[bytes]) -> None:
-        """Check the size of a ZIP's list of entries, which is read as a whole."""
+    def _check_directory(self, file: IO[bytes]) -> int | None:
+        """Check the size of a ZIP's list of entries, which is read as a whole.
+
+        Returns:
+            The number of entries that it announces; None if it is too large for that field.
+        """
         end = file.seek(0, io.SEEK_END)
         file.seek(max(0, end - _DIRECTORY_END.size - 0xFFFF))
         tail = file.read()
         at = tail.rfind(_DIRECTORY_MARK)
         if 0 <= at <= len(tail) - _DIRECTORY_END.size:
-            size = _DIRECTORY_END.unpack_from(tail, at)[5]
+            count, size = _DIRECTORY_END.unpack_from(tail, at)[4:6]
             most = DIRECTORY_BYTES.most
             if most < size < 0xFFFFFFFF or (size == 0xFFFFFFFF and end > most):
                 raise self._error(f"its list of files has {size:,} bytes or more")
+            return None if count == 0xFFFF else int(count)
+        return None
 
     def range_of(self, name: str) -> Range:
         """Return where a file is in the archive. Raises: PayloadError: it is not there."""

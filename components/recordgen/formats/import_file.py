@@ -79,6 +79,9 @@ def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
                     found[f"{folder}/"] = None
                     continue
             raise
+    for path in found:
+        if not path.isascii() and path.encode("utf-8", "replace").decode() != path:
+            raise SourceError(f"{path!r}: a path must be UTF-8; rename the file or its folder")
     return [ImportFile(path) for path in found]
 
 

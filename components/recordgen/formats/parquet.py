@@ -144,7 +144,8 @@ def _rows(
             del batch  # before the next one: values may be large
             yield from rows
             del rows
-    except (pa.ArrowException, OSError, ValueError) as exc:
+    # Arrow has dates, times and zones that Python has not.
+    except (pa.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as exc:
         yield f"it is damaged: {exc}"
 
 

@@ -78,6 +78,8 @@ def tar_members(file: IO[bytes]) -> Iterator[Member | BadMember]:
             name = long or _text(more.get(_PATH, b"")) or name
             try:
                 check_name(name)
+                if b"\0" in more.get(_PATH, b""):
+                    raise ValueError("its path has a NUL")
             except ValueError as exc:
                 name, refusal = shortened_name(name, head), str(exc)
             if (said := more.get(_SIZE)) is not None:

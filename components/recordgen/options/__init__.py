@@ -658,6 +658,9 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
             schema = value if isinstance(value, Schema) else Schema(value)
             value = json.dumps(schema.to_json(), ensure_ascii=False)
         decoded[name] = _text(name, value) if declared.annotation is str else value
+        for text in decoded[name] if declared.several else [decoded[name]]:
+            if isinstance(text, str) and text.encode("utf-8", "replace").decode() != text:
+                raise UsageError(f"{name} must be UTF-8 (got {text!r:.80})")
     return ConvertOptions(**decoded)
 
 

@@ -111,6 +111,8 @@ def read_range(path: str, start: int, length: int, context: object = None) -> by
 
 def open_read(path: str, context: object = None) -> IO[bytes]:
     with _reading(path):
+        if (mode := _mode(local_path(path))) is not None and stat.S_ISFIFO(mode):
+            raise StorageError(f"{path}: this is a pipe; files are read twice, so save it as one")
         return open(local_path(path), "rb")
 
 

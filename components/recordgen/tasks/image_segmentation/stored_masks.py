@@ -12,6 +12,7 @@ A mask is turned, cropped, resized and padded as its image is, by taking the nea
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from recordgen.core.image_settings import Limits
+from recordgen.core.limits import MASK_TIMES
 from recordgen.core.records.class_masks import IGNORED, Mask, seen_through
 from recordgen.core.rows.details import Details
 from recordgen.core.settings import PayloadSettings
@@ -74,6 +76,10 @@ def mask_of(
         PayloadError: the mask is no lossless image, is damaged, has other proportions than its
             image, or has pixels without a class.
     """
+    if math.prod(size := _whole(image)):
+        file = file_header(data)
+        if file.height * file.width > MASK_TIMES.most * math.prod(size):
+            raise _unlike((file.height, file.width), size)
     levels, is_plain = _levels(data, colours, settings)
     mask = _upright(levels, image, orientation)
     stored, is_resized = _placed(mask, image)
