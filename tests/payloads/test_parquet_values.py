@@ -189,11 +189,22 @@ def test_lists_of_millions_cost_their_row_group(file):
 
 
 def test_large_values_are_held_a_few_at_a_time(file):
-    """Rows that share a value of 20 MB are read three at a time, and not sixteen."""
-    write_groups(file, table_of([bytes(20_000_000)] * 16))
+    """Rows that share a value of 40 MB are read three at a time, and not sixteen."""
+    write_groups(file, table_of([bytes(40_000_000)] * 16))
     with file.open("rb") as raw:
         how = unpacking(raw, parquet_file(raw), 0, {"image"}, "image", 16, is_far=False)
     assert how == (3, 16)
+
+
+def test_values_are_compared_only_if_rows_share_them(file):
+    """A dictionary with a value for each row needs no digests; one with fewer has shared rows."""
+    write_groups(file, table_of([bytes([at]) * 9 for at in range(16)]), table_of([b"same"] * 16))
+    with file.open("rb") as raw:
+        opened = parquet_file(raw)
+        found = [
+            unpacking(raw, opened, group, {"image"}, "image", 16, is_far=False) for group in (0, 1)
+        ]
+    assert [how.shared for how in found] == [0, 16]
 
 
 def varint(number):

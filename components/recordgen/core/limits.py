@@ -96,7 +96,8 @@ LIST_VALUES = Limit(1_000_000, "values in the lists of a row group", DOCUMENT)
 LIST_VALUES_TIMES = Limit(100, "times the bytes of packed lists and texts", DOCUMENT)
 TEXT_BYTES = Limit(1_000_000_000, "bytes in the unpacked texts of a row group", DOCUMENT)
 # A value of a dictionary takes a few bits for each row, and all its bytes once it is unpacked.
-ROWS_BYTES = Limit(64_000_000, "bytes in rows that are unpacked together", DOCUMENT)
+ROWS_BYTES = Limit(64_000_000, "bytes in lists that are unpacked together", DOCUMENT)
+BATCH_BYTES = Limit(160_000_000, "bytes in rows that are unpacked together", DOCUMENT)
 
 # --- shards of a dataset from elsewhere ----------------------------------------------------------
 

@@ -9,10 +9,11 @@ compact protocol specification".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import IO, Any, NamedTuple
 
 from recordgen.core.limits import (
+    BATCH_BYTES,
     COLUMN_LEVELS,
     COLUMNS,
     LIST_VALUES,
@@ -46,7 +47,7 @@ class Unpacking(NamedTuple):
 
     Attributes:
         rows: rows that are held in memory at once.
-        shared: rows at the beginning whose images are values of the dictionary.
+        shared: rows at the beginning that share values of the dictionary.
     """
 
     rows: int
@@ -54,7 +55,7 @@ class Unpacking(NamedTuple):
 
 
 class Page(NamedTuple):
-    """The header of a page. ``values`` and ``encoding`` are 0 for a dictionary."""
+    """The header of a page of rows, or of the dictionary of their values."""
 
     is_dictionary: bool
     unpacked: int
@@ -136,13 +137,14 @@ def unpacking(
         is_text = "BYTE" in chunk.physical_type
         value = max((page.unpacked for page in pages if is_text and _repeats(page)), default=0)
         if path == image:
-            shared = sum(page.values for page in pages if page.encoding in _OF_DICTIONARY)
+            shared = _shared(pages)
             largest += value
             continue
         column = file.schema.column(number)  # a cycle of references, which no row group needs
         value = max(value, column.length or 0)
         is_list = column.max_repetition_level > 0
-        values = sum(page.values for page in pages) if is_list else row_group.num_rows
+        in_pages = sum(page.values for page in pages if not page.is_dictionary)
+        values = in_pages if is_list else row_group.num_rows
         if value * values > (ROWS_BYTES if is_list else TEXT_BYTES).most:
             value = _longest(raw, group, path)
         if is_list:
@@ -155,7 +157,13 @@ def unpacking(
         LIST_VALUES.check(in_lists)
         ROWS_BYTES.check(list_bytes)
         TEXT_BYTES.check(text_bytes)
-    return Unpacking(max(1, min(most_rows, ROWS_BYTES.most // max(1, largest))), shared)
+    return Unpacking(max(1, min(most_rows, BATCH_BYTES.most // max(1, largest))), shared)
+
+
+def _shared(pages: Sequence[Page]) -> int:
+    """Return how many rows have values of the dictionary; 0 if it has one for each of them."""
+    rows = sum(it.values for it in pages if not it.is_dictionary and it.encoding in _OF_DICTIONARY)
+    return rows if rows > sum(it.values for it in pages if it.is_dictionary) else 0
 
 
 def _repeats(page: Page) -> bool:
@@ -207,7 +215,7 @@ def _pages(raw: IO[bytes], chunk: Any) -> Iterator[Page]:
 
 def page_of(header: Mapping[int, Any]) -> Page:
     """Return the header of a page. Raises: ValueError: a field has another type."""
-    data = header.get(5) or header.get(8) or {}
+    data = header.get(5) or header.get(8) or header.get(7) or {}
     if not isinstance(data, dict):
         raise ValueError("a page's header is no struct")
     values, encoding = _number(data, 1), _number(data, 2 if 5 in header else 4)
