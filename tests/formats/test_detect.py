@@ -464,6 +464,13 @@ def test_other_objects_are_refused(tmp_path):
     assert found(tmp_path, "a.jsonl", f"{other}\n{line}").options.task == "text_classification"
 
 
+def test_a_number_of_thousands_of_digits_is_no_sentiment(tmp_path):
+    """Python refuses to read it as a number: the run stops as for other odd labels."""
+    lines = f"TRAIN,Good and cheap,{'9' * 5000}\nTRAIN,Bad and dear,{'8' * 5000}\n"
+    with pytest.raises(UsageError, match="labels"):
+        found(tmp_path, "a.csv", lines)
+
+
 def test_whole_numbers_may_be_sentiments_or_classes(tmp_path):
     lines = "TRAIN,Good and cheap,2\nBad and dear,0\nSo so\n"
     finding = found(tmp_path, "a.csv", lines)

@@ -57,6 +57,9 @@ _SUBSUMES: Mapping[str, str] = {
     "text_multi_label": "text_classification",
 }
 
+# A longer number is no sentiment; Python refuses to read thousands of digits.
+_MOST_DIGITS = 19
+
 
 def settle(readings: Iterable[Candidate]) -> list[Candidate]:
     """Return the remaining readings: several only if lines contradict each other.
@@ -239,4 +242,5 @@ def _is_sentiment(label: str) -> bool:
     """Return whether a label is a whole number that AutoML takes for a sentiment."""
     from recordgen.tasks.texts.text_sentiment import MAX_SENTIMENT  # only rows of texts need it
 
-    return label.isdecimal() and label.isascii() and int(label) <= MAX_SENTIMENT
+    is_whole = label.isdecimal() and label.isascii() and len(label) < _MOST_DIGITS
+    return is_whole and int(label) <= MAX_SENTIMENT
