@@ -304,3 +304,14 @@ def test_a_label_that_python_has_not_costs_its_rows(kind, folder):
     with suppress(NothingToConvertError):
         _, rejects, _ = converted(folder)
         assert {item["code"] for item in rejects.values()} == {"corrupt"}
+
+
+def test_a_row_group_that_names_other_columns_is_a_reject(folder):
+    """The footer's schema and its row groups may contradict each other."""
+    for name in ("a", "b"):
+        write(folder, f"{name}.parquet", {"image": images(0), **LABEL})
+    path = folder / "in/b.parquet"
+    before, _, behind = path.read_bytes().rpartition(b"bytes")
+    path.write_bytes(before + b"bytez" + behind)
+    _, rejects, examples = converted(folder)
+    assert len(rejects) == len(examples) == 1

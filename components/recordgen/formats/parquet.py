@@ -81,10 +81,10 @@ class Parquet(PictureFormat):
                     how = unpacking(
                         raw, file, group, read, columns.leaf, ROWS_AT_ONCE, is_far=is_far
                     )
+                    chunk = _Chunk(raw, document, file, group, first, columns.leaf, how)
                 except ValueError as exc:
                     yield _lost(document, first, group, RejectCode.TOO_MANY_BYTES, str(exc))
                     continue
-                chunk = _Chunk(raw, document, file, group, first, columns.leaf, how)
                 for number, row in enumerate(_rows(file, group, columns, how), start=first):
                     if isinstance(row, str):
                         yield _lost(document, number, group, RejectCode.CORRUPT, row)
@@ -210,7 +210,9 @@ class _Chunk:
     ) -> None:
         found = file.metadata.row_group(group)
         chunks = enumerate(map(found.column, range(found.num_columns)))
-        column, chunk = next(each for each in chunks if each[1].path_in_schema == leaf)
+        column, chunk = next((it for it in chunks if it[1].path_in_schema == leaf), (0, None))
+        if chunk is None:
+            raise ValueError(f"there is no column {leaf}")
         self._raw, self._document = raw, document
         self._values = f"{group}.{column}"
         self._first, self.places = first, Places(how.shared)
