@@ -284,6 +284,17 @@ def test_a_list_that_hides_files_is_damaged(place, value, tmp_path):
         recordgen.plan(str(path))
 
 
+def test_a_file_without_a_name_is_damage(tmp_path):
+    """Python's library looks at the last letter of each name."""
+    path = zip_of(tmp_path / "a.zip", *((f"cat/{at}.jpg", image(at)) for at in range(2)))
+    data = bytearray(path.read_bytes())
+    at = data.index(b"PK\1\2")
+    data[at + 28 : at + 32] = b"\0\0\x09\0"  # its nine letters are an extra field
+    path.write_bytes(data)
+    with pytest.raises(SourceError, match=r"a\.zip"):
+        recordgen.plan(str(path))
+
+
 def test_another_name_where_a_file_is_stored(tmp_path):
     """The list of files and the file's own header must agree about its name."""
     path = zip_of(tmp_path / "a.zip", *((f"cat/{at}.jpg", image(at)) for at in range(2)))

@@ -104,6 +104,14 @@ def test_keypoints_follow_the_box(outcome):
     assert found.images == {"images/a.jpg": [("dog", [0.4, 0.3, 0.6, 0.7])]}
 
 
+@pytest.mark.parametrize("odd", ["nan", "inf"])
+def test_a_keypoint_without_a_place_rejects_its_image(odd, outcome):
+    """What is no finite number has no place, and no visibility."""
+    labels = f"0 .5 .5 .2 .2 .5 {odd} 2 .4 .4 {odd}\n"
+    files = {"data.yaml": f"kpt_shape: [2, 3]\n{YAML}", "labels/a.txt": labels}
+    assert outcome(files, "images/a.jpg").rejected == {"images/a.jpg": "bad_annotation"}
+
+
 # data.yaml, what the message names
 STOPS = [
     # a lost split, one folder for two splits, and names that do not add up

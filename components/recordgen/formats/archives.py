@@ -131,6 +131,8 @@ class Archive:
         starts = [*(entry.header_offset for entry in entries), found.start_dir]
         for entry, end in zip(entries, starts[1:], strict=True):
             name = entry.filename if "/" in entry.filename else entry.filename.replace("\\", "/")
+            if not name:
+                raise self._error("damaged archive: a file in it has no name")
             if entry.is_dir() or name.endswith("/"):
                 continue
             if stat.S_ISLNK(entry.external_attr >> 16):

@@ -7,6 +7,7 @@ checks it like a row of any other format.
 from __future__ import annotations
 
 import json
+import math
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -203,13 +204,16 @@ def check_shapes(picture: Picture) -> None:
 
 
 def check_details(picture: Picture) -> None:
-    """Check that masks have the size of their picture, and that there are not too many keypoints.
+    """Check that masks have the size of their picture, and keypoints are numbers, not too many.
 
     Raises: AnnotationError.
     """
     most = 0
     for _, _, details in picture.objects:
-        most = max(most, len(details.keypoints)) if details.keypoints else most
+        if details.keypoints:
+            most = max(most, len(details.keypoints))
+            if not math.isfinite(sum(details.keypoints)):
+                raise bad_annotation("keypoints must be finite numbers; correct or delete them")
         mask = details.mask
         if mask and picture.size and picture.size != (mask.width, mask.height):
             width, height = picture.size
