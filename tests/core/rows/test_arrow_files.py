@@ -200,3 +200,16 @@ def test_a_damaged_file_is_a_value_error():
     for data in cut:
         with pytest.raises(ValueError, match="Parquet"):
             read_parquet(io.BytesIO(data), SCHEMA)
+
+
+def test_a_changed_offset_is_damage():
+    """An offset that leads beyond its buffer would be followed anywhere: the process would die."""
+    sink = pa.BufferOutputStream()
+    table = pa.table({"name": ["a", "bc", "d"]})
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    data = bytearray(sink.getvalue())
+    at = data.index((3).to_bytes(4, "little") + (4).to_bytes(4, "little"))
+    data[at + 4 : at + 8] = (1 << 29).to_bytes(4, "little")
+    with pytest.raises(ValueError, match="damaged columns"):
+        list(read_streams(bytes(data)))

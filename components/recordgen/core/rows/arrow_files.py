@@ -90,6 +90,7 @@ def read_streams(data: bytes) -> Iterator[Any]:
             stream = pa.ipc.open_stream(file)
             _check_types(stream.schema)
             table = stream.read_all()
+            table.validate(full=True)  # a changed offset or index would be followed anywhere
         except (pa.ArrowException, OSError) as exc:
             raise ValueError(f"damaged columns: {exc}") from exc
         yield table

@@ -456,7 +456,6 @@ def _read_columns(path: str) -> Columns:
     data = _read_shared(storage.read_bytes, path)
     with decoding(path):
         [columns] = unpacked(data)
-        columns.validate(full=True)  # a changed offset would be followed anywhere
         return columns
 
 
