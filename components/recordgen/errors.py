@@ -4,7 +4,8 @@ RecordgenError
 ├── UsageError             an option or argument is wrong                      exit code 2
 │   ├── OutputExistsError  OUTPUT already holds a dataset
 │   ├── OutputBusyError    another run writes into OUTPUT
-│   └── MissingPackageError     a package of an extra is not installed
+│   ├── MissingPackageError     a package of an extra is not installed
+│   └── NotUnderstoodError      a source fits no definition as a whole; also a SourceError
 ├── DataError              the data cannot give a dataset                      exit code 1
 │   ├── NothingToConvertError   no row survived planning
 │   ├── TooManyRejectsError     more rows were rejected than allowed
@@ -24,7 +25,8 @@ RecordgenError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -144,6 +146,56 @@ class LintError(RecordgenError):
 
 class SourceError(RecordgenError):
     """An import file is missing or malformed."""
+
+
+class NotUnderstoodError(UsageError, SourceError):
+    """A source fits no definition of docs/formats.md as a whole; nothing is read or written.
+
+    Attributes:
+        reason: the one clause that does not fit, after the place.
+        shown: what was understood: three rows, or a folder with counts; a line each.
+        options: the options that are likely to read it, by keyword; empty if none can.
+        source: what to pass instead of the source; empty if it stays.
+        command: the whole command as arguments, which the command line fills in.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        shown: str = "",
+        options: Mapping[str, str] | None = None,
+        source: str = "",
+    ) -> None:
+        self.reason, self.shown = _shown(reason), _shown(shown)
+        self.options, self.source = dict(options or {}), source
+        self.command: Sequence[str] = ()
+        super().__init__("\n".join(filter(None, (reason, shown, self._remedy()))))
+
+    def _remedy(self) -> str:
+        values = [repr(self.source)] if self.source else []
+        values += [f"{name}={value!r}" for name, value in self.options.items()]
+        return f"read it with: {', '.join(values)}" if values else ""
+
+    def complete(self, arguments: Sequence[str], source: str) -> None:
+        """Fill in the command, from that of the user and the source in it."""
+        if not (self.options or self.source):
+            return
+        flags = {f"--{name.replace('_', '-')}": value for name, value in self.options.items()}
+        found: list[str] = []
+        rest = iter(arguments)
+        for argument in rest:
+            name, equals, _ = argument.partition("=")
+            if name in flags:
+                if not equals:
+                    next(rest, None)  # its value
+            else:
+                found.append(self.source if self.source and argument == source else argument)
+        for flag, value in flags.items():
+            found += [flag, value]
+        self.command = ("recordgen", *found)
+        lines = (self.reason, self.shown, "read it with:", shlex.join(self.command))
+        self.args = ("\n".join(filter(None, lines)),)
 
 
 class StorageError(RecordgenError):

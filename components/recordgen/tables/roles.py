@@ -3,7 +3,7 @@
 A role is the use of a column. Its value names the column: by its name in the header, by the key of
 JSON objects, or by its number, counted from 1.
 
-    path=image_id,label=source    →  roles {"path": ("image_id",), "label": ("source",)}
+    image=image_id,label=source   →  roles {"path": ("image_id",), "label": ("source",)}
     path=1,label=3,label=4        →  roles {"path": ("1",), "label": ("3", "4")}
     header=no,target:class=5      →  no header; the target is column 5, a class
     offsets=utf16                 →  offsets of entities count UTF-16 units
@@ -32,6 +32,9 @@ ROLES = (
     *("path", "text", "split", "label", "mask"),
     *(*BOX_ROLES, *BOX_LISTS, *SIZE_ROLES, *SEGMENT_ROLES, *TABLE_ROLES),
 )
+
+# Other names of a role: what the path names.
+_SAME = {"image": "path", "video": "path", "uri": "path"}
 
 #: The value of a setting that is detected.
 AUTO = "auto"
@@ -90,6 +93,7 @@ class Columns:
             role, _, kind = name.partition(":")
             if kind:
                 settings["prediction"] = _prediction(role, kind)
+            role = _SAME.get(role, role)
             if role not in ROLES:
                 known = (*ROLES, *_SETTINGS)
                 hint = did_you_mean(role, known, f"; roles: {', '.join(known)}")
