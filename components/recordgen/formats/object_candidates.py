@@ -6,13 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from recordgen.core.task.annotation import printable
 from recordgen.core.task.task import Task
-from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
-from recordgen.formats.column_names import PATH_COLUMNS, TEXT_COLUMNS, find_columns
 from recordgen.formats.head import Candidate, Head
-from recordgen.tables.roles import LABEL_COLUMNS
+from recordgen.formats.proposal import stop
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from recordgen.tasks.images.image_classification import ImageClassification
 from recordgen.tasks.images.image_multi_label import ImageMultiLabel
@@ -54,22 +51,8 @@ def of_objects(head: Head) -> Iterator[Candidate]:
         number, record = head.objects[0]
         if (foreign := foreign_formats.of_json(json.dumps(record).encode())) is not None:
             raise foreign.error(f"{head.path}:{number}")
-        there = ", ".join(map(printable, record)) or "none"
-        raise SourceError(
-            f"{head.path}:{number}: no line has one of the keys {', '.join(_SUBJECT_KEYS)} (this "
-            f"line has {there:.80}); write an object per line as Vertex AI does, or name the keys, "
-            f"such as --columns {_likely_roles([*record])}"
-        )
+        stop(head, f"no line has one of the keys {', '.join(_SUBJECT_KEYS)}")
     yield from readings
-
-
-def _likely_roles(keys: Sequence[str]) -> str:
-    """Return the value of ``--columns`` for keys with known names: ``text=text,label=label``."""
-    texts = find_columns(keys, TEXT_COLUMNS)
-    subject = "text" if texts else "path"
-    known = {subject: TEXT_COLUMNS if texts else PATH_COLUMNS, "label": LABEL_COLUMNS}
-    found = {role: find_columns(keys, names)[:1] for role, names in known.items()}
-    return ",".join(f"{role}={keys[at[0]] if at else '…'}" for role, at in found.items())
 
 
 def _read_object(record: Mapping[str, Any], where: str) -> Iterator[Candidate]:

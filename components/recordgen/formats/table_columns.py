@@ -24,15 +24,8 @@ from recordgen.errors import SourceError
 from recordgen.formats.by_header import without_padding
 from recordgen.formats.column_stats import ColumnStats, add_records
 from recordgen.formats.csv_records import Item, Record, read_blocks
-from recordgen.formats.field_kinds import NUMBER, kind_of
-from recordgen.formats.first_line import is_like, numbers_columns
+from recordgen.formats.field_kinds import NUMBER, is_like, kind_of
 from recordgen.formats.lines import open_file
-from recordgen.formats.other_forms import (
-    OTHER_SEPARATORS,
-    SEPARATE,
-    SEPARATED_BY_BLANKS,
-    is_separated_by_blanks,
-)
 from recordgen.formats.table_csv import fitted, without_headers
 from recordgen.formats.table_roles import decide_table, schema_types
 from recordgen.messages import listed
@@ -47,6 +40,10 @@ if TYPE_CHECKING:
 
 # So many rows show whether the first line is like them.
 _ROWS_BELOW = 100
+
+# Separators that no reader takes; a name of one or two words may have blanks.
+_OTHER_SEPARATORS = ("::", ";", "\t", "|", " ")
+_COLUMNS_BY_CHANCE = 2
 
 # Patterns of fields that are hardly ever names; others are compared with the fields below them.
 _KINDS = {"number": NUMBER, "date": re.compile(DATE), "email": re.compile(r"[^@\s]+@[^@\s]+\.\w+")}
@@ -215,19 +212,17 @@ def check_header(fields: Sequence[str], where: str) -> list[str]:
 
 
 def _check_separator(names: Sequence[str], where: str) -> None:
-    if len(names) == 1 and is_separated_by_blanks(names[0]):
-        raise SourceError(f"{where}: {SEPARATED_BY_BLANKS}")
-    if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
-        raise SourceError(f"{where}: fields must be separated by commas")
-    sign = next((sign for sign in OTHER_SEPARATORS if names and sign in names[-1]), "")
-    if sign == "::" or (sign and len(names) == 1):
-        raise SourceError(f"{where}: {sign} separates the fields ({names[-1]:.80}); {SEPARATE}")
+    """Check that a single column is not several that another character separates."""
+    found = next((sign for sign in _OTHER_SEPARATORS if len(names) == 1 and sign in names[0]), "")
+    if found and len(names[0].split(found)) > _COLUMNS_BY_CHANCE:
+        raise SourceError(
+            f"{where}: fields must be separated by commas, semicolons, tabs or bars (got "
+            f"{names[0]:.80})"
+        )
 
 
 def _why_row(fields: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return why a first line reads as a row of a table, or "" if it reads as a header."""
-    if numbers_columns(fields, rows):
-        return ""
     if number := next(filter(NUMBER.fullmatch, fields), None):
         return f"{number!r} is a number"
     columns = [[row[at] for row in rows if at < len(row)] for at in range(len(fields))]

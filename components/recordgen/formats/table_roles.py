@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from recordgen import storage
 from recordgen.core.dataset.splits import ML_USE_EXPECTED
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.column_names import NOWHERE, NUMBERED_COLUMNS, SPLIT_COLUMNS, column_name
 from recordgen.formats.column_stats import DOUBTFUL, MAX_CLASSES, ColumnStats
 from recordgen.formats.header import Given, no_column
-from recordgen.formats.other_columns import numbered_split
+from recordgen.formats.split_names import numbered_split
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.columns import Column, Prediction, Table
+from recordgen.tables.roles import Columns
 from recordgen.tables.types import Weight
 
 # Nobody reads a longer list.
@@ -34,7 +36,7 @@ def decide_table(
     for role, [name, *_] in options.columns.by_role:
         if name not in found:
             no_column(name, header, f"columns {role}={name}")
-    split = options.columns.split or _split_column(found)
+    split = options.columns.split or _split_column(found, options)
     if split is None or split == options.columns.split:
         _check_numbered(found, options)
     target, weight = options.columns.target or None, options.columns.weight or None
@@ -75,11 +77,6 @@ def decide_table(
         for name in header
         if name.startswith("Unnamed: ") and dtypes[name] == "int64"
     ]
-    if split and not options.columns.split and column_name(split) not in SPLIT_COLUMNS:
-        notes.append(
-            f"column {split!r} is taken for the split, because its values are words of ML_USE; it "
-            f"is not a feature; --columns split={split} confirms it, or names another column"
-        )
     if target is not None and dtypes[target] == "int64" and options.columns.prediction == AUTO:
         kind = _target_kind(target, prediction, found[target])
     has_gaps = prediction == "classification" and found[str(target)].has_gaps(dtypes[str(target)])
@@ -137,7 +134,13 @@ def _target_kind(target: str, prediction: Prediction | None, item: ColumnStats) 
     )
 
 
-def _split_column(found: Mapping[str, ColumnStats]) -> str | None:
+def _split_column(found: Mapping[str, ColumnStats], options: ConvertOptions) -> str | None:
+    """Return the column of the split: it has a known name, and words of ML_USE.
+
+    Raises:
+        UsageError: several columns have.
+        NotUnderstoodError: a column of another name holds such words; a schema makes it a feature.
+    """
     names = [name for name, item in found.items() if item.is_split(name)]
     if len(names) > 1:
         which = "both" if len(names) == 2 else "all"
@@ -145,7 +148,15 @@ def _split_column(found: Mapping[str, ColumnStats]) -> str | None:
             f"the columns {listed(names, between=' and ')} {which} hold {ML_USE_EXPECTED}; name "
             f"the split's column with --columns split=NAME"
         )
-    return names[0] if names else None
+    name = names[0] if names else None
+    if name and column_name(name) not in SPLIT_COLUMNS and not options.schema_file:
+        columns = Columns.of({**options.columns.roles, "split": name})
+        raise NotUnderstoodError(
+            f"the column {name!r} holds words of ML_USE, and has no known name of a split; if it "
+            f"is a feature, declare the columns with --schema",
+            options={"columns": str(replace(options.columns, by_role=columns.by_role))},
+        )
+    return name
 
 
 def _check_numbered(found: Mapping[str, ColumnStats], options: ConvertOptions) -> None:
