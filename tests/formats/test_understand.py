@@ -129,7 +129,7 @@ STOPS = [
     ('a.txt', '__label__praise Good and cheap, in fact {i}.', {'columns': 'text=1,header=no', 'labels': 'none'}, 'text_classification: (assigned) | __label__praise Good and cheap | '),
     ('a.txt', '{i}.jpg 10,20,30,40,0 50,60,70,80,1', {}, ''),
     ('a.csv', '{i}.jpg,4,5,8,10,cat\nx{i}.jpg,,,,,', {'columns': 'path=1,label=6,xmin=2,ymin=3,xmax=4,ymax=5,header=no'}, 'object_detection: (assigned) | x0.jpg | '),
-    ('a.csv', '{i}.jpg,4,5,8,10,cat,40,20', {'columns': 'path=1,label=6,header=no'}, "image_classification: (assigned) | 0.jpg | 'cat'"),
+    ('a.csv', '{i}.jpg,4,5,8,10,cat,40,20', {'columns': 'path=1,label=6,xmin=2,ymin=3,xmax=4,ymax=5,width=7,height=8,header=no'}, 'object_detection: (assigned) | 0.jpg | {"boxes":[["cat",0.1,0.25,0.2,0.5]],"size":[40,20]}'),
     ('a.csv', '{i}.jpg,0,.5,.8,1.0,cat', {'columns': 'path=1,label=6,xmin=2,ymin=3,xmax=4,ymax=5,header=no'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.0,0.5,0.8,1.0]]'),
     ('a.csv', 'Good, and cheap {i}.|praise', {'columns': 'text=2,label=1,header=no'}, "text_classification: (assigned) | and cheap 0.|praise | 'Good'"),
     ('a.data', ' 0.0063{i}  18.00   2.31  0  0.538', {'columns': 'target=5,header=no'}, 'tabular: (assigned) | 0.00630,18.00,2.31,0,0.538 | None'),

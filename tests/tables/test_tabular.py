@@ -262,15 +262,17 @@ def test_another_header_is_no_row(tmp_path):
     assert columns_of("word,count\nx,1\n", "word,5\n", tmp_path=tmp_path).names
 
 
-def test_the_index_of_pandas_is_no_silent_feature(tmp_path):
-    [note] = columns_of("Unnamed: 0,a\n0,7\n1,8\n", tmp_path=tmp_path).notes
-    assert "'Unnamed: 0'" in note
-    assert columns_of("Unnamed: 0,a\nx,7\ny,8\n", tmp_path=tmp_path).notes == ()
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_the_index_of_pandas_is_left_out(name, tmp_path):
+    """It numbers the rows, so no model learns it; a column of words stays."""
+    table = columns_of(f"{name},a\n0,7\n1,8\n", tmp_path=tmp_path)
+    assert [column.name for column in table.stored] == ["a"]
+    assert len(table.notes) == 1
+    assert len(columns_of(f"{name},a\nx,7\ny,8\n", tmp_path=tmp_path).stored) == 2
 
 
 # header, what the error names
 HEADERS = [
-    (",a\n0,1\n", r"column 1 .*index=False"),
     ("a,b,a\n", "'a'"),
     ("1,2.5\n3,4\n", "'1' .*--columns header=yes(?s:.*)header=no,target=2"),
     ("5.1,3.5,Iris-setosa\n4.9,3.0,Iris-setosa\n", "'5.1'"),

@@ -34,12 +34,20 @@ from recordgen.formats.field_kinds import (
 from recordgen.formats.head import Head
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
 from recordgen.formats.missing_files import folder_of_images
-from recordgen.tables.roles import BOX_LISTS, BOX_ROLES, LABEL_COLUMNS, MASK_COLUMNS, Columns
+from recordgen.tables.roles import (
+    BOX_LISTS,
+    BOX_ROLES,
+    LABEL_COLUMNS,
+    MASK_COLUMNS,
+    SIZE_ROLES,
+    Columns,
+)
 from recordgen.tasks import ObjectDetection
 
 _ROWS_SHOWN = 3
 _ROW_CHARACTERS = 160
 _FEW = 3
+_MANY = 8
 
 # Words of columns that are likely to hold labels, and those that hardly do.
 _LABEL_WORDS = frozenset(
@@ -75,9 +83,11 @@ def stop(
     Raises: NotUnderstoodError: always.
     """
     shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in _first_rows(head))
+    names, rows = _named_rows(head, header)
     if options is None:
-        names, rows = _named_rows(head, header)
         options = propose(names, rows, head.path, header=header)
+    if name := _other_split(names, rows):
+        problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
     raise NotUnderstoodError(
         f"{head.where}: {problem}",
         shown=f"the first lines of {head.path}:{shown}",
@@ -156,6 +166,8 @@ def propose(
     texts = [*columns.named(TEXT_COLUMNS), *longest]
     if len(names) <= _FEW:  # a few words in one of few columns
         texts += columns.those(lambda value: likely_kind(value) == "text" and not _numbers(value))
+    elif len(names) >= _MANY and not columns.named(TEXT_COLUMNS):
+        texts = []  # a table, with names or addresses
     keys = [at for at in columns.rest if len({*columns.all[at]}) == len(rows) > 1]
     keys = [at for at in keys if not any(map(_is_fraction, columns.all[at]))]
     roots = {at: root for at in keys if (root := folder_of_images(columns.all[at], source))}
@@ -193,6 +205,16 @@ def _is_fraction(value: str) -> bool:
     return "." in value and NUMBER.fullmatch(value) is not None
 
 
+def _other_split(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return the column whose values hold words of ML_USE, such as ``PublicTest``; "" without."""
+    for name, values in zip(names, zip(*rows, strict=False), strict=False):
+        words = [[*map(str.lower, words_of(value))] for value in {*values}]
+        hold = [any(map(is_ml_use, each)) and len(each) <= _FEW for each in words]
+        if len(words) > 1 and all(hold) and not all(map(is_ml_use, values)):
+            return name
+    return ""
+
+
 def _spelled(roles: Mapping[str, str], header: str) -> str:
     is_shown = header == "yes" and not all(name.isdecimal() for name in roles.values())
     return str(Columns.of({**roles, **({"header": header} if header and not is_shown else {})}))
@@ -201,9 +223,10 @@ def _spelled(roles: Mapping[str, str], header: str) -> str:
 def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     """Return the target of rows without paths and texts."""
     columns.take("split", _splits(columns))
-    if len(columns.names) < 2 or not columns.take(
-        "target", [*_labels(columns), *columns.rest[-1:]]
-    ):
+    target = [*_labels(columns), *columns.rest[-1:]]
+    split = _other_split(columns.names, [*zip(*columns.all, strict=False)])
+    target = [at for at in target if columns.names[at] != split]
+    if len(columns.names) < 2 or not columns.take("target", target):
         return {}
     return {"columns": _spelled(columns.roles, header)}
 
@@ -226,9 +249,10 @@ def _take_boxes(columns: _Columns) -> None:
     if columns.take("xywh", lists):
         return
     numbers = columns.those(NUMBER.fullmatch)
-    if columns.names[0] == "1" and [at - numbers[0] for at in numbers] == [0, 1, 2, 3]:
-        for role, at in zip(BOX_ROLES, numbers, strict=True):
-            columns.take(role, [at])
+    if columns.names[0] == "1" and "path" in columns.roles:  # no names say what they are
+        first = next((at for at in numbers if {*range(at, at + 4)} <= {*numbers}), None)
+        if first is not None:
+            _take_numbers(columns, first)
         return
     by_name = {column_name(columns.names[at]): at for at in columns.rest}
     for corner in _CORNER_AND_SIZE:
@@ -237,6 +261,23 @@ def _take_boxes(columns: _Columns) -> None:
             columns.roles["xywh"] = BETWEEN.join(columns.names[at] for at in places)
             columns.rest = [at for at in columns.rest if at not in places]
             return
+
+
+def _take_numbers(columns: _Columns, first: int) -> None:
+    """Give roles to four columns of numbers: two corners, if the second is beyond the first."""
+    places = [*range(first, first + 4)]
+    left, top, right, down = ([float(v) for v in columns.filled[at]] for at in places)
+    pairs = [*zip(left, right, strict=False), *zip(top, down, strict=False)]
+    if all(low < high for low, high in pairs):
+        for role, at in zip(BOX_ROLES, places, strict=True):
+            columns.take(role, [at])
+    else:
+        columns.roles["xywh"] = BETWEEN.join(columns.names[at] for at in places)
+        columns.rest = [at for at in columns.rest if at not in places]
+    size = columns.those(NUMBER.fullmatch)
+    if len(size) == len(SIZE_ROLES):
+        for role, at in zip(SIZE_ROLES, size, strict=True):
+            columns.take(role, [at])
 
 
 def _is_text(value: str) -> bool:

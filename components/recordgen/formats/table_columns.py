@@ -26,7 +26,7 @@ from recordgen.formats.column_stats import ColumnStats, add_records
 from recordgen.formats.csv_records import Item, Record, read_blocks
 from recordgen.formats.field_kinds import NUMBER, is_like, kind_of
 from recordgen.formats.lines import open_file
-from recordgen.formats.table_csv import fitted, without_headers
+from recordgen.formats.table_csv import fitted, named, without_headers
 from recordgen.formats.table_roles import decide_table, schema_types
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
@@ -85,7 +85,7 @@ def _read_all(
                     stats = [ColumnStats() for _ in header]
                 elif options.columns.header == "no":
                     _check_width(first, header, where)
-                elif list(without_padding(first.fields)) != header:
+                elif named(without_padding(first.fields)) != header:
                     _check_first_row(first, header, stats, file.path, header_file)
             rows = fitted(chain(begin, blocks), len(header))
             if options.columns.header != "no":
@@ -180,12 +180,12 @@ def _is_named(fields: Sequence[str], options: ConvertOptions) -> bool:
 
 def check_header(fields: Sequence[str], where: str) -> list[str]:
     """Return the names of columns. Raises: SourceError: they cannot be names of features."""
-    names = list(without_padding(fields))
+    names = named(without_padding(fields))
     _check_separator(names, where)
     if "" in names:
         raise SourceError(
             f"{where}: column {names.index('') + 1} has no name; a table begins with a header that "
-            f"names each column (if it is the index of pandas, write to_csv(…, index=False))"
+            f"names each column"
         )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
