@@ -60,6 +60,7 @@ METERS = {
 NEEDED: Mapping[str, Mapping[str, Any]] = {
     "image_folder": {"task": "image_classification", "labels": "none"},
     "text_entities_iob": {"task": "text_entities"},
+    "tabular": {"task": "tabular"},
     "declared": {"schema": METERS},
 }
 

@@ -417,16 +417,16 @@ def _check_flags(head: Head, labels: Sequence[int]) -> None:
 
 def _check_lines(head: Head, task: Task, *, is_given: bool) -> None:
     """Check that fields behind a path or a text are labels, and only those."""
-    if mostly(NUMBER.fullmatch, [line.subject for line in head.lines]):
+    numbers = sum(NUMBER.fullmatch(line.subject) is not None for line in head.lines)
+    if numbers * 2 > len(head.lines):
         stop(head, "numbers are in the place of paths and texts", header="no")
     first = [line for line in head.lines if not line.has_ml_use and line.place == 1]
-    if len(first) * _LINES_AROUND_A_MISTAKE > len(head.lines):
+    if len(first) * 2 > len(head.lines):  # single ones are misspelt
         stop(head, f"{first[0].fields[0]!r:.60} is before the path, and no ML_USE", header="no")
     is_by_place = type(task) in (tasks.ObjectDetection, tasks.VideoClassification)
-    if is_by_place:
-        labels = [line.annotation[0] for line in head.lines if line.labels]
-        if mostly(NUMBER.fullmatch, labels):
-            stop(head, "numbers are in the place of labels", header="no")
+    labelled = [line.annotation for line in head.lines if line.labels]
+    if is_by_place and labelled and sum(map(_is_box_and_label, labelled)) * 2 > len(labelled):
+        stop(head, "a box is before its label", header="no")
     bare = [line.annotation for line in head.lines if not line.has_ml_use]
     width = max(map(len, bare), default=0)
     for at in range(int(is_by_place), width):
@@ -439,6 +439,12 @@ def _check_lines(head: Head, task: Task, *, is_given: bool) -> None:
             )
     if not is_given:
         _check_several(head, task)
+
+
+def _is_box_and_label(fields: Sequence[str]) -> bool:
+    """Return whether four numbers come before a label, as keras-retinanet writes boxes."""
+    *box, label = (*fields, *[""] * 5)[:5]
+    return bool(label) and not NUMBER.fullmatch(label) and all(map(NUMBER.fullmatch, box))
 
 
 def _check_several(head: Head, task: Task) -> None:
