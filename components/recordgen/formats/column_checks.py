@@ -24,7 +24,7 @@ from recordgen.formats.row_reader import ROWS_SHOWN
 from recordgen.formats.table_layout import has_row_parser, own_columns, row_parser
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.tables.roles import BOX_LISTS, BOX_ROLES
+from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks import TASKS, task_for
 
 
@@ -59,9 +59,9 @@ def check_columns(
             with first_lines_shown(head):
                 row_parser(made, Adjustments()).begin(head.rows[0], given, head.where)
         elif given.roles:
-            from recordgen.formats.json_keys import check_keys  # a CSV has no keys
+            from recordgen.formats.named_records import check_roles  # a CSV has no keys
 
-            check_keys(made, given)
+            check_roles(made, given)
     if format_.has_headers and not any(head.lines for head in heads):
         head = heads[0]
         raise SourceError(
@@ -141,11 +141,6 @@ def check_format(format_: Format, options: ConvertOptions) -> None:
         )
     if options.columns.roles and not format_.has_columns:
         raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
-    if Given.of(options).boxes and not format_.has_headers:
-        raise UsageError(
-            f"columns: {' and '.join(BOX_LISTS)} are for CSV files and DataFrames (got the format "
-            f"{found}); omit it"
-        )
     if options.image_root and not format_.has_columns:
         raise UsageError(
             f"image_root is for CSV and JSONL files (got the format {found}, which finds its "

@@ -84,7 +84,7 @@ def _list_in(head: Head, options: ConvertOptions) -> str:
 
     Raises: UsageError, SourceError, DataError: as :func:`with_one_hot`.
     """
-    if not head.has_header and not head.keys:
+    if not head.has_header:
         return ""
     places = find_columns(head.header or (), LABEL_COLUMNS)
     if len(places) != 1 or places[0] in head.classes:
@@ -109,7 +109,7 @@ def _list_in(head: Head, options: ConvertOptions) -> str:
 
 def _one_hot(head: Head, given: Given, options: ConvertOptions) -> Sequence[str]:
     """Return the names of the one-hot columns of a file; none if it has other labels."""
-    if not head.rows or head.keys or (head.header is None and options.task == AUTO):
+    if not head.rows or (head.header is None and options.task == AUTO):
         return ()  # a table may have columns of texts, and of 0 and 1
     names = [name.strip() for name in head.rows[0]]
     header = given.rename(names, head.where)

@@ -20,7 +20,6 @@ from recordgen.formats.detect import Detection, detect, detect_frame
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.import_file import ImportFile, find_import_files
-from recordgen.formats.made_columns import with_frame_columns
 from recordgen.formats.row_reader import RowReader, preview_files, preview_rows
 from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
@@ -66,11 +65,7 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
 
     own_images = FrameImages(dataframe.SOURCE)
     frame = own_images.with_paths(dataframe.as_dense(frame))
-    frame = with_frame_columns(frame, Given.of(options), dataframe.SOURCE)
-    boxed = with_box_lists([dataframe.head_of_frame(frame, Given.of(options))], options)
-    if boxed is not options:
-        options = boxed
-        frame = with_frame_columns(frame, Given.of(options), dataframe.SOURCE)
+    options = with_box_lists([dataframe.head_of_frame(frame, Given.of(options))], options)
     detection = detect_frame(frame, options)
     options = detection.options
     check_image_root(options)
