@@ -104,7 +104,8 @@ def shown_columns(
         return tuple(roles)
     given = Given.of(options)
     group = ((given.group, "group"),) if given.group else ()
-    if format_ is not None and format_.has_columns and not format_.has_headers:
+    is_named = bool(heads) and heads[0].has_header
+    if format_ is not None and format_.has_columns and not (format_.has_headers or is_named):
         return (
             *((name, role) for role, names in options.columns.roles.items() for name in names),
             *group,

@@ -163,7 +163,8 @@ def detect(
         path = files[0].path
         dialect = heads[0].dialect if heads else read_layout(samples.lines(path), path)[0]
     if (own := own_columns(task)) is not None:
-        options, columns, header = own.layout(list(map(samples.whole, files)), options)
+        known = list(map(samples.whole, files))
+        options, columns, header = format_.layout(own, known, options)
     else:
         columns = shown_columns(heads, options, format_, list(map(samples.begun, files)))
     named_files = with_names(files, heads, options)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from recordgen.formats.import_file import ImportFile
     from recordgen.formats.listing import Listing
     from recordgen.formats.samples import Samples
+    from recordgen.formats.table_layout import Layout, OwnColumns
     from recordgen.options import ConvertOptions
     from recordgen.storage.access import Access
 
@@ -148,6 +149,15 @@ class Format(ABC):
         Empty if the evidence of the format says the task, or the task finds its columns itself.
         """
         return ()
+
+    def layout(
+        self, own: type[OwnColumns], files: Sequence[ImportFile], options: ConvertOptions
+    ) -> Layout:
+        """Return the columns of files, for a task that finds them itself.
+
+        Raises: SourceError, UsageError.
+        """
+        return own.layout(files, options)
 
     def lists(
         self, file: ImportFile, task: Task, given: Given, access: Access

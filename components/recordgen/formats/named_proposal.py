@@ -30,6 +30,7 @@ def propose(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         rows: the texts of some records, with a field for each column.
     """
     columns = {name: filled_at(rows, at) for at, name in enumerate(names) if name}
+    columns = {name: values for name, values in columns.items() if not _are_objects(values)}
 
     def first(known: frozenset[str], fits: Callable[[str], object]) -> str:
         rest = [name for name in columns if name not in roles.values()]
@@ -55,3 +56,7 @@ def propose(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if labels:
         roles["label"] = labels[0]
     return ",".join(f"{role}={name}" for role, name in roles.items())
+
+
+def _are_objects(values: Sequence[str]) -> bool:
+    return any(value.startswith("{") for value in values)

@@ -30,7 +30,7 @@ from recordgen.formats.made_columns import is_constant, made_by, with_made_colum
 from recordgen.formats.named_proposal import propose
 from recordgen.formats.path_template import PathTemplate
 from recordgen.formats.table_layout import row_parser
-from recordgen.rejects import Reject
+from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.roles import BOX_ROLES, MASK_COLUMNS, SEGMENT_ROLES, SIZE_ROLES
 from recordgen.tasks.texts.text_task import CONTENT_KEY
 
@@ -63,7 +63,7 @@ class Cells(Protocol):
 
 
 class JsonCells:
-    """Values of JSON: 3.0 is the field ``3``, null an empty one."""
+    """Values of JSON and Arrow: 3.0 is the field ``3``, null and NaN are empty ones."""
 
     def single(self, value: Any, column: str, line: int) -> str:
         if isinstance(value, str):
@@ -76,8 +76,10 @@ class JsonCells:
     def several(self, value: Any, column: str, line: int) -> Sequence[str]:
         if isinstance(value, str):
             return [value]
-        if value is None:
+        if value is None or value != value:
             return []
+        if isinstance(value, bytes):
+            return [_decoded(value, column)]
         if isinstance(value, list):
             return [text for item in value for text in self.several(item, column, line)]
         if isinstance(value, dict):
@@ -87,7 +89,15 @@ class JsonCells:
             )
         if isinstance(value, float) and value.is_integer():
             return [str(int(value))]
-        return [json.dumps(value)]
+        return [json.dumps(value) if isinstance(value, bool | int | float) else str(value)]
+
+
+def _decoded(value: bytes, column: str) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as exc:
+        message = f"{printable(column)} must hold a text in UTF-8 (got {value!r:.80})"
+        raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
 
 
 class NamedRecords:
@@ -126,7 +136,7 @@ class NamedRecords:
         used = {at for places in self._columns.values() for at in places}
         used |= {given.find_group(header, source)}
         whole |= {at for at, classes in one_hot.items() if isinstance(classes, tuple)}
-        labels = set(self._columns["label"]) if self._parser.takes_labels else set()
+        labels = set(self._columns.get("label", ())) if self._parser.takes_labels else set()
         labels -= one_hot.keys()
 
         def way(at: int) -> _Way | None:
@@ -227,6 +237,18 @@ def not_understood(
         shown="\n".join(f"{' | '.join(row):.160}" for row in shown),
         options={"columns": propose(names, rows)},
     )
+
+
+def check_known(head: Head, given: Given) -> None:
+    """Check that every column has a known role, unless options name the path or the text.
+
+    Raises: NotUnderstoodError.
+    """
+    if given.roles.keys() & {"path", "text"}:
+        return
+    header = head.header or ()
+    if not header or any(name and column_name(name) not in _KNOWN for name in header):
+        raise not_understood(head.path, head.names, [line.fields for line in head.lines])
 
 
 def given_names(given: Given) -> Sequence[str]:

@@ -51,20 +51,8 @@ def columns_of(file: Any, listing: Listing, document: str) -> ParquetColumns | N
 
     schema, where = file.schema_arrow, f"{listing.root}{document}"
     features = features_in(schema.metadata or {})
-    leaves, others = {}, []
-    for field in schema:
-        kind = field.type
-        inside = [kind.field(at).name for at in range(kind.num_fields)]
-        is_struct = pa.types.is_struct(kind) and "bytes" in inside
-        declared = features.get(field.name)
-        is_image = is_struct or (isinstance(declared, dict) and declared.get("_type") == "Image")
-        is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-        if is_struct:
-            leaves[field.name] = f"{field.name}.bytes"
-        elif is_binary and (is_image or IMAGE_WORD.search(field.name)):
-            leaves[field.name] = field.name
-        else:
-            others.append(field)
+    leaves = image_leaves(schema, features)
+    others = [field for field in schema if field.name not in leaves]
     if not leaves:
         return None
     if len(leaves) > 1:
@@ -81,6 +69,24 @@ def columns_of(file: Any, listing: Listing, document: str) -> ParquetColumns | N
     several = bool(label) and pa.types.is_list(schema.field(label).type)
     read = [name for name in (image, label, objects, *sides) if name]
     return ParquetColumns(image, leaf, label, objects, several, names, read)
+
+
+def image_leaves(schema: Any, features: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the columns of images in a schema of Arrow, and the path of their bytes."""
+    import pyarrow as pa
+
+    leaves = {}
+    for field in schema:
+        kind, declared = field.type, features.get(field.name)
+        inside = [kind.field(at).name for at in range(kind.num_fields)]
+        is_struct = pa.types.is_struct(kind) and "bytes" in inside
+        is_image = isinstance(declared, dict) and declared.get("_type") == "Image"
+        is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+        if is_struct:
+            leaves[field.name] = f"{field.name}.bytes"
+        elif is_binary and (is_image or IMAGE_WORD.search(field.name)):
+            leaves[field.name] = field.name
+    return leaves
 
 
 def _has_boxes(kind: Any) -> bool:
