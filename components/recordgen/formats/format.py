@@ -98,6 +98,7 @@ class Format(ABC):
     Class attributes:
         name: its name in ``--format`` and ``dataset.json``.
         has_columns: rows have columns or keys, which ``--columns`` may name.
+        has_roles: its documents hold images in columns or features, which ``--columns`` may name.
         has_headers: its files may begin with a header.
         is_decoded: its files are texts in the encoding that the option ``encoding`` names.
         heading: what the preview calls the result of :meth:`roles`.
@@ -106,6 +107,7 @@ class Format(ABC):
 
     name: ClassVar[str]
     has_columns: ClassVar[bool] = False
+    has_roles: ClassVar[bool] = False
     has_headers: ClassVar[bool] = False
     is_decoded: ClassVar[bool] = False
     heading: ClassVar[str] = "Columns"
@@ -121,6 +123,10 @@ class Format(ABC):
             SourceError: the source has this format, but cannot be read as it is.
             StorageError: storage failed.
         """
+
+    def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
+        """Return what shows this format if options name columns. Raises: as :meth:`detect`."""
+        return self.detect(listing)
 
     @abstractmethod
     def accepts(self, task: type[Task]) -> bool:

@@ -26,7 +26,7 @@ from recordgen.formats.column_names import (
     find_columns,
 )
 from recordgen.formats.field_kinds import kind_of
-from recordgen.formats.label_fields import Classes, one_hot_columns, one_hot_list
+from recordgen.formats.label_fields import BETWEEN, Classes, one_hot_columns, one_hot_list
 from recordgen.messages import listed
 from recordgen.options import ConvertOptions
 from recordgen.tables.roles import AUTO, BOX_LISTS, LABEL_COLUMNS, TABLE_ROLES, Roles
@@ -155,6 +155,8 @@ class Given:
         if not self.boxes:
             return ()
         form, name = self.boxes
+        if len(name.split(BETWEEN)) == 4 and name not in header:
+            return self.boxes
         return form, header[_place(name, header, form, where)]
 
     def find_group(self, header: Sequence[str], where: str) -> int:

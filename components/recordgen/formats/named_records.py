@@ -14,12 +14,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.formats.box_lists import box_columns
 from recordgen.formats.column_names import KNOWN_COLUMNS, column_name
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import Rows
@@ -257,7 +259,8 @@ def given_names(given: Given) -> Sequence[str]:
     names = [*(template.names if template is not None else given.roles.get("path", ()))]
     for role in given.roles.keys() - {"path"}:
         names += [name for name in given.keys_of(role) if not is_constant(name)]
-    return list(dict.fromkeys([*names, *given.boxes[1:], *filter(None, [given.group])]))
+    names += chain.from_iterable(box_columns(name, ()) for name in given.boxes[1:])
+    return list(dict.fromkeys([*names, *filter(None, [given.group])]))
 
 
 def check_names(names: Iterable[str], records: Iterable[Mapping[str, Any]], source: str) -> None:

@@ -27,15 +27,16 @@ from recordgen.formats import foreign_formats
 from recordgen.formats.column_stats import ColumnStats, add_records
 from recordgen.formats.csv_records import Item
 from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.given_columns import GivenColumns
 from recordgen.formats.head import Head
-from recordgen.formats.header import Given
+from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_items import list_items, top_items
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.listing import Listing
 from recordgen.formats.named_records import JsonCells, NamedRecords, Values, check_known, named_head
 from recordgen.formats.parquet import opened, table_rows
-from recordgen.formats.parquet_columns import columns_of, image_leaves
+from recordgen.formats.parquet_columns import image_leaves
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import check_header
 from recordgen.formats.table_csv import lines_of
@@ -76,22 +77,26 @@ class RecordFiles(Format):
     has_columns = True
 
     def detect(self, listing: Listing) -> Evidence | None:
+        return self.detect_given(listing, NOTHING_GIVEN)
+
+    def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
         if not listing.only and listing.images:
             return None
         for suffixes in ((".parquet",), (".arrow", ".feather"), (".json",)):
             found = listing.candidates(*suffixes)
-            if not found or not self._is_mine(listing, found[0]):
+            if not found or not self._is_mine(listing, found[0], given):
                 continue
             is_json = suffixes == (".json",)
             if listing.only or not is_json:
                 return Evidence(f"{found[0]} holds records", "", found, is_weak=is_json)
         return None
 
-    def _is_mine(self, listing: Listing, name: str) -> bool:
+    def _is_mine(self, listing: Listing, name: str, given: Given) -> bool:
         begin = listing.head(name)
         if begin.startswith(_PARQUET):
             with opened(listing, name) as file:
-                return columns_of(file, listing, name) is None
+                leaves = image_leaves(file.schema_arrow, {}, GivenColumns(given).image)
+                return "text" in given.roles or not leaves
         return begin.startswith(_ARROW) or _is_document(begin)
 
     def accepts(self, task: type[Task]) -> bool:
