@@ -79,7 +79,7 @@ def check_labels(
     if head.header is None or not head.lines or "label" not in task.columns:
         return
     columns = row_parser(task, Adjustments()).columns_of(head.header)
-    is_chosen = is_given or not given.roles.keys().isdisjoint({"path", "text", "label"})
+    is_chosen = is_given or not given.roles.keys().isdisjoint({"path", "text"})
     of_header = other_columns.of_boxes
     if len(task.columns) == 1:
         of_header = partial(other_columns.of_header, labelled=labelled)

@@ -10,7 +10,7 @@ Given columns get the known name of their role, so readers of the header need no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NoReturn
@@ -171,6 +171,16 @@ class Given:
         names = [name.strip() for name in header]
         return column_place(self.group, names, f"group_by={self.group}", where, "--group-by ")
 
+    def check_numbers(self, roles: Iterable[str], count: int, where: str) -> None:
+        """Check that lines of so many fields have the columns of roles. Raises: UsageError."""
+        for role in roles:
+            for number in self.roles[role]:
+                if number.isdecimal() and int(number) > count:
+                    raise UsageError(
+                        f"{where}: there is no column {number} for {role}; the lines have {count} "
+                        f"fields"
+                    )
+
     def numbered(self, fields: Sequence[str], where: str) -> list[str]:
         """Return a header made from the given column numbers, for a file without a header.
 
@@ -186,13 +196,7 @@ class Given:
                 f"path=1,label=2 (got {named}); if the first line is a header, use --columns "
                 f"header=yes"
             )
-        for role in {"path", "text"} & self.roles.keys():
-            number = int(self.roles[role][0])
-            if number > len(fields):
-                raise UsageError(
-                    f"{where}: there is no column {number} for {role}; the line has {len(fields)} "
-                    f"fields"
-                )
+        self.check_numbers({"path", "text"} & self.roles.keys(), len(fields), where)
         header = [""] * max(len(fields), *(int(n) for names in self.roles.values() for n in names))
         return self.rename(header, where)
 

@@ -56,6 +56,8 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
         for record in records
         if not has_header or record.fields != first
     ]
+    if header is not None and not has_header and data:
+        given.check_numbers(given.roles, max(len(line.fields) for line in data), where)
     if rejects and not data:
         first_reject = rejects[0]
         raise SourceError(
