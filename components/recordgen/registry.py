@@ -63,7 +63,7 @@ OWN_FORMATS: Mapping[str, str] = {
     "webdataset": "recordgen.formats.webdataset:WebDataset",
     "tfrecord": "recordgen.formats.tfrecord:TfRecordFiles",
     "parquet": "recordgen.formats.parquet:Parquet",
-    "records": "recordgen.formats.record_files:RecordFiles",
+    "named_records": "recordgen.formats.record_files:RecordFiles",
     "conll": "recordgen.formats.conll:Conll",
     "iob": "recordgen.formats.iob:Sentences",
     "csv": "recordgen.formats.line_files:CsvFile",
@@ -90,7 +90,7 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "retinanet": ("annotations.csv",),
     "webdataset": (".tar",),
     "parquet": (".parquet",),
-    "records": (".json", ".parquet", ".arrow", ".feather"),
+    "named_records": (".json", ".parquet", ".arrow", ".feather"),
 }
 
 #: The import paths of Recordgen's own exports, in the order in which they are listed.

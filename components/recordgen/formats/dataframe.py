@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 from recordgen.core.rows.row import Adjustments, batched
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
-from recordgen.formats.format import Rows
+from recordgen.formats.format import OpenFrame, Rows
 from recordgen.formats.frame_cells import as_before_gaps, frame_cells, is_list, single_text
 from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.named_records import NamedRecords, named_head
-from recordgen.formats.table_layout import OpenFrame
 from recordgen.options import ConvertOptions
 from recordgen.tasks import task_for
 

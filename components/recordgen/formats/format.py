@@ -19,17 +19,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
-from recordgen.core.rows.row import Adjustments, Row, RowBatch
+from recordgen.core.rows.row import Adjustments, ReadItem, Row, RowBatch
 from recordgen.rejects import Reject
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from recordgen.core.task.task import Task
     from recordgen.formats.head import Head
     from recordgen.formats.header import Given
     from recordgen.formats.import_file import ImportFile
     from recordgen.formats.listing import Listing
     from recordgen.formats.samples import Samples
-    from recordgen.formats.table_layout import Layout, OwnColumns
     from recordgen.options import ConvertOptions
     from recordgen.storage.access import Access
 
@@ -68,6 +69,53 @@ class CsvParser(ABC):
             SourceError: the file as a whole is not a CSV of rows.
             UsageError: an option does not fit its columns.
         """
+
+
+class Layout(NamedTuple):
+    """The columns of import files.
+
+    Attributes:
+        options: the options, with the detected columns.
+        columns: pairs of a column and its type and role, as the preview shows them.
+        header: whether the first line is a header.
+    """
+
+    options: ConvertOptions
+    columns: Sequence[tuple[str, str]]
+    header: bool
+
+
+class OpenFrame(NamedTuple):
+    """A DataFrame as rows.
+
+    Attributes:
+        options: the options, with the detected columns.
+        rows: its rows, and their rejects and findings.
+        columns: as in :class:`Layout`; None if detection knows them already.
+    """
+
+    options: ConvertOptions
+    rows: Iterable[ReadItem]
+    columns: Sequence[tuple[str, str]] | None = None
+
+
+class OwnColumns(CsvParser):
+    """A parser that finds the columns of files and DataFrames, which its task does not declare."""
+
+    @classmethod
+    @abstractmethod
+    def layout(cls, files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+        """Return the columns of files. Raises: SourceError, UsageError."""
+
+    @classmethod
+    @abstractmethod
+    def open_frame(cls, frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+        """Return the rows of a frame, and its columns. Raises: SourceError, UsageError."""
+
+    @classmethod
+    @abstractmethod
+    def wrong_role(cls, roles: Iterable[str]) -> str:
+        """Return what is wrong with the roles of columns that options give, or ""."""
 
 
 class Evidence(NamedTuple):

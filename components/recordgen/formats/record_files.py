@@ -26,7 +26,7 @@ from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.column_stats import ColumnStats, add_records
 from recordgen.formats.csv_records import Item
-from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.given_columns import GivenColumns
 from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
@@ -41,7 +41,7 @@ from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import check_header
 from recordgen.formats.table_csv import lines_of
 from recordgen.formats.table_frame import table_items
-from recordgen.formats.table_layout import Layout, OwnColumns, columns_of_table, has_row_parser
+from recordgen.formats.table_layout import columns_of_table, has_row_parser
 from recordgen.formats.table_roles import decide_table, schema_types
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
@@ -73,7 +73,7 @@ class Columns(NamedTuple):
 class RecordFiles(Format):
     """A JSON list of objects, pandas' JSON, or Parquet, Feather or Arrow without images."""
 
-    name = "records"
+    name = "named_records"
     has_columns = True
 
     def detect(self, listing: Listing) -> Evidence | None:

@@ -19,12 +19,12 @@ from recordgen.errors import UsageError
 from recordgen.formats.column_stats import MAX_CLASSES, ColumnStats, add_records
 from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Records, read_blocks
 from recordgen.formats.dataframe import SOURCE
-from recordgen.formats.format import Rows
+from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
 from recordgen.formats.frame_cells import as_before_gaps, frame_cells, single_text
 from recordgen.formats.header import Given
 from recordgen.formats.table_columns import check_header, find_table
 from recordgen.formats.table_csv import fitted, lines_of, without_headers
-from recordgen.formats.table_layout import Layout, OpenFrame, OwnColumns, columns_of_table
+from recordgen.formats.table_layout import columns_of_table
 from recordgen.formats.table_roles import decide_table, schema_types
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
