@@ -29,7 +29,7 @@ from recordgen.errors import SourceError
 from recordgen.formats.header import Given
 from recordgen.formats.json_values import json_value
 from recordgen.formats.lines import decode_line
-from recordgen.formats.named_records import JsonCells, NamedRecords, Values, given_names
+from recordgen.formats.named_records import Cells, NamedRecords, Values, given_names
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.texts.labelled_text import OLDER_KEY
@@ -109,7 +109,7 @@ def _named_rows(
     keys = [*names]
     if "split" not in given.roles:
         names.append(next(name for name in _SPLIT_NAMES if name not in names))
-    reader = NamedRecords(source, names, JsonCells(), task, adjusted, given)
+    reader = NamedRecords(source, names, Cells(), task, adjusted, given)
 
     def values(number: int, raw: bytes) -> Values:
         record: Mapping[str, Any] = {}
@@ -182,7 +182,7 @@ def _readable(raw: bytes) -> Mapping[str, Any]:
 
 def _group(record: Mapping[str, Any], key: str) -> str | None:
     """Return the value of the key of groups. Raises: AnnotationError: it has several values."""
-    return JsonCells().single(record.get(key), key, 0).strip() or None if key else None
+    return Cells().single(record.get(key), key, 0).strip() or None if key else None
 
 
 def _start(raw: bytes) -> str:

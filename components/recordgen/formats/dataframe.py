@@ -18,7 +18,7 @@ from recordgen.formats.format import OpenFrame, Rows
 from recordgen.formats.frame_cells import as_before_gaps, frame_cells, is_list, single_text
 from recordgen.formats.head import Head
 from recordgen.formats.header import NOTHING_GIVEN, Given
-from recordgen.formats.named_records import NamedRecords, named_head
+from recordgen.formats.named_records import Cells, NamedRecords, named_head
 from recordgen.options import ConvertOptions
 from recordgen.tasks import task_for
 
@@ -66,7 +66,7 @@ def dataframe_rows(
     return reader.rows(enumerate(frame_cells(frame), start=1))
 
 
-class _FrameCells:
+class _FrameCells(Cells):
     """Cells of a frame; a column that does not fit the task stops the run."""
 
     def __init__(self, task: Task) -> None:

@@ -19,7 +19,7 @@ from recordgen.formats.frame_cells import text_of
 from recordgen.formats.header import Given, no_column
 from recordgen.formats.label_fields import classes_of
 from recordgen.formats.made_columns import is_constant
-from recordgen.formats.named_records import JsonCells, given_names
+from recordgen.formats.named_records import Cells, given_names
 from recordgen.tables.roles import BOX_ROLES, SIZE_ROLES
 
 #: The name of a column → its value in a record; None if it has none.
@@ -80,7 +80,7 @@ class GivenColumns:
     def split(self, get: Get) -> str | None:
         """Return the word for the split of a record. Raises: ValueError."""
         name = self.given.roles.get("split", ("",))[0]
-        return JsonCells().single(get(name), name, 0) or None if name else None
+        return Cells().single(get(name), name, 0) or None if name else None
 
     def size(self, get: Get) -> tuple[Any, Any]:
         """Return the values of the columns of width and height."""

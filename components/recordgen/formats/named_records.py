@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
@@ -54,20 +54,11 @@ Values: TypeAlias = "tuple[int, Sequence[Any]] | Reject"
 _Way: TypeAlias = Callable[[Any, str, int], str]
 
 
-class Cells(Protocol):
-    """How the values of a kind of source become fields."""
+class Cells:
+    """How values become fields: 3.0 is ``3``, null and NaN are empty ones."""
 
     def single(self, value: Any, column: str, line: int) -> str:
         """Return the field of one value. Raises: AnnotationError, UsageError: it is none."""
-
-    def several(self, value: Any, column: str, line: int) -> Sequence[str]:
-        """Return the labels in a value, which may be a list. Raises: as :meth:`single`."""
-
-
-class JsonCells:
-    """Values of JSON and Arrow: 3.0 is the field ``3``, null and NaN are empty ones."""
-
-    def single(self, value: Any, column: str, line: int) -> str:
         if isinstance(value, str):
             return value
         texts = self.several(value, column, line)
@@ -76,6 +67,7 @@ class JsonCells:
         return "".join(texts)
 
     def several(self, value: Any, column: str, line: int) -> Sequence[str]:
+        """Return the labels in a value, which may be a list. Raises: as :meth:`single`."""
         if isinstance(value, str):
             return [value]
         if value is None or value != value:

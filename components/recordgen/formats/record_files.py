@@ -34,7 +34,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_items import list_items, top_items
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.listing import Listing
-from recordgen.formats.named_records import JsonCells, NamedRecords, Values, check_known, named_head
+from recordgen.formats.named_records import Cells, NamedRecords, Values, check_known, named_head
 from recordgen.formats.parquet import opened, table_rows
 from recordgen.formats.parquet_columns import image_leaves
 from recordgen.formats.samples import Samples, sampled
@@ -52,7 +52,7 @@ from recordgen.tasks import TASKS, Tabular
 _FIRST = 1000
 
 _PARQUET, _ARROW = b"PAR1", (b"ARROW1", b"\xff\xff\xff\xff")
-_CELLS = JsonCells()
+_CELLS = Cells()
 
 _Records: TypeAlias = Iterator[tuple[int, Any]]
 
@@ -80,16 +80,15 @@ class RecordFiles(Format):
         return self.detect_given(listing, NOTHING_GIVEN)
 
     def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
-        if not listing.only and listing.images:
+        found = listing.candidates(".parquet") or listing.candidates(".arrow", ".feather")
+        is_json = bool(listing.only) and not found
+        found = listing.candidates(".json") if is_json else found
+        if not found or (not listing.only and listing.images):
             return None
-        for suffixes in ((".parquet",), (".arrow", ".feather"), (".json",)):
-            found = listing.candidates(*suffixes)
-            if not found or not self._is_mine(listing, found[0], given):
-                continue
-            is_json = suffixes == (".json",)
-            if listing.only or not is_json:
-                return Evidence(f"{found[0]} holds records", "", found, is_weak=is_json)
-        return None
+        is_mine = self._is_mine(listing, found[0], given)
+        return (
+            Evidence(f"{found[0]} holds records", "", found, is_weak=is_json) if is_mine else None
+        )
 
     def _is_mine(self, listing: Listing, name: str, given: Given) -> bool:
         begin = listing.head(name)
