@@ -75,7 +75,7 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
     except RecordgenError as exc:
         if not isinstance(exc, UsageError):
             _offer_resume(args)
-        if isinstance(exc, NotUnderstoodError) and hasattr(args, "source"):
+        if isinstance(exc, NotUnderstoodError) and args is not None and "source" in args:
             exc.complete(arguments, args.source)
         logs.failed(exc, exc.exit_code, traceback=debug)
         return exc.exit_code

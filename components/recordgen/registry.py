@@ -63,6 +63,7 @@ OWN_FORMATS: Mapping[str, str] = {
     "webdataset": "recordgen.formats.webdataset:WebDataset",
     "tfrecord": "recordgen.formats.tfrecord:TfRecordFiles",
     "parquet": "recordgen.formats.parquet:Parquet",
+    "named_records": "recordgen.formats.record_files:RecordFiles",
     "conll": "recordgen.formats.conll:Conll",
     "iob": "recordgen.formats.iob:Sentences",
     "csv": "recordgen.formats.line_files:CsvFile",
@@ -89,6 +90,7 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "retinanet": ("annotations.csv",),
     "webdataset": (".tar",),
     "parquet": (".parquet",),
+    "named_records": (".json", ".parquet", ".arrow", ".feather"),
 }
 
 #: The import paths of Recordgen's own exports, in the order in which they are listed.

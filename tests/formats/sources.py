@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from itertools import chain
 
 from recordgen.core.rows.row import Adjustments, Row
+from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
@@ -27,6 +28,11 @@ def parsed(parse_lines, lines, source, task):
     """Return what a parser of lines yields."""
     given = {"adjusted": Adjustments(), "given": NOTHING_GIVEN}
     return list(parse_lines(lines, source=source, task=task, **given))
+
+
+def frame_rows(frame, task):
+    """Return the rows and rejects of a DataFrame one by one."""
+    return list(row_by_row(dataframe_rows(frame, task, Adjustments())))
 
 
 class Reading:

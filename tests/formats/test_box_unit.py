@@ -15,7 +15,6 @@ from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.formats.automl_csv import LineParser
-from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
@@ -23,7 +22,7 @@ from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.box_geometry import turned
 from tests.conftest import encoded, exif_of
-from tests.formats.sources import parsed
+from tests.formats.sources import frame_rows, parsed
 from tests.planned import made_of, record_of
 from tests.rows import row_by_row
 
@@ -88,7 +87,7 @@ def test_boxes_in_pixels(lines, expected, counted):
             assert boxes == ([] if wanted is None else [pytest.approx(Box("cat", *wanted))])
     assert Counter(item.code for item in read if isinstance(item, Finding)) == counted
     frame = pd.read_csv(io.StringIO("\n".join((HEADER, *lines))))
-    rows = list(dataframe_rows(frame, task, Adjustments()))
+    rows = frame_rows(frame, task)
     assert [type(row) for row in rows] == [type(item) for item in found]
     assert [item.annotation for item in rows if isinstance(item, Row)] == [
         item.annotation for item in found if isinstance(item, Row)

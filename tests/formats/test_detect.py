@@ -217,6 +217,27 @@ def test_numbers_of_columns_that_the_first_line_lacks(tmp_path):
     assert dict(finding.columns) == {"1": "path", "2": "label", "3": "label"}
     with pytest.raises(UsageError, match=r"a\.csv:1: .*column 3 .*path"):
         found(tmp_path, "a.csv", lines, columns="path=3,label=2,header=no", task=task)
+    with pytest.raises(UsageError, match=r"column 4 .*label"):  # no line has it
+        found(tmp_path, "a.csv", lines, columns="path=1,label=4,header=no", task=task)
+
+
+# lines with boxes, masks or outlines beside the file
+LOST = [
+    "filename,x0,y0,x1,y1\n{0}.jpg,5,6,20,30\n{1}.jpg,7,8,20,30\n",
+    "filename,mask,poly\n{0}.jpg,{0}.png,1 2 3 4 5 6\n{1}.jpg,{1}.png,1 2 3 4 5 7\n",
+    "image,cat,x_min,y_min,w,h\n{0}.jpg,3,5,6,20,30\n{1}.jpg,4,7,8,20,30\n",
+]
+
+
+@pytest.mark.parametrize("lines", LOST)
+def test_a_label_alone_loses_no_boxes(lines, tmp_path):
+    """A label for all rows does not choose the columns: without a path they stop the run."""
+    lines = lines.format("a", "b")
+    with pytest.raises(UsageError):
+        found(tmp_path, "a.csv", lines, columns="label='wheat'")
+    path = lines.partition(",")[0]
+    chosen = found(tmp_path, "a.csv", lines, columns=f"path={path},label='wheat'")
+    assert chosen.options.task == "image_classification"
 
 
 @pytest.mark.parametrize(("name", "lines", "options", "task", "columns", "row"), COLUMNS)

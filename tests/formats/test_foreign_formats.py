@@ -106,10 +106,6 @@ FILES = [
     ("a.csv", in_memory(lambda f: zipped(f, "[Content_Types].xml", "xl/workbook.xml")),
      "an Excel workbook", "save the sheet as CSV UTF-8"),
     ("a.tgz", in_memory(lambda f: in_tar(f, "w:gz")), "a tar archive", "pass the folder"),
-    ("a.parquet", in_memory(as_frame(image=["a.jpg"], label=["cat"]).to_parquet), "a Parquet file",
-     "convert the DataFrame"),
-    ("a.feather", in_memory(as_frame(image=["a.jpg"], label=["cat"]).to_feather),
-     "an Arrow or Feather file", "convert the DataFrame"),
     ("a.csv", b"<!DOCTYPE HTML><html>", "a web page", "download the file itself"),
     ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF", "an image", "pass its folder"),
 ]  # fmt: skip
@@ -150,7 +146,6 @@ PARQUET, ARROW = "train-00000-of-00001.parquet", "data-00000-of-00001.arrow"
 FOLDERS = [
     ({**IMAGES, "labels/a.txt": b"0 .5 .5 .2 .2\n"}, "YOLO labels", "labels/a.txt"),
     (UNNAMED, "YOLO labels", "train/labels/a.txt"),
-    ({f"data/{PARQUET}": b"PAR1"}, "a Parquet file", f"data/{PARQUET}"),
     ({"Split-train/data_tfrecord-00000-of-00001.gz": b""}, "a TFRecord file", "Split-train/data_"),
     ({"a-train.array_record-00000-of-00001": b""}, "an ArrayRecord file", "a-train.array"),
     ({f"train/{ARROW}": b""}, "an Arrow stream of Hugging Face's datasets", "train/data-00000"),

@@ -10,7 +10,6 @@ from recordgen.core.dataset.vocabulary import look_alikes
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
-from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.image_folder import ImageFolder
 from recordgen.formats.import_file import ImportFile
@@ -24,7 +23,7 @@ from recordgen.tasks import (
     TextSentiment,
     VideoClassification,
 )
-from tests.formats.sources import parsed, write_files
+from tests.formats.sources import frame_rows, parsed, write_files
 
 
 def read(line, task):
@@ -70,10 +69,10 @@ def test_words_that_may_be_classes_are(label):
 def test_missing_labels_of_frames_and_folders(tmp_path):
     """A missing value is no label; its text, and a folder with this name, are rejected."""
     frame = pd.DataFrame({"image_uri": ["a.jpg", "b.jpg"], "label": ["cat", None]})
-    rows = dataframe_rows(frame, ImageClassification(), Adjustments())
+    rows = frame_rows(frame, ImageClassification())
     assert [row.annotation for row in rows] == ["cat", None]
     frame["label"] = [str(value) for value in frame["label"].astype(object).fillna(float("nan"))]
-    _, row = dataframe_rows(frame, ImageClassification(), Adjustments())
+    _, row = frame_rows(frame, ImageClassification())
     assert isinstance(row, Reject)
     path = f"{write_files(tmp_path, {'cat/a.jpg': '', 'nan/a.jpg': ''})}/"
     file, task = ImportFile(path), ImageClassification()

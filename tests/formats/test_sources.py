@@ -10,18 +10,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.rows.row import Row
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
-from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.detect import detect, detect_frame
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
-from tests.formats.sources import parsed, write_files
+from tests.formats.sources import frame_rows, parsed, write_files
 from tests.rows import read_rows
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
@@ -328,7 +327,7 @@ def test_dataframes(columns, task, annotation):
     for named, decided in (("auto", task), ("image_multi_label", "image_multi_label")):
         assert detect_frame(frame, ConvertOptions(task=named)).options.task == decided
     kinds = {kind.name: kind for kind in (ImageClassification, ImageMultiLabel, ObjectDetection)}
-    first, *others = dataframe_rows(frame, kinds[task](), Adjustments())
+    first, *others = frame_rows(frame, kinds[task]())
     assert first == Row("DataFrame", 1, None, "a", annotation)
     assert all(isinstance(row, Row) and row.annotation is None for row in others)
 
@@ -354,7 +353,7 @@ def test_cells_that_are_no_text(value):
     """A cell with several values is an error that names its column and row, not a label."""
     frame = pd.DataFrame({"image_uri": ["a"], "label": [value]})
     with pytest.raises(UsageError, match="row 1 of the DataFrame: column 'label'"):
-        list(dataframe_rows(frame, ImageClassification(), Adjustments()))
+        frame_rows(frame, ImageClassification())
 
 
 def test_blank_lines_are_not_kept(tmp_path):

@@ -3,15 +3,14 @@
 import pandas as pd
 import pytest
 
-from recordgen.core.rows.row import Adjustments, Row, content_uri
-from recordgen.errors import UsageError
-from recordgen.formats.dataframe import dataframe_rows
+from recordgen.core.rows.row import Row, content_uri
+from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.field_kinds import is_file
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
 from recordgen.tasks.texts.text_task import TextContent
-from tests.formats.sources import parsed
+from tests.formats.sources import frame_rows, parsed
 
 
 def rows(data, task=None):
@@ -132,21 +131,21 @@ def test_files_are_told_from_texts():
 def test_dataframes():
     """DataFrames have the columns of a header; texts keep blanks, lists hold several labels."""
     frame = pd.DataFrame({"label": [1.0, None], "text": [" a ", "b"], "split": ["TEST", None]})
-    found = dataframe_rows(frame, TextSentiment(), Adjustments())
+    found = frame_rows(frame, TextSentiment())
     assert list(map(said, found)) == [(1, "test", " a ", ["1"]), (2, None, "b", None)]
     frame = pd.DataFrame({"text": ["a", "b"], "label": [["y", "x"], []]})
-    found = dataframe_rows(frame, TextMultiLabel(), Adjustments())
+    found = frame_rows(frame, TextMultiLabel())
     assert list(map(said, found)) == [(1, None, "a", ["x", "y"]), (2, None, "b", None)]
     frame = pd.DataFrame({"text": ["readme.txt"], "label": ["a"]})
-    [item] = dataframe_rows(frame, TextClassification(), Adjustments())
+    [item] = frame_rows(frame, TextClassification())
     assert isinstance(item, Row)
     assert TextContent.decode(item.annotation) == ("readme.txt", ["a"])
     for columns, task in (("text", TextSentiment()), ("image_uri", ImageClassification())):
         frame = pd.DataFrame({columns: ["a"], "target": ["b"]})
-        with pytest.raises(UsageError, match=rf"\(got {columns}, target\)"):
-            list(dataframe_rows(frame, task, Adjustments()))
-    with pytest.raises(UsageError, match=r"column text, .*words"):
-        list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Adjustments()))
+        with pytest.raises(NotUnderstoodError, match="target"):
+            frame_rows(frame, task)
+    with pytest.raises(NotUnderstoodError, match="words"):
+        frame_rows(pd.DataFrame({"words": ["a"]}), TextSentiment())
 
 
 def test_a_repeated_header_may_have_other_blanks():

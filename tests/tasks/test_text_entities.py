@@ -334,7 +334,7 @@ def test_what_is_no_source_of_entities(iob, tmp_path):
     with pytest.raises(UsageError):
         recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **TASK)
     frame = pd.DataFrame({"text": ["Anna"], "label": ["person"]})
-    with pytest.raises(UsageError, match=r"DataFrame.* JSONL"):
+    with pytest.raises(UsageError, match="JSONL"):
         recordgen.convert(frame, tmp_path / "out", **TASK)
     (iob / "labels.txt").unlink()
     with pytest.raises(SourceError, match=r"labels\.txt: "):

@@ -22,17 +22,14 @@ from contextlib import suppress
 from typing import Any
 
 from recordgen.core.dataset.splits import parse_ml_use
-from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.rows.row import Adjustments, Row, RowBatch
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats.header import Given
-from recordgen.formats.json_keys import cells, check_keys
 from recordgen.formats.json_values import json_value
-from recordgen.formats.label_fields import Classes
 from recordgen.formats.lines import decode_line
-from recordgen.formats.path_template import PathTemplate, with_path_key
-from recordgen.formats.table_layout import row_parser
+from recordgen.formats.named_records import Cells, NamedRecords, Values, given_names
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.texts.labelled_text import OLDER_KEY
@@ -48,6 +45,9 @@ ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
 _ANNOTATIONS = ("Annotation", "Annotations")
 _SNAKE_ANNOTATIONS = ("_annotation", "_annotations")
 
+# Names of the column with the splits of AutoML's objects; others may be keys of the user.
+_SPLIT_NAMES = ("split", "ml_use", "data_split", "dataset_split")
+
 # Keys that can only name the split.
 _SPLIT_KEYS = frozenset(
     {"split", "ml_use", "mlUse", "ML_USE", "data_item_resource_labels", LABELS_KEY, ML_USE_KEY}
@@ -56,7 +56,7 @@ _SPLIT_KEYS = frozenset(
 
 def parse_lines(
     lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
-) -> Iterator[Row | Reject]:
+) -> Iterator[Row | RowBatch | Reject]:
     r"""Parse the physical lines of a JSONL file.
 
     Args: as :meth:`recordgen.formats.format.CsvParser.parse_lines`; lines may have their ending
@@ -66,7 +66,21 @@ def parse_lines(
         SourceError: the file is one JSON document with all objects.
         UsageError: the task does not have a given role.
     """
-    by_roles = _ByRoles(task, adjusted, given) if given.roles else None
+    if given.roles:
+        yield from _named_rows(_numbered(lines, source, adjusted), source, task, adjusted, given)
+        return
+    for number, raw in _numbered(lines, source, adjusted):
+        parsed = parse_line(raw, source, number, task, adjusted, given.group)
+        # In a readable line, the mark is a character of some text.
+        if BOM_UTF8 in raw and all(isinstance(item, Reject) for item in parsed):
+            adjusted.add_line(source, number, *INNER_MARK)
+        yield from parsed
+
+
+def _numbered(
+    lines: Iterable[bytes], source: str, adjusted: Adjustments
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, without a byte order mark, and their numbers."""
     for number, raw in enumerate(lines, start=1):
         if number == 1:
             raw = raw.removeprefix(BOM_UTF8)
@@ -77,78 +91,39 @@ def parse_lines(
         if raw.startswith(BOM_UTF8):
             raw = raw.removeprefix(BOM_UTF8)
             adjusted.add_line(source, number, *FIRST_MARK)
-        if not raw.strip():
-            continue
-        if by_roles is not None:
-            found = [by_roles.parse(raw, source, number)]
-        else:
-            found = parse_line(raw, source, number, task, adjusted, given.group)
-        # In a readable line, the mark is a character of some text.
-        if BOM_UTF8 in raw and all(isinstance(item, Reject) for item in found):
-            adjusted.add_line(source, number, *INNER_MARK)
-        yield from found
+        if raw.strip():
+            yield number, raw
 
 
-class _ByRoles:
-    """Reads objects by the keys that options name; the other keys are AutoML's."""
+def _named_rows(
+    lines: Iterable[tuple[int, bytes]],
+    source: str,
+    task: Task,
+    adjusted: Adjustments,
+    given: Given,
+) -> Iterator[Row | RowBatch | Reject]:
+    """Yield the rows of objects whose keys options name; the other keys are AutoML's."""
+    names = [*given_names(given)]
+    if not given.roles.keys() & {"path", "text"}:
+        names += [task.uri_key, *([CONTENT_KEY] if task.kind == "text" else [])]
+    keys = [*names]
+    if "split" not in given.roles:
+        names.append(next(name for name in _SPLIT_NAMES if name not in names))
+    reader = NamedRecords(source, names, Cells(), task, adjusted, given)
 
-    def __init__(self, task: Task, adjusted: Adjustments, given: Given) -> None:
-        check_keys(task, given)
-        self._task = task
-        self._parser = row_parser(task, adjusted)
-        self._parser.label_separator = given.label_separator
-        self._roles = dict(given.roles)
-        self._one_hot = given.one_hot_keys
-        if self._one_hot:
-            self._roles["label"] = given.keys_of("label")
-        self._group, self._template = given.group, PathTemplate.of(given)
-        if not self._roles.keys() & {"path", "text"}:
-            self._roles["path"] = (task.uri_key,)
-            if self._parser.texts:
-                self._roles["text"] = (CONTENT_KEY,)
-
-    def parse(self, raw: bytes, source: str, line: int) -> Row | Reject:
-        """Parse one line."""
+    def values(number: int, raw: bytes) -> Values:
         record: Mapping[str, Any] = {}
         try:
-            record = with_path_key(parse_object(raw), self._template)
-            header: list[str] = []
-            fields: list[str] = []
-            classes: dict[int, Classes] = {}
-            for role, keys in self._roles.items():
-                found: list[str] = []
-                for key in keys:
-                    value, one_hot = record.get(key), self._one_hot.get(key)
-                    is_list = isinstance(one_hot, tuple) and value is not None
-                    there = [json.dumps(value)] if is_list else cells(value, key)
-                    if one_hot:
-                        there = there or [""]
-                        begin = len(fields) + len(found)
-                        classes |= dict.fromkeys(range(begin, begin + len(there)), one_hot)
-                    found += there
-                if role != "label" and len(found) > 1:
-                    raise bad_annotation(
-                        f"{printable(keys[0])} must hold one value for {role} (got {len(found)})"
-                    )
-                header += [role] * len(found)
-                fields += found
-            if "split" not in self._roles:
-                header.append("split")
-                fields.append(_split(record) or "")
-            group = _group(record, self._group)
+            record = parse_object(raw)
+            word = _split(record) or "" if len(keys) < len(names) else ""
         except AnnotationError as exc:
-            return _reject(exc, self._subject(record or _readable(raw)), source, line, self._task)
-        made = self._parser.by_header(header, classes=classes)(fields, source, line)
-        return made if isinstance(made, Reject) else made._replace(group=group)
+            if BOM_UTF8 in raw:
+                adjusted.add_line(source, number, *INNER_MARK)
+            uri = reader.uri_of([(record or _readable(raw)).get(key) for key in keys])
+            return exc.reject(source, number, uri)
+        return number, [*map(record.get, keys), word][: len(names)]
 
-    def _subject(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the path and the text of an object under AutoML's keys."""
-        known = {"path": self._task.uri_key, "text": CONTENT_KEY}
-        return {
-            known[role]: record.get(name)
-            for role in known.keys() & self._roles.keys()
-            for name in self._roles[role]
-        }
+    return reader.rows(values(*line) for line in lines)
 
 
 def parse_line(
@@ -207,12 +182,7 @@ def _readable(raw: bytes) -> Mapping[str, Any]:
 
 def _group(record: Mapping[str, Any], key: str) -> str | None:
     """Return the value of the key of groups. Raises: AnnotationError: it has several values."""
-    found = cells(record.get(key), key) if key else []
-    if len(found) > 1:
-        raise bad_annotation(
-            f"{printable(key)} must hold one value for group_by (got {len(found)})"
-        )
-    return "".join(found).strip() or None
+    return Cells().single(record.get(key), key, 0).strip() or None if key else None
 
 
 def _start(raw: bytes) -> str:

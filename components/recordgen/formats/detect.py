@@ -149,7 +149,8 @@ def detect(
         path = files[0].path
         dialect = heads[0].dialect if heads else read_layout(samples.lines(path), path)[0]
     if (own := own_columns(task)) is not None:
-        options, columns, header = own.layout(list(map(samples.whole, files)), options)
+        known = list(map(samples.whole, files))
+        options, columns, header = format_.layout(own, known, options)
     else:
         columns = shown_columns(heads, options, format_, list(map(samples.begun, files)))
     named_files = with_names(files, heads, options)
@@ -201,7 +202,8 @@ def shown_columns(
         return tuple(roles)
     given = Given.of(options)
     group = ((given.group, "group"),) if given.group else ()
-    if format_ is not None and format_.has_columns and not format_.has_headers:
+    is_named = bool(heads) and heads[0].has_header
+    if format_ is not None and format_.has_columns and not (format_.has_headers or is_named):
         return (
             *((name, role) for role, names in options.columns.roles.items() for name in names),
             *group,

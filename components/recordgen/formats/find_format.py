@@ -17,11 +17,13 @@ from recordgen.core.task.annotation import AnnotationError, check_text, printabl
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
+from recordgen.formats.header import Given
 from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, names_images
 from recordgen.formats.listing import Listing
 from recordgen.formats.samples import Samples
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import DOCUMENTS, FORMATS
+from recordgen.tables.roles import TABLE_ROLES
 from recordgen.tasks import TASKS
 
 
@@ -101,15 +103,18 @@ def _format_of(path: str, options: ConvertOptions, samples: Samples) -> tuple[Fo
 
 
 def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[Format, Evidence]:
+    given = Given.of(options)
     if options.format != AUTO:
         format_: Format = FORMATS[options.format]()
         if options.task != AUTO:
             check_task(format_, options.task)
-        return format_, format_.detect(listing) or _without_evidence(format_, path)
+        return format_, format_.detect_given(listing, given) or _without_evidence(format_, path)
     formats = _possible(listing)
-    if options.columns.roles and listing.only:  # whoever names columns wants a format that has some
-        formats = [item for item in formats if item.has_columns]
-    all_found = [(item, found) for item in formats if (found := item.detect(listing)) is not None]
+    if options.columns.roles and listing.only:  # `--columns` needs a format with columns
+        has_rows = bool(options.columns.roles.keys() & {"text", *TABLE_ROLES})
+        formats = [it for it in formats if it.has_columns or (it.has_roles and not has_rows)]
+    evidence = ((item, item.detect_given(listing, given)) for item in formats)
+    all_found = [(item, found) for item, found in evidence if found is not None]
     certain = [item for item in all_found if not item[1].is_weak]
     all_found = certain or all_found
     if options.task != AUTO:

@@ -19,10 +19,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
-from recordgen.core.rows.row import Adjustments, Row, RowBatch
+from recordgen.core.rows.row import Adjustments, ReadItem, Row, RowBatch
 from recordgen.rejects import Reject
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from recordgen.core.task.task import Task
     from recordgen.formats.head import Head
     from recordgen.formats.header import Given
@@ -69,6 +71,53 @@ class CsvParser(ABC):
         """
 
 
+class Layout(NamedTuple):
+    """The columns of import files.
+
+    Attributes:
+        options: the options, with the detected columns.
+        columns: pairs of a column and its type and role, as the preview shows them.
+        header: whether the first line is a header.
+    """
+
+    options: ConvertOptions
+    columns: Sequence[tuple[str, str]]
+    header: bool
+
+
+class OpenFrame(NamedTuple):
+    """A DataFrame as rows.
+
+    Attributes:
+        options: the options, with the detected columns.
+        rows: its rows, and their rejects and findings.
+        columns: as in :class:`Layout`; None if detection knows them already.
+    """
+
+    options: ConvertOptions
+    rows: Iterable[ReadItem]
+    columns: Sequence[tuple[str, str]] | None = None
+
+
+class OwnColumns(CsvParser):
+    """A parser that finds the columns of files and DataFrames, which its task does not declare."""
+
+    @classmethod
+    @abstractmethod
+    def layout(cls, files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
+        """Return the columns of files. Raises: SourceError, UsageError."""
+
+    @classmethod
+    @abstractmethod
+    def open_frame(cls, frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+        """Return the rows of a frame, and its columns. Raises: SourceError, UsageError."""
+
+    @classmethod
+    @abstractmethod
+    def wrong_role(cls, roles: Iterable[str]) -> str:
+        """Return what is wrong with the roles of columns that options give, or ""."""
+
+
 class Evidence(NamedTuple):
     """What shows that a source has a format.
 
@@ -97,6 +146,7 @@ class Format(ABC):
     Class attributes:
         name: its name in ``--format`` and ``dataset.json``.
         has_columns: rows have columns or keys, which ``--columns`` may name.
+        has_roles: its documents hold images in columns or features, which ``--columns`` may name.
         has_headers: its files may begin with a header.
         is_decoded: its files are texts in the encoding that the option ``encoding`` names.
         heading: what the preview calls the result of :meth:`roles`.
@@ -105,6 +155,7 @@ class Format(ABC):
 
     name: ClassVar[str]
     has_columns: ClassVar[bool] = False
+    has_roles: ClassVar[bool] = False
     has_headers: ClassVar[bool] = False
     is_decoded: ClassVar[bool] = False
     heading: ClassVar[str] = "Columns"
@@ -120,6 +171,10 @@ class Format(ABC):
             SourceError: the source has this format, but cannot be read as it is.
             StorageError: storage failed.
         """
+
+    def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
+        """Return what shows this format if options name columns. Raises: as :meth:`detect`."""
+        return self.detect(listing)
 
     @abstractmethod
     def accepts(self, task: type[Task]) -> bool:
@@ -148,6 +203,15 @@ class Format(ABC):
         Empty if the evidence of the format says the task, or the task finds its columns itself.
         """
         return ()
+
+    def layout(
+        self, own: type[OwnColumns], files: Sequence[ImportFile], options: ConvertOptions
+    ) -> Layout:
+        """Return the columns of files, for a task that finds them itself.
+
+        Raises: SourceError, UsageError.
+        """
+        return own.layout(files, options)
 
     def lists(
         self, file: ImportFile, task: Task, given: Given, access: Access

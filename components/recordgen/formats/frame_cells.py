@@ -32,6 +32,8 @@ def as_before_gaps(value: Any) -> Any:
 
 def text_of(value: Any) -> str:
     """Return a cell as a field; lists, but not sets, in brackets, each value whole."""
+    if value is None:
+        return ""
     is_ordered = is_list(value) and not isinstance(value, set | frozenset)
     return f"[{', '.join(map(str, value))}]" if is_ordered else str(as_before_gaps(value))
 

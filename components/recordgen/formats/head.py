@@ -77,7 +77,6 @@ class Head:
         lists: columns whose cells are lists.
         objects: the objects of a JSONL file, with their line numbers.
         dialect: how a CSV file is written.
-        keys: the given keys of a JSONL file, one for each column.
         classes: the classes of one-hot columns, by index.
         label_separator: separates several labels in one field; empty if a field is a label.
         splits_of_objects: the words for the splits of objects.
@@ -94,7 +93,6 @@ class Head:
     lists: Set[int] = frozenset()
     objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
     dialect: Dialect = RFC_4180
-    keys: Sequence[str] = ()
     classes: Mapping[int, Classes] = field(default_factory=dict)
     label_separator: str = ""
     splits_of_objects: Sequence[str] = ()
@@ -104,8 +102,6 @@ class Head:
     @property
     def names(self) -> Sequence[str]:
         """The columns as ``--columns`` takes them: by name, key, or number without a header."""
-        if self.keys:
-            return self.keys
         if self.has_header:
             return self.rows[0]
         return [str(number) for number, _ in enumerate(self.header or self.rows[0], start=1)]

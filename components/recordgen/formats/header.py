@@ -10,7 +10,7 @@ Given columns get the known name of their role, so readers of the header need no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NoReturn
@@ -26,7 +26,7 @@ from recordgen.formats.column_names import (
     find_columns,
 )
 from recordgen.formats.field_kinds import kind_of
-from recordgen.formats.label_fields import Classes, one_hot_columns, one_hot_list
+from recordgen.formats.label_fields import BETWEEN, Classes, one_hot_columns, one_hot_list
 from recordgen.messages import listed
 from recordgen.options import ConvertOptions
 from recordgen.tables.roles import AUTO, BOX_LISTS, LABEL_COLUMNS, TABLE_ROLES, Roles
@@ -158,6 +158,8 @@ class Given:
         if not self.boxes:
             return ()
         form, name = self.boxes
+        if len(name.split(BETWEEN)) == 4 and name not in header:
+            return self.boxes
         return form, header[_place(name, header, form, where)]
 
     def find_group(self, header: Sequence[str], where: str) -> int:
@@ -171,6 +173,16 @@ class Given:
             return NOWHERE
         names = [name.strip() for name in header]
         return column_place(self.group, names, f"group_by={self.group}", where, "--group-by ")
+
+    def check_numbers(self, roles: Iterable[str], count: int, where: str) -> None:
+        """Check that lines of so many fields have the columns of roles. Raises: UsageError."""
+        for role in roles:
+            for number in self.roles[role]:
+                if number.isdecimal() and int(number) > count:
+                    raise UsageError(
+                        f"{where}: there is no column {number} for {role}; the lines have {count} "
+                        f"fields"
+                    )
 
     def numbered(self, fields: Sequence[str], where: str) -> list[str]:
         """Return a header made from the given column numbers, for a file without a header.
@@ -187,13 +199,7 @@ class Given:
                 f"path=1,label=2 (got {named}); if the first line is a header, use --columns "
                 f"header=yes"
             )
-        for role in {"path", "text"} & self.roles.keys():
-            number = int(self.roles[role][0])
-            if number > len(fields):
-                raise UsageError(
-                    f"{where}: there is no column {number} for {role}; the line has {len(fields)} "
-                    f"fields"
-                )
+        self.check_numbers({"path", "text"} & self.roles.keys(), len(fields), where)
         header = [""] * max(len(fields), *(int(n) for names in self.roles.values() for n in names))
         return self.rename(header, where)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -25,7 +26,6 @@ from recordgen.formats.header import Given
 from recordgen.formats.label_fields import Classes
 from recordgen.formats.layout import read_layout
 from recordgen.formats.made_columns import with_made_columns
-from recordgen.formats.path_template import PathTemplate, with_path_key
 from recordgen.rejects import Reject
 
 
@@ -63,6 +63,8 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
         for record in records
         if not has_header or record.fields != first
     ]
+    if header is not None and not has_header and data:
+        given.check_numbers(given.roles, max(len(line.fields) for line in data), where)
     if rejects and not data:
         first_reject = rejects[0]
         raise SourceError(
@@ -118,35 +120,17 @@ def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
     objects are also rows below a header.
     """
     from recordgen.formats.automl_jsonl import parse_object, split_word  # a CSV needs neither
-    from recordgen.formats.json_keys import check_names
+    from recordgen.formats.named_records import check_names, given_names, named_head
 
     objects: list[tuple[int, Mapping[str, Any]]] = []
-    template = PathTemplate.of(given)
     for number, raw in enumerate(some, start=1):
         with suppress(AnnotationError):  # the reader of the rows reports it
-            objects.append((number, with_path_key(parse_object(raw), template)))
-    check_names((record for _, record in objects), given, path)
+            objects.append((number, parse_object(raw)))
+    names = given_names(given)
+    check_names(names, (record for _, record in objects), path)
     splits = [split_word(record) for _, record in objects]
     if not {"path", "text"} & given.roles.keys():
         return Head(path, f"{path}:1", objects=objects, splits_of_objects=splits)
-    roles = [(role, key) for role in given.roles for key in given.keys_of(role)]
-    header, keys = [role for role, _ in roles], [key for _, key in roles]
-    rows = [[record.get(key) for key in keys] for _, record in objects]
-    texts = [["" if value is None else str(value) for value in row] for row in rows]
-    one_hot = given.one_hot_keys
-    classes = {at: one_hot[key] for at, key in enumerate(keys) if key in one_hot}
-    lists = {at for row in rows for at, value in enumerate(row) if isinstance(value, list)}
-    found = [Line.of(path, row, separator=given.label_separator) for row in texts]
-    return Head(
-        path,
-        f"{path}:1",
-        texts,
-        header,
-        lines=found,
-        lists=lists,
-        objects=objects,
-        keys=keys,
-        classes=classes,
-        label_separator=given.label_separator,
-        splits_of_objects=splits,
-    )
+    values = ([*map(record.get, names)] for _, record in objects)
+    head = named_head(path, names, values, given)
+    return replace(head, objects=objects, splits_of_objects=splits)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from recordgen.formats.box_lists import BoxList
 from recordgen.formats.by_header import too_many_fields
@@ -19,9 +19,6 @@ from recordgen.formats.csv_records import Item, Record, Records
 from recordgen.formats.header import Given
 from recordgen.formats.path_template import PathTemplate
 from recordgen.rejects import Reject, RejectCode
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Made(Protocol):
@@ -58,15 +55,20 @@ class _OneLabel:
         return (self.text[1:-1].strip(),)
 
 
-def _made_by(given: Given) -> Iterator[Made]:
-    """Yield what options make."""
+def made_by(given: Given) -> Iterator[Made]:
+    """Yield the columns that options make."""
     if (template := PathTemplate.of(given)) is not None:
         yield template
     if given.boxes:
         yield BoxList(*given.boxes)
     for name in given.roles.get("label", ()):
-        if len(name) > 2 and name[0] + name[-1] == "''":
+        if is_constant(name):
             yield _OneLabel(name)
+
+
+def is_constant(name: str) -> bool:
+    """Return whether the value of a role is a label in single quotes, and no column."""
+    return len(name) > 2 and name[0] + name[-1] == "''"
 
 
 def with_made_columns(items: Iterable[Item], given: Given, source: str) -> Iterable[Item]:
@@ -75,7 +77,7 @@ def with_made_columns(items: Iterable[Item], given: Given, source: str) -> Itera
     Reading them raises UsageError if the header lacks a column that is needed.
     """
     if given.header != "no":  # then columns have numbers
-        for made in _made_by(given):
+        for made in made_by(given):
             items = _filled(items, made, source)
     return items
 
@@ -90,23 +92,6 @@ def _filled(items: Iterable[Item], made: Made, source: str) -> Iterator[Item]:
         if filler is None and first is not None:
             filler = _Filler.below(first, made, source)
         yield from filler.filled(item) if filler is not None else [item]
-
-
-def with_frame_columns(frame: pd.DataFrame, given: Given, where: str) -> pd.DataFrame:
-    """Return a frame with made columns.
-
-    Raises: UsageError: it lacks a column that is needed.
-    """
-    for made in _made_by(given):
-        places = made.places_in([str(name) for name in frame.columns], where)
-        if places is not None:
-            from recordgen.formats.frame_cells import frame_cells, text_of
-
-            cells = frame_cells(frame.iloc[:, [*places]]) if places else [()] * len(frame)
-            rows = [made.fill([text_of(cell).strip() for cell in row]) for row in cells]
-            for at, name in enumerate(made.columns):
-                frame = frame.assign(**{name: [row[at] for row in rows]})
-    return frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from recordgen.errors import UsageError
 from recordgen.formats.find_format import check_task
 from recordgen.formats.format import Format
-from recordgen.formats.header import Given
 from recordgen.formats.table_layout import has_row_parser
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.tables.roles import BOX_LISTS
 from recordgen.tasks import TASKS
 
 
@@ -24,13 +22,8 @@ def check_format(format_: Format, options: ConvertOptions) -> None:
             f"group_by={grouping.column} names a column, but the format {found} has none; give a "
             f"regular expression that finds the group in the uri, such as '(patient\\d+)/'"
         )
-    if options.columns.roles and not format_.has_columns:
+    if options.columns.roles and not (format_.has_columns or format_.has_roles):
         raise UsageError(f"columns is for CSV and JSONL files (got the format {found}); omit it")
-    if Given.of(options).boxes and not format_.has_headers:
-        raise UsageError(
-            f"columns: {' and '.join(BOX_LISTS)} are for CSV files and DataFrames (got the format "
-            f"{found}); omit it"
-        )
     if options.image_root and not format_.has_columns:
         raise UsageError(
             f"image_root is for CSV and JSONL files (got the format {found}, which finds its "

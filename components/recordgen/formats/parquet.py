@@ -14,19 +14,21 @@ from __future__ import annotations
 
 import io
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, Any, ClassVar
 
 from recordgen import storage
 from recordgen.core.limits import NAME_BYTES, ROW_BYTES, ROWS, UNPACKED_TIMES
-from recordgen.core.rows.picture import Picture
+from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.ranges import Range, name_within
-from recordgen.errors import PayloadError, SourceError
+from recordgen.errors import PayloadError, RecordgenError, SourceError
 from recordgen.formats.format import Evidence
+from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, read_objects
-from recordgen.formats.parquet_columns import SIZE, ParquetColumns, columns_of
+from recordgen.formats.parquet_columns import ParquetColumns, columns_of
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
 from recordgen.payloads.parquet_pages import ROWS_AT_ONCE, Unpacking, unpacking
 from recordgen.payloads.parquet_values import Places, parquet_file
@@ -47,27 +49,36 @@ class Parquet(PictureFormat):
     name = "parquet"
     tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
     in_pixels = True
+    has_roles = True
 
     def detect(self, listing: Listing) -> Evidence | None:
+        return self.detect_given(listing, NOTHING_GIVEN)
+
+    def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
         found = listing.candidates(".parquet")
         if not found or not listing.head(found[0]).startswith(b"PAR1\x15"):
             return None
         listing.check_ranges(found[0])
         with opened(listing, found[0]) as file:
-            columns = columns_of(file, listing, found[0])
+            columns = columns_of(file, listing, found[0], given)
         if columns is None:
             return None
         single, several, boxes = self.tasks
-        task = boxes if columns.objects else several if columns.several else single
-        reason = (
-            f"{found[0]} has the columns {columns.image} and {columns.objects or columns.label}"
-        )
+        has_boxes = columns.objects or columns.given.has_boxes
+        task = boxes if has_boxes else several if columns.several else single
+        used = columns.objects or columns.label or str(columns.given.given.roles.get("label"))
+        reason = f"{found[0]} has the columns {columns.image} and {used}"
         return Evidence(reason, task, found, tuple(dict.fromkeys(columns.names)))
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
+        return self.read_given(listing, document, NOTHING_GIVEN)
+
+    def read_given(
+        self, listing: Listing, document: str, given: Given
+    ) -> Iterator[Picture | Problem | Note]:
         where, line = f"{listing.root}{document}", 0
         with opened(listing, document) as file, listing.open(document) as raw:
-            columns = columns_of(file, listing, document)
+            columns = columns_of(file, listing, document, given)
             if columns is None:
                 raise SourceError(f"{where}: there is no column of images")
             is_far, read = not storage.is_local(where), frozenset(columns.read)
@@ -127,6 +138,8 @@ def opened(listing: Listing, name: str) -> Iterator[Any]:
     with listing.open(name) as raw:
         try:
             yield parquet_file(raw)
+        except RecordgenError:
+            raise
         except (pa.ArrowException, OSError, ValueError) as exc:
             raise SourceError(f"{listing.root}{name}: damaged Parquet file: {exc}") from exc
 
@@ -178,16 +191,28 @@ def _picture(
             return found._replace(message=message, uri=uri)
         uri = found
     try:
-        objects = read_objects(row.get(columns.objects) or [], columns.names)
-        label = row[columns.label] if columns.label else None
-        labels = labels_of(label, columns.names)
-        size = size_of(*(row.get(side) for side in SIZE)) if objects else None
+        objects, labels = _annotation(row, columns)
+        split = columns.given.split(row.get)
+        size = size_of(*columns.given.size(row.get)) if objects else None
         if data is not None and objects and size is None:
             header = file_header(data)
             size = header.width, header.height
     except (ValueError, PayloadError) as exc:
         return Problem(number + 1, str(exc), uri)
-    return Picture(number + 1, uri, None, size, objects, labels, payload=payload)
+    return Picture(number + 1, uri, split, size, objects, labels, payload=payload)
+
+
+def _annotation(
+    row: Mapping[str, Any], columns: ParquetColumns
+) -> tuple[Sequence[Marked], Sequence[str]]:
+    """Return the objects and the labels of a row. Raises: ValueError: one is none."""
+    labels_in, given = partial(labels_of, names=columns.names), columns.given
+    if given.has_boxes:
+        return given.objects(row.get, labels_in), ()
+    if given.has_labels:
+        return (), given.labels(row.get, labels_in)
+    objects = read_objects(row.get(columns.objects) or [], columns.names)
+    return objects, labels_in(row[columns.label] if columns.label else None)
 
 
 class _Chunk:

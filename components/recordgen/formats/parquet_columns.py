@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recordgen.errors import SourceError
+from recordgen.errors import NotUnderstoodError
 from recordgen.formats.declared_classes import class_names
 from recordgen.formats.field_kinds import IMAGE_WORD
+from recordgen.formats.given_columns import GivenColumns
+from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import names_beside
@@ -19,6 +21,9 @@ from recordgen.tables.roles import LABEL_COLUMNS
 
 #: The columns with the size of an image.
 SIZE = ("width", "height")
+
+# Columns that name an image, which need not be read.
+_NAMES = ("id", "image_id", "source_id", "file_name", "filename", "image_name")
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class ParquetColumns:
         objects: the column of objects; "" if there is none.
         several: a row may have several labels.
         names: the names of classes by number.
+        given: the columns that options name, which are read instead of the others.
     """
 
     image: str
@@ -40,47 +46,79 @@ class ParquetColumns:
     several: bool
     names: Sequence[str]
     read: Sequence[str]
+    given: GivenColumns
 
 
-def columns_of(file: Any, listing: Listing, document: str) -> ParquetColumns | None:
+def columns_of(
+    file: Any, listing: Listing, document: str, given: Given = NOTHING_GIVEN
+) -> ParquetColumns | None:
     """Return the columns of images, labels and objects; None without images.
 
-    Raises: SourceError: it is unclear which column has images or labels.
+    Raises:
+        UsageError: a given column is missing.
+        NotUnderstoodError: a column has no known role, and options do not name that of the images.
     """
     import pyarrow as pa
 
     schema, where = file.schema_arrow, f"{listing.root}{document}"
-    features = features_in(schema.metadata or {})
-    leaves, others = {}, []
-    for field in schema:
-        kind = field.type
-        inside = [kind.field(at).name for at in range(kind.num_fields)]
-        is_struct = pa.types.is_struct(kind) and "bytes" in inside
-        declared = features.get(field.name)
-        is_image = is_struct or (isinstance(declared, dict) and declared.get("_type") == "Image")
-        is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-        if is_struct:
-            leaves[field.name] = f"{field.name}.bytes"
-        elif is_binary and (is_image or IMAGE_WORD.search(field.name)):
-            leaves[field.name] = field.name
-        else:
-            others.append(field)
+    features, by_role = features_in(schema.metadata or {}), GivenColumns(given)
+    leaves = image_leaves(schema, features, by_role.image)
     if not leaves:
         return None
-    if len(leaves) > 1:
-        raise SourceError(
-            f"{where}: several columns hold images ({', '.join(leaves)}); declare them in a CSV, "
-            f"and convert it with --schema"
-        )
-    [(image, leaf)] = leaves.items()
+    by_role.check(schema.names, where)
+    others = [field for field in schema if field.name not in leaves]
     objects = next((field.name for field in others if _has_boxes(field.type)), "")
-    label = "" if objects else _label_in(others, features, where)
-    used = next((name for name in (objects, label) if name), "")
+    label = proposed = "" if objects else _label_in(others, features)
+    if by_role.has_labels or by_role.has_boxes:
+        objects, label = "", next((n for n in by_role.names if n in given.keys_of("label")), "")
+    known = {label, objects, *by_role.names, *SIZE, *_NAMES}
+    others = [field for field in others if field.name not in known]
+    has_label = bool(label or objects or by_role.has_labels)
+    if not by_role.image and (len(leaves) > 1 or others or not has_label):
+        raise _not_understood(where, [*leaves], proposed, others, schema.names)
+    image = by_role.image or next(iter(leaves))
+    used = objects or label
     names = class_names(features.get(used)) or names_beside(listing, document, used)
-    sides = [side for side in SIZE if side in schema.names]
     several = bool(label) and pa.types.is_list(schema.field(label).type)
-    read = [name for name in (image, label, objects, *sides) if name]
-    return ParquetColumns(image, leaf, label, objects, several, names, read)
+    wanted = [image, label, objects, *by_role.names, *SIZE]
+    read = [name for name in dict.fromkeys(wanted) if name in schema.names]
+    several &= not by_role.has_boxes
+    return ParquetColumns(image, leaves[image], label, objects, several, names, read, by_role)
+
+
+def _not_understood(
+    where: str, images: Sequence[str], label: str, others: Sequence[Any], names: Sequence[str]
+) -> NotUnderstoodError:
+    unknown = [field.name for field in others] or images[1:] or images
+    roles = f"image={images[0]}" + (f",label={label}" if label else "")
+    return NotUnderstoodError(
+        f"{where}: no role is known for {', '.join(unknown):.200}",
+        shown=f"columns: {', '.join(names):.200}",
+        options={"columns": roles},
+    )
+
+
+def image_leaves(schema: Any, features: Mapping[str, Any], given: str = "") -> Mapping[str, str]:
+    """Return the columns of images in a schema of Arrow, and the path of their bytes.
+
+    ``given`` is the only one, if it is not empty.
+    """
+    import pyarrow as pa
+
+    leaves = {}
+    for field in schema:
+        kind, declared = field.type, features.get(field.name)
+        inside = [kind.field(at).name for at in range(kind.num_fields)]
+        is_struct = pa.types.is_struct(kind) and "bytes" in inside
+        is_image = isinstance(declared, dict) and declared.get("_type") == "Image"
+        is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+        if given not in ("", field.name):
+            continue
+        if is_struct:
+            leaves[field.name] = f"{field.name}.bytes"
+        elif is_binary and (is_image or given or IMAGE_WORD.search(field.name)):
+            leaves[field.name] = field.name
+    return leaves
 
 
 def _has_boxes(kind: Any) -> bool:
@@ -92,18 +130,11 @@ def _has_boxes(kind: Any) -> bool:
     return pa.types.is_struct(kind) and kind.get_field_index("bbox") >= 0
 
 
-def _label_in(others: Sequence[Any], features: Mapping[str, Any], where: str) -> str:
-    """Return the column of labels. Raises: SourceError: there is not exactly one."""
+def _label_in(others: Sequence[Any], features: Mapping[str, Any]) -> str:
+    """Return the column of labels; "" if there is not exactly one."""
     declared = [field.name for field in others if class_names(features.get(field.name))]
     known = [field.name for field in others if field.name.strip().lower() in LABEL_COLUMNS]
-    for found in (declared, known):
-        if len(found) == 1:
-            return found[0]
-    names = ", ".join(field.name for field in others) or "none"
-    raise SourceError(
-        f"{where}: it is unclear which column has the labels of the images (columns beside them: "
-        f"{names:.200}); read the file with pandas, and rename the column to label"
-    )
+    return next((found[0] for found in (declared, known) if len(found) == 1), "")
 
 
 def features_in(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any]:

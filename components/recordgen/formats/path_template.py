@@ -10,9 +10,8 @@ The column has the template for its name, see :mod:`recordgen.formats.made_colum
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from recordgen.formats.header import Given, column_place
 
@@ -65,14 +64,3 @@ class PathTemplate:
     def fill(self, values: Sequence[str]) -> Sequence[str]:
         """Return the path for values of the columns; "" if one is missing."""
         return (self.format.format(*values) if all(values) else "",)
-
-
-def with_path_key(record: Mapping[str, Any], template: PathTemplate | None) -> Mapping[str, Any]:
-    """Return a JSON object with the path under one more key, if a template is given."""
-    if template is None or template.text in record:
-        return record
-    from recordgen.formats.frame_cells import as_before_gaps
-
-    values = [record.get(name) for name in template.names]
-    texts = ["" if value is None else str(as_before_gaps(value)) for value in values]
-    return {**record, template.text: template.fill(texts)[0]}

@@ -116,6 +116,12 @@ class PictureFormat(Format):
         Raises: SourceError: the document cannot be read as a whole; StorageError: storage failed.
         """
 
+    def read_given(
+        self, listing: Listing, document: str, given: Given
+    ) -> Iterator[Picture | Problem | Note]:
+        """Yield the images as :meth:`read`, by the columns that options name, if it has any."""
+        return self.read(listing, document)
+
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         listing = file.around
         root, document = listing.root, listing.only
@@ -126,7 +132,7 @@ class PictureFormat(Format):
         prefix = "" if is_named or self.names_files or not document else f"{document}: "
         by_name = given.names_splits and file.split is None
         named = split_in_path(file.path) if by_name and document else None
-        for item in self.read(listing, document):
+        for item in self.read_given(listing, document, given):
             if isinstance(item, Note):
                 adjusted.add_line(source, item.line, item.code, f"{prefix}{item.message}")
             elif isinstance(item, Problem):
@@ -154,7 +160,8 @@ class PictureFormat(Format):
             check_labels(picture)
             split = parse_ml_use(picture.split) if picture.split else None
             content = task.from_picture(picture, adjusted)
-            addresses = in_addresses(picture.payload or listing.payload(picture.uri))
+            payload = picture.payload or listing.payload(picture.uri)
+            addresses = in_addresses(payload, *filter(None, [picture.mask_payload]))
         except PayloadError as exc:
             return Reject(source, picture.line, picture.uri, exc.code, f"{prefix}{exc.message}")
         except AnnotationError as exc:
@@ -247,9 +254,9 @@ def check_pixels(picture: Picture) -> None:
         )
 
 
-def in_addresses(payload: Range | None) -> str | None:
-    """Return the addresses of a row whose image is in a container; None for a file."""
-    return None if payload is None else json.dumps([payload.address])
+def in_addresses(payload: Range | None, *others: Range) -> str | None:
+    """Return the addresses of a row whose image, and mask, are in a container; None for files."""
+    return None if payload is None else json.dumps([it.address for it in (payload, *others)])
 
 
 def keypoints(names: Sequence[str], flip: Sequence[int] = ()) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ from recordgen.formats.column_names import (
     find_split,
     same_named,
 )
-from recordgen.formats.csv_records import Item, read_blocks
+from recordgen.formats.csv_records import Item, Records, read_blocks
 from recordgen.formats.format import CsvParser
 from recordgen.formats.header import Given, other_header, without_payload
 from recordgen.formats.label_fields import NO_CLASSES, Classes, separated
@@ -79,13 +80,18 @@ class RowParser(CsvParser):
         return parser.parse_records(items, source, given)
 
     def parse_records(
-        self, items: Iterable[Item], source: str, given: Given
+        self, items: Iterable[Item], source: str, given: Given, parse: Parser | None = None
     ) -> Iterator[Row | RowBatch | Reject]:
-        """Parse the records of an import file; the first record may be a header.
+        """Parse the records of an import file.
+
+        Args:
+            items: without ``parse``, the first record may be a header.
+            source: the file's name.
+            given: the options about columns.
+            parse: the parser of the records, if their header is known.
 
         Raises: as :meth:`begin`.
         """
-        parse: Parser | None = None
         repeated: Sequence[str] | None = None
         begin = 0
         may_have_headers = given.header != "no"
@@ -124,6 +130,20 @@ class RowParser(CsvParser):
                         else:
                             raise other_header(fields, f"{source}:{line}")
                     yield (parse or self.parse_row)(fields, source, line)
+
+    def parse_below(
+        self, items: Iterable[Item], source: str, given: Given
+    ) -> Iterator[Row | RowBatch | Reject]:
+        """Parse records whose first one is the header, and no other one. Raises: as :meth:`begin`.
+
+        All records have the fields of the header.
+        """
+        blocks = iter(items)
+        header = next(blocks)
+        if isinstance(header, Records):
+            parse, _ = self.begin(header.rows(strip=True)[0], given, source)
+            given = replace(given, header="no")
+            yield from self.parse_records(blocks, source, given, parse)
 
     def uri_in(self, fields: Sequence[str]) -> str:
         """Return the uri of a line that is unreadable as a whole, or "" if it cannot be told.

@@ -15,10 +15,8 @@ from recordgen.core.rows.row import ROW_BYTES, ReadItem, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import Detection, detect, detect_frame
-from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.import_file import ImportFile, find_import_files
-from recordgen.formats.made_columns import with_frame_columns
 from recordgen.formats.option_checks import check_image_root
 from recordgen.formats.row_reader import RowReader, preview_files, preview_rows
 from recordgen.formats.samples import Samples
@@ -65,7 +63,6 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
 
     own_images = FrameImages(dataframe.SOURCE)
     frame = own_images.with_paths(dataframe.as_dense(frame))
-    frame = with_frame_columns(frame, Given.of(options), dataframe.SOURCE)
     detection = detect_frame(frame, options)
     options = detection.options
     check_image_root(options)

@@ -19,12 +19,12 @@ from recordgen.errors import UsageError
 from recordgen.formats.column_stats import MAX_CLASSES, ColumnStats, add_records
 from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Records, read_blocks
 from recordgen.formats.dataframe import SOURCE
-from recordgen.formats.format import Rows
+from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
 from recordgen.formats.frame_cells import as_before_gaps, frame_cells, single_text
 from recordgen.formats.header import Given
 from recordgen.formats.table_columns import check_header, find_table
 from recordgen.formats.table_csv import fitted, lines_of, without_headers
-from recordgen.formats.table_layout import Layout, OpenFrame, OwnColumns, columns_of_table
+from recordgen.formats.table_layout import columns_of_table
 from recordgen.formats.table_roles import decide_table, schema_types
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
@@ -146,14 +146,28 @@ def _was_whole(column: pd.Series[Any]) -> bool:
 def _records(frame: pd.DataFrame, classes: str | None) -> Iterator[Item]:
     """Yield the rows of a frame; the column ``classes`` may hold whole numbers as floats."""
     names = [str(name) for name in frame.columns]
+    rows = (
+        (
+            line,
+            [
+                single_text(as_before_gaps(cell) if name == classes else cell, name, line)
+                for cell, name in zip(cells, names, strict=True)
+            ],
+        )
+        for line, cells in enumerate(frame_cells(frame), start=1)
+    )
+    return table_items(rows, SOURCE)
+
+
+def table_items(rows: Iterable[tuple[int, list[str] | Reject]], source: str) -> Iterator[Item]:
+    """Yield numbered rows as lines of CSV, and a reject for each row that cannot be one."""
     lines, texts, quoted = list[int](), list[str](), dict[int, list[str]]()
-    for line, cells in enumerate(frame_cells(frame), start=1):
-        fields = [
-            single_text(as_before_gaps(cell) if name == classes else cell, name, line)
-            for cell, name in zip(cells, names, strict=True)
-        ]
+    for line, fields in rows:
+        if isinstance(fields, Reject):
+            yield fields
+            continue
         text = csv_line(fields)
-        if (reject := _reject(line, text)) is not None:
+        if (reject := _reject(source, line, text)) is not None:
             yield reject
             continue
         if '"' in text or not any(fields):
@@ -167,16 +181,16 @@ def _records(frame: pd.DataFrame, classes: str | None) -> Iterator[Item]:
         yield Records(lines, texts, quoted)
 
 
-def _reject(line: int, text: str) -> Reject | None:
+def _reject(source: str, line: int, text: str) -> Reject | None:
     """Return a reject for a row if no CSV file could hold it."""
     if "\0" in text:
         message = f"a row must not hold a NUL (got {text!r:.80})"
-        return Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, message)
+        return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
     try:
         size = len(text.encode("utf-8"))
     except UnicodeEncodeError:
         message = f"a row must hold whole characters, not halves of pairs (got {text!r:.80})"
-        return Reject(SOURCE, line, "", RejectCode.BAD_ENCODING.value, message)
+        return Reject(source, line, "", RejectCode.BAD_ENCODING.value, message)
     if size > MAX_RECORD_BYTES:
-        return Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, TOO_LONG)
+        return Reject(source, line, "", RejectCode.BAD_LINE.value, TOO_LONG)
     return None

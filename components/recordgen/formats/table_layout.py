@@ -2,68 +2,11 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-from recordgen.core.rows.row import Adjustments, ReadItem
+from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
-from recordgen.formats.format import CsvParser
+from recordgen.formats.format import OwnColumns
 from recordgen.formats.row_parser import RowParser
-from recordgen.options import ConvertOptions
 from recordgen.tables.columns import Column, Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from recordgen.formats.import_file import ImportFile
-
-
-class Layout(NamedTuple):
-    """The columns of import files.
-
-    Attributes:
-        options: the options, with the detected columns.
-        columns: pairs of a column and its type and role, as the preview shows them.
-        header: whether the first line is a header.
-    """
-
-    options: ConvertOptions
-    columns: Sequence[tuple[str, str]]
-    header: bool
-
-
-class OpenFrame(NamedTuple):
-    """A DataFrame as rows.
-
-    Attributes:
-        options: the options, with the detected columns.
-        rows: its rows, and their rejects and findings.
-        columns: as in :class:`Layout`; None if detection knows them already.
-    """
-
-    options: ConvertOptions
-    rows: Iterable[ReadItem]
-    columns: Sequence[tuple[str, str]] | None = None
-
-
-class OwnColumns(CsvParser):
-    """A parser that finds the columns of files and DataFrames, which its task does not declare."""
-
-    @classmethod
-    @abstractmethod
-    def layout(cls, files: Sequence[ImportFile], options: ConvertOptions) -> Layout:
-        """Return the columns of files. Raises: SourceError, UsageError."""
-
-    @classmethod
-    @abstractmethod
-    def open_frame(cls, frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
-        """Return the rows of a frame, and its columns. Raises: SourceError, UsageError."""
-
-    @classmethod
-    @abstractmethod
-    def wrong_role(cls, roles: Iterable[str]) -> str:
-        """Return what is wrong with the roles of columns that options give, or ""."""
 
 
 def columns_of_table(table: Table) -> tuple[tuple[str, str], ...]:

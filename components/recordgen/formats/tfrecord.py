@@ -10,10 +10,11 @@ its images. Names: :mod:`recordgen.formats.tfrecord_names`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from recordgen import features, storage
 from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
@@ -25,14 +26,16 @@ from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.ranges import Range, name_within
 from recordgen.errors import RecordError, SourceError
 from recordgen.formats.format import Evidence
+from recordgen.formats.given_columns import GivenColumns
+from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem
-from recordgen.formats.tfrecord_names import Names, names_of
+from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
+from recordgen.formats.tfrecord_names import Names, Values, flat_names, names_of, not_understood
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
-_NAMES = re.compile(r"tf_?rec(ord)?s?\b|\.records?(-\d+-of-\d+)?$", re.IGNORECASE)
+_NAMES = re.compile(r"tf_?rec(ord)?s?\b|\.records?$|-\d{5}-of-\d{5}$", re.IGNORECASE)
 _FORMAT, _FILE_NAME = "image/format", "image/filename"
 _TRUNCATED = "truncated"
 
@@ -42,16 +45,21 @@ _LABELS = (features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL)
 # Records of a file among which detection looks for a label.
 _TRIED = 8
 
-Values = Mapping[str, Sequence[Any]]
-
 
 class TfRecordFiles(PictureFormat):
     """Records of images with labels or boxes."""
 
     name = "tfrecord"
-    tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
+    tasks: ClassVar = (
+        *(ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name),
+        ImageSegmentation.name,
+    )
+    has_roles = True
 
     def detect(self, listing: Listing) -> Evidence | None:
+        return self.detect_given(listing, NOTHING_GIVEN)
+
+    def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
         is_output = not listing.only and "" in listing.tree.datasets
         names = [listing.only] if listing.only else listing.others
         files: Sequence[str] = [name for name in names if _NAMES.search(name)]
@@ -71,14 +79,10 @@ class TfRecordFiles(PictureFormat):
             return None  # packed files among others
         if first is None:
             return None
-        found = _names(listing, files[0], dataset)
-        if found.image not in first:
-            if not listing.only:
-                return None
-            raise SourceError(
-                f"{where}: no feature is known to hold an image (features: {listed(first, str)}); "
-                f"read such records with recordgen.read"
-            )
+        found = _names(listing, files[0], dataset, given)
+        if found.image not in first and not listing.only:
+            return None
+        _check(where, found, first)
         records = chain.from_iterable(_records(f"{listing.root}{name}") for name in files)
         task = self._task(where, found, records, dataset)
         in_order = (found.classes[number] for number in sorted(found.classes))
@@ -89,13 +93,22 @@ class TfRecordFiles(PictureFormat):
     def _task(
         self, where: str, names: Names, records: Iterator[Values], dataset: Dataset | None
     ) -> str:
-        single, several, boxes = self.tasks
+        single, several, boxes, masks = self.tasks
         if dataset is not None and dataset.task in self.tasks:
             return dataset.task
+        if names.given.mask:
+            return masks
+        if names.given.has_boxes:
+            return boxes
         seen: dict[str, None] = {}
         for record in records:  # the first ones may be without objects
             if names.boxes or any(name.startswith("image/object/") for name in record):
                 return boxes
+            if features.IMAGE_MASK_ENCODED in record:
+                return masks
+            if names.given.has_labels:
+                labels = names.given.labels(record.get, names.labels_in)
+                return several if len(labels) > 1 or names.given.has_several else single
             if label := names.label or next((name for name in _LABELS if name in record), ""):
                 return several if len(record.get(label, ())) > 1 else single
             seen.update(dict.fromkeys(record))
@@ -106,7 +119,12 @@ class TfRecordFiles(PictureFormat):
         )
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        names = _names(listing, document, _dataset_of(listing))
+        return self.read_given(listing, document, NOTHING_GIVEN)
+
+    def read_given(
+        self, listing: Listing, document: str, given: Given
+    ) -> Iterator[Picture | Problem | Note]:
+        names = _names(listing, document, _dataset_of(listing), given)
         path = f"{listing.root}{document}"
         if others := names.others:
             yield Note(
@@ -153,8 +171,23 @@ def _records(path: str) -> Iterator[Values]:
         return
 
 
-def _names(listing: Listing, document: str, dataset: Dataset | None) -> Names:
-    return names_of(listing, document) if dataset is None else Names(is_own=True)
+def _names(listing: Listing, document: str, dataset: Dataset | None, given: Given) -> Names:
+    """Return the names of features. Raises: SourceError: they are unknown."""
+    if dataset is not None:
+        return Names(is_own=True)
+    names, by_role = names_of(listing, document), GivenColumns(given)
+    if given.roles:
+        return replace(names, image=by_role.image or names.image, given=by_role)
+    where = f"{listing.root}{document}"
+    first = next(_records(where), {})
+    return names if names.image in first else flat_names(where, first, names)
+
+
+def _check(where: str, names: Names, record: Values) -> None:
+    """Check that a record has the image and what options name. Raises: UsageError."""
+    names.given.check(record, where)
+    if names.image not in record:
+        raise not_understood(where, record)
 
 
 def _picture(
@@ -169,12 +202,36 @@ def _picture(
         image = values.get(names.image, ())
         if len(image) != 1 or not isinstance(image[0], bytes):
             raise ValueError(f"expected one image in {names.image} (got {len(image)} values)")
-        objects = _objects(names, values)
-        labels = _labels(names, values)
+        objects, labels, size = _annotation(names, values)
+        split = names.given.split(values.get)
+        mask = values.get(names.given.mask or features.IMAGE_MASK_ENCODED, ())
     except ValueError as exc:
         return Problem(number + 1, str(exc), uri)
-    payload = Range(document, place + record.find(image[0]), len(image[0]))
-    return Picture(number + 1, uri, None, None, objects, labels, payload=payload)
+    payload, *masks = (_range(document, place, record, data) for data in (image[0], *mask[:1]))
+    return Picture(
+        *(number + 1, uri, split, size, objects, labels),
+        payload=payload,
+        mask=f"{uri}/mask" if masks else "",
+        mask_payload=next(iter(masks), None),
+    )
+
+
+def _range(document: str, place: int, record: bytes, data: bytes) -> Range:
+    return Range(document, place + record.find(data), len(data))
+
+
+def _annotation(
+    names: Names, values: Values
+) -> tuple[Sequence[Marked], Sequence[str], tuple[int, int] | None]:
+    """Return the objects, the labels, and the size for boxes in pixels. Raises: ValueError."""
+    given = names.given
+    if given.has_boxes:
+        objects = given.objects(values.get, names.labels_in)
+        in_pixels = any(max(each.corners) > 2 for each in objects)
+        return objects, (), size_of(*given.size(values.get)) if in_pixels else None
+    if given.has_labels:
+        return (), given.labels(values.get, names.labels_in), None
+    return _objects(names, values), _labels(names, values), None
 
 
 def _uri(names: Names, document: str, number: int, values: Values) -> str:
@@ -187,7 +244,7 @@ def _uri(names: Names, document: str, number: int, values: Values) -> str:
 
 def _labels(names: Names, values: Values) -> Sequence[str]:
     label = names.label or next((name for name in _LABELS if values.get(name)), "")
-    return [text for text in map(names.named, values.get(label, ())) if text]
+    return names.labels_in(values.get(label, ()))
 
 
 def _objects(names: Names, values: Values) -> Sequence[Marked]:

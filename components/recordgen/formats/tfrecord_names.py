@@ -12,21 +12,32 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from recordgen import features
-from recordgen.errors import SourceError
+from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.features import FLAGS
+from recordgen.formats.column_names import column_name, find_columns
+from recordgen.formats.given_columns import GivenColumns
+from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.objects import names_beside
+from recordgen.tables.roles import LABEL_COLUMNS, SIZE_ROLES
+
+# Names of features in other tools' records, which say their role.
+_IMAGES = frozenset({"image", "img", "image_raw", "image_encoded", "image_bytes", "encoded"})
+_IMAGE_NAMES = frozenset({"id", "image_id", "image_name", "file_name", "filename", "source_id"})
+_MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM")
 
 _FEATURES_FILE = "features.json"
 _LABEL_MAP = re.compile(r"label_?map\.pbtxt$")
 _ITEM = re.compile(r"\bitem\s*\{")
 _ID = re.compile(r"\bid\s*:\s*(\d{1,6})")
 _NAME = re.compile(r"""\b(display_name|name)\s*:\s*(?:"([^"]*)"|'([^']*)')""")
+
+Values: TypeAlias = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,7 @@ class Names:
         classes: the names of classes by number.
         flags: the word of each list with a flag of each box: ``objects/is_crowd``, ``is_crowd``.
         others: features with more images, which are not read.
+        given: the features that options name, which are read instead of the others.
         is_own: a dataset of Recordgen has the records, so that its uri identifies an image.
     """
 
@@ -54,6 +66,11 @@ class Names:
     flags: Mapping[str, str] = field(default_factory=dict)
     others: Sequence[str] = ()
     is_own: bool = False
+    given: GivenColumns = GivenColumns(NOTHING_GIVEN)  # noqa: RUF009  # it is frozen
+
+    def labels_in(self, values: Sequence[Any] | None) -> Sequence[str]:
+        """Return the labels of texts and numbers. Raises: ValueError."""
+        return [text for text in map(self.named, values or ()) if text]
 
     def named(self, number: Any) -> str:
         """Return the label of a number or a text. Raises: ValueError: no class has the number."""
@@ -79,6 +96,40 @@ def names_of(listing: Listing, document: str) -> Names:
             found = _label_map(listing.head(name).decode("utf-8", "replace"))
             return Names(classes=found)
     return Names(classes=dict(enumerate(names_beside(listing, document))))
+
+
+def flat_names(where: str, record: Values, names: Names) -> Names:
+    """Return the names of features such as ``image`` and ``class``, if all of them are known.
+
+    Raises: NotUnderstoodError.
+    """
+    images = find_columns(flat := [*record], _IMAGES)
+    labels = find_columns(flat, LABEL_COLUMNS)
+    files = find_columns(flat, _IMAGE_NAMES)
+    known = {*images, *labels, *files, *find_columns(flat, SIZE_ROLES)}
+    if len(images) != 1 or len(labels) > 1 or len(known) < len(flat):
+        raise not_understood(where, record)
+    label, file = ("".join(flat[at] for at in each[:1]) for each in (labels, files))
+    return replace(names, image=flat[images[0]], label=label, file=file)
+
+
+def not_understood(where: str, record: Values) -> NotUnderstoodError:
+    """Return the refusal of records whose features are not all known."""
+    images = [name for name, values in record.items() if _is_image(values)]
+    labels = [name for name in record if column_name(name.rpartition("/")[2]) in LABEL_COLUMNS]
+    labels = [name for name in labels if name not in images]
+    roles = [("image", images[:1]), ("label", labels[:1])]
+    columns = ",".join(f"{role}={name}" for role, found in roles for name in found)
+    remedy = "" if images else "; records without images are read with recordgen.read"
+    return NotUnderstoodError(
+        f"{where}: TFRecords whose features have not all a known role ({', '.join(record):.300})"
+        f"{remedy}",
+        options={"columns": columns} if images else None,
+    )
+
+
+def _is_image(values: Sequence[Any]) -> bool:
+    return len(values) == 1 and isinstance(values[0], bytes) and values[0].startswith(_MAGIC)
 
 
 def _label_map(text: str) -> dict[int, str]:

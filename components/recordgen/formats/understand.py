@@ -335,9 +335,9 @@ def check_columns(
             decided = replace(given, header="yes") if head.has_header else given
             row_parser(task, Adjustments()).begin(head.rows[0], decided, head.where)
         elif given.roles:
-            from recordgen.formats.json_keys import check_keys  # a CSV has no keys
+            from recordgen.formats.named_records import check_roles  # a CSV has no keys
 
-            check_keys(task, given)
+            check_roles(task, given)
     if format_.has_headers and not any(head.lines for head in heads):
         head = heads[0]
         raise SourceError(

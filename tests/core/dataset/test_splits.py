@@ -11,7 +11,6 @@ from recordgen.errors import SplitNotFoundError
 from recordgen.formats import automl_jsonl
 from recordgen.formats import declared_rows as declared
 from recordgen.formats.automl_csv import LineParser
-from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.detect import detect
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.import_file import ImportFile
@@ -19,6 +18,7 @@ from recordgen.formats.text_csv import TextParser
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification, task_for
+from tests.formats.sources import frame_rows
 from tests.rows import read_rows
 
 IMAGE, TEXT = ImageClassification(), TextClassification()
@@ -50,7 +50,7 @@ def of_jsonl(word, folder):
 
 def of_dataframe(word, folder):
     frame = pd.DataFrame({"split": [word], "image_uri": ["a.jpg"], "label": ["cat"]})
-    [row] = dataframe_rows(frame, IMAGE, Adjustments())
+    [row] = frame_rows(frame, IMAGE)
     return row
 
 

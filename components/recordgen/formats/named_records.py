@@ -1,0 +1,296 @@
+r"""Records whose values have names → rows: objects of JSON, rows of frames, Parquet and Arrow.
+
+    {"file": "a.jpg", "tags": ["cat", "dog"]}      with --columns path=file,label=tags
+    →  the fields a.jpg and cat␟dog, below the header file,tags
+
+The columns are found once for a source. Then each record becomes the fields of a line below a
+header, so constants, templates, box lists, one-hot columns and groups have one
+reader: that of CSV files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any, TypeAlias
+
+from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
+from recordgen.core.task.task import Task
+from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.formats.box_lists import box_columns
+from recordgen.formats.column_names import KNOWN_COLUMNS, column_name
+from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
+from recordgen.formats.format import Rows
+from recordgen.formats.frame_cells import is_list, text_of
+from recordgen.formats.head import Head, Line
+from recordgen.formats.header import Given, no_column
+from recordgen.formats.made_columns import is_constant, made_by, with_made_columns
+from recordgen.formats.path_template import PathTemplate
+from recordgen.formats.proposal import propose
+from recordgen.formats.table_layout import row_parser
+from recordgen.rejects import Reject, RejectCode
+from recordgen.tables.roles import BOX_ROLES, MASK_COLUMNS, SEGMENT_ROLES, SIZE_ROLES
+from recordgen.tasks.texts.text_task import CONTENT_KEY
+
+# Joins the labels of a list in one field. No label holds it, since it is a control character.
+_BETWEEN_LABELS = "\x1f"
+
+#: Records that a refusal shows.
+ROWS_SHOWN = 3
+
+# Columns whose names say all that is needed.
+_KNOWN = KNOWN_COLUMNS | {*BOX_ROLES, *SIZE_ROLES, *MASK_COLUMNS, *SEGMENT_ROLES}
+
+# Letters of records that become rows together.
+_LETTERS = 1 << 20
+
+#: The number of a record, from 1, and the values of its columns; or why it has none.
+Values: TypeAlias = "tuple[int, Sequence[Any]] | Reject"
+
+_Way: TypeAlias = Callable[[Any, str, int], str]
+
+
+class Cells:
+    """How values become fields: 3.0 is ``3``, null and NaN are empty ones."""
+
+    def single(self, value: Any, column: str, line: int) -> str:
+        """Return the field of one value. Raises: AnnotationError, UsageError: it is none."""
+        if isinstance(value, str):
+            return value
+        texts = self.several(value, column, line)
+        if len(texts) > 1:
+            raise bad_annotation(f"{printable(column)} must hold one value (got {len(texts)})")
+        return "".join(texts)
+
+    def several(self, value: Any, column: str, line: int) -> Sequence[str]:
+        """Return the labels in a value, which may be a list. Raises: as :meth:`single`."""
+        if isinstance(value, str):
+            return [value]
+        if value is None or value != value:
+            return []
+        if isinstance(value, bytes):
+            return [_decoded(value, column)]
+        if isinstance(value, list):
+            return [text for item in value for text in self.several(item, column, line)]
+        if isinstance(value, dict):
+            raise bad_annotation(
+                f"{printable(column)} must hold a text, a number or a list of these "
+                f"(got {value!r:.80})"
+            )
+        if isinstance(value, float) and value.is_integer():
+            return [str(int(value))]
+        return [json.dumps(value) if isinstance(value, bool | int | float) else str(value)]
+
+
+def _decoded(value: bytes, column: str) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as exc:
+        message = f"{printable(column)} must hold a text in UTF-8 (got {value!r:.80})"
+        raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
+
+
+class NamedRecords:
+    """Makes rows of one source from the values of its columns.
+
+    Args:
+        source: its name, for rows and messages.
+        names: of the columns.
+        cells: how values become fields.
+
+    Raises: UsageError: the task lacks a given role, or the source a given column.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        names: Sequence[str],
+        cells: Cells,
+        task: Task,
+        adjusted: Adjustments,
+        given: Given,
+    ) -> None:
+        check_roles(task, given)
+        separator = given.label_separator or _BETWEEN_LABELS
+        self._source, self._names, self._task = source, names, task
+        self._given = replace(given, header="yes", label_separator=separator)
+        self._parser = row_parser(task, adjusted)
+        made = list(made_by(given))
+        whole = {at for each in made for at in each.places_in(names, source) or ()}
+        header = [*names, *(name for each in made for name in each.columns)]
+        one_hot = given.one_hot(header, source)
+        renamed = given.rename(header, source)
+        self._columns = self._parser.columns_of(renamed)
+        if not (self._parser.is_header(renamed) or (given.roles and self._has_payload)):
+            raise not_understood(source, names, ())
+        used = {at for places in self._columns.values() for at in places}
+        used |= {given.find_group(header, source)}
+        whole |= {at for at, classes in one_hot.items() if isinstance(classes, tuple)}
+        labels = set(self._columns.get("label", ())) if self._parser.takes_labels else set()
+        labels -= one_hot.keys()
+
+        def way(at: int) -> _Way | None:
+            if at in whole:
+                return partial(_whole, cells)
+            if at in labels:
+                return partial(_labels, cells, separator)
+            return cells.single if at in used else None
+
+        self._ways = list(map(way, range(len(names))))
+
+    @property
+    def _has_payload(self) -> bool:
+        return bool(self._columns["path"] or self._columns["text"])
+
+    def rows(self, records: Iterable[Values]) -> Rows:
+        """Yield the rows of records, and the rejects."""
+        items = with_made_columns(self._items(records), self._given, self._source)
+        return self._parser.parse_below(items, self._source, self._given)
+
+    def uri_of(self, values: Sequence[Any]) -> str:
+        """Return the uri of a record that cannot be used, or ""."""
+        keys = {"path": self._task.uri_key, "text": CONTENT_KEY}
+        places = {key: self._columns[role][:1] for role, key in keys.items()}
+        known = {
+            key: values[at] for key, found in places.items() for at in found if at < len(values)
+        }
+        return self._task.uri_of(known)
+
+    def _items(self, records: Iterable[Values]) -> Iterator[Item]:
+        """Yield the header, and the records as lines below it."""
+        yield Records([0], [""], {0: [*self._names]})
+        lines, rows, letters = list[int](), list[list[str]](), 0
+        for record in records:
+            line = record.line if isinstance(record, Reject) else record[0]
+            made = record if isinstance(record, Reject) else self._fields(line, record[1])
+            if lines and (
+                isinstance(made, Reject) or len(lines) == BLOCK_LINES or letters > _LETTERS
+            ):
+                yield together(lines, rows)
+                lines, rows, letters = [], [], 0
+            if isinstance(made, Reject):
+                yield made
+            else:
+                lines.append(line)
+                rows.append(made)
+                letters += sum(map(len, made))
+        if lines:
+            yield together(lines, rows)
+
+    def _fields(self, line: int, values: Sequence[Any]) -> list[str] | Reject:
+        try:
+            return [
+                way(value, name, line) if way else ""
+                for way, value, name in zip(self._ways, values, self._names, strict=True)
+            ]
+        except AnnotationError as exc:
+            return exc.reject(self._source, line, self.uri_of(values))
+
+
+def together(lines: Sequence[int], rows: Sequence[list[str]]) -> Records:
+    """Return records that have only fields."""
+    return Records(lines, [""] * len(lines), dict(enumerate(rows)))
+
+
+def _whole(cells: Cells, value: Any, column: str, line: int) -> str:
+    """Return a list as one field, as box lists and one-hot lists are read."""
+    return text_of(value) if is_list(value) else cells.single(value, column, line)
+
+
+def _labels(cells: Cells, separator: str, value: Any, column: str, line: int) -> str:
+    if isinstance(value, str):
+        return value
+    return separator.join(cells.several(value, column, line))
+
+
+def check_roles(task: Task, given: Given) -> None:
+    """Check that the task has the given roles. Raises: UsageError."""
+    if not task.columns:
+        raise UsageError(
+            f"columns: {task.name} has no columns, because its annotations are lists of spans; "
+            f"write {task.expected} in each line of a JSONL file, and omit columns"
+        )
+    row_parser(task, Adjustments()).check_roles(given)
+
+
+def not_understood(
+    source: str, names: Sequence[str], rows: Sequence[Sequence[str]]
+) -> NotUnderstoodError:
+    """Return the refusal of a source whose columns have not all a known role.
+
+    ``rows`` are the texts of some records.
+    """
+    unknown = [name for name in names if column_name(name) not in _KNOWN] or names
+    shown = [names, *rows[:ROWS_SHOWN]]
+    return NotUnderstoodError(
+        f"{source}: no role is known for {', '.join(unknown):.200}",
+        shown="\n".join(f"{' | '.join(row):.160}" for row in shown),
+        options=propose(names, rows, source),
+    )
+
+
+def check_known(head: Head, given: Given) -> None:
+    """Check that every column has a known role, unless options name the path or the text.
+
+    Raises: NotUnderstoodError.
+    """
+    if given.roles.keys() & {"path", "text"}:
+        return
+    header = head.header or ()
+    if not header or any(name and column_name(name) not in _KNOWN for name in header):
+        raise not_understood(head.path, head.names, [line.fields for line in head.lines])
+
+
+def given_names(given: Given) -> Sequence[str]:
+    """Return the names of all columns that options give, which each occur once."""
+    template = PathTemplate.of(given)
+    names = [*(template.names if template is not None else given.roles.get("path", ()))]
+    for role in given.roles.keys() - {"path"}:
+        names += [name for name in given.keys_of(role) if not is_constant(name)]
+    names += chain.from_iterable(box_columns(name, ()) for name in given.boxes[1:])
+    return list(dict.fromkeys([*names, *filter(None, [given.group])]))
+
+
+def check_names(names: Iterable[str], records: Iterable[Mapping[str, Any]], source: str) -> None:
+    """Check that each name is a key of a record. Raises: UsageError, which lists the keys."""
+    known = dict.fromkeys(key for record in records for key in record)
+    for name in names:
+        if name not in known:
+            no_column(name, [*known], f"{source}: columns")
+
+
+def named_head(
+    source: str, names: Sequence[str], records: Iterable[Sequence[Any]], given: Given
+) -> Head:
+    """Return the first records of a source, for detection.
+
+    Raises: UsageError: a given column is missing.
+    """
+    values = [list(record) for record in records]
+    texts = [[text_of(value) for value in record] for record in values]
+    block = together(range(len(texts) + 1), [[*names], *texts])
+    items = with_made_columns([block], replace(given, header="yes"), source)
+    first, *rows = (
+        row for item in items if isinstance(item, Records) for row in item.rows(strip=True)
+    )
+    separator = given.label_separator
+    lines = [
+        Line.of(f"{source}:{n}", row, separator=separator) for n, row in enumerate(rows, start=1)
+    ]
+    lists = {at for record in values for at, value in enumerate(record) if is_list(value)}
+    return Head(
+        source,
+        source,
+        [first, *rows],
+        given.rename(first, source),
+        True,
+        lines,
+        lists,
+        classes=given.one_hot(first, source),
+        label_separator=separator,
+        boxes=given.find_boxes(first, source),
+    )

@@ -1,0 +1,305 @@
+"""Files of named records without images in them: JSON documents, Parquet and Arrow.
+
+    [{"text": "Good", "label": "praise"}, …]             a JSON list of objects
+    {"text": {"0": "Good"}, "label": {"0": "praise"}}    what ``DataFrame.to_json`` writes
+    text, label                                          columns of Parquet, Feather or Arrow
+
+They are read as a CSV with a header is: with ``--columns``, or without it if every column has a
+known role. The columns are those of the first thousand objects, and those that Arrow declares.
+"""
+
+from __future__ import annotations
+
+import io
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain, islice
+from typing import IO, Any, NamedTuple, TypeAlias
+
+from recordgen.core.limits import ROWS
+from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import AnnotationError
+from recordgen.core.task.task import Task
+from recordgen.errors import NotUnderstoodError, SourceError
+from recordgen.formats import foreign_formats
+from recordgen.formats.column_stats import ColumnStats, add_records
+from recordgen.formats.csv_records import Item
+from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
+from recordgen.formats.given_columns import GivenColumns
+from recordgen.formats.head import Head
+from recordgen.formats.header import NOTHING_GIVEN, Given
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.json_items import list_items, top_items
+from recordgen.formats.json_values import json_value, mapping
+from recordgen.formats.listing import Listing
+from recordgen.formats.named_records import Cells, NamedRecords, Values, check_known, named_head
+from recordgen.formats.parquet import opened, table_rows
+from recordgen.formats.parquet_columns import image_leaves
+from recordgen.formats.samples import Samples, sampled
+from recordgen.formats.table_columns import check_header
+from recordgen.formats.table_csv import lines_of
+from recordgen.formats.table_frame import table_items
+from recordgen.formats.table_layout import columns_of_table, has_row_parser
+from recordgen.formats.table_roles import decide_table, schema_types
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.rejects import Reject, RejectCode
+from recordgen.tables.columns import Table
+from recordgen.tasks import TASKS, Tabular
+
+# Records whose keys are the columns, and which detection reads.
+_FIRST = 1000
+
+_PARQUET, _ARROW = b"PAR1", (b"ARROW1", b"\xff\xff\xff\xff")
+_CELLS = Cells()
+
+_Records: TypeAlias = Iterator[tuple[int, Any]]
+
+
+class Columns(NamedTuple):
+    """The columns of a file, and its records.
+
+    Attributes:
+        types: the types of columns in tables, by name, as far as the file declares them.
+        records: their numbers, from 1, and their values by column.
+    """
+
+    names: Sequence[str]
+    types: Mapping[str, str]
+    records: _Records
+
+
+class RecordFiles(Format):
+    """A JSON list of objects, pandas' JSON, or Parquet, Feather or Arrow without images."""
+
+    name = "named_records"
+    has_columns = True
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        return self.detect_given(listing, NOTHING_GIVEN)
+
+    def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
+        found = listing.candidates(".parquet") or listing.candidates(".arrow", ".feather")
+        is_json = bool(listing.only) and not found
+        found = listing.candidates(".json") if is_json else found
+        if not found or (not listing.only and listing.images):
+            return None
+        is_mine = self._is_mine(listing, found[0], given)
+        return (
+            Evidence(f"{found[0]} holds records", "", found, is_weak=is_json) if is_mine else None
+        )
+
+    def _is_mine(self, listing: Listing, name: str, given: Given) -> bool:
+        begin = listing.head(name)
+        if begin.startswith(_PARQUET):
+            with opened(listing, name) as file:
+                leaves = image_leaves(file.schema_arrow, {}, GivenColumns(given).image)
+                return "text" in given.roles or not leaves
+        return begin.startswith(_ARROW) or _is_document(begin)
+
+    def accepts(self, task: type[Task]) -> bool:
+        return (has_row_parser(task) and bool(task.columns)) or issubclass(task, Tabular)
+
+    def heads(
+        self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
+    ) -> Sequence[Head]:
+        if options.task != AUTO and not has_row_parser(TASKS[options.task]):
+            return ()
+        given, heads = Given.of(options), []
+        for file in sampled(files):
+            with _columns_of(samples.begun(file)) as (names, _, records):
+                found = self._values(file, names, islice(records, _FIRST), given)
+                values = [item[1] for item in found if not isinstance(item, Reject)]
+                head = named_head(file.path, names, values, given)
+            if options.task == AUTO:
+                check_known(head, given)
+            heads.append(head)
+        return heads
+
+    def layout(
+        self, own: type[OwnColumns], files: Sequence[ImportFile], options: ConvertOptions
+    ) -> Layout:
+        table = _table_of(files, options)
+        return Layout(replace(options, table=table.to_json()), columns_of_table(table), True)
+
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        with _columns_of(file) as (names, _, records):
+            if isinstance(task, Tabular):
+                yield from lines_of(_lines(names, records, file.path), file.path, task.table)
+                return
+            reader = NamedRecords(file.path, names, _CELLS, task, adjusted, given)
+            yield from reader.rows(self._values(file, names, records, given))
+
+    def _values(
+        self, file: ImportFile, names: Sequence[str], records: _Records, given: Given
+    ) -> Iterator[Values]:
+        is_whole, known = given.roles.keys().isdisjoint({"path", "text"}), frozenset(names)
+        for line, record in records:
+            if not isinstance(record, dict) or (is_whole and not record.keys() <= known):
+                message = f"expected an object with the keys {', '.join(names):.80}"
+                code = RejectCode.BAD_LINE.value
+                yield Reject(file.path, line, "", code, f"{message} (got {record!r:.80})")
+            else:
+                yield line, [*map(record.get, names)]
+
+
+def _lines(names: Sequence[str], records: _Records, source: str) -> Iterator[Item]:
+    """Yield records as lines of a table."""
+
+    def fields(line: int, record: Any) -> list[str] | Reject:
+        try:
+            values = mapping(record, "a record")
+            return [_CELLS.single(values.get(name), name, line) for name in names]
+        except AnnotationError as exc:
+            return exc.reject(source, line)
+        except ValueError as exc:
+            return Reject(source, line, "", RejectCode.BAD_LINE.value, str(exc))
+
+    return table_items(((line, fields(line, record)) for line, record in records), source)
+
+
+def _table_of(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
+    """Return the columns of a table. Raises: SourceError: the files have different ones."""
+    header: list[str] = []
+    stats: list[ColumnStats] = []
+    types: Mapping[str, str] = {}
+    for file in files:
+        with _columns_of(file) as (names, declared, records):
+            if not header:
+                header, types = check_header(names, file.path), declared
+                stats = [ColumnStats() for _ in header]
+            elif list(names) != header:
+                raise SourceError(
+                    f"{file.path}: the columns {', '.join(names):.200} are not those of "
+                    f"{files[0].path}, {', '.join(header):.200}; convert it alone"
+                )
+            add_records(_lines(names, records, file.path), stats)
+    if not header:
+        raise SourceError(f"{files[0].path}: this table has no columns")
+    return decide_table(header, stats, options, schema_types(header, options) or types)
+
+
+def _is_document(head: bytes) -> bool:
+    """Return whether JSON is one document, instead of an object in each line."""
+    text = head.removeprefix(BOM_UTF8).lstrip()
+    if not text.startswith(b"{"):
+        return text.startswith(b"[")
+    try:
+        first = json_value(text.partition(b"\n")[0])
+    except ValueError:  # the object goes on in the next line
+        return True
+    return all(isinstance(value, dict | list) for value in first.values())
+
+
+@contextmanager
+def _columns_of(file: ImportFile) -> Iterator[Columns]:
+    """Open a file. Raises: SourceError: it is unreadable, or another document."""
+    listing, name = file.around, file.around.only
+    begin = listing.head(name)
+    if begin.startswith(_PARQUET):
+        with opened(listing, name) as table:
+            schema = table.schema_arrow
+        yield Columns(schema.names, _types(schema), enumerate(table_rows(listing, name), start=1))
+        return
+    with listing.open(name) as raw:
+        if begin.startswith(_ARROW):
+            yield _arrow_columns(raw, begin, file.path)
+        else:
+            yield _json_columns(raw, begin, file.path)
+
+
+def _arrow_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
+    import pyarrow as pa
+
+    with _arrow_errors(path):
+        is_file = begin.startswith(_ARROW[0])
+        reader = pa.ipc.open_file(raw) if is_file else pa.ipc.open_stream(raw)
+    if image_leaves(reader.schema, {}):
+        raise NotUnderstoodError(
+            f"{path}: Arrow with images is not read; write Parquet: "
+            f"datasets.load_from_disk(…).to_parquet(…)"
+        )
+    most = raw.seek(0, io.SEEK_END) if is_file else 0
+
+    def records() -> Iterator[Any]:
+        count = 0
+        with _arrow_errors(path):
+            batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+            for batch in batches:
+                batch.validate(full=True)  # offsets of a damaged file lead anywhere
+                count += batch.num_rows
+                if count > most:
+                    ROWS.check(count)
+                for at in range(0, batch.num_rows, _FIRST):
+                    yield from batch.slice(at, _FIRST).to_pylist()
+
+    return Columns(reader.schema.names, _types(reader.schema), enumerate(records(), start=1))
+
+
+@contextmanager
+def _arrow_errors(path: str) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as exc:
+        raise SourceError(f"{path}: damaged Arrow file: {exc}") from exc
+
+
+def _types(schema: Any) -> Mapping[str, str]:
+    """Return the types of columns that Arrow declares, as tables have them."""
+    import pyarrow as pa
+
+    def dtype(kind: Any) -> str:
+        if pa.types.is_integer(kind):
+            return "int64"
+        return "float32" if pa.types.is_floating(kind) else "bytes"
+
+    return {field.name: dtype(field.type) for field in schema}
+
+
+def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
+    """Return the columns of a JSON document, whose first objects have their names."""
+    if (foreign := foreign_formats.of_file(begin)) is not None:
+        raise foreign.error(path)
+    is_list = begin.removeprefix(BOM_UTF8).lstrip().startswith(b"[")
+    records = _checked(list_items(raw) if is_list else _by_column(raw, path), path)
+    first = list(islice(records, _FIRST))
+    if not all(isinstance(record, dict) for record in first):
+        raise NotUnderstoodError(
+            f"{path}: this is one JSON document, whose items are no objects (got "
+            f"{first[0]!r:.80}); it is not read: write a list of objects with pandas.DataFrame("
+            f"rows, columns=[…]).to_json(path, orient='records')"
+        )
+    names = dict.fromkeys(key for record in first for key in record)
+    filled = {name: [it[name] for it in first if it.get(name) is not None] for name in names}
+    texts = [name for name, found in filled.items() if all(isinstance(it, str) for it in found)]
+    types = dict.fromkeys(texts, "bytes")
+    return Columns([*names], types, enumerate(chain(first, records), start=1))
+
+
+def _checked(items: Iterator[Any], path: str) -> Iterator[Any]:
+    """Yield items. Raises: SourceError: the document ends before them."""
+    try:
+        yield from items
+    except NotUnderstoodError:
+        raise
+    except ValueError as exc:
+        raise SourceError(f"{path}: this is no whole JSON document: {exc}") from exc
+
+
+def _by_column(raw: IO[bytes], path: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a document with a column under each key, as pandas writes it."""
+    columns: dict[str, Mapping[str, Any]] = {}
+    for name, column in top_items(raw):
+        numbers = next(iter(columns.values()), column)
+        if not isinstance(column, dict) or column.keys() != numbers.keys() or name in columns:
+            raise NotUnderstoodError(
+                f"{path}: this is one JSON document, whose key {name!r:.80} does not hold a value "
+                f"for each row; it is not read: write its rows as a JSON list of objects, such as "
+                f"with pandas.DataFrame(rows).to_json(path, orient='records')"
+            )
+        columns[name] = column
+    for number in next(iter(columns.values()), {}):
+        yield {name: column[number] for name, column in columns.items()}

@@ -1,0 +1,162 @@
+"""Images in Parquet and TFRecords: ``--columns`` names their columns or features, alike."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from PIL import Image
+from pyarrow import parquet
+
+import recordgen
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import parse_example, serialize_example
+from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.tasks.object_detection.annotation import Boxes
+from tests.conftest import encoded
+from tests.formats.boxes import boxes_of
+from tests.formats.containers import converted, image
+from tests.formats.sources import Reading
+
+MASK = encoded(Image.fromarray(np.arange(48 * 64).reshape(48, 64).astype("uint8") % 3), "PNG")
+
+
+def write(folder, kind, records):
+    """Write the records of two images, with more columns, and return the path."""
+    records = [{"pixels": image(at), **record} for at, record in enumerate(records)]
+    path = folder / f"a.{kind}"
+    if kind == "parquet":
+        parquet.write_table(pa.Table.from_pylist(records), path)
+    else:
+        rows = [{key: _stored(value) for key, value in record.items()} for record in records]
+        path.write_bytes(b"".join(b"".join(RECORDS.frame(serialize_example(row))) for row in rows))
+    return path
+
+
+def _stored(value):
+    flat = (
+        [it for each in value for it in (each if isinstance(each, list) else [each])]
+        if isinstance(value, list)
+        else [value]
+    )
+    texts = [each.encode() if isinstance(each, str) else each for each in flat]
+    return texts if isinstance(value, list) else texts[0]
+
+
+KINDS = ["parquet", "tfrecord"]
+BOX = (8, 12, 16, 24)  # of 64 x 48 pixels, which the images have not all
+
+# a record, the option without the image, its split and labels
+RECORDS_OF = [
+    ({"kind": "cat"}, "label=kind", (None, ["cat"])),
+    ({"kind": 7}, "label=kind", (None, ["7"])),
+    ({"kind": ["cat", "dog"]}, "label=kind", (None, ["cat", "dog"])),
+    ({"a": 1}, "label='wheat'", (None, ["wheat"])),
+    ({"cat": 0, "dog": 1}, "label=cat|dog", (None, ["dog"])),
+    ({"flags": [1, 0, 1]}, "label=flags[cat|dog|owl]", (None, ["cat", "owl"])),
+    ({"kind": "cat", "use": "train"}, "label=kind,split=use", ("train", ["cat"])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("record", "given", "wanted"), RECORDS_OF)
+def test_labels(record, given, wanted, kind, tmp_path):
+    """Columns of any names are labels and splits; the others are ignored."""
+    source = write(tmp_path, kind, [{**record, "other": "x"}] * 2)
+    _, rejects, examples = converted(tmp_path, source=source, columns=f"image=pixels,{given}")
+    assert rejects == {}
+    splits = {split for split, _ in examples.values()}
+    assert wanted[0] is None or splits == {wanted[0]}
+    labels = [[*map(bytes.decode, v["image/class/text"])] for _, v in examples.values()]
+    assert labels == [wanted[1]] * 2
+    assert sorted(v["image/encoded"][0] for _, v in examples.values()) == sorted(map(image, (0, 1)))
+
+
+# columns of the box 8,12,16,24, the option
+BOXES = [
+    ({"box": [8, 12, 16, 24]}, "xyxy=box"),
+    ({"box": [8, 12, 8, 12]}, "xywh=box"),
+    ({"box": [[8, 12, 8, 12]]}, "xywh=box"),
+    ({"a": 8, "b": 12, "c": 16, "d": 24}, "xmin=a,ymin=b,xmax=c,ymax=d"),
+    ({"a": [8], "b": [12], "c": [16], "d": [24]}, "xmin=a,ymin=b,xmax=c,ymax=d"),
+    ({"x": 8, "y": 12, "w": 8, "h": 12}, "xywh=x|y|w|h"),
+    ({"x": 8, "y": 12, "w": 16, "h": 24}, "xyxy=x|y|w|h"),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("record", "given"), BOXES)
+def test_boxes(record, given, kind, tmp_path):
+    """Boxes are a list or four columns, as two corners or a corner and the size."""
+    several = isinstance(next(iter(record.values())), list)
+    label = ["cat"] if several else "cat"
+    source = write(tmp_path, kind, [{**record, "kind": label, "width": 64, "height": 48}] * 2)
+    columns = f"image=pixels,label=kind,{given}"
+    _, rejects, _ = converted(tmp_path, source=source, columns=columns)
+    assert rejects == {}
+    for _, boxes in boxes_of(tmp_path / "out").values():
+        assert boxes == [("cat", 0, [0.125, 0.25, 0.25, 0.5])]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize(("form", "last"), [("xywh", (8, 12)), ("xyxy", (16, 24))])
+def test_boxes_in_four_columns_of_lines(form, last, kind, tmp_path):
+    """Four columns joined by | are the numbers of a box, also in lines."""
+    path = tmp_path / f"a.{kind}"
+    line = {"file": "a.jpg", "x": 8, "y": 12, "w": last[0], "h": last[1], "kind": "cat"}
+    line |= {"width": 64, "height": 48}
+    text = ",".join(line) + "\n" + ",".join(map(str, line.values()))
+    path.write_text(text if kind == "csv" else str(line).replace("'", '"'))
+    given = f"image=file,{form}=x|y|w|h,label=kind,width=width,height=height"
+    [row] = Reading(path, columns=given).rows
+    [box] = Boxes.from_json(row.annotation).boxes
+    assert box == ("cat", 0.125, 0.25, 0.25, 0.5)
+
+
+def test_masks(tmp_path):
+    """A feature of masks is a mask for each image, as a dataset of Recordgen has them."""
+    source = write(tmp_path, "tfrecord", [{"m": MASK, "other": 1}] * 2)
+    dataset, rejects, examples = converted(tmp_path, source=source, columns="image=pixels,mask=m")
+    assert (dataset.task, rejects, len(examples)) == ("image_segmentation", {}, 2)
+    masks = {bytes(v["image/segmentation/class/encoded"][0]) for _, v in examples.values()}
+    assert len(masks) == 1
+    again = tmp_path / "again"
+    recordgen.convert(str(tmp_path / "out"), again)
+    found = [parse_example(record) for record in _stored_records(again)]
+    assert {bytes(each["image/segmentation/class/encoded"][0]) for each in found} == masks
+
+
+def _stored_records(output):
+    for path in sorted(output.glob("Split-*/*")):
+        for found in RECORDS.read_placed(str(path)):
+            yield found[1]
+
+
+# the columns beside the image, the option that is proposed
+UNKNOWN = [
+    ({"label": "cat", "stars": 7}, "image=pixels,label=label"),
+    ({"class": 1, "x": 3.5}, "image=pixels,label=class"),
+]
+
+
+@pytest.mark.parametrize("given", [None, "label='wheat'"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("record", "proposed"), UNKNOWN)
+def test_unknown_columns_stop(record, proposed, kind, given, tmp_path):
+    """Without a known role for each column the run stops, and its advice reads the file."""
+    source = write(tmp_path, kind, [record] * 2)
+    if kind == "parquet":  # a column of bytes is an image by its name
+        table = parquet.read_table(source)
+        parquet.write_table(table.rename_columns(["image", *table.column_names[1:]]), source)
+        proposed = proposed.replace("pixels", "image")
+    with pytest.raises(NotUnderstoodError) as caught:
+        Reading(source, columns=given)
+    assert caught.value.options == {"columns": proposed}
+    assert len(Reading(source, columns=proposed).rows) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["label", "split", "xywh"])
+def test_a_missing_column_stops(name, kind, tmp_path):
+    """A column that is not there is named, with those that are."""
+    source = write(tmp_path, kind, [{"kind": "cat"}] * 2)
+    with pytest.raises(UsageError, match=r"'nokind'.* kind"):
+        Reading(source, columns=f"image=pixels,{name}=nokind")
