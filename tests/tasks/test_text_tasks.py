@@ -258,7 +258,8 @@ def test_equal_texts_stay_in_the_splits_of_their_files(tmp_path):
         "train": 2,
         "eval": 3,
     }
-    assert dataset.lint["LEAK"] == 2 and not dataset.rows.rejects
+    assert dataset.lint["LEAK"] == 2
+    assert not dataset.rows.rejects
     recordgen.convert(train, tmp_path / "more", **options)
     more = recordgen.convert(dev, tmp_path / "more", append=True, **options).dataset
     assert {name: split.examples for name, split in more.splits.items()} == {"train": 2, "eval": 3}

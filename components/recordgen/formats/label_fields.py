@@ -7,11 +7,13 @@ cat|dog      →  cat, dog     with the label separator |
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from typing import TypeAlias
 
+from recordgen.core.dataset.label_names import LIST
 from recordgen.core.task.annotation import bad_annotation
 
 #: Separates the names of one-hot columns in ``--columns label=cat|dog``.
@@ -32,6 +34,10 @@ IS_CLASS: Mapping[str, bool] = {
     "false": False,
     "true": True,
 }
+
+
+# A text in quotes, as Python and JSON write it in a list.
+_QUOTED = re.compile(r"""(?<=[\[({,\s])(?:'([^']*)'|"([^"]*)")(?=\s*[\])},\s])""")
 
 
 def one_hot_columns(name: str, there: Sequence[str]) -> Sequence[str]:
@@ -109,8 +115,18 @@ def _in_list(text: str, names: Sequence[str]) -> Iterable[str]:
 
 
 def separated(fields: Sequence[str], separator: str) -> Sequence[str]:
-    """Return the labels in fields, each of which may hold several."""
+    """Return the labels in fields, each of which may hold several, also as a list in brackets.
+
+    ``cat, dog``, ``[cat,dog]`` and ``['cat', 'dog']`` → cat, dog with the separator ``,``
+    """
     if not separator:
         return fields
-    parts = (part.strip() for field in fields for part in field.split(separator))
+    parts = (part.strip() for field in fields for part in _items(field.strip(), separator))
     return list(filter(None, parts))
+
+
+def _items(field: str, separator: str) -> Sequence[str]:
+    if not LIST.fullmatch(field):
+        return field.split(separator)
+    quoted = [one or other for one, other in _QUOTED.findall(field)]
+    return quoted or field[1:-1].split(separator)
