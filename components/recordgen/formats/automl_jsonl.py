@@ -97,6 +97,7 @@ class _ByRoles:
         self._task = task
         self._parser = row_parser(task, adjusted)
         self._parser.label_separator = given.label_separator
+        self._parser.uncertain = given.uncertain
         self._roles = dict(given.roles)
         self._one_hot = given.one_hot_keys
         if self._one_hot:
