@@ -14,7 +14,7 @@ from recordgen.core.task.task import Task
 from recordgen.formats.format import Format
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.row_reader import RowReader
-from recordgen.options import AUTO, ConvertOptions
+from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import PayloadStore
 from recordgen.registry import FORMATS
 from recordgen.tasks import TASKS, task_for
@@ -95,15 +95,18 @@ def labels_of(options: ConvertOptions, task: Task) -> Labels:
 
 
 def _forms(options: ConvertOptions, task: Task) -> LabelForms | None:
-    """Return what labels may be mistaken for; None if an option says that they are names."""
-    if options.labels != AUTO_LABELS or options.schema or options.columns.prediction != AUTO:
+    """Return what labels may be mistaken for; None if an option says that they are names.
+
+    The target of a table has rules of its own, see TARGET_KIND.
+    """
+    if options.labels != AUTO_LABELS or task.kind == "table":
         return None
-    has_fields = FORMATS.get(options.format, Format).has_columns and task.kind != "table"
+    has_fields = FORMATS.get(options.format, Format).has_columns
     several = f"{task.kind}_multi_label"
     return LabelForms(
         several=several if has_fields and several in TASKS else "",
         is_several=task.name == several,
-        is_alone=task.labelling == ONE and task.kind != "table" and not options.vocabulary,
+        is_alone=task.labelling == ONE and not options.vocabulary,
     )
 
 

@@ -52,7 +52,7 @@ class Labels:
     mode: str  # one of LABEL_MODES
     vocabulary: str  # a `labels.txt` or an output whose labels keep their numbers; may be empty
     missing: str  # why rows without any label are refused, and the remedy; empty if they are not
-    # What labels may be mistaken for; None if an option says that they are names.
+    # What labels may be mistaken for; None if an option says that they are names, and for tables.
     forms: LabelForms | None = None
 
 
