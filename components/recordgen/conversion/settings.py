@@ -99,7 +99,7 @@ def _forms(options: ConvertOptions, task: Task) -> LabelForms | None:
 
     The target of a table has rules of its own, see TARGET_KIND.
     """
-    if options.labels != AUTO_LABELS or task.kind == "table":
+    if options.labels != AUTO_LABELS or options.schema or task.kind == "table":
         return None
     has_fields = FORMATS.get(options.format, Format).has_columns
     several = f"{task.kind}_multi_label"

@@ -106,12 +106,14 @@ def test_the_options_of_a_refusal_read_the_rows(beam_args, tmp_path):
 
 @pytest.mark.parametrize("confirmed", [{"labels": "text"}, {"vocabulary": "labels.txt"}])
 def test_an_option_confirms_labels(confirmed, tmp_path, monkeypatch):
-    """labels=text, and a vocabulary that has them, say that labels are names as they are."""
+    """labels=text, and a vocabulary that has them, say that labels are names; so does a schema."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("text,label\nsome text,[x]\nother text,[y]\n")
     (tmp_path / "labels.txt").write_text("[x]\n[y]\n")
     options = {"task": "text_classification", **confirmed}
     assert recordgen.convert("a.csv", "out", **options).dataset.labels == ("[x]", "[y]")
+    schema = {"text": "text", "label": "label"}
+    assert recordgen.convert("a.csv", "out1", schema=schema).dataset.labels == ("[x]", "[y]")
     (tmp_path / "b.csv").write_text("text,label\nmore text,[z]\n")
     with pytest.raises(NotUnderstoodError):
         recordgen.convert("b.csv", "out2", task="text_classification", vocabulary="labels.txt")
