@@ -148,7 +148,10 @@ def test_two_formats_in_one_folder_stop(tmp_path):
     (site / "entry_points.txt").write_text("[recordgen.formats]\ntwin = twin:Twin\n")
     twin = "from albums.format import Album\nclass Twin(Album): name = 'twin'\n"
     (tmp_path / "twin.py").write_text(twin)
-    with found(tmp_path, FORMATS), pytest.raises(UsageError, match=r"album: .*twin: .*='album'"):
+    with (
+        found(tmp_path, FORMATS),
+        pytest.raises(UsageError, match=r"(?s)album: .*twin: .*='album'"),
+    ):
         recordgen.plan(str(path.parent))
 
 

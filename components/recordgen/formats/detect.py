@@ -1,55 +1,48 @@
 """Detection of the format, the task and the columns of import files.
 
-Given options are never overridden. The file's name decides the format. The known names of a header,
-the keys of JSON objects or the shape of the first lines decide the task
-(:mod:`recordgen.formats.candidates`). If these contradict each other
-(:mod:`recordgen.formats.ambiguities`), nothing is guessed: the run stops before it writes, shows
-some rows as they would be read, and names the option that decides.
+Given options are never overridden. The format finds evidence of itself
+(:mod:`recordgen.formats.find_format`); the rows fit a definition as a whole
+(:mod:`recordgen.formats.understand`), or the run stops before it writes, shows what it saw, and
+proposes options that read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from recordgen.errors import RecordgenError, SourceError, UsageError
-from recordgen.formats.ambiguities import ambiguities
-from recordgen.formats.box_lists import with_box_lists
-from recordgen.formats.candidates import candidates_in, read_header, settle
-from recordgen.formats.column_checks import (
-    check_columns,
-    check_format,
-    check_image_root,
-    check_labels,
-    check_separator,
-    first_lines_shown,
-    shown_columns,
-)
+from recordgen.core.rows.row import Adjustments
+from recordgen.errors import UsageError
 from recordgen.formats.dialect import Dialect
 from recordgen.formats.find_format import find_format
+from recordgen.formats.format import Format
 from recordgen.formats.head import Candidate, Head
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
+from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.layout import read_layout
 from recordgen.formats.one_hot import one_hot_classes, with_one_hot
-from recordgen.formats.other_forms import of_lines, of_objects
-from recordgen.formats.row_reader import PreviewRow, preview_files
+from recordgen.formats.option_checks import check_format, check_image_root, check_separator
+from recordgen.formats.row_reader import PreviewRow
 from recordgen.formats.samples import Samples
 from recordgen.formats.split_names import check_submission, check_train, with_names
-from recordgen.formats.table_layout import has_row_parser, own_columns
+from recordgen.formats.table_layout import has_row_parser, own_columns, row_parser
+from recordgen.formats.understand import (
+    check_columns,
+    check_frame,
+    decide,
+    task_of_columns,
+)
+from recordgen.messages import listed
 from recordgen.messages.masking import masked
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.registry import OF_OTHER_RECORDS
 from recordgen.tables.csv_fields import DELIMITERS
+from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks import TASK_OF_TABLES, TASKS, task_for
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
 @dataclass(frozen=True)
@@ -136,27 +129,20 @@ def detect(
     options = replace(options, format=source.format.name)
     options, reason = _with_given_task(options)
     heads = source.format.heads(files, options, samples)
-    for head in heads:
-        _check_form(head, options)
-    for decided in (with_box_lists, with_one_hot):
-        if (found := decided(heads, options)) is not options:
-            options, heads = found, source.format.heads(files, found, samples)
-    stop = partial(_stop, files, heads, samples)
+    if (found := with_one_hot(heads, options)) is not options:
+        options, heads = found, source.format.heads(files, found, samples)
     if options.task == AUTO:
         if source.evidence.task:
             reading = Candidate(source.evidence.task, source.evidence.reason)
         else:
-            readings = candidates_in(heads, options, source.format)
-            reading = _one_of(readings, files[0].path, options, stop)
+            reading = decide(heads, options, source.format)
         options, reason = replace(options, task=reading.task), reading.reason
     check_format(source.format, options)
     _check_offsets(heads, options)
-    check_columns(heads, options, source.format, is_given=not reason)
-    check_image_root(options)
     task, format_ = TASKS[options.task], source.format
-    if format_.has_headers and has_row_parser(task):
-        for problem in filter(None, ambiguities(heads, options, is_given=not reason)):
-            stop(problem, options)
+    if heads and own_columns(task) is None:
+        check_columns(heads, options, format_, is_given=not reason)
+    check_image_root(options)
     header, dialect = None, None
     if format_.has_headers:
         header = heads[0].has_header if heads else None
@@ -204,60 +190,38 @@ def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:
     return options, reason
 
 
-def _one_of(
-    readings: Iterator[Candidate], path: str, options: ConvertOptions, stop: Callable[..., NoReturn]
-) -> Candidate:
-    """Return the only possible reading; ``stop`` takes the problem if there are several."""
-    found = settle(readings) or [Candidate(OF_OTHER_RECORDS, "", 0)]
-    if len(found) > 1:
-        shown = "; ".join(f"{reading.task}: {reading.reason}" for reading in found)
-        stop(
-            f"the import files may have more than one task ({shown}); set --task, and keep the "
-            f"rows of different tasks in separate files",
-            replace(options, task=found[0].task),
-        )
-    reason = found[0].reason if found[0].lines else f"{path}: no line has an annotation"
-    return found[0]._replace(reason=reason)
-
-
-def _check_form(head: Head, options: ConvertOptions) -> None:
-    """Check that lines have a form that a reader takes. Raises: SourceError."""
-    form = of_objects(head.objects, head.path) or of_lines(head, options.columns)
-    if form:
-        raise SourceError(form)
-    if options.task == AUTO and head.header is None:
-        _check_list(head)
-
-
-def _check_list(head: Head) -> None:
-    """Check that a file is not a list of JSONL files. Raises: SourceError."""
-    named = [line for line in head.lines if line.subject.lower().endswith(_JSON_SUFFIXES[:2])]
-    if len(named) * 2 > len(head.lines):
-        raise SourceError(
-            f"{named[0].where}: this file lists JSONL files, as AutoML's CSV for entities does; "
-            f"pass those files instead"
-        )
-
-
-def _stop(
-    files: Sequence[ImportFile],
+def shown_columns(
     heads: Sequence[Head],
-    samples: Samples,
-    problem: str,
     options: ConvertOptions,
-) -> NoReturn:
-    """Stop the run. Raises: UsageError, with some rows as they would be read."""
-    rows: Sequence[PreviewRow] = ()
-    with suppress(RecordgenError):
-        rows = preview_files(files, options, samples).rows
-    if not rows:
-        with first_lines_shown(heads[0]):
-            raise UsageError(f"{problem}; {options.task} would reject the first rows")
-    subject = "text" if TASKS[options.task].kind in ("text", "entities") else "path"
-    shown = "".join(f"\n  {row}" for row in rows)
-    raise UsageError(
-        f"{problem}\nrows as {options.task} would read them (split | {subject} | labels):{shown}"
-    )
+    format_: Format | None = None,
+    files: Sequence[ImportFile] = (),
+) -> tuple[tuple[str, str], ...]:
+    """Return pairs of a column, or of a folder, and its role; none if position decides."""
+    if format_ is not None and (roles := format_.roles(files)):
+        return tuple(roles)
+    given = Given.of(options)
+    group = ((given.group, "group"),) if given.group else ()
+    if format_ is not None and format_.has_columns and not format_.has_headers:
+        return (
+            *((name, role) for role, names in options.columns.roles.items() for name in names),
+            *group,
+        )
+    if not heads or heads[0].header is None or not has_row_parser(TASKS[options.task]):
+        return ()
+    head = heads[0]
+    found = row_parser(task_for(options), Adjustments()).columns_of(head.header or ())
+    columns = [
+        (head.names[at], role)
+        for role, where in found.items()
+        for at in where
+        if at not in head.classes
+    ]
+    if head.boxes:
+        form, name = head.boxes
+        columns = [pair for pair in columns if pair[1] not in BOX_ROLES] + [(name, form)]
+    if head.classes:
+        columns.append((listed(one_hot_classes([head]), str, between=BETWEEN), "one-hot labels"))
+    return (*columns, *group)
 
 
 def _check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
@@ -288,13 +252,11 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
         options, given = found, Given.of(found)
         head = head_of_frame(frame, given)
     if not is_given:
-        reading = read_header(head, head.where)
+        reading = task_of_columns(head, given)
         options, reason = replace(options, task=reading.task), reading.reason
     check_separator(options, "")
     if own_columns(TASKS[options.task]) is not None:
         return Detection(options, reason)
-    check_labels(head, given, task_for(options), is_given=is_given)
-    for problem in filter(None, ambiguities([head], options, is_given=is_given)):
-        raise UsageError(problem)
+    check_frame(head, options, is_given=is_given)
     columns = shown_columns([head], options)
     return Detection(options, reason, columns=columns, classes=one_hot_classes([head]))

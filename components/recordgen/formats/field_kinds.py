@@ -31,6 +31,7 @@ IMAGE_WORD = re.compile("image|img|photo|picture", re.IGNORECASE)
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 BRACKETED = re.compile(r"\[.*\]|\{.*\}|\(.*\)", re.DOTALL)
 
+_DIGITS = re.compile(r"\d+")
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*://|\.{0,2}/)", re.IGNORECASE)
 # A URL contains blanks only if its suffix shows that they belong to it.
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://(\S+|.+\.txt)", re.IGNORECASE)
@@ -147,3 +148,11 @@ def mostly(test: Callable[[str], object], values: Sequence[str]) -> bool:
     """Return whether at least half of some values pass a test."""
     misses = filterfalse(test, values)
     return bool(values) and next(islice(misses, len(values) // 2, None), None) is None
+
+
+def is_like(field: str, values: Sequence[str]) -> bool:
+    """Return whether a field is one of some values, or differs only in its number: ``img0``."""
+    pattern = _DIGITS.sub("#", field)
+    return field in values or (
+        "#" in pattern and any(pattern == _DIGITS.sub("#", value) for value in values)
+    )

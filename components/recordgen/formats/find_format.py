@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.core.task.annotation import AnnotationError, check_text, printable
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, names_images
@@ -119,13 +119,14 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
         certain = [item for item in certain if item in all_found]
     if len(certain) > 1:
         shown = "; ".join(f"{item.name}: {evidence.reason}" for item, evidence in certain)
-        choices = ", ".join(
+        choices = " or ".join(
             f"--format {item.name}" + f" for {found.task}" * bool(found.task)
             for item, found in certain
         )
-        raise UsageError(
-            f"{path}: the source may have more than one format ({shown}); choose one: "
-            f"{choices}, or pass the document itself"
+        raise NotUnderstoodError(
+            f"{path}: the source may have more than one format ({shown}); choose {choices}, or "
+            f"pass the document itself",
+            options={"format": certain[0][0].name},
         )
     if certain and not listing.only:
         _check_import_files(listing, *certain[0])
@@ -139,15 +140,15 @@ def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[For
 def _check_import_files(listing: Listing, format_: Format, evidence: Evidence) -> None:
     """Check that no import file beside documents has labels of the same images, too.
 
-    Raises: UsageError: one names an image; its labels would be lost.
+    Raises: NotUnderstoodError: one names an image; its labels would be lost.
     """
     for name in listing.others:
         is_other = name.lower().endswith(IMPORT_SUFFIXES) and name not in evidence.documents
         if is_other and names_images(listing.head(name), listing.images):
-            raise UsageError(
+            raise NotUnderstoodError(
                 f"{listing.root}: {name} names images, too, and the source may have the format "
-                f"{format_.name} ({evidence.reason}); use --format {format_.name} to ignore "
-                f"{name}, or pass the file that holds the labels"
+                f"{format_.name} ({evidence.reason}), which ignores it; or pass that file",
+                options={"format": format_.name},
             )
 
 

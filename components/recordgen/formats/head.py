@@ -24,7 +24,7 @@ class Line(NamedTuple):
         kind: of its path or text, see :func:`recordgen.formats.field_kinds.kind_of`.
         annotation: the fields after the path or text.
         labels: the filled fields of the annotation.
-        is_quoted: a field other than the first is in quotes.
+        is_quoted: the path or text is in quotes.
     """
 
     where: str
@@ -53,9 +53,14 @@ class Line(NamedTuple):
         return cls(where, fields, has_ml_use, kind, annotation, labels, is_quoted)
 
     @property
+    def place(self) -> int:
+        """The index of the path or text."""
+        return max(0, len(self.fields) - len(self.annotation) - 1)
+
+    @property
     def subject(self) -> str:
         """The path or text."""
-        return (*self.fields, "")[len(self.fields) - len(self.annotation) - 1]
+        return (*self.fields, "")[self.place]
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,7 @@ class Head:
         label_separator: separates several labels in one field; empty if a field is a label.
         splits_of_objects: the words for the splits of objects.
         boxes: as in :class:`recordgen.formats.header.Given`.
+        in_doubt: whether the first record is neither a header of known names nor like the others.
     """
 
     path: str
@@ -93,6 +99,7 @@ class Head:
     label_separator: str = ""
     splits_of_objects: Sequence[str] = ()
     boxes: tuple[str, ...] = ()
+    in_doubt: bool = False
 
     @property
     def names(self) -> Sequence[str]:

@@ -7,12 +7,19 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
+from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.by_header import without_padding
+from recordgen.formats.column_names import (
+    PATH_COLUMNS,
+    TEXT_COLUMNS,
+    TEXT_FILE_COLUMNS,
+    find_columns,
+)
 from recordgen.formats.csv_records import read_blocks
-from recordgen.formats.first_line import first_is_header
+from recordgen.formats.field_kinds import is_like, kind_of
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given
 from recordgen.formats.label_fields import Classes
@@ -22,7 +29,7 @@ from recordgen.formats.path_template import PathTemplate, with_path_key
 from recordgen.rejects import Reject
 
 
-def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> Head | None:
+def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None:
     """Return the head of a CSV file, or None if it is empty. Raises: SourceError, UsageError.
 
     ``some`` are the first lines of the file.
@@ -41,7 +48,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
         raise foreign.error(where)
     header: Sequence[str] | None = None
     classes: Mapping[int, Classes] = {}
-    has_header = first_is_header(rows, given, task)
+    has_header, in_doubt = _first_line(rows, given)
     if has_header:
         header, classes = given.rename(first, where), given.one_hot(first, where)
     elif given.roles:
@@ -50,7 +57,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
         Line.of(
             f"{path}:{record.line}",
             without_padding(record.fields),
-            is_quoted=',"' in record.text.partition("\n")[0],
+            is_quoted=_is_quoted(record.text, record.fields, dialect.delimiter),
             separator=given.label_separator,
         )
         for record in records
@@ -73,7 +80,35 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
         classes=classes,
         label_separator=given.label_separator,
         boxes=given.find_boxes(first, where) if has_header else (),
+        in_doubt=in_doubt,
     )
+
+
+def _first_line(rows: Sequence[Sequence[str]], given: Given) -> tuple[bool, bool]:
+    """Return whether the first row is a header, and whether that is in doubt.
+
+    It is a header if it names a known column of paths or texts, and no field is a path, a text or a
+    word of ML_USE. The readers obey this decision.
+    """
+    first = rows[0]
+    if given.settles_header:
+        return given.header != "no", False
+    if given.numbers_names(first):
+        return True, False
+    kinds = {*map(kind_of, first), "split" if first[0] and is_ml_use(first[0]) else ""}
+    is_named = find_columns(first, PATH_COLUMNS | TEXT_COLUMNS | TEXT_FILE_COLUMNS)
+    if is_named and kinds <= {"", "text"}:
+        return "text" not in kinds, "text" in kinds
+    begin, *subjects = (Line.of("", row).subject for row in rows)
+    is_row = any(kinds) or is_like(begin, subjects)
+    return False, not is_row and len(rows) > 1
+
+
+def _is_quoted(text: str, fields: Sequence[str], delimiter: str) -> bool:
+    """Return whether the path or text of a row is in quotes."""
+    if len(fields) > 1 and is_ml_use(fields[0]):
+        text = text.partition(delimiter)[2]
+    return text.lstrip().startswith('"')
 
 
 def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:

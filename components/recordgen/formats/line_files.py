@@ -74,8 +74,7 @@ class CsvFile(_LineFile):
             return ()
         given = Given.of(options)
         found = (
-            read_csv_head(file.path, samples.lines(file.path), given, options.task)
-            for file in sampled(files)
+            read_csv_head(file.path, samples.lines(file.path), given) for file in sampled(files)
         )
         return [head for head in found if head is not None]
 

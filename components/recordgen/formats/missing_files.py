@@ -59,30 +59,28 @@ def missing_hint(rejects: Sequence[Reject]) -> str:
         )
     shown = ", ".join(f"{uri:.80} may be {path:.80}" for uri, path in found[:2])
     root = roots.pop() if len(roots) == 1 else ""
-    remedy = f"use{root}, or correct the paths" if root else "correct the paths"
+    option = f"use --image-root {shlex.quote(root)}, or " if root else ""
     return (
         f"{len(found):,} of the first {len(missing):,} missing files are in another folder, or "
-        f"have another suffix or letter case: {shown}; {remedy}"
+        f"have another suffix or letter case: {shown}; {option}correct the paths"
     )
 
 
-def root_hint(paths: Iterable[str], source: str, *, in_folder: bool = False) -> str:
-    """Return the option for a folder that holds nearly all files that rows name, or "".
+def folder_of_images(paths: Iterable[str], source: str) -> str:
+    """Return the folder that holds nearly all images that rows name, as ``--image-root`` takes it.
 
-    `` --image-root photos/train/``, with a blank before it.
+    It is empty if rows name them exactly, or if no folder below the import file's holds them.
 
     Args:
         paths: as written in rows of an import file.
         source: the import file.
-        in_folder: only a folder beside the import file counts, not its own.
     """
     some = list(dict.fromkeys(filter(None, islice(paths, _REJECTS))))
     if not some or storage.is_http(storage.normal(source)):
         return ""
     found = _found(some, source)
     are_exact = all(path == written for written, path in found)
-    is_own = in_folder and not all("/" in path for _, path in found)
-    if are_exact or is_own or len(found) < len(some) * _NEARLY_ALL:
+    if are_exact or len(found) < len(some) * _NEARLY_ALL:
         return ""
     return _root(source, [path for _, path in found])
 
@@ -94,12 +92,11 @@ def _found(paths: Iterable[str], source: str) -> list[tuple[str, str]]:
 
 
 def _root(source: str, files: Sequence[str]) -> str:
-    """Return the option that names the innermost folder of images, relative as the import file."""
+    """Return the innermost folder of images, relative as the import file; "" of other files."""
     if not all(map(IMAGE_SUFFIX.search, files)):
         return ""
     inner = posixpath.commonpath([posixpath.dirname(path) for path in files])
-    folder = storage.join(storage.resolve(inner, source), "") or "./"
-    return f" --image-root {shlex.quote(folder)}"
+    return storage.join(storage.resolve(inner, source), "") or "./"
 
 
 def _by_stem(folder: str) -> dict[str, list[str]]:

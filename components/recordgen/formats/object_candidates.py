@@ -6,13 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from recordgen.core.task.annotation import printable
 from recordgen.core.task.task import Task
-from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
-from recordgen.formats.column_names import PATH_COLUMNS, TEXT_COLUMNS, find_columns
 from recordgen.formats.head import Candidate, Head
-from recordgen.tables.roles import LABEL_COLUMNS
+from recordgen.formats.proposal import stop
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from recordgen.tasks.images.image_classification import ImageClassification
 from recordgen.tasks.images.image_multi_label import ImageMultiLabel
@@ -39,6 +36,8 @@ _BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
     ((VideoClassification.uri_key,), (VideoClassification,)),
 )
 
+_OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
+
 # The published keys among them.
 _SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
 
@@ -54,22 +53,10 @@ def of_objects(head: Head) -> Iterator[Candidate]:
         number, record = head.objects[0]
         if (foreign := foreign_formats.of_json(json.dumps(record).encode())) is not None:
             raise foreign.error(f"{head.path}:{number}")
-        there = ", ".join(map(printable, record)) or "none"
-        raise SourceError(
-            f"{head.path}:{number}: no line has one of the keys {', '.join(_SUBJECT_KEYS)} (this "
-            f"line has {there:.80}); write an object per line as Vertex AI does, or name the keys, "
-            f"such as --columns {_likely_roles([*record])}"
-        )
+        if spans := next((key for key in record if _are_spans(record[key])), ""):
+            stop(head, f"{spans} holds spans of a text, and not as AutoML writes them", options={})
+        stop(head, f"no line has one of the keys {', '.join(_SUBJECT_KEYS)}")
     yield from readings
-
-
-def _likely_roles(keys: Sequence[str]) -> str:
-    """Return the value of ``--columns`` for keys with known names: ``text=text,label=label``."""
-    texts = find_columns(keys, TEXT_COLUMNS)
-    subject = "text" if texts else "path"
-    known = {subject: TEXT_COLUMNS if texts else PATH_COLUMNS, "label": LABEL_COLUMNS}
-    found = {role: find_columns(keys, names)[:1] for role, names in known.items()}
-    return ",".join(f"{role}={keys[at[0]] if at else '…'}" for role, at in found.items())
 
 
 def _read_object(record: Mapping[str, Any], where: str) -> Iterator[Candidate]:
@@ -107,3 +94,14 @@ def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
     if len(annotations) > 1:
         return TextMultiLabel, f"{len(annotations)} {OLDER_KEY}"
     return TextClassification, f"one of {OLDER_KEY}"
+
+
+def _are_spans(value: Any) -> bool:
+    """Return whether a value is spans of a text, as doccano and spaCy write them."""
+    items = value if isinstance(value, list) else []
+    return bool(items) and all(
+        len(item) > 2 and isinstance(item[0], int) and isinstance(item[1], int)
+        if isinstance(item, list)
+        else isinstance(item, dict) and len(_OFFSETS.intersection(item)) > 1
+        for item in items
+    )

@@ -22,9 +22,9 @@ from recordgen.core.rows.picture import Marked, Picture
 from recordgen.errors import SourceError
 from recordgen.formats.csv_documents import records_of
 from recordgen.formats.csv_records import Record, read_records
+from recordgen.formats.field_kinds import NUMBER, names_media
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
-from recordgen.formats.other_forms import boxes_before_labels, in_pixels
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, notes_about
 from recordgen.tasks import ObjectDetection
 
@@ -89,7 +89,7 @@ def _is_mine(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether rows are boxes in pixels, below no header of another order of columns."""
     words = [field.strip() for field in rows[0][1:5]] if rows else []
     is_header = len(words) == 4 and all(map(str.isidentifier, words))
-    return not is_header and in_pixels(boxes_before_labels(rows))
+    return not is_header and _are_boxes(rows)
 
 
 def _classes(listing: Listing, document: str) -> Sequence[str]:
@@ -122,3 +122,17 @@ def _picture(listing: Listing, folder: str, name: str, rows: Sequence[Record]) -
                 return Problem(line, f"expected PATH,x1,y1,x2,y2,CLASS (got {shown:.80})", image)
             objects.append(Marked(label.strip(), (xmin, ymin, xmax, ymax)))
     return Picture(number, image, objects=objects)
+
+
+def _are_boxes(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether most rows are a path, a box in pixels and its label."""
+    rows = [row for row in rows if any(row[1:])]  # a.jpg,,,,, has no object
+    found = [row for row in rows if _has_box_and_label(row)]
+    in_pixels = any(float(text) > 1 for row in found for text in row[1:5])
+    return in_pixels and len(found) * 2 > len(rows)
+
+
+def _has_box_and_label(row: Sequence[str]) -> bool:
+    *box, label = (*row, *[""] * 6)[1:6]
+    is_label = bool(label) and NUMBER.fullmatch(label) is None
+    return is_label and all(map(NUMBER.fullmatch, box)) and names_media(row[0])

@@ -14,13 +14,12 @@ from recordgen.core import allowance
 from recordgen.core.rows.row import ROW_BYTES, ReadItem, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
-from recordgen.formats.box_lists import with_box_lists
-from recordgen.formats.column_checks import check_image_root
 from recordgen.formats.detect import Detection, detect, detect_frame
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.formats.made_columns import with_frame_columns
+from recordgen.formats.option_checks import check_image_root
 from recordgen.formats.row_reader import RowReader, preview_files, preview_rows
 from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
@@ -67,10 +66,6 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
     own_images = FrameImages(dataframe.SOURCE)
     frame = own_images.with_paths(dataframe.as_dense(frame))
     frame = with_frame_columns(frame, Given.of(options), dataframe.SOURCE)
-    boxed = with_box_lists([dataframe.head_of_frame(frame, Given.of(options))], options)
-    if boxed is not options:
-        options = boxed
-        frame = with_frame_columns(frame, Given.of(options), dataframe.SOURCE)
     detection = detect_frame(frame, options)
     options = detection.options
     check_image_root(options)

@@ -15,20 +15,27 @@ by default they count only beside each other, or if the name says little else::
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+import re
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.dataset.splits import TRAIN, is_ml_use, parse_ml_use
-from recordgen.errors import UsageError
+from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.formats.column_names import NUMBERED_COLUMNS, column_name
 from recordgen.formats.field_kinds import words_of
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import AUTO, ConvertOptions
 
 if TYPE_CHECKING:
     from recordgen.formats.head import Head
+
+# A file of masks, which names their classes.
+_COLOURS = "class_dict.csv"
+
+_NUMBER = re.compile(r"\d(\.0)?")
 
 # Words that a name may have beside the one of a split.
 _PLAIN = frozenset(
@@ -124,13 +131,38 @@ def check_train(
 
 
 def check_submission(files: Sequence[ImportFile]) -> None:
-    """Check that no sample of predictions is among the files. Raises: UsageError."""
+    """Check that no sample of predictions is among the files. Raises: NotUnderstoodError."""
     names = {file.path: words_of(posixpath.basename(file.path)) for file in files}
     found = [path for path, words in names.items() if "submission" in words]
     others = [path for path in names if path not in found]
-    if found and others:
-        train = next((path for path in others if split_in_path(path) == TRAIN), others[0])
-        raise UsageError(
-            f"{found[0]}: its name says that this is a sample of predictions, as Kaggle calls it, "
-            f"so its labels are none; convert {train} alone"
+    colours = next((path for path in names if posixpath.basename(path) == _COLOURS), "")
+    if colours:
+        raise NotUnderstoodError(
+            f"{colours}: this is a list of classes and colours, and no data; pass the folder with "
+            f"the images and masks"
         )
+    if found:
+        train = next((path for path in others if split_in_path(path) == TRAIN), "".join(others[:1]))
+        raise NotUnderstoodError(
+            f"{found[0]}: its name says that this is a sample of predictions, as Kaggle calls it, "
+            f"so its labels are none",
+            source=train,
+        )
+
+
+def names_split(name: str) -> bool:
+    """Return whether a column has the name of a split, of folds, or of a flag: ``is_valid``."""
+    known = column_name(name)
+    word = known.removeprefix("is_")
+    return known in NUMBERED_COLUMNS or (is_ml_use(word) and known != TRAIN)  # a class of vehicles
+
+
+def numbered_split(name: str, values: Set[str]) -> str:
+    """Return what is wrong with a column whose values number splits or folds, or are flags."""
+    is_numbered = all(map(_NUMBER.fullmatch, values)) or values <= {"true", "false"}
+    if not values or not is_numbered:
+        return ""
+    return (
+        f"the column {name!r} names splits or folds by {', '.join(sorted(values))}; write TRAIN, "
+        f"VALIDATION or TEST instead"
+    )

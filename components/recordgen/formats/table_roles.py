@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from recordgen import storage
 from recordgen.core.dataset.splits import ML_USE_EXPECTED
 from recordgen.core.dataset.vocabulary import NO_LABELS
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.column_names import NOWHERE, NUMBERED_COLUMNS, SPLIT_COLUMNS, column_name
 from recordgen.formats.column_stats import DOUBTFUL, MAX_CLASSES, ColumnStats
 from recordgen.formats.header import Given, no_column
-from recordgen.formats.other_columns import numbered_split
+from recordgen.formats.split_names import numbered_split
+from recordgen.formats.table_csv import INDEX
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.columns import Column, Prediction, Table
-from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tables.types import Weight
+from recordgen.tables.roles import LABEL_COLUMNS, Columns
+from recordgen.tables.types import Ignored, Weight
 
 # Names of a column that is hardly an input.
 _TARGET_COLUMNS = LABEL_COLUMNS | {"target"}
@@ -39,7 +41,7 @@ def decide_table(
     for role, [name, *_] in options.columns.by_role:
         if name not in found:
             no_column(name, header, f"columns {role}={name}")
-    split = options.columns.split or _split_column(found)
+    split = options.columns.split or _split_column(found, options)
     if split is None or split == options.columns.split:
         _check_numbered(found, options)
     target, weight = options.columns.target or None, options.columns.weight or None
@@ -55,6 +57,9 @@ def decide_table(
         for name, item in found.items()
     )
     dtypes = {column.name: column.dtype for column in columns}
+    has_index = dtypes.get(INDEX) == "int64" and INDEX not in used
+    if has_index:
+        columns = tuple(Column(c.name, Ignored) if c.name == INDEX else c for c in columns)
     if weight is not None:
         if dtypes[weight] == "bytes":
             odd = found[weight].odd
@@ -76,17 +81,8 @@ def decide_table(
         for name, item in found.items()
         if dtypes[name] == "float32" and item.inexact
     ]
-    notes += [
-        f"column {name!r} is the index that pandas wrote: it only numbers the rows, and is a "
-        f"feature; delete it, or write to_csv(…, index=False)"
-        for name in header
-        if name.startswith("Unnamed: ") and dtypes[name] == "int64"
-    ]
-    if split and not options.columns.split and column_name(split) not in SPLIT_COLUMNS:
-        notes.append(
-            f"column {split!r} is taken for the split, because its values are words of ML_USE; it "
-            f"is not a feature; --columns split={split} confirms it, or names another column"
-        )
+    if has_index:
+        notes.append(f"column {INDEX!r} is the index that pandas wrote, and is left out")
     if target is None and options.labels != NO_LABELS:
         notes += [
             f"no column is the target, and {name!r} is an input: --columns target={name} makes it "
@@ -164,7 +160,13 @@ def _target_kind(target: str, prediction: Prediction | None, item: ColumnStats) 
     )
 
 
-def _split_column(found: Mapping[str, ColumnStats]) -> str | None:
+def _split_column(found: Mapping[str, ColumnStats], options: ConvertOptions) -> str | None:
+    """Return the column of the split: it has a known name, and words of ML_USE.
+
+    Raises:
+        UsageError: several columns have.
+        NotUnderstoodError: a column of another name holds such words; a schema makes it a feature.
+    """
     names = [name for name, item in found.items() if item.is_split(name)]
     if len(names) > 1:
         which = "both" if len(names) == 2 else "all"
@@ -172,7 +174,15 @@ def _split_column(found: Mapping[str, ColumnStats]) -> str | None:
             f"the columns {listed(names, between=' and ')} {which} hold {ML_USE_EXPECTED}; name "
             f"the split's column with --columns split=NAME"
         )
-    return names[0] if names else None
+    name = names[0] if names else None
+    if name and column_name(name) not in SPLIT_COLUMNS and not options.schema_file:
+        columns = Columns.of({**options.columns.roles, "split": name})
+        raise NotUnderstoodError(
+            f"the column {name!r} holds words of ML_USE, and has no known name of a split; if it "
+            f"is a feature, declare the columns with --schema",
+            options={"columns": str(replace(options.columns, by_role=columns.by_role))},
+        )
+    return name
 
 
 def _check_numbered(found: Mapping[str, ColumnStats], options: ConvertOptions) -> None:

@@ -1,0 +1,459 @@
+"""What the rows of import files are, by the definitions of docs/formats.md; or the refusal.
+
+Without options, a file of rows has one of these forms as a whole:
+
+* **Named columns.** The first line names a column of paths or of texts, and every other column has
+  a known role, too; or all others hold only 0 and 1, one for each class.
+* **AutoML's rows.** Each line is ``[ML_USE]``, a path or a text, and its annotation. A path has the
+  suffix of an image or a video, a scheme or a slash. Texts that hold commas are in quotes, which a
+  text in quotes shows, or a line that begins with ML_USE.
+* **AutoML's objects.** Each line is a JSON object with the keys that Vertex AI documents.
+
+Everything else stops, with options that are likely to read it (:mod:`recordgen.formats.proposal`).
+Whoever names the column of paths or texts, or the task, ignores other columns on purpose.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
+
+from recordgen import tasks
+from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.task import Task
+from recordgen.errors import NotUnderstoodError, SourceError
+from recordgen.formats.by_header import check_twice, field_at
+from recordgen.formats.column_names import (
+    NOWHERE,
+    PATH_COLUMNS,
+    TEXT_COLUMNS,
+    TEXT_FILE_COLUMNS,
+    find_columns,
+    find_path,
+    same_named,
+)
+from recordgen.formats.field_kinds import (
+    IMAGE_WORD,
+    NUMBER,
+    filled_at,
+    is_file,
+    is_media,
+    kind_of,
+    likely_kind,
+    mostly,
+)
+from recordgen.formats.format import Format
+from recordgen.formats.head import Candidate, Head, Line
+from recordgen.formats.header import Given
+from recordgen.formats.label_fields import BETWEEN, IS_CLASS, separated, width_of_lists
+from recordgen.formats.one_hot import have_several
+from recordgen.formats.proposal import some_of, stop
+from recordgen.formats.table_layout import has_row_parser, row_parser
+from recordgen.options import ConvertOptions
+from recordgen.registry import OF_OTHER_RECORDS
+from recordgen.tables.roles import (
+    BOX_ROLES,
+    LABEL_COLUMNS,
+    MASK_COLUMNS,
+    SEGMENT_ROLES,
+    SIZE_ROLES,
+    Columns,
+)
+from recordgen.tasks import task_for
+
+# Among so many lines, a single one that reads differently is malformed.
+_LINES_AROUND_A_MISTAKE = 10
+
+# Fewer lines may be alike by chance.
+_LINES_ALIKE = 3
+
+# A longer number is no sentiment; Python refuses to read thousands of digits.
+_MOST_DIGITS = 19
+
+# Tasks with several labels read all rows of the tasks with one label, too.
+_SUBSUMES: Mapping[str, str] = {
+    tasks.ImageMultiLabel.name: tasks.ImageClassification.name,
+    tasks.TextMultiLabel.name: tasks.TextClassification.name,
+}
+
+
+# --- the task -----------------------------------------------------------------------------------
+
+
+def decide(heads: Sequence[Head], options: ConvertOptions, format_: Format) -> Candidate:
+    """Return the only task that rows can have.
+
+    Raises: NotUnderstoodError: they fit no definition as a whole, or those of several tasks.
+    """
+    found: dict[str, list[Candidate]] = {}
+    for head in _widest_first(heads):
+        with _alone(head, heads):
+            found[head.path] = [*_tasks_in(head, options, format_)]
+    in_order = chain.from_iterable(found[head.path] for head in heads)
+    readings = settle(in_order) or [Candidate(OF_OTHER_RECORDS, "", 0)]
+    if len(readings) > 1:
+        shown = "; ".join(f"{each.task}: {each.reason}" for each in readings)
+        stop(
+            heads[0],
+            f"rows have more than one task ({shown}); keep them in separate files, or choose one",
+            options={"task": max(readings, key=lambda each: each.lines).task},
+        )
+    [reading] = readings
+    if reading.lines:
+        return reading
+    return reading._replace(reason=f"{heads[0].path if heads else ''}: no line has an annotation")
+
+
+def settle(readings: Iterable[Candidate]) -> list[Candidate]:
+    """Return the tasks that remain; a single line among ten is malformed, and no other task."""
+    found = list(readings)
+    counts: Counter[str] = Counter()
+    first: dict[str, Candidate] = {}
+    for each in [each for each in found if each.lines] or found[:1]:
+        counts[each.task] += each.lines
+        first.setdefault(each.task, each)
+    if counts.total() >= _LINES_AROUND_A_MISTAKE:
+        most = max(counts.values())
+        counts = Counter({task: n for task, n in counts.items() if n > 1 or n == most})
+    subsumed = {_SUBSUMES.get(task) for task in counts}
+    return [first[task]._replace(lines=n) for task, n in counts.items() if task not in subsumed]
+
+
+def _tasks_in(head: Head, options: ConvertOptions, format_: Format) -> Iterator[Candidate]:
+    _check_first_line(head)
+    if head.header is not None:
+        yield task_of_columns(head, Given.of(options))
+    elif format_.has_headers:
+        yield from _tasks_of_lines(head)
+    else:
+        from recordgen.formats.object_candidates import of_objects  # lines need none
+
+        yield from of_objects(head)
+
+
+def task_of_columns(head: Head, given: Given) -> Candidate:
+    """Return the task of rows whose columns have known names, or roles in ``--columns``.
+
+    Raises: NotUnderstoodError: no column is known to hold paths or texts, or one of each is.
+    """
+    header, rows = head.header or (), [line.fields for line in head.lines]
+    texts = find_columns(header, TEXT_COLUMNS)
+    path = find_path(header, PATH_COLUMNS | TEXT_FILE_COLUMNS)
+    if "path" in given.roles and "text" not in given.roles:
+        texts = []
+    elif "text" in given.roles and "path" not in given.roles:
+        path = NOWHERE
+    if texts and path < len(header):
+        both = f"{head.names[path]} and {head.names[texts[0]]}"
+        stop(head, f"both {both} may be what is labelled")
+    if not texts and path >= len(header):
+        stop(head, "no column is known to hold paths or texts")
+    if texts and mostly(is_media, filled_at(rows, texts[0])):
+        stop(head, f"the column {head.names[texts[0]]} names images or videos, and no texts")
+    task, what = _task_of_roles(head, texts, path)
+    where = "--columns" if given.roles and not head.classes else head.where
+    return Candidate(task.name, f"{where} names {what}", max(1, len(rows)))
+
+
+def _task_of_roles(head: Head, texts: Sequence[int], path: int) -> tuple[type[Task], str]:
+    header, rows = head.header or (), [line.fields for line in head.lines]
+    paths = filled_at(rows, path)
+    kinds = {*map(kind_of, paths)}
+    are_images = "image" in kinds or any(map(IMAGE_WORD.search, header[path : path + 1]))
+    labels = same_named(header, find_columns(header, LABEL_COLUMNS))
+    several = _have_several(head, labels)
+    segments = tasks.VideoClassification.columns
+    has_segments = all(find_columns(header, segments[role]) for role in SEGMENT_ROLES)
+    if tasks.ObjectDetection.has_header(header):
+        return tasks.ObjectDetection, "the columns of a box"
+    if texts or (kinds == {"text"} and not are_images):
+        return _task_of_texts(header, rows, several=several), "the columns of texts"
+    if kinds == {"video"} or (has_segments and not are_images):
+        return tasks.VideoClassification, "the columns of a segment"
+    masks = find_columns(header, MASK_COLUMNS)
+    if masks and not labels and any(map(is_media, filled_at(rows, masks[0]))):
+        return tasks.ImageSegmentation, "the columns of images and masks"
+    what = "one-hot columns of images" if head.classes else "the columns of images"
+    return (tasks.ImageMultiLabel if several else tasks.ImageClassification), what
+
+
+def _have_several(head: Head, labels: Sequence[int]) -> bool:
+    """Return whether rows have several labels, in columns, lists or fields that are divided."""
+    rows = [line.fields for line in head.lines]
+    if head.classes:
+        return have_several(rows, head.classes)
+    if len(labels) > 1 or not head.lists.isdisjoint(labels):
+        return True
+    values = (field_at(row, at) for row in rows for at in labels)
+    return any(len(separated([value], head.label_separator)) > 1 for value in values)
+
+
+def _task_of_texts(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, several: bool
+) -> type[Task]:
+    if several:
+        return tasks.TextMultiLabel
+    scores = [value for at in find_columns(header, {"sentiment"}) for value in filled_at(rows, at)]
+    if scores and not find_columns(header, LABEL_COLUMNS) and all(map(_is_sentiment, scores)):
+        return tasks.TextSentiment
+    return tasks.TextClassification
+
+
+def _is_sentiment(label: str) -> bool:
+    """Return whether a label is a whole number that AutoML takes for a sentiment."""
+    from recordgen.tasks.texts.text_sentiment import MAX_SENTIMENT  # only rows of texts need it
+
+    is_whole = label.isdecimal() and label.isascii() and len(label) < _MOST_DIGITS
+    return is_whole and int(label) <= MAX_SENTIMENT
+
+
+# --- lines without a header ---------------------------------------------------------------------
+
+
+def _check_first_line(head: Head) -> None:
+    """Check that a file begins with a row, or a header. Raises: NotUnderstoodError."""
+    if head.in_doubt:
+        stop(
+            head,
+            "the first line names no known column of paths or texts, and is no row like those "
+            "below it",
+            header="yes",
+        )
+
+
+def _tasks_of_lines(head: Head) -> Iterator[Candidate]:
+    """Yield the task of each of AutoML's rows. Raises: NotUnderstoodError: they are none."""
+    lines = [line._replace(kind=_kind(line)) for line in head.lines]
+    good = [line for line in lines if line.kind]
+    if len(good) * 2 < len(lines) or not good:
+        odd = next(line for line in lines if not line.kind)
+        is_read = not _is_other(odd.subject)
+        problem = f"{odd.subject!r:.60} is no path and no text"
+        if "/" in odd.subject and not odd.labels:
+            problem += "; if its folder is its class, pass the folder of the images"
+        stop(head, problem, header="no", options=None if is_read else {})
+    _check_texts(head, good)
+    first = good[0].kind
+    yield Candidate(_plain(first).name, "", 0)
+    labels = [label for line in good for label in line.labels]
+    are_scores = first == "text" and bool(labels) and all(map(_is_sentiment, labels))
+    for line in good:
+        yield from _task_of_line(line, first, are_scores=are_scores)
+
+
+def _kind(line: Line) -> str:
+    """Return the kind of a line; a few words are a text in quotes, or behind ML_USE."""
+    if _is_other(line.subject):
+        return ""
+    is_marked = line.has_ml_use or line.is_quoted
+    return line.kind or ("text" if is_marked and likely_kind(line.subject) == "text" else "")
+
+
+def _is_other(subject: str) -> bool:
+    """Return whether a field names a file of rows, or holds several paths or numbers."""
+    parts = subject.split()
+    are_several = len(parts) > 1 and all(map(_is_path_or_number, parts))
+    return are_several or subject.lower().endswith((".jsonl", ".ndjson", ".json"))
+
+
+def _is_path_or_number(text: str) -> bool:
+    return is_media(text) or NUMBER.fullmatch(text) is not None
+
+
+def _check_texts(head: Head, lines: Sequence[Line]) -> None:
+    """Check that a text is in quotes, or follows ML_USE: otherwise all may hold bare commas.
+
+    Raises: NotUnderstoodError.
+    """
+    texts = [line for line in lines if line.kind == "text" and not is_file(line.subject)]
+    are_marked = any(line.has_ml_use or line.is_quoted for line in texts)
+    if len(texts) * _LINES_AROUND_A_MISTAKE > len(lines) and not are_marked:
+        stop(head, "no text is in quotes or follows ML_USE", header="no")
+
+
+def _task_of_line(line: Line, first: str, *, are_scores: bool) -> Iterator[Candidate]:
+    kind = line.kind
+    if kind == "video":
+        yield Candidate(_plain(kind).name, f"{line.where} names a video, or a list of them")
+    elif line.labels:
+        task, what = _task_of_fields(line, kind, are_scores=are_scores)
+        yield Candidate(task.name, f"{line.where} has {what}")
+    elif kind != first:
+        yield Candidate(_plain(kind).name, f"{line.where} is one")
+
+
+def _plain(kind: str) -> type[Task]:
+    of_kind = {"text": tasks.TextClassification, "video": tasks.VideoClassification}
+    return of_kind.get(kind, tasks.ImageClassification)
+
+
+def _task_of_fields(line: Line, kind: str, *, are_scores: bool) -> tuple[type[Task], str]:
+    count = len(line.labels)
+    if kind == "text":
+        if count > 1:
+            return tasks.TextMultiLabel, f"a text and {count} labels"
+        if are_scores:
+            remedy = f"use --task {tasks.TextClassification.name} if the numbers are classes"
+            return tasks.TextSentiment, f"a text and its sentiment; {remedy}"
+        return tasks.TextClassification, "a text and its label"
+    if tasks.ObjectDetection.has_box(line.annotation):
+        return tasks.ObjectDetection, "a box"
+    if count > 1:
+        return tasks.ImageMultiLabel, f"{count} labels"
+    if is_media(line.labels[0]):
+        return tasks.ImageSegmentation, "an image and its mask"
+    return tasks.ImageClassification, "one label"
+
+
+# --- what the columns hold ----------------------------------------------------------------------
+
+
+def check_columns(
+    heads: Sequence[Head], options: ConvertOptions, format_: Format, *, is_given: bool
+) -> None:
+    """Check that every column has a role, and holds what its role says.
+
+    ``is_given``: the user has set the task.
+
+    Raises:
+        NotUnderstoodError: a column has no role, or holds something else.
+        SourceError: a file has a header and no rows.
+    """
+    given, task = Given.of(options), task_for(options)
+    for head in _widest_first(heads):
+        with _alone(head, heads):
+            _check_first_line(head)
+            if head.header is None and format_.has_headers:
+                _check_lines(head, task, is_given=is_given)
+            elif head.lines:
+                _check_roles(head, task, given, is_given=is_given)
+        if format_.has_headers:
+            decided = replace(given, header="yes") if head.has_header else given
+            row_parser(task, Adjustments()).begin(head.rows[0], decided, head.where)
+        elif given.roles:
+            from recordgen.formats.json_keys import check_keys  # a CSV has no keys
+
+            check_keys(task, given)
+    if format_.has_headers and not any(head.lines for head in heads):
+        head = heads[0]
+        raise SourceError(
+            f"{head.where}: this file has a header ({','.join(head.rows[0]):.200}) and no rows"
+        )
+
+
+def _widest_first(heads: Sequence[Head]) -> list[Head]:
+    """Return heads such that the file with the labels is checked before a test set without."""
+    return sorted(heads, key=lambda head: -max(map(len, head.rows[:1]), default=0))
+
+
+@contextmanager
+def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
+    """Propose to convert a file that stops alone: the columns of others may differ."""
+    try:
+        yield
+    except NotUnderstoodError as exc:
+        source = head.path if len(heads) > 1 else exc.source
+        raise NotUnderstoodError(
+            exc.reason, shown=exc.shown, options=exc.options, source=source
+        ) from None
+
+
+def check_frame(head: Head, options: ConvertOptions, *, is_given: bool) -> None:
+    """Check the columns of a DataFrame, as :func:`check_columns` does for files."""
+    task = task_for(options)
+    if head.lines and has_row_parser(type(task)):
+        _check_roles(head, task, Given.of(options), is_given=is_given)
+
+
+def _check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None:
+    header = head.header or ()
+    columns = row_parser(task, Adjustments()).columns_of(header)
+    check_twice(header, columns)
+    words = {field_at(line.fields, at) for at in columns["split"] for line in head.lines} - {""}
+    if words and not any(map(is_ml_use, words)):
+        problem = f"the split holds {some_of(words)}; write TRAIN, VALIDATION or TEST instead"
+        stop(head, problem, options={})
+    is_chosen = is_given or not given.roles.keys().isdisjoint({"path", "text"})
+    sizes = (tasks.ObjectDetection.columns[role] for role in SIZE_ROLES)
+    used = {at for places in columns.values() for at in places}
+    used |= {*find_columns(header, frozenset().union(*sizes)), *head.classes}
+    used.add(given.find_group(head.names, head.where))
+    named = {*chain.from_iterable(given.roles.values()), *head.boxes[1:]}
+    named |= {*BOX_ROLES} if head.boxes else set()
+    extra = [
+        name
+        for at, name in enumerate(head.names)
+        if name.strip() and at not in used and not (name.strip() in named or given.overrides(name))
+    ]
+    if extra and not is_chosen:
+        stop(head, f"no role is known for the columns {', '.join(extra):.200}")
+    if columns.get("xmin") and not columns["label"] and not is_chosen:
+        stop(head, "no column is known to hold the labels of the boxes")
+    _check_flags(head, columns.get("label", ()))
+
+
+def _check_flags(head: Head, labels: Sequence[int]) -> None:
+    """Check that labels are not 0 and 1, in several columns or in lists: classes have names."""
+    rows = [line.fields for line in head.lines]
+    values = [value for at in labels if at not in head.classes for value in filled_at(rows, at)]
+    width = width_of_lists(values)
+    are_flags = len(labels) > 1 and {*map(str.lower, values)} <= IS_CLASS.keys()
+    if not values or not (are_flags or width > 1):
+        return
+    names = [head.names[at] for at in labels]
+    label = BETWEEN.join(names)
+    if width > 1:
+        label = f"{names[0]}[{BETWEEN.join(map(str, range(width)))}]"
+    subject = find_columns(head.header or (), TEXT_COLUMNS)
+    role = "text" if subject else "path"
+    at = (*subject, find_path(head.header or (), PATH_COLUMNS | TEXT_FILE_COLUMNS))[0]
+    columns = Columns.of({role: head.names[at], "label": label})
+    stop(head, "labels are 0 and 1, as one-hot labels are", options={"columns": str(columns)})
+
+
+def _check_lines(head: Head, task: Task, *, is_given: bool) -> None:
+    """Check that fields behind a path or a text are labels, and only those."""
+    if mostly(NUMBER.fullmatch, [line.subject for line in head.lines]):
+        stop(head, "numbers are in the place of paths and texts", header="no")
+    first = [line for line in head.lines if not line.has_ml_use and line.place == 1]
+    if len(first) * _LINES_AROUND_A_MISTAKE > len(head.lines):
+        stop(head, f"{first[0].fields[0]!r:.60} is before the path, and no ML_USE", header="no")
+    is_by_place = type(task) in (tasks.ObjectDetection, tasks.VideoClassification)
+    if is_by_place:
+        labels = [line.annotation[0] for line in head.lines if line.labels]
+        if mostly(NUMBER.fullmatch, labels):
+            stop(head, "numbers are in the place of labels", header="no")
+    bare = [line.annotation for line in head.lines if not line.has_ml_use]
+    width = max(map(len, bare), default=0)
+    for at in range(int(is_by_place), width):
+        words = {field_at(fields, at) for fields in bare} - {""}
+        if words and all(map(is_ml_use, words)) and (width > 1 or len(words) > 1 or not is_given):
+            stop(
+                head,
+                f"fields behind the first hold {some_of(words)}, which name splits",
+                header="no",
+            )
+    if not is_given:
+        _check_several(head, task)
+
+
+def _check_several(head: Head, task: Task) -> None:
+    """Check that several fields can only be labels: their number differs, and labels recur."""
+    counts = Counter(len(line.labels) for line in head.lines if line.labels)
+    if type(task).name not in _SUBSUMES or counts.total() < _LINES_ALIKE:
+        return
+    width, most = counts.most_common(1)[0]
+    is_fixed = width > 1 and most * _LINES_AROUND_A_MISTAKE > counts.total() * 9
+    labels = Counter(label for line in head.lines for label in {*line.labels})
+    once = sum(count == 1 for count in labels.values()) * 10 > len(labels)
+    if is_fixed or (task.kind == "text" and once):
+        places = {(label, at) for line in head.lines for at, label in enumerate(line.annotation)}
+        are_labels = len({label for label, _ in places}) < len(places)
+        problem = f"up to {max(counts)} fields behind the first may be labels or other columns"
+        if labels.keys() <= IS_CLASS.keys():
+            stop(head, "fields are 0 and 1, and no header names their classes", options={})
+        stop(head, problem, options={"task": task.name} if are_labels else None, header="no")
