@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from recordgen.core.dataset.splits import is_ml_use
@@ -29,28 +29,27 @@ LIST = re.compile(r"""\[.*\]|\{.*\}|\(\s*['"].*\)""", re.DOTALL)
 
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _WHOLE_NUMBER = re.compile(r"[-+]?\d+")
-_FRACTION = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?\d+[eE]-\d+")
 _HAS_NUMBERS = re.compile(rf"[\[({{]\s*{_NUMBER}\s*[\])}},\s]")
 
-# Forms of a label that is no name, with the word for it and what reads such data.
+# Forms that labels which are no names contain, with words for them and what reads such data.
 _FORMS: Sequence[tuple[re.Pattern[str], str, str]] = (
     (
-        re.compile(r".*<[a-z]+\d+>.*", re.DOTALL),
+        re.compile(r"<[a-z]+\d+>"),
         "holds tokens of a place such as <loc0100>, which are boxes",
         "write them as columns xmin, ymin, xmax and ymax",
     ),
     (
-        re.compile(rf".*[^\s\d].*?(?:\s+{_NUMBER}){{4,}}", re.DOTALL),
-        "is a name and the numbers of boxes",
-        "write each box as a row, with columns xmin, ymin, xmax and ymax",
-    ),
-    (
-        re.compile(rf"{_NUMBER}(?:[\s,;]+{_NUMBER})+"),
+        re.compile(rf"^{_NUMBER}(?:[\s,;]+{_NUMBER})+$"),
         "is several numbers, as of runs of pixels (RLE), boxes or points",
         "write masks as PNG files, or boxes as columns xmin, ymin, xmax and ymax",
     ),
     (
-        _FRACTION,
+        re.compile(rf"(?:\s{_NUMBER}){{4}}$"),
+        "is a name and the numbers of boxes",
+        "write each box as a row, with columns xmin, ymin, xmax and ymax",
+    ),
+    (
+        re.compile(r"^[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE]-\d+)$"),
         "is a fraction, such as an amount or a probability",
         "declare the columns with --schema (float_label) to predict numbers",
     ),
@@ -84,7 +83,7 @@ def check_labels(counts: Mapping[str, int], forms: LabelForms) -> None:
         raise _list_found(lists, counts, forms)
     _check_joined(counts, forms)
     for form, what, remedy in _FORMS:
-        if odd := [label for label in counts if form.fullmatch(label)]:
+        if odd := [label for label in counts if form.search(label)]:
             raise _odd(f"the label {min(odd)!r:.80} {what}; {remedy}", odd, counts)
     if forms.is_alone and counts and all(map(is_ml_use, counts)):
         what = f"all labels are words of ML_USE ({listed(sorted(counts), str)}), which name splits"
@@ -157,22 +156,22 @@ def _check_joined(counts: Mapping[str, int], forms: LabelForms) -> None:
         )
 
 
-def _joined(labels: Iterable[str], separator: str) -> Sequence[str]:
+def _joined(labels: Collection[str], separator: str) -> Sequence[str]:
     """Return the labels that are several, joined by a sign; none in doubt.
 
     A bar joins labels. Other signs do if parts recur: commas and semicolons if half of the parts of
     several labels do, other signs if all parts are labels, too.
     """
-    parts = {label: _parts(label, separator) for label in labels}
+    parts = {label: _parts(label, separator) for label in labels if separator in label}
     joined = sorted(label for label, found in parts.items() if len(found) > 1)
     if separator == "|" or not joined:
         return joined
-    times = Counter(part for found in parts.values() for part in found)
     each = [part for label in joined for part in parts[label]]
     if separator in ";,":
-        again = sum(times[part] > 1 for part in each)
+        times = Counter(each)
+        again = sum(times[part] + (part in labels) > 1 for part in each)
         return joined if len(joined) > 1 and again * 2 >= len(each) else ()
-    return joined if all(part in parts for part in each) else ()
+    return joined if all(part in labels for part in each) else ()
 
 
 def _parts(label: str, separator: str) -> frozenset[str]:
