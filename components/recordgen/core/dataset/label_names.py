@@ -25,7 +25,7 @@ from recordgen.errors import NotUnderstoodError
 from recordgen.messages import listed
 
 #: A list of labels in one field, as programs print it: ``[cat,dog]``, ``['a', 'b']``, ``{'a'}``.
-LIST = re.compile(r"""\[.*\]|\{.*\}|\(\s*['"].*\)""", re.DOTALL)
+LIST = re.compile(r"""\[.*\]|\{\s*(['"].*)?\}|\(\s*['"].*\)""", re.DOTALL)
 
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _WHOLE_NUMBER = re.compile(r"[-+]?\d+")
