@@ -54,7 +54,7 @@ def test_the_preview_names_the_columns(tmp_path):
 
 
 AGES = "image,age,cat,dog\n1.jpg,7,0,1\n2.jpg,8,1,0\n"
-GAPS = "image,cat,dog\n1.jpg,0,2\n2.jpg,1,0\n3.jpg,,1\n"
+GAPS = "image,cat,dog\n1.jpg,0,2\n2.jpg,1,0\n"
 RUDE = "id,comment,rude,harsh\na,Go away!,1,1\nb,Thank you.,0,0\n"
 
 # lines of a CSV, options, the option that the message gives
@@ -80,7 +80,7 @@ def test_what_is_unsure_stops_with_the_option(text, options, words, tmp_path):
     ("text", "options", "labels", "codes"),
     [
         (AGES, {"columns": "path=image,label=cat|dog"}, ["dog", "cat"], []),
-        (GAPS, {"columns": "label=cat|dog"}, ["cat"], ["bad_annotation"] * 2),
+        (GAPS, {"columns": "label=cat|dog"}, ["cat"], ["bad_annotation"]),
         ("image,cat|dog\n1.jpg,owl\n", {"columns": "label=cat|dog"}, ["owl"], []),
         ("image,cat,dog\n1.jpg,1,1\n2.jpg,1,0\n", {"task": ONE}, ["cat"], ["too_many_fields"]),
         ("image,cat,dog\n1.jpg,0,1\n", {"task": SEVERAL}, ['["dog"]'], []),
@@ -90,6 +90,40 @@ def test_given_columns_are_obeyed(text, options, labels, codes, tmp_path):
     """Named columns are one-hot; what is neither 0 nor 1 rejects its row."""
     _, rows, found, _ = read(write(tmp_path, text), **options)
     assert ([*rows.values()], found) == (labels, codes)
+
+
+CHEXPERT = "image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n"
+
+# lines of a CSV, the labels of their rows if -1 is 0, and if it is 1
+UNSURE = {
+    "CheXpert": (CHEXPERT, [["dog"], ["dog"], ["cat"], []], [["cat", "dog"], ["dog"], ["cat"], []]),
+    "CelebA": (
+        "image,cat,dog\n1.jpg,-1,1\n2.jpg,-1,-1\n",
+        [["dog"], []],
+        [["cat", "dog"], ["cat", "dog"]],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "zeros", "ones"), UNSURE.values(), ids=UNSURE.keys())
+def test_uncertain_flags_stop_until_their_meaning_is_given(text, zeros, ones, tmp_path):
+    """The refusal proposes that -1 and blanks are 0; -1 may be 1, also in JSON and DataFrames."""
+    path, columns = write(tmp_path, text), "path=image,label=cat|dog"
+    with pytest.raises(NotUnderstoodError) as caught:
+        read(path, columns=columns)
+    records = pd.read_csv(path).to_json(orient="records", lines=True)
+    objects = write(tmp_path, records, "a.jsonl")
+    frame = pd.read_csv(path)
+    for source in (path, objects, frame):
+        for given, labels in (
+            (caught.value.options["columns"], zeros),
+            (f"{columns},uncertain=1", ones),
+        ):
+            task, rows, codes, _ = read(source, columns=given)
+            assert (task, codes) == (SEVERAL, [])
+            assert [json.loads(each or "[]") for each in rows.values()] == labels
+    with pytest.raises(UsageError):
+        read(path, columns="path=image,label=age,uncertain=0")
 
 
 def test_texts_have_one_hot_columns(tmp_path):

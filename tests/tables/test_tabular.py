@@ -383,6 +383,15 @@ def test_a_stray_word_is_no_split(tmp_path):
     assert columns_of(text, tmp_path=tmp_path, columns="split=note").notes == ()
 
 
+def test_a_column_named_like_a_target_is_no_input_in_silence(tmp_path):
+    """A warning has the option that makes it the target, unless labels=none says there is none."""
+    text = "label,a\n1,2\n0,3\n"
+    [note] = columns_of(text, tmp_path=tmp_path).notes
+    assert "--columns target=label" in note
+    assert columns_of(text, tmp_path=tmp_path, columns="target=label").notes == ()
+    assert columns_of(text, tmp_path=tmp_path, labels="none").notes == ()
+
+
 # options, target's values, prediction or what the error names
 PREDICTIONS = [
     ({}, ["yes", "no"], "classification"),
@@ -396,6 +405,8 @@ PREDICTIONS = [
     ({}, ["0.5", "1"], "regression"),
     ({"columns": "target:class=y"}, [str(number) for number in range(21)], "classification"),
     ({"columns": "target:number=y"}, ["0", "1"], "regression"),
+    ({}, ["0.0", "1.0", "1", ""], "regression"),
+    ({"columns": "target:class=y"}, ["0.0", "1.0"], "classification"),
     ({"columns": "target:class=y"}, ["0.5"], "column 'y' .*fractions"),
     ({"columns": "target:number=y"}, ["yes"], "column 'y' .*text"),
     ({"columns": "target=z"}, ["1"], "target=z: .*'z'"),
@@ -412,11 +423,13 @@ def test_what_a_target_asks_for(options, values, result, tmp_path):
         table = columns_of(text, tmp_path=tmp_path, **options)
         assert table.prediction == result
         # In case of doubt, the note has the choice and the option that settles it.
-        is_doubtful = options["columns"] == "target=y" and 11 <= len(values) <= 40
+        is_doubtful = options["columns"] == "target=y" and (
+            11 <= len(values) <= 40 or "1.0" in values
+        )
         assert bool(table.target_kind) == is_doubtful
         if is_doubtful:
             kind, other = ("number", "class")[:: 1 if result == "regression" else -1]
-            facts = rf" {len(values)} .*--columns target:{kind}=y .*target:{other}=y "
+            facts = rf" \d+ .*--columns target:{kind}=y .*target:{other}=y "
             assert re.search(facts, table.target_kind)
         assert Table.from_json(table.to_json()) == table
     else:

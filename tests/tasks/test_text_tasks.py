@@ -247,6 +247,24 @@ def test_equal_texts_share_a_split(tmp_path):
         recordgen.plan(path, task="text_classification", duplicates="fail")
 
 
+def test_equal_texts_stay_in_the_splits_of_their_files(tmp_path):
+    """Equal texts in the files of two splits are examples of both and a leak; append agrees."""
+    train, dev = tmp_path / "train.csv", tmp_path / "dev.csv"
+    train.write_text("TRAIN,Yes.,a\nTRAIN,hello,b\n")
+    dev.write_text("VALIDATION,Yes.,a\nVALIDATION,hello,a\nVALIDATION,bye,b\n")
+    options = {"task": "text_classification", "max_reject_fraction": 1.0}
+    dataset = recordgen.convert([train, dev], tmp_path / "out", **options).dataset
+    assert {name: split.examples for name, split in dataset.splits.items()} == {
+        "train": 2,
+        "eval": 3,
+    }
+    assert dataset.lint["LEAK"] == 2
+    assert not dataset.rows.rejects
+    recordgen.convert(train, tmp_path / "more", **options)
+    more = recordgen.convert(dev, tmp_path / "more", append=True, **options).dataset
+    assert {name: split.examples for name, split in more.splits.items()} == {"train": 2, "eval": 3}
+
+
 def test_runs_that_go_on(source, tmp_path):
     """A finished dataset is confirmed; new rows are appended, conflicts are rejected."""
     out = tmp_path / "out"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recordgen.core.conversion import Conversion
+from recordgen.core.dataset.label_names import LabelForms
 from recordgen.core.dataset.splits import NO_EVAL, without_eval
-from recordgen.core.dataset.vocabulary import NO_LABELS
+from recordgen.core.dataset.vocabulary import AUTO_LABELS, NO_LABELS
 from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
 from recordgen.core.task.annotations import ONE, SEVERAL
 from recordgen.core.task.task import Task
@@ -16,7 +17,7 @@ from recordgen.formats.row_reader import RowReader
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import PayloadStore
 from recordgen.registry import FORMATS
-from recordgen.tasks import task_for
+from recordgen.tasks import TASKS, task_for
 
 _ALONE = (
     "pass a folder that also holds train, or use --split names=yes if there is none on purpose; "
@@ -85,7 +86,28 @@ def labels_of(options: ConvertOptions, task: Task) -> Labels:
             f"and {options.task} needs them; {found.how_to_label}, or use labels=none for data to "
             f"predict"
         )
-    return Labels(mode=options.labels, vocabulary=options.vocabulary, missing=missing)
+    return Labels(
+        mode=options.labels,
+        vocabulary=options.vocabulary,
+        missing=missing,
+        forms=_forms(options, task),
+    )
+
+
+def _forms(options: ConvertOptions, task: Task) -> LabelForms | None:
+    """Return what labels may be mistaken for; None if an option says that they are names.
+
+    The target of a table has rules of its own, see TARGET_KIND.
+    """
+    if options.labels != AUTO_LABELS or options.schema or task.kind == "table":
+        return None
+    has_fields = FORMATS.get(options.format, Format).has_columns
+    several = f"{task.kind}_multi_label"
+    return LabelForms(
+        several=several if has_fields and several in TASKS else "",
+        is_several=task.name == several,
+        is_alone=task.labelling == ONE and not options.vocabulary,
+    )
 
 
 def shards_of(options: ConvertOptions) -> Shards:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from recordgen.core.dataset.fractions import SplitFractions
+from recordgen.core.dataset.label_names import LabelForms
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.core.image_settings import Encoding, ImageSizing, Limits
 
@@ -51,6 +52,8 @@ class Labels:
     mode: str  # one of LABEL_MODES
     vocabulary: str  # a `labels.txt` or an output whose labels keep their numbers; may be empty
     missing: str  # why rows without any label are refused, and the remedy; empty if they are not
+    # What labels may be mistaken for; None if an option says that they are names, and for tables.
+    forms: LabelForms | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

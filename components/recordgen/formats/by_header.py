@@ -12,6 +12,7 @@ from recordgen.errors import UsageError
 from recordgen.formats.column_names import NOWHERE
 from recordgen.formats.label_fields import Classes, classes_of
 from recordgen.rejects import Reject, RejectCode
+from recordgen.tables.roles import AUTO
 
 
 class Places(NamedTuple):
@@ -41,6 +42,7 @@ class ByHeader:
         count: the largest number of fields of a line.
         group: the index of the column of groups.
         classes: the classes of each one-hot column of the annotation; empty if none is one-hot.
+        uncertain: see :class:`recordgen.tables.roles.Columns`.
     """
 
     to_row: Callable[..., Row | Reject]
@@ -50,6 +52,7 @@ class ByHeader:
     count: int
     group: int = NOWHERE
     classes: Sequence[Classes] = ()
+    uncertain: str = AUTO
 
     def __call__(self, row: Sequence[str], source: str, line: int) -> Row | Reject:
         """Parse the fields of a line."""
@@ -73,7 +76,9 @@ class ByHeader:
 
     def labels(self, fields: Sequence[str]) -> list[str]:
         """Return the labels in the columns of the annotation. Raises: AnnotationError."""
-        return classes_of(fields, self.classes) if self.classes else list(filter(None, fields))
+        if not self.classes:
+            return list(filter(None, fields))
+        return classes_of(fields, self.classes, self.uncertain)
 
 
 def too_many_fields(expected: int, got: int) -> str:

@@ -71,7 +71,8 @@ class ColumnStats:
         has_fraction: one of the numbers has a point or an exponent.
         words: number of ML_USE words.
         published: number of ML_USE words that Vertex AI publishes.
-        distinct: the different whole numbers; None if there are many.
+        distinct: the different whole numbers, also written as 1.0; None if there are many, or
+            fractions.
         texts: the different values of a column of text; None if there are many.
         misfits: number of fields that are neither numbers nor markers; None if there are clearly
             many.
@@ -179,20 +180,27 @@ def _add_markers(item: ColumnStats, values: Any, counts: Any) -> None:
         item.markers[values[int(at)].as_py()] += int(counts[at])
 
 
+def _add_distinct(item: ColumnStats, numbers: Any) -> None:
+    if item.distinct is None:
+        return
+    found = pc.unique(numbers).drop_null().to_pylist()
+    item.distinct.update(int(number) for number in found if int(number) == number)
+    if len(item.distinct) > DOUBTFUL[1] or any(int(number) != number for number in found):
+        item.distinct = None
+
+
 def _are_numbers(item: ColumnStats, texts: Any) -> bool:
     """Return whether trimmed texts are all numbers, and if so add them to the statistics."""
     if item.is_whole and (whole := whole_numbers(texts)) is not None:
         item.numbers += len(whole) - whole.null_count
         item.inexact = item.inexact or _inexact(whole, texts)
-        if item.distinct is not None:
-            item.distinct.update(v for v in pc.unique(whole).to_pylist() if v is not None)
-            if len(item.distinct) > DOUBTFUL[1]:
-                item.distinct = None
+        _add_distinct(item, whole)
         return True
     if (numbers := decimals(texts)) is None:
         return False
     item.numbers += len(numbers) - numbers.null_count
-    item.is_whole, item.distinct = False, None
+    item.is_whole = False
+    _add_distinct(item, numbers)
     item.inexact = item.inexact or _inexact(numbers, texts)
     item.is_decimal = not _any_match(texts, r"^[+-]?0[0-9]")
     item.has_fraction = item.has_fraction or _any_match(texts, "[.eE]")

@@ -45,6 +45,7 @@ class Given:
         names_splits: whether names of files and folders give splits.
         label_separator: separates several labels in one field; empty if a field is a label.
         encoding: of the files; empty if their byte order marks decide.
+        uncertain: see :class:`recordgen.tables.roles.Columns`.
     """
 
     header: str = AUTO
@@ -54,6 +55,7 @@ class Given:
     names_splits: bool = True
     label_separator: str = ""
     encoding: str = ""
+    uncertain: str = AUTO
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Given:
@@ -72,6 +74,7 @@ class Given:
             options.split.names != "no",
             options.label_separator,
             options.encoding,
+            options.columns.uncertain,
         )
 
     @property

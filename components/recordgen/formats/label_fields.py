@@ -7,12 +7,15 @@ cat|dog      →  cat, dog     with the label separator |
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from typing import TypeAlias
 
+from recordgen.core.dataset.label_names import LIST
 from recordgen.core.task.annotation import bad_annotation
+from recordgen.tables.roles import AUTO
 
 #: Separates the names of one-hot columns in ``--columns label=cat|dog``.
 BETWEEN = "|"
@@ -32,6 +35,13 @@ IS_CLASS: Mapping[str, bool] = {
     "false": False,
     "true": True,
 }
+
+
+# A text in quotes, as Python and JSON write it in a list.
+_QUOTED = re.compile(r"""(?<=[\[({,\s])(?:'([^']*)'|"([^"]*)")(?=\s*[\])},\s])""")
+
+#: What -1 and an empty field in a one-hot column hold in CheXpert and CelebA.
+UNCERTAIN = frozenset({"", "-1", "-1.0"})
 
 
 def one_hot_columns(name: str, there: Sequence[str]) -> Sequence[str]:
@@ -77,12 +87,15 @@ def width_of_lists(values: Iterable[str]) -> int:
     return width if count * 2 > widths.total() else 0
 
 
-def classes_of(fields: Sequence[str], classes: Sequence[Classes]) -> list[str]:
+def classes_of(
+    fields: Sequence[str], classes: Sequence[Classes], uncertain: str = AUTO
+) -> list[str]:
     """Return the labels in the columns of a row, of which some are one-hot.
 
     Args:
         fields: the contents of the columns.
         classes: the classes of each one-hot column; "" for a column of labels.
+        uncertain: what -1 means, see :class:`recordgen.tables.roles.Columns`.
 
     Raises: AnnotationError: a one-hot column holds something other than 0 and 1.
     """
@@ -94,6 +107,8 @@ def classes_of(fields: Sequence[str], classes: Sequence[Classes]) -> list[str]:
             labels.append(text)
         elif isinstance(name, tuple):
             labels += _in_list(text, name)
+        elif uncertain != AUTO and text in UNCERTAIN:
+            labels += [name] if text and uncertain == "1" else []
         elif (is_class := IS_CLASS.get(text.lower())) is None:
             raise bad_annotation(f"the one-hot column {name!r} must hold 0 or 1 (got {text!r})")
         elif is_class:
@@ -109,8 +124,18 @@ def _in_list(text: str, names: Sequence[str]) -> Iterable[str]:
 
 
 def separated(fields: Sequence[str], separator: str) -> Sequence[str]:
-    """Return the labels in fields, each of which may hold several."""
+    """Return the labels in fields, each of which may hold several, also as a list in brackets.
+
+    ``cat, dog``, ``[cat,dog]`` and ``['cat', 'dog']`` → cat, dog with the separator ``,``
+    """
     if not separator:
         return fields
-    parts = (part.strip() for field in fields for part in field.split(separator))
+    parts = (part.strip() for field in fields for part in _items(field.strip(), separator))
     return list(filter(None, parts))
+
+
+def _items(field: str, separator: str) -> Sequence[str]:
+    if not LIST.fullmatch(field):
+        return field.split(separator)
+    quoted = [one or other for one, other in _QUOTED.findall(field)]
+    return quoted or field[1:-1].split(separator)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import chain
 
 from recordgen.core.task.annotation import AnnotationError
+from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.by_header import field_at
 from recordgen.formats.column_names import (
     PATH_COLUMNS,
@@ -22,9 +23,9 @@ from recordgen.formats.column_names import (
     find_split,
 )
 from recordgen.formats.field_kinds import filled_at
-from recordgen.formats.head import Head
+from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given
-from recordgen.formats.label_fields import BETWEEN, IS_CLASS, Classes, classes_of
+from recordgen.formats.label_fields import BETWEEN, IS_CLASS, UNCERTAIN, Classes, classes_of
 from recordgen.formats.split_names import names_split
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS, SEGMENT_ROLES, Columns
@@ -34,6 +35,7 @@ from recordgen.tasks import TASKS
 def with_one_hot(heads: Sequence[Head], options: ConvertOptions) -> ConvertOptions:
     """Return the options with the columns of 0 and 1, if all columns beside the payload are."""
     given = Given.of(options)
+    _check_certain(heads, options)
     is_open = options.task == AUTO or {*TASKS[options.task].columns} == {"label"}
     if not is_open or options.labels == "none" or "label" in given.roles:
         return options
@@ -43,6 +45,38 @@ def with_one_hot(heads: Sequence[Head], options: ConvertOptions) -> ConvertOptio
     roles = {**given.roles, "label": BETWEEN.join(found)}
     columns = replace(options.columns, by_role=Columns.of(roles).by_role)
     return replace(options, columns=columns)
+
+
+def _check_certain(heads: Sequence[Head], options: ConvertOptions) -> None:
+    """Check that it is known what -1 and empty fields of one-hot columns mean.
+
+    Raises: NotUnderstoodError: it is not; UsageError: there are no one-hot columns.
+    """
+    if options.columns.uncertain != AUTO:
+        if not any(head.classes for head in heads):
+            raise UsageError(
+                "columns: uncertain is for one-hot columns; name them, such as label=cat|dog"
+            )
+        return
+    lines = [(head, line) for head in heads if head.classes for line in head.lines]
+    odd = [(head, line, at) for head, line in lines for at in _uncertain(head, line)]
+    is_minus = any(field_at(line.fields, at) for _, line, at in odd)
+    if is_minus or len(odd) > len(lines) * options.max_reject_fraction:
+        head, line, at = odd[0]
+        raise NotUnderstoodError(
+            f"{line.where}: the one-hot column {head.names[at]!r} holds "
+            f"{field_at(line.fields, at)!r}, not 0 or 1; uncertain=0 reads -1 as 0, uncertain=1 as "
+            f"1, and both read an empty field as 0",
+            options={"columns": str(replace(options.columns, uncertain="0"))},
+        )
+
+
+def _uncertain(head: Head, line: Line) -> Sequence[int]:
+    """Return the one-hot columns of a line that hold -1 or nothing, beside others with a value."""
+    fields = {
+        at: field_at(line.fields, at) for at, name in head.classes.items() if isinstance(name, str)
+    }
+    return [at for at, text in fields.items() if text in UNCERTAIN and any(fields.values())]
 
 
 def _flags(head: Head) -> Sequence[str]:
@@ -82,6 +116,6 @@ def have_several(rows: Sequence[Sequence[str]], classes: Mapping[int, Classes]) 
     for row in rows:
         fields = [field_at(row, at) for at in classes]
         with suppress(AnnotationError):  # the reader rejects the row
-            if any(fields) and len(classes_of(fields, [*classes.values()])) != 1:
+            if any(fields) and len(classes_of(fields, [*classes.values()], "1")) != 1:
                 return True
     return False

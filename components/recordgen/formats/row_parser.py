@@ -30,7 +30,7 @@ from recordgen.formats.header import Given, other_header, without_payload
 from recordgen.formats.label_fields import NO_CLASSES, Classes, separated
 from recordgen.formats.made_columns import with_made_columns
 from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject
-from recordgen.tables.roles import BOX_LISTS, BOX_ROLES
+from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES
 
 # Spellings of known names in headers.
 _FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
@@ -68,6 +68,7 @@ class RowParser(CsvParser):
         self._adjusted = adjusted
         self._begun: tuple[Sequence[str], Given, str] | None = None
         self.label_separator = ""
+        self.uncertain = AUTO
 
     @classmethod
     def parse_lines(
@@ -203,7 +204,7 @@ class RowParser(CsvParser):
                 missing; or the task does not have the role of a given column.
         """
         self.check_roles(given)
-        self.label_separator = given.label_separator
+        self.label_separator, self.uncertain = given.label_separator, given.uncertain
         if given.header == "no":
             return self._without_header(fields, given, where), False
         if given.settles_header or self.is_header(fields) or given.numbers_names(fields):
@@ -302,7 +303,9 @@ class RowParser(CsvParser):
         ]
         places, count = Places(split, path, annotation), len(header) if is_whole else NOWHERE
         one_hot = [classes.get(at, "") for at in annotation] if classes else ()
-        return ByHeader(self.to_row, self.takes_labels, places, text, count, group, one_hot)
+        return ByHeader(
+            self.to_row, self.takes_labels, places, text, count, group, one_hot, self.uncertain
+        )
 
     def decoded(self, fields: Sequence[str]) -> str | None:
         """Return the annotation of fields that hold labels or boxes. Raises: AnnotationError."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from recordgen import storage
 from recordgen.core.dataset.splits import ML_USE_EXPECTED
+from recordgen.core.dataset.vocabulary import NO_LABELS
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.column_names import NOWHERE, NUMBERED_COLUMNS, SPLIT_COLUMNS, column_name
 from recordgen.formats.column_stats import DOUBTFUL, MAX_CLASSES, ColumnStats
@@ -16,8 +17,11 @@ from recordgen.formats.table_csv import INDEX
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.columns import Column, Prediction, Table
-from recordgen.tables.roles import Columns
+from recordgen.tables.roles import LABEL_COLUMNS, Columns
 from recordgen.tables.types import Ignored, Weight
+
+# Names of a column that is hardly an input.
+_TARGET_COLUMNS = LABEL_COLUMNS | {"target"}
 
 # Nobody reads a longer list.
 _MARKERS_SHOWN = 5
@@ -47,7 +51,9 @@ def decide_table(
             f"columns: split, target and weight must be different columns (got {', '.join(used)})"
         )
     columns = tuple(
-        Column.of(name, types.get(name) or ("bytes" if name == split else item.dtype))
+        Column.of(
+            name, types.get(name) or ("bytes" if name == split else _dtype(name, item, options))
+        )
         for name, item in found.items()
     )
     dtypes = {column.name: column.dtype for column in columns}
@@ -77,7 +83,14 @@ def decide_table(
     ]
     if has_index:
         notes.append(f"column {INDEX!r} is the index that pandas wrote, and is left out")
-    if target is not None and dtypes[target] == "int64" and options.columns.prediction == AUTO:
+    if target is None and options.labels != NO_LABELS:
+        notes += [
+            f"no column is the target, and {name!r} is an input: --columns target={name} makes it "
+            f"the target, labels=none confirms data to predict"
+            for name in header
+            if column_name(name) in _TARGET_COLUMNS
+        ]
+    if target is not None and dtypes[target] != "bytes" and options.columns.prediction == AUTO:
         kind = _target_kind(target, prediction, found[target])
     has_gaps = prediction == "classification" and found[str(target)].has_gaps(dtypes[str(target)])
     markers = tuple(
@@ -90,6 +103,13 @@ def decide_table(
     return Table(
         columns, split, target, weight, prediction, tuple(notes), has_gaps, group, kind, markers
     )
+
+
+def _dtype(name: str, item: ColumnStats, options: ConvertOptions) -> str:
+    """Return the inferred dtype of a column; classes written as 0.0 and 1.0 are text."""
+    is_class = name == options.columns.target and options.columns.prediction == "classification"
+    is_whole = item.dtype == "float32" and item.distinct is not None
+    return "bytes" if is_class and is_whole else item.dtype
 
 
 def _marked(name: str, item: ColumnStats) -> str:
@@ -119,7 +139,13 @@ def _numbers_as_text(target: str, item: ColumnStats) -> str:
 def _target_kind(target: str, prediction: Prediction | None, item: ColumnStats) -> str:
     """Return why whole numbers are taken for classes or not, or "" if there is no doubt."""
     count = 0 if item.distinct is None else len(item.distinct)
-    if not DOUBTFUL[0] <= count <= DOUBTFUL[1]:
+    if item.has_fraction and 0 < count <= MAX_CLASSES:
+        return (
+            f"target {target!r} holds {count} different whole numbers, written as fractions: they "
+            f"are taken for amounts; --columns target:number={target} confirms it, and "
+            f"target:class={target} means classes"
+        )
+    if item.has_fraction or not DOUBTFUL[0] <= count <= DOUBTFUL[1]:
         return ""
     if prediction == "classification":
         return (

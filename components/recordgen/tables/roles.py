@@ -7,6 +7,7 @@ JSON objects, or by its number, counted from 1.
     path=1,label=3,label=4        →  roles {"path": ("1",), "label": ("3", "4")}
     header=no,target:class=5      →  no header; the target is column 5, a class
     offsets=utf16                 →  offsets of entities count UTF-16 units
+    label=cat|dog,uncertain=0     →  one-hot columns, in which -1 and an empty field mean 0
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ AUTO = "auto"
 _SETTINGS: Mapping[str, Sequence[str]] = {
     "header": (AUTO, "yes", "no"),
     "offsets": (AUTO, "codepoints", "utf16", "bytes"),
+    "uncertain": (AUTO, "0", "1"),
 }
 
 # The kinds of a target, ``target:class``, by what they mean for training.
@@ -66,6 +68,8 @@ class Columns:
     prediction: str = AUTO  # what the target is: `auto`, `classification` or `regression`
     # The unit of the offsets of entities: `auto`, `codepoints`, `utf16` or `bytes`.
     offsets: str = AUTO
+    # What -1 means in one-hot columns: `0` or `1`, and an empty field 0; `auto`: an error.
+    uncertain: str = AUTO
 
     @classmethod
     def of(cls, given: _Given | Columns) -> Columns:

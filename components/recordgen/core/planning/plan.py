@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from recordgen.core.dataset.counts import RowCounts
+from recordgen.core.dataset.label_names import check_labels
 from recordgen.core.dataset.splits import EVAL, TRAIN, EvalFrom, split_order
 from recordgen.core.dataset.vocabulary import Vocabulary, build_vocabulary, extend_vocabulary
 from recordgen.core.rows.planned import Group
@@ -112,6 +113,7 @@ def make_plan(
     Raises:
         UsageError: ``eval_from`` does not fit the rows, see :func:`check_eval_from`.
         LintError: no row is in ``eval``, which ``without_eval`` refuses.
+        NotUnderstoodError: labels are no names, see :func:`check_labels`.
         DataError: the labels do not fit ``labels.mode``, or there are none; or
             ``shard_by=label`` would make too many groups.
     """
@@ -151,6 +153,10 @@ def make_plan(
         raise LintError(without_eval)
     if labels.missing and rows and not counted and not base.shards:
         raise DataError(f"none of the {sum(rows.values()):,} rows has a label, {labels.missing}")
+    if labels.forms is not None:
+        named = base.vocabulary.names if base.vocabulary is not None else ()
+        new = {label: counted[label] for label in counted.keys() - {*named}}
+        check_labels(new, labels.forms)
     if base.vocabulary is None:
         vocabulary = build_vocabulary(counted, labels.mode)
     else:

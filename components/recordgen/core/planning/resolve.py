@@ -330,7 +330,7 @@ class _Settling:
                 payloads[self._payload(row)].append(row)
             else:
                 yield row
-        for _, rows in sorted(payloads.items()):
+        for rows in chain.from_iterable(_apart(rows) for _, rows in sorted(payloads.items())):
             if len(set(map(self._part, rows))) > 1:
                 # All parts of a payload get one split, which the first line with a split names.
                 named, agreeing, others = _by_split(rows)
@@ -346,7 +346,8 @@ class _Settling:
         The first row (by file, then line) wins. If it names no split, it gets the split of another
         row, and the task merges the annotations. Contradictory annotations reject all rows. A
         different split rejects only its row, or is a finding if the example needs all rows.
-        Equal rows that contain their text are not merged: each stays an example.
+        Equal rows that contain their text are not merged: each stays an example; see also
+        :func:`_apart`.
         """
         if len(ordered) == 1:
             return ordered
@@ -434,7 +435,13 @@ class _Settling:
             examples[item.uri, self._payload(item), self._part(item)].append(item)
         new: list[PlacedRow] = []
         for row in rows:
-            there = examples.get((row.uri, self._payload(row), self._part(row)))
+            there = examples.get((row.uri, self._payload(row), self._part(row)), [])
+            if is_content_uri(row.uri):  # see `_apart`
+                there = [
+                    item
+                    for item in there
+                    if item.source == row.source or self._agrees(row.split, item.split)
+                ]
             if not there:
                 new.append(row)
             elif (contradiction := self._contradiction(row, there)) is not None:
@@ -485,6 +492,26 @@ def _line(row: PlacedRow) -> tuple[str, int]:
 
 def _place(row: PlacedRow) -> str:
     return place_of(row.source, row.line, row.uri)
+
+
+def _apart(ordered: Sequence[PlacedRow]) -> Iterable[Sequence[PlacedRow]]:
+    """Return the rows of one payload; those that contain their text, by the split of their file.
+
+    Equal texts in the files of two splits are examples of both, which the check LEAK finds. Within
+    a file, its first row of the text that names a split decides; files that name none go with the
+    first row that does.
+    """
+    if not is_content_uri(ordered[0].uri):
+        return [ordered]
+    splits: dict[str, str] = {}
+    for row in ordered:
+        if row.split is not None:
+            splits.setdefault(row.source, row.split)
+    first = next(iter(splits.values()), "")
+    rows: dict[str, list[PlacedRow]] = defaultdict(list)
+    for row in ordered:
+        rows[splits.get(row.source, first)].append(row)
+    return rows.values()
 
 
 def _by_split(

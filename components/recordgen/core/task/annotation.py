@@ -20,9 +20,6 @@ _NEEDLESS = re.compile(r"/(?:\.?/)+")
 # A missing value that pandas turned into text before it wrote it: str(float("nan")).
 _MISSING = frozenset({"nan", "<na>"})
 
-# A list of labels in one field of a CSV, as programs print it.
-_LIST = re.compile(r"""\[\s*(['"{].*)?\]|\{\s*['"].*\}""", re.DOTALL)
-
 
 class AnnotationError(ValueError):
     """An annotation that cannot be used.
@@ -73,18 +70,13 @@ def check_label(label: str) -> str:
     """Return a label if it can be written to a text file and read back.
 
     Raises:
-        AnnotationError: the label is a list in brackets or the word for a missing value, contains a
-            line break, is not Unicode text, or is longer than a name.
+        AnnotationError: the label is the word for a missing value, contains a line break, is not
+            Unicode text, or is longer than a name.
     """
     if label.lower() in _MISSING:
         raise bad_annotation(
             f"the label {label!r} is what pandas writes for a missing value; leave the field empty "
             f"(to_csv does, before astype(str)), or give a class of this name another one",
-        )
-    if label.startswith(("[", "{")) and _LIST.fullmatch(label):
-        raise bad_annotation(
-            f"a label must be one name (got {printable(label)!s:.80}, which reads as a list); "
-            f"write each label into a field of its own",
         )
     if len(label) > LABEL_LETTERS.most:
         raise bad_annotation(

@@ -1,0 +1,128 @@
+"""Labels are names: what is none stops the run, and what the refusal proposes reads it."""
+
+import pytest
+
+import recordgen
+from recordgen.core.dataset.label_names import LabelForms, check_labels
+from recordgen.errors import NotUnderstoodError
+from recordgen.formats.label_fields import separated
+from tests.conftest import stored_examples
+
+ONE = LabelForms(several="text_multi_label", is_alone=True)
+SEVERAL = LabelForms(several="text_multi_label", is_several=True)
+PARTS = LabelForms()  # boxes, spans; rows without fields
+
+
+def numbers(labels, rows):
+    return dict.fromkeys(map(str, labels), rows)
+
+
+NAMES = [
+    {
+        "cat": 1,
+        "hot dog": 1,
+        "n01443537": 1,
+        "Golf 1.5 TSI": 1,
+        "C#": 1,
+        "007": 1,
+        "-1": 1,
+        "{{ 7 }}": 1,
+    },
+    {"Pepper,_bell": 1, "Pepper,_hot": 1, "tench, Tinca tinca": 1},  # ImageNet, PlantVillage
+    {"hot dog": 1, "hot": 1},
+    {"train": 3, "car": 1},
+    numbers(range(10), 1),
+    numbers(range(100), 5),  # CIFAR-100
+    numbers(range(1, 1001), 2),  # ImageNet, numbered from 1
+    numbers(range(0, 900, 9), 10),
+    {},
+]
+
+# labels with their rows, the options of the refusal by task of labels
+ODD = [
+    (["0.25", "cat"], {}),
+    (["1e-3", "1.0"], {}),
+    (["[cat]", "[cat,dog]"], {"label_separator": ","}),
+    (["['a', 'b']"], {"label_separator": ","}),
+    (['{"choices": ["cat"]}'], {"label_separator": ","}),
+    (["[0, 1]", "[1, 0]"], {}),
+    (["[4, 5, 20.5, 30]"], {}),
+    (["<loc0100><loc0200> clock"], {}),
+    (["264661 17 265429 33"], {}),
+    (["n01629819 5 5 30 30"], {}),
+    (["cat|dog"], {"label_separator": "|"}),
+    (["a;b", "b;c"], {"label_separator": ";"}),
+    (["0", "16", "16 0"], {"label_separator": " "}),
+    (["cat/dog", "cat", "dog"], {"label_separator": "/"}),
+    (["36,5", "37,5"], {}),
+    (["1,3,5", "3,5"], {"label_separator": ","}),
+]
+
+
+@pytest.mark.parametrize("counts", NAMES)
+def test_words_and_whole_numbers_are_names(counts):
+    """Names of classes pass, also with signs, numbers and words of ML_USE among others."""
+    check_labels(counts, ONE)
+
+
+@pytest.mark.parametrize(("labels", "options"), ODD)
+def test_a_label_that_is_no_name_stops(labels, options):
+    """Every task refuses it; only rows that have fields get an option that divides them."""
+    counts = dict.fromkeys(labels, 1)
+    task = {"task": "text_multi_label"} if options else {}
+    for forms, expected in ((ONE, {**task, **options}), (SEVERAL, options), (PARTS, {})):
+        with pytest.raises(NotUnderstoodError) as caught:
+            check_labels(counts, forms)
+        assert caught.value.options == expected
+        assert any(repr(label) in caught.value.shown for label in labels)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        numbers((17, 42, 20, 51, 84, 33, 29, 60, 71, 12, 13), 1),  # ages
+        numbers(range(0, 200, 5), 9),  # scores
+        {"TRAIN": 5, "Test": 2},
+    ],
+)
+def test_labels_that_may_be_amounts_or_splits_stop(counts):
+    """They do if a label is all that a row says; boxes of a class may have any number."""
+    with pytest.raises(NotUnderstoodError):
+        check_labels(counts, ONE)
+    check_labels(counts, PARTS)
+
+
+def test_lists_in_brackets_are_separated():
+    """One pair of brackets and quotes goes; a separator in quotes is part of a label."""
+    for field in ("cat,dog", "[cat, dog]", "['cat', 'dog']", '["cat","dog"]', "{'cat','dog'}"):
+        assert separated([field], ",") == ["cat", "dog"]
+    assert separated(["""['a, b', "it's"]"""], ",") == ["a, b", "it's"]
+    assert separated(["[]"], ",") == []
+
+
+@pytest.mark.parametrize("beam_args", [(), ("--runner=DirectRunner",)])
+def test_the_options_of_a_refusal_read_the_rows(beam_args, tmp_path):
+    """The run stops before anything is written, and the proposed options give the labels."""
+    path, out = tmp_path / "a.csv", tmp_path / "out"
+    path.write_text("text,label\n" + "".join(f"t {n},\"['b', 'a']\"\n" for n in range(9)))
+    with pytest.raises(NotUnderstoodError) as caught:
+        recordgen.convert(path, out, task="text_classification", beam_args=beam_args)
+    assert not any(out.iterdir())
+    dataset = recordgen.convert(path, out, **caught.value.options).dataset
+    assert (dataset.task, dataset.labels) == ("text_multi_label", ("a", "b"))
+    assert len(list(stored_examples(out))) == 9
+
+
+@pytest.mark.parametrize("confirmed", [{"labels": "text"}, {"vocabulary": "labels.txt"}])
+def test_an_option_confirms_labels(confirmed, tmp_path, monkeypatch):
+    """labels=text, and a vocabulary that has them, say that labels are names; so does a schema."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("text,label\nsome text,[x]\nother text,[y]\n")
+    (tmp_path / "labels.txt").write_text("[x]\n[y]\n")
+    options = {"task": "text_classification", **confirmed}
+    assert recordgen.convert("a.csv", "out", **options).dataset.labels == ("[x]", "[y]")
+    schema = {"text": "text", "label": "label"}
+    assert recordgen.convert("a.csv", "out1", schema=schema).dataset.labels == ("[x]", "[y]")
+    (tmp_path / "b.csv").write_text("text,label\nmore text,[z]\n")
+    with pytest.raises(NotUnderstoodError):
+        recordgen.convert("b.csv", "out2", task="text_classification", vocabulary="labels.txt")
