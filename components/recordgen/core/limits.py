@@ -59,7 +59,6 @@ def shortened_name(name: str, place: int) -> str:
 # --- shapes of objects ----------------------------------------------------------------------------
 
 MASK_PIXELS = Limit(100_000_000, "pixels in the mask of an object", ROW)
-MASK_TIMES = Limit(16, "times the pixels of its image in a mask file", ROW)
 MASK_RUNS = Limit(1_000_000, "runs in the mask of an object", ROW)
 KEYPOINTS = Limit(1_000, "keypoints of an object", ROW)
 # Records have as many of each object as the one with most of them has.
