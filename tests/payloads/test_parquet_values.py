@@ -201,8 +201,8 @@ def test_lists_of_millions_cost_their_row_group(file):
 
 
 def test_large_values_are_held_a_few_at_a_time(file):
-    """Rows that share a value of 40 MB are read three at a time, and not sixteen."""
-    write_groups(file, table_of([bytes(40_000_000)] * 16))
+    """Rows that share a value of 20 MB are read three at a time, and not sixteen."""
+    write_groups(file, table_of([bytes(20_000_000)] * 16))
     with file.open("rb") as raw:
         how = unpacking(raw, parquet_file(raw), 0, {"image"}, "image", 16, is_far=False)
     assert how == (3, 16)
