@@ -92,9 +92,7 @@ def parquet_file(raw: IO[bytes], footer: Any = None) -> Any:
     if footer is None:
         check_schema(raw)
     source = pa.PythonFile(raw, "r")
-    return pq.ParquetFile(
-        source, metadata=footer, buffer_size=_BUFFER_BYTES, pre_buffer=False
-    )
+    return pq.ParquetFile(source, metadata=footer, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
 def read_value(part: Range, container: str, context: RequestContext) -> bytes:
