@@ -14,13 +14,11 @@ BOTH = "image,label,width,height,bbox\na.jpg,cat,40,20,{}\n"
 
 # what decides, file, options, reading of the column
 READ = [
-    ("over the edge", BOTH.format('"[20, 5, 30, 15]"'), "", "xyxy", [0.5, 0.25, 0.75, 0.75]),
-    ("inverted", BOTH.format('"[10, 5, 10, 10]"') + 'b.jpg,cat,40,20,"[30, 5, 5, 5]"\n', "", "xywh", CORNERS),
-    ("shares", 'image,label,bbox\na.jpg,cat,"[.25, .5, .5, .25]"\n', "", "xywh", [0.25, 0.5, 0.75, 0.75]),
+    ("shares", 'image,label,bbox\na.jpg,cat,"[.25, .5, .5, .25]"\n', "xywh=bbox,path=image", "xywh", [0.25, 0.5, 0.75, 0.75]),
     ("option: corners", BOTH.format('"[10, 5, 20, 15]"'), "xyxy=bbox", "xyxy", CORNERS),
     ("option: sides", BOTH.format("10 5 10 10"), "xywh=5", "xywh", CORNERS),
     ("option: parentheses", BOTH.format('"(10, 5, 10, 10)"'), "xywh=bbox", "xywh", CORNERS),
-    ("no object", BOTH.format('"[20, 5, 30, 15]"') + "b.jpg,,40,20,\n", "", "xyxy", [0.5, 0.25, 0.75, 0.75]),
+    ("no object", BOTH.format('"[20, 5, 30, 15]"') + "b.jpg,,40,20,\n", "xyxy=bbox", "xyxy", [0.5, 0.25, 0.75, 0.75]),
     ("another name", BOTH.replace("bbox", "where").format('"[10, 5, 10, 10]"'), "xywh=where", "xywh", CORNERS),
 ]  # fmt: skip
 
@@ -29,7 +27,7 @@ READ = [
     ("text", "columns", "form", "corners"), [each[1:] for each in READ], ids=[e[0] for e in READ]
 )
 def test_boxes(text, columns, form, corners, tmp_path):
-    """A box that fits only one reading decides, and the preview names that reading."""
+    """The option says how the numbers are read, and the preview names that reading."""
     found = Outcome(str(write_files(tmp_path, {"a.csv": text}) / "a.csv"), columns=columns)
     assert found.images["a.jpg"] == [("cat", corners)]
     assert form in dict(found.detection.columns).values()
@@ -38,10 +36,8 @@ def test_boxes(text, columns, form, corners, tmp_path):
 
 # file, options, what the message has
 STOPS = [
-    (BOTH.format('"[10, 5, 20, 15]"'), "", "xyxy=bbox or .*xywh=bbox"),  # both fit
-    (BOTH.format('"[10, 5, 31, 10]"'), "", "xyxy=bbox or .*xywh=bbox"),  # a pixel over the edge
-    (BOTH.format('"[30, 15, 50, 30]"'), "", "xyxy=bbox or .*xywh=bbox"),  # neither fits
-    (BOTH.replace("label", "source").format('"[20, 5, 30, 15]"'), "", "xyxy=bbox,label=source"),
+    (BOTH.format('"[10, 5, 20, 15]"'), "", "xywh=bbox"),
+    (BOTH.replace("label", "source").format('"[20, 5, 30, 15]"'), "", "label=source,xywh=bbox"),
     (BOTH.format("1 2 3 4"), "xywh=bbox,xyxy=bbox", "both"),
     (BOTH.format("1 2 3 4"), "xywh=box", "bbox"),
     (BOTH.replace("label", "xmin").format("1 2 3 4"), "xywh=bbox", "xmin"),
@@ -62,22 +58,16 @@ def test_other_lists_reject_their_image(text, tmp_path):
     assert Outcome(str(path), columns="xywh=bbox").rejected == {"a.jpg": "bad_annotation"}
 
 
-@pytest.mark.parametrize("columns", ["", "path=image,label=label"])
-def test_boxes_are_not_lost_by_chosen_columns(columns, tmp_path):
-    """Like columns of corners, they count unless a task says otherwise."""
-    path = write_files(tmp_path, {"a.csv": BOTH.format('"[20, 5, 30, 15]"')}) / "a.csv"
-    assert Outcome(str(path), columns=columns).task == "object_detection"
-    options = {"columns": columns or "path=image", "task": "image_classification"}
-    assert Outcome(str(path), **options).images == {"a.jpg": ["cat"]}
-
-
 def test_kaggles_table_converts(tmp_path, make_pictures):
     """One label for all boxes, lists of boxes, and names without suffix in another folder."""
     make_pictures("train/b6ab.jpg", "train/c7.jpg")
     rows = 'b6ab,40,20,"[30.0, 5.0, 4.0, 5.0]",usask_1\nc7,40,20,"[0, 0, 10, 10]",usask_1\n'
     text = f"image_id,width,height,bbox,source\n{rows}"
     path = write_files(tmp_path / "in", {"train.csv": text}) / "train.csv"
-    options = {"columns": "label='wheat head'", "image_root": str(tmp_path / "in/train")}
+    options = {
+        "columns": "path=image_id,xywh=bbox,label='wheat head'",
+        "image_root": str(tmp_path / "in/train"),
+    }
     result = recordgen.convert(str(path), str(tmp_path / "out"), **options)
     assert not result.dataset.rows.rejected
     found = {each["image/source_id"]: each for each in recordgen.source(tmp_path / "out", "train")}
@@ -89,7 +79,7 @@ def test_kaggles_table_converts(tmp_path, make_pictures):
 
 
 @pytest.mark.parametrize("kind", [list, np.array])
-@pytest.mark.parametrize("columns", [{}, {"xywh": "bbox", "label": "'cat'"}])
+@pytest.mark.parametrize("columns", [{"xywh": "bbox"}, {"xywh": "bbox", "label": "'cat'"}])
 def test_a_frame_with_lists(columns, kind, tmp_path, make_pictures):
     """Print options of NumPy round no box."""
     make_pictures("a.jpg", "b.jpg")

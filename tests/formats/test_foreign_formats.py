@@ -190,7 +190,6 @@ def test_folders_of_images_stay(files, tmp_path):
 
 # lines of import files with parts that look like another format
 IMPORT_FILES = [
-    ("a.csv", b"<html>Hello</html>,spam\n<html>Hi</html>,ham\n"),
     ("a.jsonl", as_json(LABELBOX) + b'\n{"imageGcsUri": "a.jpg"}\n'),
     ("a.jsonl", b'{"imageGcsUri": "a.jpg", "file_name": "a.jpg", "annotation_id": 1}\n'),
     ("a.jsonl", b'{"textContent": "{\\"images\\": [{\\"file_name\\": 1}]}"}\n'),

@@ -6,7 +6,7 @@ import pytest
 
 import recordgen
 from recordgen import storage
-from recordgen.errors import SourceError, TooManyRejectsError, UsageError
+from recordgen.errors import NotUnderstoodError, SourceError, TooManyRejectsError
 from recordgen.formats.detect import detect
 from recordgen.formats.encodings import likely_encoding
 from recordgen.formats.import_file import ImportFile
@@ -87,11 +87,10 @@ def test_the_whole_command_is_proposed(lines, columns, form, tmp_path, make_pict
     make_pictures(*(f"train/{name}.jpg" for name in names))
     source = tmp_path / "in/labels.csv"
     source.write_text(lines.format(*names))
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(NotUnderstoodError) as caught:
         recordgen.check(source)
     root = f"{tmp_path}/in/train/"
-    found = str(caught.value).replace("header=yes,", "")
-    assert f"columns={columns!r} image_root={root!r}" in found
+    assert caught.value.options == {"columns": columns, "image_root": root}
     rows = Reading(source, columns=columns, image_root=root).rows
     assert [row.uri for row in rows] == [f"train/{name}.jpg" for name in names]
 
@@ -102,10 +101,13 @@ def test_tables_beside_images(tmp_path, make_pictures):
     source = tmp_path / "in/table.csv"
     for rows in ("alcohol,ash\n14.23,1.71\n1.0,2.5\n2.0,3.5\n", "id,ash\n1,2\n7,3\n9,4\n"):
         source.write_text(rows)
-        assert Reading(source).options.task == "tabular"
+        with pytest.raises(NotUnderstoodError) as caught:
+            Reading(source)
+        assert caught.value.options == {"columns": "target=ash"}
     source.write_text("id,ash\n1,2\n2,3\n14,4\n")
-    with pytest.raises(UsageError, match="--image-root"):
+    with pytest.raises(NotUnderstoodError) as caught:
         Reading(source)
+    assert caught.value.options["image_root"] == f"{tmp_path}/in/plots/"
     assert Reading(source, task="tabular").options.task == "tabular"
     assert Reading(source, columns="target=ash").options.task == "tabular"
 

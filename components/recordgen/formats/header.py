@@ -116,11 +116,14 @@ class Given:
             for name in given
             for each in (one_hot_columns(name, stripped) if role == "label" else [name])
         }
-        hidden = set().union(*(_ALSO.get(role, {role}) for role in self.roles))
         return [
-            at.get(index) or ("" if column_name(name) in hidden else name)
+            at.get(index) or ("" if self.overrides(name) else name)
             for index, name in enumerate(names)
         ]
+
+    def overrides(self, name: str) -> bool:
+        """Return whether a column has the known name of a role for which another one is given."""
+        return any(column_name(name) in _ALSO.get(role, {role}) for role in self.roles)
 
     def one_hot(self, header: Sequence[str], where: str) -> dict[int, Classes]:
         """Return the classes of each one-hot column that is given, by its index.

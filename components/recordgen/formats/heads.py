@@ -95,11 +95,12 @@ def _first_line(rows: Sequence[Sequence[str]], given: Given) -> tuple[bool, bool
         return given.header != "no", False
     if given.numbers_names(first):
         return True, False
-    kinds = {"split" if field and is_ml_use(field) else kind_of(field) for field in first}
+    kinds = {*map(kind_of, first), "split" if first[0] and is_ml_use(first[0]) else ""}
     is_named = find_columns(first, PATH_COLUMNS | TEXT_COLUMNS | TEXT_FILE_COLUMNS)
     if is_named and kinds <= {"", "text"}:
         return "text" not in kinds, "text" in kinds
-    is_row = any(kinds) or is_like(first[0], [row[0] for row in rows[1:]])
+    begin, *subjects = (Line.of("", row).subject for row in rows)
+    is_row = any(kinds) or is_like(begin, subjects)
     return False, not is_row and len(rows) > 1
 
 

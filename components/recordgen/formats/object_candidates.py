@@ -36,6 +36,8 @@ _BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
     ((VideoClassification.uri_key,), (VideoClassification,)),
 )
 
+_OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
+
 # The published keys among them.
 _SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
 
@@ -51,6 +53,8 @@ def of_objects(head: Head) -> Iterator[Candidate]:
         number, record = head.objects[0]
         if (foreign := foreign_formats.of_json(json.dumps(record).encode())) is not None:
             raise foreign.error(f"{head.path}:{number}")
+        if spans := next((key for key in record if _are_spans(record[key])), ""):
+            stop(head, f"{spans} holds spans of a text, and not as AutoML writes them", options={})
         stop(head, f"no line has one of the keys {', '.join(_SUBJECT_KEYS)}")
     yield from readings
 
@@ -90,3 +94,14 @@ def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
     if len(annotations) > 1:
         return TextMultiLabel, f"{len(annotations)} {OLDER_KEY}"
     return TextClassification, f"one of {OLDER_KEY}"
+
+
+def _are_spans(value: Any) -> bool:
+    """Return whether a value is spans of a text, as doccano and spaCy write them."""
+    items = value if isinstance(value, list) else []
+    return bool(items) and all(
+        len(item) > 2 and isinstance(item[0], int) and isinstance(item[1], int)
+        if isinstance(item, list)
+        else isinstance(item, dict) and len(_OFFSETS.intersection(item)) > 1
+        for item in items
+    )

@@ -15,24 +15,39 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
-from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.column_names import (
     PATH_COLUMNS,
-    SPLIT_COLUMNS,
     TEXT_COLUMNS,
     TEXT_FILE_COLUMNS,
     column_name,
 )
-from recordgen.formats.field_kinds import NUMBER, is_sentence, kind_of, mostly, words_of
+from recordgen.formats.field_kinds import (
+    NUMBER,
+    is_sentence,
+    kind_of,
+    likely_kind,
+    mostly,
+    words_of,
+)
 from recordgen.formats.head import Head
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS
 from recordgen.formats.missing_files import folder_of_images
-from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS, MASK_COLUMNS, Columns
+from recordgen.tables.roles import (
+    BOX_LISTS,
+    BOX_ROLES,
+    LABEL_COLUMNS,
+    MASK_COLUMNS,
+    SIZE_ROLES,
+    Columns,
+)
 from recordgen.tasks import ObjectDetection
 
 _ROWS_SHOWN = 3
 _ROW_CHARACTERS = 160
+_FEW = 3
+_MANY = 8
 
 # Words of columns that are likely to hold labels, and those that hardly do.
 _LABEL_WORDS = frozenset(
@@ -40,9 +55,14 @@ _LABEL_WORDS = frozenset(
 )
 _NO_LABEL = frozenset({"id", "width", "height"})
 
+_OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
+
 # Four columns of a corner, the width and the height; names of two corners are the task's.
 _CORNER_AND_SIZE = (("x", "y", "width", "height"), ("x", "y", "w", "h"), ("x_1", "y_1", "width"))
 _NUMBERS_OF_A_BOX = 4
+
+# The label of boxes that have none.
+_ONE_LABEL = "'object'"
 
 
 def stop(
@@ -63,9 +83,11 @@ def stop(
     Raises: NotUnderstoodError: always.
     """
     shown = "".join(f"\n  {line:.{_ROW_CHARACTERS}}" for line in _first_rows(head))
+    names, rows = _named_rows(head, header)
     if options is None:
-        names, rows = _named_rows(head, header)
         options = propose(names, rows, head.path, header=header)
+    if name := _other_split(names, rows):
+        problem += f"; {name!r} names splits: write TRAIN, VALIDATION or TEST in it"
     raise NotUnderstoodError(
         f"{head.where}: {problem}",
         shown=f"the first lines of {head.path}:{shown}",
@@ -93,10 +115,9 @@ def _named_rows(head: Head, header: str) -> tuple[Sequence[str], Sequence[Sequen
         records = [record for _, record in head.objects]
         names = [*dict.fromkeys(key for record in records for key in record)]
         return names, [[str(each.get(name, "")) for name in names] for each in records]
-    width = max(map(len, head.rows))
     if head.has_header or header == "yes":
-        names = [*head.rows[0], *map(str, range(len(head.rows[0]) + 1, width + 1))]
-        return names, head.rows[1:]
+        return head.rows[0], head.rows[1:]
+    width = max(map(len, head.rows))
     return [str(number) for number in range(1, width + 1)], head.rows
 
 
@@ -141,9 +162,14 @@ def propose(
     columns = _Columns(names, rows)
     options: dict[str, str] = {}
     paths = columns.those(lambda value: kind_of(value) in ("image", "video"))
-    longest = sorted(columns.those(is_sentence), key=lambda at: -sum(map(len, columns.all[at])))
+    longest = sorted(columns.those(_is_text), key=lambda at: -sum(map(len, columns.all[at])))
     texts = [*columns.named(TEXT_COLUMNS), *longest]
+    if len(names) <= _FEW:  # a few words in one of few columns
+        texts += columns.those(lambda value: likely_kind(value) == "text" and not _numbers(value))
+    elif len(names) >= _MANY and not columns.named(TEXT_COLUMNS):
+        texts = []  # a table, with names or addresses
     keys = [at for at in columns.rest if len({*columns.all[at]}) == len(rows) > 1]
+    keys = [at for at in keys if not any(map(_is_fraction, columns.all[at]))]
     roots = {at: root for at in keys if (root := folder_of_images(columns.all[at], source))}
     known = columns.named(PATH_COLUMNS | TEXT_FILE_COLUMNS)
     if columns.take("path", [*paths, *roots]):
@@ -152,18 +178,41 @@ def propose(
             options["image_root"] = root
     elif not columns.take("text", texts) and not columns.take("path", known):
         return _of_table(columns, header)
-    columns.take("split", columns.named(SPLIT_COLUMNS) or _splits(columns))
+    columns.take("split", _splits(columns))
     _take_boxes(columns)
-    flags = [at for at in columns.rest if {*map(str.lower, columns.filled[at])} <= IS_CLASS.keys()]
-    if len(flags) > 1:
-        columns.roles["label"] = BETWEEN.join(names[at] for at in flags)
-    elif not any(columns.take(role, places) for role, places in _annotations(columns).items()):
+    if "text" in columns.roles and len(columns.named(_OFFSETS)) > 1:
+        return {}  # parts of texts, which no columns name
+    if not _take_labels(columns):
         options["labels"] = "none"
     return {"columns": _spelled(columns.roles, header), **options}
 
 
-def _annotations(columns: _Columns) -> Mapping[str, Sequence[int]]:
-    return {"mask": columns.named(MASK_COLUMNS), "label": _labels(columns)}
+def _take_labels(columns: _Columns) -> bool:
+    """Give a role to the columns of labels or masks; return whether there is one."""
+    flags = [at for at in columns.rest if {*map(str.lower, columns.filled[at])} <= IS_CLASS.keys()]
+    has_boxes = not {"xmin", *BOX_LISTS}.isdisjoint(columns.roles)
+    if len(flags) > 1:
+        columns.roles["label"] = BETWEEN.join(columns.names[at] for at in flags)
+        return True
+    if columns.take("mask", columns.named(MASK_COLUMNS)) or columns.take("label", _labels(columns)):
+        return True
+    if has_boxes:
+        columns.roles["label"] = _ONE_LABEL
+    return has_boxes
+
+
+def _is_fraction(value: str) -> bool:
+    return "." in value and NUMBER.fullmatch(value) is not None
+
+
+def _other_split(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return the column whose values hold words of ML_USE, such as ``PublicTest``; "" without."""
+    for name, values in zip(names, zip(*rows, strict=False), strict=False):
+        words = [[*map(str.lower, words_of(value))] for value in {*values}]
+        hold = [any(map(is_ml_use, each)) and len(each) <= _FEW for each in words]
+        if len(words) > 1 and all(hold) and not all(map(is_ml_use, values)):
+            return name
+    return ""
 
 
 def _spelled(roles: Mapping[str, str], header: str) -> str:
@@ -173,17 +222,20 @@ def _spelled(roles: Mapping[str, str], header: str) -> str:
 
 def _of_table(columns: _Columns, header: str) -> Mapping[str, str]:
     """Return the target of rows without paths and texts."""
+    columns.take("split", _splits(columns))
     target = [*_labels(columns), *columns.rest[-1:]]
-    if not target:
+    split = _other_split(columns.names, [*zip(*columns.all, strict=False)])
+    target = [at for at in target if columns.names[at] != split]
+    if len(columns.names) < 2 or not columns.take("target", target):
         return {}
-    roles = {"target": columns.names[target[0]]}
-    for at in _splits(columns):
-        roles["split"] = columns.names[at]
-    return {"columns": _spelled(roles, header)}
+    return {"columns": _spelled(columns.roles, header)}
 
 
 def _splits(columns: _Columns) -> list[int]:
-    return [at for at in columns.rest if all(map(is_ml_use, columns.filled[at]))][:1]
+    """Return the columns of words of ML_USE: "valid" alone may also be a state."""
+    found = [at for at in columns.rest if all(map(is_ml_use, columns.filled[at]))]
+    words = {at: {value.lower() for value in columns.filled[at]} for at in found}
+    return [at for at in found if not words[at].isdisjoint(PUBLISHED_WORDS)]
 
 
 def _take_boxes(columns: _Columns) -> None:
@@ -197,12 +249,10 @@ def _take_boxes(columns: _Columns) -> None:
     if columns.take("xywh", lists):
         return
     numbers = columns.those(NUMBER.fullmatch)
-    are_neighbours = (
-        numbers == [*range(numbers[0], numbers[0] + len(numbers))] if numbers else False
-    )
-    if are_neighbours and columns.names[0] == "1":
-        for role, at in zip(BOX_ROLES, numbers, strict=True):
-            columns.take(role, [at])
+    if columns.names[0] == "1" and "path" in columns.roles:  # no names say what they are
+        first = next((at for at in numbers if {*range(at, at + 4)} <= {*numbers}), None)
+        if first is not None:
+            _take_numbers(columns, first)
         return
     by_name = {column_name(columns.names[at]): at for at in columns.rest}
     for corner in _CORNER_AND_SIZE:
@@ -211,6 +261,28 @@ def _take_boxes(columns: _Columns) -> None:
             columns.roles["xywh"] = BETWEEN.join(columns.names[at] for at in places)
             columns.rest = [at for at in columns.rest if at not in places]
             return
+
+
+def _take_numbers(columns: _Columns, first: int) -> None:
+    """Give roles to four columns of numbers: two corners, if the second is beyond the first."""
+    places = [*range(first, first + 4)]
+    left, top, right, down = ([float(v) for v in columns.filled[at]] for at in places)
+    pairs = [*zip(left, right, strict=False), *zip(top, down, strict=False)]
+    if all(low < high for low, high in pairs):
+        for role, at in zip(BOX_ROLES, places, strict=True):
+            columns.take(role, [at])
+    else:
+        columns.roles["xywh"] = BETWEEN.join(columns.names[at] for at in places)
+        columns.rest = [at for at in columns.rest if at not in places]
+    size = columns.those(NUMBER.fullmatch)
+    if len(size) == len(SIZE_ROLES):
+        for role, at in zip(SIZE_ROLES, size, strict=True):
+            columns.take(role, [at])
+
+
+def _is_text(value: str) -> bool:
+    letters = sum(map(str.isalpha, value))
+    return is_sentence(value) and letters * 2 > len(value.replace(" ", ""))
 
 
 def _numbers(value: str) -> list[str]:
@@ -224,6 +296,6 @@ def _labels(columns: _Columns) -> list[int]:
     some = [at for at in some if not mostly(is_sentence, columns.filled[at])]
     named = [at for at in some if column_name(columns.names[at]) in LABEL_COLUMNS]
     named += [at for at in some if not _LABEL_WORDS.isdisjoint(words_of(columns.names[at]))]
-    repeat = [at for at in some if len({*columns.filled[at]}) * 2 <= len(columns.filled[at])]
+    repeat = [at for at in some if len({*columns.filled[at]}) < len(columns.filled[at])]
     words = [at for at in repeat if not mostly(NUMBER.fullmatch, columns.filled[at])]
     return [*named, *(some if len(some) == 1 else []), *words]

@@ -188,7 +188,7 @@ class RowParser(CsvParser):
             return self._without_header(fields, given, where), False
         if given.settles_header or self.is_header(fields) or given.numbers_names(fields):
             names = given.rename(fields, where)
-            if not self.is_header(names) and not (given.roles and self._has_payload(names)):
+            if not self._has_payload(names):
                 raise UsageError(f"{where}: {self._unknown(fields)}")
             group, classes = given.find_group(fields, where), given.one_hot(fields, where)
             return self.by_header(names, group=group, classes=classes), True

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 
 from recordgen.core.records.numbers import DATE
 from recordgen.core.rows.row import Adjustments
-from recordgen.errors import SourceError
+from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats.by_header import without_padding
 from recordgen.formats.column_stats import ColumnStats, add_records
 from recordgen.formats.csv_records import Item, Record, read_blocks
 from recordgen.formats.field_kinds import NUMBER, is_like, kind_of
 from recordgen.formats.lines import open_file
-from recordgen.formats.table_csv import fitted, without_headers
+from recordgen.formats.table_csv import fitted, named, without_headers
 from recordgen.formats.table_roles import decide_table, schema_types
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 # So many rows show whether the first line is like them.
 _ROWS_BELOW = 100
 
-# Separators that no reader takes; a name of one or two words may have blanks.
-_OTHER_SEPARATORS = ("::", ";", "\t", "|", " ")
-_COLUMNS_BY_CHANCE = 2
+_WORDS_OF_A_NAME = 2
 
 # Patterns of fields that are hardly ever names; others are compared with the fields below them.
 _KINDS = {"number": NUMBER, "date": re.compile(DATE), "email": re.compile(r"[^@\s]+@[^@\s]+\.\w+")}
@@ -87,7 +85,7 @@ def _read_all(
                     stats = [ColumnStats() for _ in header]
                 elif options.columns.header == "no":
                     _check_width(first, header, where)
-                elif list(without_padding(first.fields)) != header:
+                elif named(without_padding(first.fields)) != header:
                     _check_first_row(first, header, stats, file.path, header_file)
             rows = fitted(chain(begin, blocks), len(header))
             if options.columns.header != "no":
@@ -122,10 +120,11 @@ def _check_first_row(
         for text, item in zip(fields, stats, strict=False)
     )
     if is_header and not any(map(is_number, fields)):
-        raise SourceError(
-            f"{path}:{first.line}: this header differs from that of {header_file}: "
-            f"{_difference(fields, header, path, header_file)}; if the line is a row, repeat the "
-            f"header above it"
+        more, lacking = {*fields} - {*header, ""}, {*header} - {*fields}
+        raise NotUnderstoodError(
+            f"{path}:{first.line}: this header differs from that of {header_file}, by "
+            f"{listed(sorted(more | lacking)) or 'the order of its columns'}",
+            source=path if len(more) > len(lacking) else header_file,
         )
     if is_header or misfit or len(fields) != len(header):
         raise SourceError(
@@ -134,21 +133,6 @@ def _check_first_row(
             f"{first.text!r:.200}); convert tables with other columns separately, and repeat the "
             f"header above a row that looks like another header"
         )
-
-
-def _difference(names: Sequence[str], header: Sequence[str], path: str, header_file: str) -> str:
-    """Return how the header of a file differs from that of the first file, and the remedy."""
-    more = [name for name in names if name and name not in header]
-    lacking = [name for name in header if name not in names]
-    if not more and not lacking:
-        return "the columns have another order; write them in one order, or convert each file alone"
-    said = f"it also has {listed(more)}" if more else ""
-    if lacking:
-        said += f"{' and ' if more else 'it '}lacks {listed(lacking)}"
-    if more and lacking:
-        return f"{said}; convert each file alone"
-    # A test set often lacks the target.
-    return f"{said}; convert {path if more else header_file} alone"
 
 
 # --- the first line -----------------------------------------------------------------------------
@@ -180,12 +164,10 @@ def names_of(
     rows = [row for row in islice(chain.from_iterable(found), 1, _ROWS_BELOW + 1) if row != names]
     is_open = options.columns.header == AUTO and not _is_named(fields, options)
     if is_open and (why := _why_row(fields, rows)):
-        last = len(fields)
-        raise SourceError(
+        raise NotUnderstoodError(
             f"{where}: this line reads as a row, not as the names of columns: {why} "
-            f"({first.text:.100}); if the file has no header, use --columns header=no, which names "
-            f"its columns 1 to {last}, such as --columns header=no,target={last}; if it is the "
-            f"header, use --columns header=yes"
+            f"({first.text:.100}); if it is the header, use --columns header=yes",
+            options={"columns": f"header=no,target={len(fields)}"},
         )
     return check_header(fields, where)
 
@@ -198,12 +180,12 @@ def _is_named(fields: Sequence[str], options: ConvertOptions) -> bool:
 
 def check_header(fields: Sequence[str], where: str) -> list[str]:
     """Return the names of columns. Raises: SourceError: they cannot be names of features."""
-    names = list(without_padding(fields))
+    names = named(without_padding(fields))
     _check_separator(names, where)
     if "" in names:
         raise SourceError(
             f"{where}: column {names.index('') + 1} has no name; a table begins with a header that "
-            f"names each column (if it is the index of pandas, write to_csv(…, index=False))"
+            f"names each column"
         )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -213,8 +195,9 @@ def check_header(fields: Sequence[str], where: str) -> list[str]:
 
 def _check_separator(names: Sequence[str], where: str) -> None:
     """Check that a single column is not several that another character separates."""
-    found = next((sign for sign in _OTHER_SEPARATORS if len(names) == 1 and sign in names[0]), "")
-    if found and len(names[0].split(found)) > _COLUMNS_BY_CHANCE:
+    is_one = len(names) == 1
+    found = is_one and any(sign in names[0] for sign in ("::", ";", "\t", "|"))
+    if found or (is_one and len(names[0].split()) > _WORDS_OF_A_NAME):
         raise SourceError(
             f"{where}: fields must be separated by commas, semicolons, tabs or bars (got "
             f"{names[0]:.80})"

@@ -16,6 +16,14 @@ from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import csv_line
 
+#: The name that pandas gives to a column without one, which is the index of a frame.
+INDEX = "Unnamed: 0"
+
+
+def named(header: Sequence[str]) -> list[str]:
+    """Return the names of columns; the first may lack one, as pandas writes its index."""
+    return [INDEX, *header[1:]] if header and not header[0].strip() else [*header]
+
 
 def fitted(items: Iterable[Item], width: int) -> Iterator[Item]:
     """Yield items without the empty fields that spreadsheets add behind the last column."""
@@ -44,11 +52,11 @@ def without_headers(
 
     ``adjusted`` collects the headers after the first record.
     """
-    sure = max(names, key=len).replace('"', '""')  # every header contains it
+    sure = max({*names} - {INDEX}, key=len, default="").replace('"', '""')  # in every header
     is_top = True  # no record so far
     for item in items:
         if isinstance(item, Records) and (is_top or sure in "\n".join(item.texts)):
-            headers = {at for at, fields in enumerate(item.rows()) if fields == names}
+            headers = {at for at, fields in enumerate(item.rows()) if named(fields) == names}
             for at in sorted(headers - {0} if is_top else headers):
                 adjusted.add_line(source, item.lines[at], *REPEATED_HEADER)
             item = item.without(headers)

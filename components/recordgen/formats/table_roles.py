@@ -12,11 +12,12 @@ from recordgen.formats.column_names import NOWHERE, NUMBERED_COLUMNS, SPLIT_COLU
 from recordgen.formats.column_stats import DOUBTFUL, MAX_CLASSES, ColumnStats
 from recordgen.formats.header import Given, no_column
 from recordgen.formats.split_names import numbered_split
+from recordgen.formats.table_csv import INDEX
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.columns import Column, Prediction, Table
 from recordgen.tables.roles import Columns
-from recordgen.tables.types import Weight
+from recordgen.tables.types import Ignored, Weight
 
 # Nobody reads a longer list.
 _MARKERS_SHOWN = 5
@@ -50,6 +51,9 @@ def decide_table(
         for name, item in found.items()
     )
     dtypes = {column.name: column.dtype for column in columns}
+    has_index = dtypes.get(INDEX) == "int64" and INDEX not in used
+    if has_index:
+        columns = tuple(Column(c.name, Ignored) if c.name == INDEX else c for c in columns)
     if weight is not None:
         if dtypes[weight] == "bytes":
             odd = found[weight].odd
@@ -71,12 +75,8 @@ def decide_table(
         for name, item in found.items()
         if dtypes[name] == "float32" and item.inexact
     ]
-    notes += [
-        f"column {name!r} is the index that pandas wrote: it only numbers the rows, and is a "
-        f"feature; delete it, or write to_csv(…, index=False)"
-        for name in header
-        if name.startswith("Unnamed: ") and dtypes[name] == "int64"
-    ]
+    if has_index:
+        notes.append(f"column {INDEX!r} is the index that pandas wrote, and is left out")
     if target is not None and dtypes[target] == "int64" and options.columns.prediction == AUTO:
         kind = _target_kind(target, prediction, found[target])
     has_gaps = prediction == "classification" and found[str(target)].has_gaps(dtypes[str(target)])

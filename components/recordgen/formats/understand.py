@@ -5,7 +5,8 @@ Without options, a file of rows has one of these forms as a whole:
 * **Named columns.** The first line names a column of paths or of texts, and every other column has
   a known role, too; or all others hold only 0 and 1, one for each class.
 * **AutoML's rows.** Each line is ``[ML_USE]``, a path or a text, and its annotation. A path has the
-  suffix of an image or a video, a scheme or a slash. A text is in quotes, or follows ML_USE.
+  suffix of an image or a video, a scheme or a slash. Texts that hold commas are in quotes, which a
+  text in quotes shows, or a line that begins with ML_USE.
 * **AutoML's objects.** Each line is a JSON object with the keys that Vertex AI documents.
 
 Everything else stops, with options that are likely to read it (:mod:`recordgen.formats.proposal`).
@@ -16,13 +17,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 
 from recordgen import tasks
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
-from recordgen.errors import SourceError
+from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats.by_header import check_twice, field_at
 from recordgen.formats.column_names import (
     NOWHERE,
@@ -40,6 +43,7 @@ from recordgen.formats.field_kinds import (
     is_file,
     is_media,
     kind_of,
+    likely_kind,
     mostly,
 )
 from recordgen.formats.format import Format
@@ -48,7 +52,7 @@ from recordgen.formats.header import Given
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS, separated, width_of_lists
 from recordgen.formats.one_hot import have_several
 from recordgen.formats.proposal import some_of, stop
-from recordgen.formats.table_layout import row_parser
+from recordgen.formats.table_layout import has_row_parser, row_parser
 from recordgen.options import ConvertOptions
 from recordgen.registry import OF_OTHER_RECORDS
 from recordgen.tables.roles import (
@@ -63,6 +67,9 @@ from recordgen.tasks import task_for
 
 # Among so many lines, a single one that reads differently is malformed.
 _LINES_AROUND_A_MISTAKE = 10
+
+# Fewer lines may be alike by chance.
+_LINES_ALIKE = 3
 
 # A longer number is no sentiment; Python refuses to read thousands of digits.
 _MOST_DIGITS = 19
@@ -82,8 +89,12 @@ def decide(heads: Sequence[Head], options: ConvertOptions, format_: Format) -> C
 
     Raises: NotUnderstoodError: they fit no definition as a whole, or those of several tasks.
     """
-    found = [each for head in heads for each in _tasks_in(head, options, format_)]
-    readings = settle(found) or [Candidate(OF_OTHER_RECORDS, "", 0)]
+    found: dict[str, list[Candidate]] = {}
+    for head in _widest_first(heads):
+        with _alone(head, heads):
+            found[head.path] = [*_tasks_in(head, options, format_)]
+    in_order = chain.from_iterable(found[head.path] for head in heads)
+    readings = settle(in_order) or [Candidate(OF_OTHER_RECORDS, "", 0)]
     if len(readings) > 1:
         shown = "; ".join(f"{each.task}: {each.reason}" for each in readings)
         stop(
@@ -216,17 +227,30 @@ def _check_first_line(head: Head) -> None:
 
 def _tasks_of_lines(head: Head) -> Iterator[Candidate]:
     """Yield the task of each of AutoML's rows. Raises: NotUnderstoodError: they are none."""
-    good = [line for line in head.lines if line.kind and not _is_other(line.subject)]
-    if len(good) * 2 < len(head.lines) or not good:
-        odd = next(line for line in head.lines if line not in good)
-        stop(head, f"{odd.subject!r:.60} is no path and no text", header="no")
+    lines = [line._replace(kind=_kind(line)) for line in head.lines]
+    good = [line for line in lines if line.kind]
+    if len(good) * 2 < len(lines) or not good:
+        odd = next(line for line in lines if not line.kind)
+        is_read = not _is_other(odd.subject)
+        problem = f"{odd.subject!r:.60} is no path and no text"
+        if "/" in odd.subject and not odd.labels:
+            problem += "; if its folder is its class, pass the folder of the images"
+        stop(head, problem, header="no", options=None if is_read else {})
     _check_texts(head, good)
     first = good[0].kind
     yield Candidate(_plain(first).name, "", 0)
     labels = [label for line in good for label in line.labels]
     are_scores = first == "text" and bool(labels) and all(map(_is_sentiment, labels))
-    for line in good if first == "text" or len(good) < len(head.lines) else head.lines:
-        yield from _task_of_line(line, line.kind or first, first, are_scores=are_scores)
+    for line in good:
+        yield from _task_of_line(line, first, are_scores=are_scores)
+
+
+def _kind(line: Line) -> str:
+    """Return the kind of a line; a few words are a text in quotes, or behind ML_USE."""
+    if _is_other(line.subject):
+        return ""
+    is_marked = line.has_ml_use or line.is_quoted
+    return line.kind or ("text" if is_marked and likely_kind(line.subject) == "text" else "")
 
 
 def _is_other(subject: str) -> bool:
@@ -241,20 +265,18 @@ def _is_path_or_number(text: str) -> bool:
 
 
 def _check_texts(head: Head, lines: Sequence[Line]) -> None:
-    """Check that texts are in quotes, or follow ML_USE: others may hold commas.
+    """Check that a text is in quotes, or follows ML_USE: otherwise all may hold bare commas.
 
     Raises: NotUnderstoodError.
     """
-    bare = [
-        line
-        for line in lines
-        if line.kind == "text" and not (line.has_ml_use or line.is_quoted or is_file(line.subject))
-    ]
-    if len(bare) > len(lines) // _LINES_AROUND_A_MISTAKE:
-        stop(head, "texts without quotes follow no ML_USE", header="no")
+    texts = [line for line in lines if line.kind == "text" and not is_file(line.subject)]
+    are_marked = any(line.has_ml_use or line.is_quoted for line in texts)
+    if len(texts) * _LINES_AROUND_A_MISTAKE > len(lines) and not are_marked:
+        stop(head, "no text is in quotes or follows ML_USE", header="no")
 
 
-def _task_of_line(line: Line, kind: str, first: str, *, are_scores: bool) -> Iterator[Candidate]:
+def _task_of_line(line: Line, first: str, *, are_scores: bool) -> Iterator[Candidate]:
+    kind = line.kind
     if kind == "video":
         yield Candidate(_plain(kind).name, f"{line.where} names a video, or a list of them")
     elif line.labels:
@@ -302,14 +324,16 @@ def check_columns(
         SourceError: a file has a header and no rows.
     """
     given, task = Given.of(options), task_for(options)
-    for head in heads:
-        _check_first_line(head)
-        if head.header is None and format_.has_headers:
-            _check_lines(head, task, is_given=is_given)
-        elif head.lines:
-            _check_roles(head, task, given, is_given=is_given)
+    for head in _widest_first(heads):
+        with _alone(head, heads):
+            _check_first_line(head)
+            if head.header is None and format_.has_headers:
+                _check_lines(head, task, is_given=is_given)
+            elif head.lines:
+                _check_roles(head, task, given, is_given=is_given)
         if format_.has_headers:
-            row_parser(task, Adjustments()).begin(head.rows[0], given, head.where)
+            decided = replace(given, header="yes") if head.has_header else given
+            row_parser(task, Adjustments()).begin(head.rows[0], decided, head.where)
         elif given.roles:
             from recordgen.formats.json_keys import check_keys  # a CSV has no keys
 
@@ -321,10 +345,28 @@ def check_columns(
         )
 
 
+def _widest_first(heads: Sequence[Head]) -> list[Head]:
+    """Return heads such that the file with the labels is checked before a test set without."""
+    return sorted(heads, key=lambda head: -max(map(len, head.rows[:1]), default=0))
+
+
+@contextmanager
+def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
+    """Propose to convert a file that stops alone: the columns of others may differ."""
+    try:
+        yield
+    except NotUnderstoodError as exc:
+        source = head.path if len(heads) > 1 else exc.source
+        raise NotUnderstoodError(
+            exc.reason, shown=exc.shown, options=exc.options, source=source
+        ) from None
+
+
 def check_frame(head: Head, options: ConvertOptions, *, is_given: bool) -> None:
     """Check the columns of a DataFrame, as :func:`check_columns` does for files."""
-    if head.lines:
-        _check_roles(head, task_for(options), Given.of(options), is_given=is_given)
+    task = task_for(options)
+    if head.lines and has_row_parser(type(task)):
+        _check_roles(head, task, Given.of(options), is_given=is_given)
 
 
 def _check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> None:
@@ -333,7 +375,8 @@ def _check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> Non
     check_twice(header, columns)
     words = {field_at(line.fields, at) for at in columns["split"] for line in head.lines} - {""}
     if words and not any(map(is_ml_use, words)):
-        stop(head, f"the split holds {some_of(words)}, and no word of ML_USE")
+        problem = f"the split holds {some_of(words)}; write TRAIN, VALIDATION or TEST instead"
+        stop(head, problem, options={})
     is_chosen = is_given or not given.roles.keys().isdisjoint({"path", "text"})
     sizes = (tasks.ObjectDetection.columns[role] for role in SIZE_ROLES)
     used = {at for places in columns.values() for at in places}
@@ -344,7 +387,7 @@ def _check_roles(head: Head, task: Task, given: Given, *, is_given: bool) -> Non
     extra = [
         name
         for at, name in enumerate(head.names)
-        if name.strip() and at not in used and name.strip() not in named
+        if name.strip() and at not in used and not (name.strip() in named or given.overrides(name))
     ]
     if extra and not is_chosen:
         stop(head, f"no role is known for the columns {', '.join(extra):.200}")
@@ -379,14 +422,14 @@ def _check_lines(head: Head, task: Task, *, is_given: bool) -> None:
     first = [line for line in head.lines if not line.has_ml_use and line.place == 1]
     if len(first) * _LINES_AROUND_A_MISTAKE > len(head.lines):
         stop(head, f"{first[0].fields[0]!r:.60} is before the path, and no ML_USE", header="no")
-    if type(task) in (tasks.ObjectDetection, tasks.VideoClassification):
+    is_by_place = type(task) in (tasks.ObjectDetection, tasks.VideoClassification)
+    if is_by_place:
         labels = [line.annotation[0] for line in head.lines if line.labels]
         if mostly(NUMBER.fullmatch, labels):
             stop(head, "numbers are in the place of labels", header="no")
-        return
     bare = [line.annotation for line in head.lines if not line.has_ml_use]
     width = max(map(len, bare), default=0)
-    for at in range(width):
+    for at in range(int(is_by_place), width):
         words = {field_at(fields, at) for fields in bare} - {""}
         if words and all(map(is_ml_use, words)) and (width > 1 or len(words) > 1 or not is_given):
             stop(
@@ -401,16 +444,16 @@ def _check_lines(head: Head, task: Task, *, is_given: bool) -> None:
 def _check_several(head: Head, task: Task) -> None:
     """Check that several fields can only be labels: their number differs, and labels recur."""
     counts = Counter(len(line.labels) for line in head.lines if line.labels)
-    if type(task).name not in _SUBSUMES or not counts:
+    if type(task).name not in _SUBSUMES or counts.total() < _LINES_ALIKE:
         return
     width, most = counts.most_common(1)[0]
     is_fixed = width > 1 and most * _LINES_AROUND_A_MISTAKE > counts.total() * 9
     labels = Counter(label for line in head.lines for label in {*line.labels})
     once = sum(count == 1 for count in labels.values()) * 10 > len(labels)
     if is_fixed or (task.kind == "text" and once):
-        stop(
-            head,
-            f"lines have up to {max(counts)} fields behind the first, which may be labels or other "
-            f"columns",
-            options={"task": task.name},
-        )
+        places = {(label, at) for line in head.lines for at, label in enumerate(line.annotation)}
+        are_labels = len({label for label, _ in places}) < len(places)
+        problem = f"up to {max(counts)} fields behind the first may be labels or other columns"
+        if labels.keys() <= IS_CLASS.keys():
+            stop(head, "fields are 0 and 1, and no header names their classes", options={})
+        stop(head, problem, options={"task": task.name} if are_labels else None, header="no")

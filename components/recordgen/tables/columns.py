@@ -20,7 +20,14 @@ from typing import Literal
 from recordgen import features
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
-from recordgen.tables.types import ColumnType, FloatInput, IntegerInput, StringInput, Weight
+from recordgen.tables.types import (
+    ColumnType,
+    FloatInput,
+    Ignored,
+    IntegerInput,
+    StringInput,
+    Weight,
+)
 
 #: The value that readers return for a missing one, by dtype.
 MISSING: dict[str, float | bytes] = {"int64": math.nan, "float32": math.nan, "bytes": b""}
@@ -42,7 +49,7 @@ _MASK = re.compile(
 )
 
 # The inferred types, by the dtype of their feature.
-_INFERRED = {"int64": IntegerInput, "float32": FloatInput, "bytes": StringInput}
+_INFERRED = {"int64": IntegerInput, "float32": FloatInput, "bytes": StringInput, "": Ignored}
 
 
 @dataclass(frozen=True, slots=True)

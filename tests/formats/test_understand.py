@@ -1,0 +1,219 @@
+# ruff: noqa: E501 - tables with a case on each line
+"""Files of rows: what fits a definition as a whole is read; everything else stops, with options."""
+
+import pytest
+
+from recordgen.errors import NotUnderstoodError
+from recordgen.formats.detect import detect
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.row_reader import preview_files
+from recordgen.formats.samples import Samples
+from recordgen.options import make_options
+
+ROWS = 12
+
+# lines of a file, its task, and the first row: split, subject and annotation
+# fmt: off
+READ = [
+    ('a.jpg,cat', 'image_classification', "(assigned) | a.jpg | 'cat'"),
+    ('gs://b/my photo.jpg,cat', 'image_classification', "(assigned) | gs://b/my photo.jpg | 'cat'"),
+    ('TRAIN,gs://b/photo,cat,dog', 'image_multi_label', 'train | gs://b/photo | ["cat", "dog"]'),
+    ('a.jpg,cat,.1,.2,,,.5,.6,,', 'object_detection', '(assigned) | a.jpg | [["cat",0.1,0.2,0.5,0.6]]'),
+    ('a.jpg', 'image_classification', '(assigned) | a.jpg | '),
+    ('a.jpg,x\nb.jpg,x,y', 'image_multi_label', '(assigned) | a.jpg | ["x"]'),
+    ('a.jpg,1,2,3,4,5,6,7,8,9', 'image_multi_label', '(assigned) | a.jpg | ["1", "2", "3", "4", "5", "6", "7", "8", "9"]'),
+    ('a.jpg\nb.jpg,x,.1,.2,,,.3,.4,,', 'object_detection', '(assigned) | a.jpg | '),
+    ('a.jpg,x,1,0,,,9,400,,', 'object_detection', 'no rows'),
+    ('a.jpg,x,.1,.2,.5,.6', 'object_detection', 'no rows'),
+    ('a.jpg,x,10,20,50,20,50,60,10,60', 'object_detection', 'no rows'),
+    ('a.jpg,x,.1,nan,,,.3,.4,,', 'object_detection', 'no rows'),
+    ('a.jpg,x,0,0,1,0,1,1,0,1', 'object_detection', '(assigned) | a.jpg | [["x",0.0,0.0,1.0,1.0]]'),
+    ('image,label,x1,y1,x2,y2\na', 'object_detection', '(assigned) | a | '),
+    ('image,label,xmin,ymin,xmax,ymax\na', 'object_detection', '(assigned) | a | '),
+    ('\nxmin,image,label,ymin,xmax,ymax\n,a', 'object_detection', '(assigned) | a | '),
+    ('image,label,label\na,b,c', 'image_multi_label', '(assigned) | a | ["b", "c"]'),
+    ('TRAIN,Good and cheap.,praise', 'text_classification', "train | Good and cheap. | 'praise'"),
+    ('\ngs://b/1.txt,praise', 'text_classification', "(assigned) | gs://b/1.txt | 'praise'"),
+    ('"Good, and cheap",praise,price', 'text_multi_label', "(assigned) | Good, and cheap | 'praise', 'price'"),
+    ('review,sentiment\nGood and cheap,good', 'text_classification', "(assigned) | Good and cheap | 'good'"),
+    ('review,sentiment\nGood and cheap,4', 'text_sentiment', "(assigned) | Good and cheap | '4'"),
+    ('text,label\nGood and cheap,4', 'text_classification', "(assigned) | Good and cheap | '4'"),
+    ('TRAIN,gs://b/My Photos/1 a b c,cat', 'image_classification', "train | gs://b/My Photos/1 a b c | 'cat'"),
+    ('https://h/my image.jpg?w=1,cat', 'image_classification', "(assigned) | https://h/my image.jpg?w=1 | 'cat'"),
+    ('image_id,label\nimg0,0\nimg1,1', 'image_classification', "(assigned) | img0 | '0'"),
+    ('text,label\nGood,praise', 'text_classification', "(assigned) | Good | 'praise'"),
+    ('TRAIN,gs://b/list.csv', 'video_classification', 'no rows'),
+    ('a.mp4,car,1,inf', 'video_classification', '(assigned) | a.mp4 | ["car", 1.0, null]'),
+    ('uri,label,start,end\na,car,1,2', 'video_classification', '(assigned) | a | ["car", 1.0, 2.0]'),
+    ('image_uri,label\na,cat', 'image_classification', "(assigned) | a | 'cat'"),
+    (',text,label\n0,Good and cheap,2', 'text_classification', "(assigned) | Good and cheap | '2'"),
+    ('text,label,,\nGood and cheap,2,,', 'text_classification', "(assigned) | Good and cheap | '2'"),
+    ('a.jpg,cat,"0,1","0,2",,,"0,5","0,6",,', 'object_detection', 'no rows'),
+    ('a.jpg,a,b,c,,,d,e', 'image_multi_label', '(assigned) | a.jpg | ["a", "b", "c", "d", "e"]'),
+    ('img,label\na,cat', 'image_classification', "(assigned) | a | 'cat'"),
+    ('"Hello, how are you?","I am fine."', 'text_classification', "(assigned) | Hello, how are you? | 'I am fine.'"),
+    ('TRAIN,"Hello you there","I am fine."', 'text_classification', "train | Hello you there | 'I am fine.'"),
+    ('TRAIN,http://[a,cat', 'image_classification', "train | http://[a | 'cat'"),
+    ('filepaths,labels\nx/1.jpg,cat', 'image_classification', "(assigned) | x/1.jpg | 'cat'"),
+    ('video_path,label\n1.mp4,run', 'video_classification', '(assigned) | 1.mp4 | ["run", 0.0, null]'),
+    ('text_path,label\n1.txt,good', 'text_classification', "(assigned) | 1.txt | 'good'"),
+    ('test,gs://b/1.jpg,a\ngs://b/3.png\ngs://b/4.bmp,b', 'image_classification', "test | gs://b/1.jpg | 'a'"),
+    ('TRAIN,gs://b/1.jpg,a\ngs://b/2.jpg,b,c\ngs://b/3.jpg', 'image_multi_label', 'train | gs://b/1.jpg | ["a"]'),
+    ('gs://b/0.jpg,cat\ngs://b/1.jpg,cat\ngs://b/2.jpg,cat\ngs://b/3.jpg,cat\ngs://b/4.jpg,cat\ngs://b/5.jpg,cat\ngs://b/6.jpg,cat\ngs://b/7.jpg,cat\ngs://b/8.jpg,cat', 'image_classification', "(assigned) | gs://b/0.jpg | 'cat'"),
+    ('TRAIN,a.jpg,train\nTEST,b.jpg,bus\n,c.jpg,train', 'image_classification', "train | a.jpg | 'train'"),
+    ('TEST,gs://f/3.png,,,,,,,,,\nb.jpg,x,.1,.2,,,.3,.4,,\nc.jpg', 'object_detection', 'test | gs://f/3.png | '),
+    ('TRAIN,これはペンです,a', 'text_classification', "train | これはペンです | 'a'"),
+    ('照片照片照片/1.jpg,a', 'image_classification', "(assigned) | 照片照片照片/1.jpg | 'a'"),
+    ('"Good, and cheap"\n"Bad, and dear"', 'text_classification', '(assigned) | Good, and cheap | '),
+    ('a.jpg,cat,.1,.2,,,.3,.4,,\nb.jpg,train,.1,.2,,,.3,.4,,', 'object_detection', '(assigned) | a.jpg | [["cat",0.1,0.2,0.3,0.4]]'),
+    ('a.jpg,train,.1,.2,,,.3,.4,,\nb.jpg,train,.1,.2,,,.3,.4,,', 'object_detection', '(assigned) | a.jpg | [["train",0.1,0.2,0.3,0.4]]'),
+    ('filename,set,label\n0.jpg,train,cat', 'image_classification', "train | 0.jpg | 'cat'"),
+]
+
+# name of the file, its lines (with {i} and {d} repeated for each number, or each of three), the
+# proposed options, and the first row that they read; empty if nothing reads the file
+STOPS = [
+    ('a.csv', 'img001,cat\nimg002,dog', {'columns': 'target=2,header=no'}, 'tabular: (assigned) | img001,cat | None'),
+    ('a.csv', 'image,label,class\na,b,c', {'columns': 'path=image,label=label'}, "image_classification: (assigned) | a | 'b'"),
+    ('a.csv', 'Good and cheap,2\nBad and dear,11', {'columns': 'text=1,label=2,header=no'}, "text_classification: (assigned) | Good and cheap | '2'"),
+    ('a.csv', 'id,keyword,location,text,target\n1,,,Good,1', {'columns': 'text=text,label=id|target'}, "text_multi_label: (assigned) | Good | 'id', 'target'"),
+    ('a.csv', 'age,job,comment,target\n3,x,nice,1\n4,y,bad,0', {'columns': 'text=comment,label=target'}, "text_classification: (assigned) | nice | '1'"),
+    ('a.csv', 'split,image_uri,label,comment\nTRAIN,a,cat,nice', {'columns': 'text=comment,split=split,label=label'}, "text_classification: train | nice | 'cat'"),
+    ('a.csv', 'filename,text,label\n1.xml,Good and cheap,good', {'columns': 'text=text,label=label'}, "text_classification: (assigned) | Good and cheap | 'good'"),
+    ('a.csv', 'TRAIN,my photos/0,cat', {'columns': 'split=1,target=3,header=no'}, 'tabular: train | TRAIN,my photos/0,cat | None'),
+    ('a.csv', 'IM 0.jfif,cat', {'columns': 'target=2,header=no'}, 'tabular: (assigned) | IM 0.jfif,cat | None'),
+    ('a.csv', 'img0,golden retriever', {'columns': 'text=2,label=1,header=no'}, "text_classification: (assigned) | golden retriever | 'img0'"),
+    ('a.csv', 'img0,cat,dog\nimg1,cat,bird\nimg2,dog,bird', {'columns': 'target=2,header=no'}, 'tabular: (assigned) | img0,cat,dog | None'),
+    ('a.csv', 'image_path,label,start,end\n0.png,a,0,1', {'columns': 'path=image_path,label=start|end'}, "image_classification: (assigned) | 0.png | 'end'"),
+    ('a.csv', 'age,job\n31,nurse\n,clerk', {'columns': 'target=job'}, 'tabular: (assigned) | 31,nurse | None'),
+    ('a.csv', 'a,b,c\nx,y,z', {'columns': 'target=c'}, 'tabular: (assigned) | x,y,z | None'),
+    ('a.csv', 'a b\nc d\ne f\nGood and cheap,x,y', {'columns': 'text=a b', 'labels': 'none'}, 'text_classification: (assigned) | c d | '),
+    ('a.csv', 'So good,U.S.\nSo bad,U.K.\nSo so,a b c d e', {'columns': 'text=U.S.,label=So good'}, "text_classification: (assigned) | U.K. | 'So bad'"),
+    ('a.csv', 'a,"Not a man."\nb c,"Not a man."\nd,"A man."\ne,"A man."', {'columns': 'text=2,label=1,header=no'}, "text_classification: (assigned) | Not a man. | 'a'"),
+    ('a.csv', 'wow http://t.co/a.jpg,good\nsee http://t.co/b.jpg,bad', {'columns': 'target=2,header=no'}, 'tabular: (assigned) | wow http://t.co/a.jpg,good | None'),
+    ('a.csv', 'partition,split,text,label\n0,TEST,Good,x', {'columns': 'text=text,split=split,label=label'}, "text_classification: test | Good | 'x'"),
+    ('a.csv', 'sepal.length,species\n5.1,setosa', {'columns': 'target=species'}, 'tabular: (assigned) | 5.1,setosa | None'),
+    ('a.csv', 'age,split,y\n31,TRAIN,1\n40,TEST,0\n,UNASSIGNED,1', {'columns': 'split=split,target=y'}, 'tabular: train | 31,TRAIN,1 | None'),
+    ('a.csv', '这家酒店很好。,a\nx,b', {'columns': 'text=1,label=2,header=no'}, "text_classification: (assigned) | 这家酒店很好。 | 'a'"),
+    ('a.csv', 'Good and cheap,a\nSo and so\nBad and dear,a,b\nSo so so,a,c', {'columns': 'text=1,label=2,header=no'}, "text_classification: (assigned) | Good and cheap | 'a'"),
+    ('a.csv', 'a.mp4,1\nb.mp4,run', {'columns': 'path=1,label=2,header=no'}, 'video_classification: (assigned) | a.mp4 | ["1", 0.0, null]'),
+    ('a.csv', 'image,label,state\na.jpg,cat,valid\nb.jpg,dog,valid', {'columns': 'path=image,label=label'}, "image_classification: (assigned) | a.jpg | 'cat'"),
+    ('a.csv', 'img/a0.jpg,train,dog\nimg/a1.jpg,train,cat\nimg/a2.jpg,train,dog\nimg/a3.jpg,train,cat\nimg/a4.jpg,test,dog', {'columns': 'path=1,split=2,label=3,header=no'}, "image_classification: train | img/a0.jpg | 'dog'"),
+    ('a.csv', 'a.jpg,cat,TRAIN\nb.jpg,dog,TRAIN\nc.jpg,cat,TEST', {'columns': 'path=1,split=3,label=2,header=no'}, "image_classification: train | a.jpg | 'cat'"),
+    ('a.csv', 'image_id,width,height,bbox,source\nb6ab77fd0,1024,1024,"[0.0, 222.0, 56.0, 36.0]",usask_1\nb6ab77fd1,1024,1024,"[1.0, 222.0, 56.0, 36.0]",usask_1\nb6ab77fd2,1024,1024,"[2.0, 222.0, 56.0, 36.0]",usask_1\nb6ab77fd3,1024,1024,"[3.0, 222.0, 56.0, 36.0]",usask_1', {'columns': 'path=image_id,label=source,xywh=bbox'}, 'object_detection: (assigned) | b6ab77fd0 | {"boxes":[["usask_1",0.0,0.21679688,0.0546875,0.25195312]],…'),
+    ('a.csv', 'Review Text,Department\nIt fits me well 0,Tops\nIt fits me well 1,Dresses\nIt fits me well 2,Tops\nIt fits me well 3,Dresses', {'columns': 'text=Review Text,label=Department'}, "text_classification: (assigned) | It fits me well 0 | 'Tops'"),
+    ('a.csv', 'Image Index,Findings\n0.png,Cardio\n1.png,No Finding', {'columns': 'path=Image Index,label=Findings'}, "image_classification: (assigned) | 0.png | 'Cardio'"),
+    ('a.csv', 'id,breed\n000bec,collie', {'columns': 'target=breed'}, 'tabular: (assigned) | 000bec,collie | None'),
+    ('a.csv', 'id_code,diagnosis\n000c14,2\n001639,4', {'columns': 'path=id_code,label=diagnosis'}, "image_classification: (assigned) | 000c14 | '2'"),
+    ('a.csv', 'image_name,label_name,x1,y1,x2,y2\na.jpg,dog,0,.1,.1,.2', {'columns': 'path=image_name,label=label_name,xmin=x1,ymin=y1,xmax=x2,ymax=y2'}, 'object_detection: (assigned) | a.jpg | [["dog",0.0,0.1,0.1,0.2]]'),
+    ('a.csv', 'text,target\nGood and cheap,1', {'columns': 'text=text,label=target'}, "text_classification: (assigned) | Good and cheap | '1'"),
+    ('a.csv', 'ham,Go until jurong point, crazy..\nspam,Free entry in 2 a wkly comp\nham,Ok lar. So', {'columns': 'text=2,label=1,header=no'}, "text_classification: (assigned) | Go until jurong point | 'ham'"),
+    ('a.csv', 'cat,a.jpg\ndog,b.jpg\ncat,c.jpg', {'columns': 'path=2,label=1,header=no'}, "image_classification: (assigned) | a.jpg | 'cat'"),
+    ('a.csv', 'TRAIN,ham,Go until 0 o clock\nTRAIN,spam,Go until 1 o clock\nTRAIN,ham,Go until 2 o clock\nTRAIN,spam,Go until 3 o clock', {'columns': 'text=3,split=1,label=2,header=no'}, "text_classification: train | Go until 0 o clock | 'ham'"),
+    ('a.csv', '0,a.jpg,cat\n1,b.jpg,dog\n2,c.jpg,cat', {'columns': 'path=2,label=3,header=no'}, "image_classification: (assigned) | a.jpg | 'cat'"),
+    ('a.csv', 'cat,train,a.jpg\ndog,test,b.jpg', {'columns': 'path=3,split=2,label=1,header=no'}, "image_classification: train | a.jpg | 'cat'"),
+    ('a.csv', 'a.jpg,train,cat,.1,.2,,,.5,.6,,\nb.jpg,test,cat,.1,.2,,,.5,.6,,', {'columns': 'path=1,split=2,label=3,header=no'}, "image_classification: train | a.jpg | 'cat'"),
+    ('a.csv', 'a.mp4,run,0,inf,TEST\nb.mp4,run,0,inf,TRAIN', {'columns': 'path=1,split=5,label=2,header=no'}, 'video_classification: test | a.mp4 | ["run", 0.0, null]'),
+    ('a.csv', 'a.mp4,run,0,inf,TEST', {'columns': 'path=1,split=5,header=no', 'labels': 'none'}, 'video_classification: test | a.mp4 | '),
+    ('a.csv', 'filepaths,labels,data set\na.jpg,cat,train\nb.jpg,dog,valid', {'columns': 'path=filepaths,split=data set,label=labels'}, "image_classification: train | a.jpg | 'cat'"),
+    ('a.csv', 'filename,category,label\na.jpg,pet,cat\nb.jpg,pet,dog', {'columns': 'path=filename,label=category'}, "image_classification: (assigned) | a.jpg | 'pet'"),
+    ('a.csv', 'text,label,fold\nGood and cheap,praise,test', {'columns': 'text=text,split=fold,label=label'}, "text_classification: test | Good and cheap | 'praise'"),
+    ('a.csv', 'v1,v2\nham,Go until 0 o clock\nspam,Go until 1 o clock\nham,Go until 2 o clock\nspam,Go until 3 o clock', {'columns': 'text=v2,label=v1'}, "text_classification: (assigned) | Go until 0 o clock | 'ham'"),
+    ('a.csv', '0,1\na.jpg,cat\nb.jpg,dog', {'columns': 'path=0,label=1,header=yes'}, "image_classification: (assigned) | a.jpg | 'cat'"),
+    ('a.csv', 'a.jpg,cat,usask\nb.jpg,cat,usask\nc.jpg,cat,usask', {'columns': 'path=1,label=2,header=no'}, "image_classification: (assigned) | a.jpg | 'cat'"),
+    ('a.csv', 'a.jpg,x,cat\nb.jpg,x,dog\nc.jpg,x,cat', {'columns': 'path=1,label=2,header=no'}, "image_classification: (assigned) | a.jpg | 'x'"),
+    ('a.csv', 'So good, and cheap.,praise\nSo bad,poor', {'columns': 'text=2,header=no', 'labels': 'none'}, 'text_classification: (assigned) | and cheap. | '),
+    ('a.csv', 'So good, and so very cheap for us\nSo so, so', {'columns': 'text=2,label=1,header=no'}, "text_classification: (assigned) | and so very cheap for us | 'So good'"),
+    ('a.csv', 'Good as gold 0, part 0,y\nGood as gold 1, part 1,n\nGood as gold 2, part 2,y\nGood as gold 3, part 3,n\nGood as gold 4, part 4,y', {'columns': 'text=1,label=3,header=no'}, "text_classification: (assigned) | Good as gold 0 | 'y'"),
+    ('a.csv', 'document,label\n1.png,bill\n2.png,letter', {'columns': 'path=document,label=label'}, "image_classification: (assigned) | 1.png | 'bill'"),
+    ('a.txt', '__label__praise Good and cheap, in fact {i}.', {'columns': 'text=1,header=no', 'labels': 'none'}, 'text_classification: (assigned) | __label__praise Good and cheap | '),
+    ('a.txt', '{i}.jpg 10,20,30,40,0 50,60,70,80,1', {}, ''),
+    ('a.csv', '{i}.jpg,4,5,8,10,cat\nx{i}.jpg,,,,,', {'columns': 'path=1,label=6,xmin=2,ymin=3,xmax=4,ymax=5,header=no'}, 'object_detection: (assigned) | x0.jpg | '),
+    ('a.csv', '{i}.jpg,4,5,8,10,cat,40,20', {'columns': 'path=1,label=6,xmin=2,ymin=3,xmax=4,ymax=5,width=7,height=8,header=no'}, 'object_detection: (assigned) | 0.jpg | {"boxes":[["cat",0.1,0.25,0.2,0.5]],"size":[40,20]}'),
+    ('a.csv', '{i}.jpg,0,.5,.8,1.0,cat', {'columns': 'path=1,label=6,xmin=2,ymin=3,xmax=4,ymax=5,header=no'}, 'object_detection: (assigned) | 0.jpg | [["cat",0.0,0.5,0.8,1.0]]'),
+    ('a.csv', 'Good, and cheap {i}.|praise', {'columns': 'text=2,label=1,header=no'}, "text_classification: (assigned) | and cheap 0.|praise | 'Good'"),
+    ('a.data', ' 0.0063{i}  18.00   2.31  0  0.538', {'columns': 'target=5,header=no'}, 'tabular: (assigned) | 0.00630,18.00,2.31,0,0.538 | None'),
+    ('a.data', '18.{i}   8   307.0  130.0\t"ford f{i}"', {}, ''),
+    ('a.csv', '5.{i},3.5,1.4,0.2,Iris-setosa', {'columns': 'target=5,header=no'}, 'tabular: (assigned) | 5.0,3.5,1.4,0.2,Iris-setosa | None'),
+    ('a.csv', '3{i}, State-gov, 7{i}, Male, <=50K', {'columns': 'target=2,header=no'}, 'tabular: (assigned) | 30, State-gov, 70, Male, <=50K | None'),
+    ('a.csv', 'animal{i}x,1,0,0,1,4', {'columns': 'target=6,header=no'}, 'tabular: (assigned) | animal0x,1,0,0,1,4 | None'),
+    ('a.csv', 'b,x,o,negative\nb,y,x,positive\nb,x,o,negative', {'columns': 'target=1,header=no'}, 'tabular: (assigned) | b,x,o,negative | None'),
+    ('a.csv', '{i}.5,{i}.25', {'columns': 'target=2,header=no'}, 'tabular: (assigned) | 0.5,0.25 | None'),
+    ('a.csv', 'TRAIN,5.{i},3.5,1.4,setosa', {'columns': 'split=1,target=5,header=no'}, 'tabular: train | TRAIN,5.0,3.5,1.4,setosa | None'),
+    ('a.csv', '{i}.jpg,1,0,0', {}, ''),
+    ('a.jsonl', '{{"text": "Anna flew {i}", "label": [[0, 4, "PER"]]}}', {}, ''),
+    ('a.jsonl', '{{"text": "Anna {i}", "ents": [{{"start": 0, "end": 4, "label": "PER"}}]}}', {}, ''),
+    ('a.csv', '{i}.jpg,0.{i}1,0.25', {'columns': 'path=1,header=no', 'labels': 'none'}, 'image_classification: (assigned) | 0.jpg | '),
+    ('a.csv', 'image,breed,split\n{i}.jpg,cat,train', {'columns': 'path=image,split=split,label=breed'}, "image_classification: train | 0.jpg | 'cat'"),
+    ('a.csv', 'ask,mean\nHow do I do {i} now?,c{i}', {'columns': 'text=ask,label=mean'}, "text_classification: (assigned) | How do I do 0 now? | 'c0'"),
+    ('a.csv', 'v1,v2,,,\nham,Go until {i} now,,,', {'columns': 'text=v2,label=v1'}, "text_classification: (assigned) | Go until 0 now | 'ham'"),
+    ('a.csv', 'datei,typ\nim_{i},c{i}', {'columns': 'target=typ'}, 'tabular: (assigned) | im_0,c0 | None'),
+    ('a.csv', 'fname,bbox_x1,bbox_y1,class\n{i}.jpg,1,2,c', {'columns': 'path=fname,label=class'}, "image_classification: (assigned) | 0.jpg | 'c'"),
+    ('a.csv', 'image_id,xmin,ymin,xmax,ymax\n{i}.jpg,1,2,3,4', {'columns': "path=image_id,label='object',xmin=xmin,ymin=ymin,xmax=xmax,ymax=ymax"}, 'object_detection: no rows'),
+    ('a.csv', '{i},Bears are back,The sellers see green {i}.', {'columns': 'text=3,label=1,header=no'}, "text_classification: (assigned) | The sellers see green 0. | '0'"),
+    ('a.txt', '+1 3:1 11:0.{i}', {'columns': 'text=1,header=no', 'labels': 'none'}, 'text_classification: (assigned) | +1 3:1 11:0.0 | '),
+    ('images.txt', '{i} 001.Albatross/{i}.jpg', {}, ''),
+    ('a.txt', 'Archery/v_{i}.avi 1', {}, ''),
+    ('a.csv', 'Sentence #,Word,POS,Tag\nS: {i},York,NNP,B-geo', {'columns': 'target=Tag'}, 'tabular: (assigned) | S: 0,York,NNP,B-geo | None'),
+    ('a.tsv', 'index\tquestion\tsentence\tlabel\n{i}\tWhen did it begin?\tIt began in the year {i}.\tentailment', {'columns': 'text=sentence,label=label'}, "text_classification: (assigned) | It began in the year 0. | 'entailment'"),
+    ('a.csv', '4,{i},Mon Apr 06 22:19:45 PDT 2009,NO,user{i},Awww that is such a bummer for me {i}.', {'columns': 'text=6,label=4,header=no'}, "text_classification: (assigned) | Awww that is such a bummer for me 0. | 'NO'"),
+    ('a.csv', 'text,start,end,type\nAnna flew {i},0,4,PER', {}, ''),
+    ('a.csv', 'image,label,test\n{i}.jpg,cat,0', {'columns': 'path=image,label=label'}, "image_classification: (assigned) | 0.jpg | 'cat'"),
+    ('ratings.dat', '{i}::1193::5::978300760', {}, ''),
+    ('movies.dat', '{i}::Toy Story, The (1995)::Animation|Comedy', {'columns': 'text=1,label=2,header=no'}, "text_classification: (assigned) | 0::Toy Story | 'The (1995)::Animation|Comedy'"),
+    ('a.csv', '{i}.jpg::cat', {}, ''),
+    ('a.csv', 'text,start,end,label\nAnna flew there {i},0,4,PER', {}, ''),
+    ('a.csv', 'image_id,partition,label\n{i}.jpg,{d},cat', {}, ''),
+    ('a.csv', 'filename,fold,label\n{i}.jpg,{d},cat', {'columns': 'path=filename,label=label'}, "image_classification: (assigned) | 0.jpg | 'cat'"),
+    ('a.csv', 'text,label,split\nGood and cheap {i},praise,{d}', {}, ''),
+    ('a.csv', 'label,text,is_valid\npraise,Good and cheap {i},True', {'columns': 'text=text,label=label'}, "text_classification: (assigned) | Good and cheap 0 | 'praise'"),
+    ('a.csv', 'age,job,k-fold\n{i},cook,{d}', {'columns': 'target=job'}, 'tabular: (assigned) | 0,cook,0 | None'),
+    ('a.csv', 'filename,set,xmin,ymin,xmax,ymax,label\n{i}.jpg,{d},.1,.1,.2,.2,cat', {}, ''),
+    ('a.csv', 'filename,fold,label\n{i}.jpg,fold{d},cat', {'columns': 'path=filename,label=label'}, "image_classification: (assigned) | 0.jpg | 'cat'"),
+    ('a.csv', 'lesion_id,image_id,dx,age,sex\nH_{i},{i},n{d},{i},m', {'columns': 'path=image_id,label=dx'}, "image_classification: (assigned) | 0 | 'n0'"),
+    ('a.csv', 'gold_label,s1,s2,captionID\ne{d},A person ran {i}.,A man.,{i}#4', {'columns': 'text=s1,label=gold_label'}, "text_classification: (assigned) | A person ran 0. | 'e0'"),
+    ('a.csv', 'Image Index,Finding Labels,Patient ID,Age\n{i}.jpg,f{d},{i},{i}', {'columns': 'path=Image Index,label=Finding Labels'}, "image_classification: (assigned) | 0.jpg | 'f0'"),
+    ('a.csv', 'file_name,text\n{i}.jpg,a drawing of a green animal {i}', {'columns': 'path=file_name', 'labels': 'none'}, 'image_classification: (assigned) | 0.jpg | '),
+    ('a.csv', 'id,url,observed_on,place,name\n{i},{i}.jpg,2020-01-{i},x{i},y{i}', {'columns': 'path=url', 'labels': 'none'}, 'image_classification: (assigned) | 0.jpg | '),
+    ('a.csv', 'image,label,x,y,w,h\na.jpg,cat,1,2,3,4', {'columns': 'path=image,label=label,xywh=x|y|w|h'}, ''),
+]
+# fmt: on
+
+
+def written(folder, name, lines):
+    header, _, line = lines.partition("\n") if "\n" in lines else ("", "", lines)
+    if "{i}" in header:
+        header, line = "", lines
+    repeated = [line.format(i=n, d=n % 3) for n in range(ROWS)] if "{i}" in line else [line]
+    path = folder / name
+    path.write_text("\n".join([*filter(None, [header]), *repeated]) + "\n", encoding="utf-8")
+    return path
+
+
+def first_row(path, **options):
+    given = make_options(options)
+    decided = detect([ImportFile(str(path))], given).options
+    row = next(iter(preview_files([ImportFile(str(path))], decided, Samples()).rows), None)
+    return decided.task, row and f"{row.split} | {row.subject} | {row.annotation}"
+
+
+@pytest.mark.parametrize(("lines", "task", "row"), READ)
+def test_what_fits_a_definition_is_read(lines, task, row, tmp_path):
+    """Its task is decided by its columns or lines, and a given task reads the same row."""
+    path = tmp_path / "a.csv"
+    path.write_text(lines, encoding="utf-8")
+    expected = task, None if row == "no rows" else row
+    assert first_row(path) == first_row(path, task=task) == expected
+
+
+@pytest.mark.parametrize(("name", "lines", "options", "row"), STOPS)
+def test_everything_else_stops_with_options_that_read_it(name, lines, options, row, tmp_path):
+    """No guess becomes data, and no advice leads back to the same stop."""
+    path = written(tmp_path, name, lines)
+    with pytest.raises(NotUnderstoodError) as caught:
+        detect([ImportFile(str(path))], make_options({}))
+    assert caught.value.options == options
+    assert str(path) in caught.value.reason
+    if row:
+        task, found = first_row(path, **options)
+        assert f"{task}: {found or 'no rows'}" == row
