@@ -87,7 +87,8 @@ COLUMN_LEVELS = Limit(100, "levels of columns in a Parquet file", DOCUMENT)
 # Rows of images take more bytes than that on average, if there are many.
 ROWS = Limit(100_000, "rows in a Parquet file of so few bytes", DOCUMENT)
 ROW_BYTES = Limit(10, "bytes for each row in a Parquet file", DOCUMENT)
-# Beyond these bytes or values, a row group may only have so many times the bytes that it has packed.
+# A row group may have more than the following bytes or values, but only so many times the bytes
+# that it has packed.
 UNPACKED_TIMES = Limit(100, "times the packed bytes of a Parquet file", DOCUMENT)
 # Images hardly shrink. A value of a dictionary takes a few bits for each row, and all its bytes
 # once it is unpacked.

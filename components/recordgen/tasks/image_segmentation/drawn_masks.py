@@ -26,7 +26,7 @@ _WHOLE = (0.0, 0.0, 1.0, 1.0)
 _AT_ONCE = 1 << 20
 
 # Shares of what an image may take that its pixels and each byte of its annotation allow: a small
-# document may describe many images. Bytes of an object besides its coordinates, and of each of them.
+# document may describe many images. An object has some bytes besides those of each coordinate.
 _SHARE_PER_PIXEL, _SHARE_PER_BYTE, _OBJECT_BYTES, _COORDINATE_BYTES = 5e-10, 1e-6, 60, 4
 
 # Processor time on a current machine: of a polygon, of a row that one of its edges crosses, of a
