@@ -19,9 +19,9 @@ from recordgen.core.interpreter import has_python, start_main
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError, RunnerError
 from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
-from recordgen.payloads.image import Prepared, prepare
+from recordgen.payloads.image import prepare
 from recordgen.payloads.opening import out_of_memory
-from recordgen.payloads.reencoding import CheckedImage
+from recordgen.payloads.reencoding import CheckedImage, Prepared
 from recordgen.rejects import RejectCode
 
 _log = logging.getLogger(__name__)
