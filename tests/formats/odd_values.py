@@ -23,7 +23,7 @@ import yaml
 from PIL import Image
 
 from recordgen.errors import RecordgenError
-from tests.formats.sources import Reading, write_files
+from tests.formats.sources import Reading
 from tests.formats.written import WRITERS
 
 _DEEP = 20_000
@@ -164,350 +164,52 @@ _KINDS = {
     ".txt": _in_words,
 }
 
-_SEGMENTED = {
-    "images": [{"id": 1, "file_name": "a.jpg", "width": 40, "height": 20}],
-    "annotations": [
-        {
-            **{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 9, 9], "iscrowd": 0},
-            **{"segmentation": [[1, 1, 9, 1, 9, 9]], "keypoints": [1, 1, 2], "num_keypoints": 1},
-        },
-        {
-            **{"id": 2, "image_id": 1, "category_id": 1, "iscrowd": 1, "area": 4},
-            **{"segmentation": {"size": [20, 40], "counts": [4, 4, 792]}},
-        },
-        {
-            **{"id": 3, "image_id": 1, "category_id": 1, "bbox": [0, 0, 40, 20]},
-            **{"segmentation": {"size": [20, 40], "counts": "44hh0"}},
-        },
-    ],
-    "categories": [{"id": 1, "name": "cat", "supercategory": "pet", "keypoints": ["nose"]}],
-}
-
-
-def _result(kind, value, **more):
-    sizes = {"original_width": 40, "original_height": 20}
-    return {"id": "r", "type": kind, "value": value, "from_name": "x", **sizes, **more}
-
-
-_SIDES = {"x": 10, "y": 10, "width": 30, "height": 30, "rotation": 5}
-_STUDIO = [
-    {
-        "data": {"image": "/data/local-files/?d=a.jpg"},
-        "annotations": [
-            {
-                "was_cancelled": False,
-                "ground_truth": True,
-                "result": [
-                    _result("rectanglelabels", {**_SIDES, "rectanglelabels": ["cat"]}),
-                    _result(
-                        "polygonlabels",
-                        {"points": [[1, 1], [9, 1], [9, 9]], "polygonlabels": ["cat"]},
-                    ),
-                    _result(
-                        "ellipselabels",
-                        {"x": 5, "y": 5, "radiusX": 2, "radiusY": 2, "ellipselabels": ["cat"]},
-                    ),
-                    _result("keypointlabels", {"x": 1, "y": 1, "keypointlabels": ["eye"]}),
-                    _result("rectangle", dict(_SIDES), id="s"),
-                    _result("labels", {**_SIDES, "labels": ["dog"]}, id="s"),
-                ],
-            },
-            {"result": [_result("choices", {"choices": ["cat"]})]},
-        ],
-    },
-    {
-        "data": {"image": "gs://bucket/b.jpg"},
-        "completions": [{"result": [_result("choices", {"choices": ["cat", "dog"]})]}],
-    },
-]
-_CHOICES = [
-    {
-        "data": {"image": f"/data/upload/1/ab12cd34-{name}.jpg"},
-        "annotations": [{"result": [_result("choices", {"choices": ["cat"]})]}],
-    }
-    for name in "ab"
-]
-_VIA_SHAPES = (
-    {"name": "rect", "x": 1, "y": 1, "width": 3, "height": 3},
-    {"name": "circle", "cx": 9, "cy": 9, "r": 3},
-    {"name": "ellipse", "cx": 9, "cy": 9, "rx": 3, "ry": 2, "theta": 0.5},
-    {"name": "polygon", "all_points_x": [1, 9, 9], "all_points_y": [1, 1, 9]},
-    {"name": "point", "cx": 9, "cy": 9},
-)
-_VIA_REGIONS = [
-    {"shape_attributes": shape, "region_attributes": {"class": {"cat": True} if at else "dog"}}
-    for at, shape in enumerate(_VIA_SHAPES)
-]
-_VIA_IMAGES = {
-    "a.jpg1": {"filename": "a.jpg", "size": 1, "file_attributes": {}, "regions": _VIA_REGIONS},
-    "b.jpg1": {"filename": "b.jpg", "regions": dict(enumerate(_VIA_REGIONS[:1]))},
-}
-_VIA_HEAD = (
-    "#filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,"
-    "region_attributes\n"
-)
-
-
-def _via_csv():
-    out = io.StringIO()
-    for name, shape in zip("abb", _VIA_SHAPES, strict=False):
-        row = [f"{name}.jpg", 1, "{}", 1, 0, json.dumps(shape), '{"class":"cat"}']
-        csv.writer(out, lineterminator="\n").writerow(row)
-    return _VIA_HEAD + out.getvalue()
-
-
-def _lines(*items):
-    return "".join(f"{json.dumps(item)}\n" for item in items)
-
-
-_USE = {"dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "training"}}
-_BOX = {"displayName": "cat", "xMin": 0.1, "yMin": 0.1, "xMax": 0.5, "yMax": 0.5}
-_ENTITY = {"startOffset": 0, "endOffset": 3, "displayName": "pet"}
-_VIDEO = {"displayName": "run", "timeSegment": {"startTime": "0s", "endTime": "1.5s"}}
-
-#: Documents by a name, each with the one that is changed first.
-MORE = {
-    "coco of shapes": {"coco.json": json.dumps(_SEGMENTED)},
-    "label_studio of shapes": {"studio.json": json.dumps(_STUDIO)},
-    "label_studio of choices": {"studio.json": json.dumps(_CHOICES)},
-    "via of shapes": {"via.json": json.dumps(_VIA_IMAGES)},
-    "via project": {
-        "via.json": json.dumps(
-            {"_via_settings": {"ui": {}}, "_via_img_metadata": _VIA_IMAGES, "_via_attributes": {}}
-        )
-    },
-    "via csv": {"via.csv": _via_csv()},
-    "labelme of shapes": {
-        "a.json": json.dumps(
-            {
-                "shapes": [
-                    {
-                        **{"label": "cat", "shape_type": "polygon", "group_id": 1, "flags": {}},
-                        "points": [[1, 1], [9, 1], [9, 9]],
-                    },
-                    {
-                        **{"label": "cat", "shape_type": "circle", "group_id": None},
-                        "points": [[5, 5], [6, 6]],
-                    },
-                    {"label": "dog", "shape_type": "point", "points": [[5, 5]]},
-                ],
-                **{"imagePath": "a.jpg", "imageData": None, "imageWidth": 40, "imageHeight": 20},
-                "flags": {"cat": True},
-            }
-        )
-    },
-    "hugging_face labels": {"metadata.csv": "file_name,label\na.jpg,cat\nb.jpg,dog\n"},
-    "hugging_face boxes": {
-        "metadata.csv": 'file_name,objects\na.jpg,"{""bbox"":[[1,1,3,3]],""category"":[0]}"\n'
-        'b.jpg,"{""bbox"":[],""category"":[]}"\n',
-        "classes.txt": "cat\ndog\n",
-    },
-    "hugging_face several": {
-        "metadata.jsonl": _lines(
-            {"file_name": "a.jpg", "label": [0, 1], "split": "train"},
-            {"file_name": "b.jpg", "label": [1], "split": "test"},
-        ),
-    },
-    "hugging_face objects": {
-        "metadata.jsonl": _lines(
-            {"file_name": "a.jpg", "objects": [{"bbox": [1, 1, 3, 3], "label": 0, "iscrowd": 1}]},
-            {"file_name": "b.jpg", "objects": []},
-        ),
-    },
-    "hugging_face readme": {
-        "README.md": "---\ndataset_info:\n  features:\n  - name: label\n    dtype:\n"
-        "      class_label:\n        names:\n          '0': cat\n          '1': dog\n---\n",
-        "metadata.jsonl": _lines(
-            {"file_name": "a.jpg", "label": 0}, {"file_name": "b.jpg", "label": 1}
-        ),
-    },
-    "open_images labels": {
-        "train-imagelabels.csv": "ImageID,Source,LabelName,Confidence\na,x,/m/1,1\nb,x,/m/2,0.5\n",
-        "class-descriptions.csv": "/m/1,Cat\n/m/2,Dog\n",
-    },
-    "open_images names": {
-        "class-descriptions.csv": "/m/1,Cat\n/m/2,Dog\n",
-        "train-imagelabels.csv": "ImageID,Source,LabelName,Confidence\na,x,/m/1,1\nb,x,/m/2,0.5\n",
-    },
-    "yolo numbers": {
-        "data.yaml": "path: .\ntrain: images\nnames: {0: cat, 1: dog}\nnc: 2\n",
-        "images/c.jpg": b"",
-        "labels/c.txt": "0 0.5 0.5 0.5 0.5\n",
-    },
-    "yolo shapes": {
-        "labels/c.txt": "0 0.5 0.5 0.5 0.5\n1 0.1 0.1 0.5 0.1 0.5 0.5\n",
-        "data.yaml": "train: images\nnames: [cat, dog]\n",
-        "images/c.jpg": b"",
-    },
-    "cvat shapes": {
-        "annotations.xml": "<annotations><meta><task><labels><label><name>cat</name><type>any"
-        "</type></label></labels></task></meta>"
-        '<image name="a.jpg" width="40" height="20" subset="train">'
-        '<box label="cat" xtl="1" ytl="1" xbr="9" ybr="9" occluded="1" '
-        'rotation="5"><attribute name="x">1</attribute></box>'
-        '<polygon label="cat" points="1,1;9,1;9,9"/><ellipse label="cat" cx="9" cy="9" rx="2" '
-        'ry="3"/><mask label="cat" rle="1,3" left="1" top="1" width="2" height="2"/>'
-        '<points label="cat" points="1,1"/><tag label="dog"/></image></annotations>'
-    },
-    "pascal_voc more": {
-        "a.xml": "<annotation><folder>x</folder><filename>a.jpg</filename><path>/x/a.jpg</path>"
-        "<size><width>40</width><height>20</height><depth>3</depth></size><object><name>cat</name>"
-        "<truncated>0</truncated><difficult>1</difficult><polygon><x1>1</x1><y1>1</y1></polygon>"
-        "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax></bndbox><part>"
-        "<name>eye</name></part></object></annotation>"
-    },
-    "masks and classes": {
-        "masks/class_dict.csv": "name,r,g,b\ncat,255,0,0\ndog,0,255,0\n",
-        "images/c.jpg": b"",
-        "masks/c.png": b"",
-    },
-    "masks and numbers": {
-        "masks/_classes.csv": "Pixel Value, Class\n0, cat\n1, dog\n",
-        "images/c.jpg": b"",
-        "masks/c.png": b"",
-    },
-    "masks and colours": {
-        "labelmap.txt": "# label:color_rgb:parts:actions\ncat:255,0,0::\ndog:0,255,0::\n",
-        "JPEGImages/c.jpg": b"",
-        "SegmentationClass/c.png": b"",
-    },
-    "automl classification": {
-        "x.jsonl": _lines(
-            {"imageGcsUri": "a.jpg", "classificationAnnotation": {"displayName": "cat"}, **_USE},
-            {"imageGcsUri": "b.jpg", "classificationAnnotation": {"displayName": "dog"}},
-        )
-    },
-    "automl several": {
-        "x.jsonl": _lines(
-            {"imageGcsUri": "a.jpg", "classificationAnnotations": [{"displayName": "cat"}], **_USE}
-        )
-    },
-    "automl boxes": {
-        "x.jsonl": _lines({"imageGcsUri": "a.jpg", "boundingBoxAnnotations": [_BOX, _BOX], **_USE})
-    },
-    "automl masks": {
-        "x.jsonl": _lines(
-            {
-                "imageGcsUri": "a.jpg",
-                "segmentationAnnotation": {
-                    "maskGcsUri": "mask.png",
-                    "annotationSpecColors": [
-                        {"color": {"red": 0.5, "green": 0, "blue": 1}, "displayName": "cat"}
-                    ],
-                },
-            }
-        )
-    },
-    "automl polygons": {
-        "x.jsonl": _lines(
-            {
-                "imageGcsUri": "a.jpg",
-                "polygonAnnotations": [
-                    {
-                        "displayName": "cat",
-                        "vertexes": [{"x": 0.1, "y": 0.1}, {"x": 0.5}, {"x": 0.5, "y": 0.5}],
-                    }
-                ],
-            }
-        )
-    },
-    "automl text": {
-        "x.jsonl": _lines(
-            {"textContent": "good", "classificationAnnotation": {"displayName": "a"}, **_USE},
-            {"textGcsUri": "b.txt", "classificationAnnotation": {"displayName": "b"}},
-        )
-    },
-    "automl sentiment": {
-        "x.jsonl": _lines(
-            {"textContent": "good", "sentimentAnnotation": {"sentiment": 1, "sentimentMax": 2}}
-        )
-    },
-    "automl entities": {
-        "x.jsonl": _lines({"textContent": "cat on", "textSegmentAnnotations": [_ENTITY], **_USE})
-    },
-    "automl older": {
-        "x.jsonl": _lines(
-            {
-                "annotations": [
-                    {
-                        "text_extraction": {"text_segment": {"start_offset": 0, "end_offset": 3}},
-                        "display_name": "pet",
-                    }
-                ],
-                "text_snippet": {"content": "cat on"},
-            }
-        )
-    },
-    "automl video": {
-        "x.jsonl": _lines(
-            {"videoGcsUri": "a.mp4", "timeSegmentAnnotations": [_VIDEO], **_USE},
-            {"videoGcsUri": "a.mp4", "classificationAnnotations": [_VIDEO]},
-        )
-    },
-    "csv of images": {"x.csv": "TRAIN,a.jpg,cat\nTEST,b.jpg,dog\n"},
-    "csv of boxes": {"x.csv": "TRAIN,a.jpg,cat,0.1,0.1,,,0.5,0.5,,\n,b.jpg,,,,,,,,,\n"},
-    "csv of a header": {"x.csv": "image_uri,label,split\na.jpg,cat,train\nb.jpg,dog,test\n"},
-    "csv of texts": {"x.csv": 'TRAIN,"a text, long",praise\nTEST,bad,complaint\n'},
-    "csv of a table": {"x.csv": "age,job,y\n1,nurse,a\n2,cook,b\n3,cook,a\n"},
-    "conll": {"x.conll": "-DOCSTART- -X- O O\n\nEU B-ORG\nrejects O\n\nPeter B-PER\n"},
-}
-#: Options of a document, whose `document` is passed alone.
-OPTIONS = {
-    **{
-        name: {"document": "x" + suffix}
-        for suffix, names in {
-            ".jsonl": [each for each in MORE if each.startswith("automl")],
-            ".csv": [each for each in MORE if each.startswith("csv of")],
-            ".conll": ["conll"],
-        }.items()
-        for name in names
-    },
-    "masks and classes": {"task": "image_segmentation"},
-    "coco of shapes": {"task": "image_segmentation"},
-    "automl polygons": {"document": "x.jsonl", "task": "object_detection"},
+#: Folders of documents; one that is named ``x`` is passed alone.
+SAMPLES = Path(__file__).parent / "odd_samples"
+TASKS = {
+    "masks_and_classes": "image_segmentation",
+    "coco_of_shapes": "image_segmentation",
+    "automl_polygons": "object_detection",
 }
 
 
 class Sample:
-    """A ``document`` of a format in the folder ``root`` with images."""
+    """The documents of a format in the folder ``root`` with images."""
 
     def __init__(self, name, root):
-        self.root, self.options = root, dict(OPTIONS.get(name, {}))
-        self.passed = root / self.options.pop("document", "")
-        rng = np.random.default_rng(0)
-        for each in ("a.jpg", "b.jpg", "mask.png"):
-            pixels = rng.integers(0, 2, (20, 40), np.uint8)
-            Image.fromarray(pixels).save(root / each)
-        if name in MORE:
-            write_files(root, MORE[name])
-            self.document = root / next(iter(MORE[name]))
-            for path in MORE[name]:
-                if path.endswith((".jpg", ".png")):
-                    shutil.copy(
-                        root / ("a.jpg" if path.endswith(".jpg") else "mask.png"), root / path
-                    )
-            if "masks" not in name:
-                (root / "mask.png").unlink()
-        else:
-            inner = root / "train"
-            inner.mkdir()
-            (root / "mask.png").unlink()
-            for each in ("a.jpg", "b.jpg"):
-                (root / each).rename(inner / each)
+        self.passed, self.options = root, {"task": TASKS.get(name, "auto")}
+        inner = root / "train" if name in WRITERS else root
+        inner.mkdir(exist_ok=True)
+        pixels = np.random.default_rng(0).integers(0, 2, (20, 40), np.uint8)
+        for each in ("a.jpg", "b.jpg", *["mask.png"] * ("masks" in name)):
+            Image.fromarray(pixels).save(inner / each)
+        if name in WRITERS:
             WRITERS[name](inner, ["a.jpg", "b.jpg"])
             others = [each for each in root.rglob("*") if each.suffix in _KINDS]
-            self.document = min(others, key=lambda path: ("annotation" not in path.name, path))
+            self.documents = [min(others, key=lambda path: ("annotation" not in path.name, path))]
+            return
+        shutil.copytree(SAMPLES / name, root, dirs_exist_ok=True)
+        files = [each for each in sorted(root.rglob("*")) if each.is_file()]
+        for each in files:
+            if not each.stat().st_size:  # an image
+                Image.fromarray(pixels).save(each)
+        self.documents = [each for each in files if each.suffix not in (".jpg", ".png")]
+        self.passed = next((each for each in self.documents if each.stem == "x"), root)
 
-    def documents(self, step):
-        """Yield every ``step``-th of the documents with an odd value."""
-        text = self.document.read_text()
-        made = _KINDS.get(self.document.suffix, _in_words)(text.strip("-\n"))
-        for each in islice(made, 0, None, step):
-            yield f"---\n{each()}\n---\n" if self.document.suffix == ".md" else each()
+    def changed(self, step):
+        """Yield every ``step``-th of the documents with an odd value: its path, and its text."""
+        made = (
+            (document, make)
+            for document in self.documents
+            for make in _KINDS.get(document.suffix, _in_words)(document.read_text().strip("-\n"))
+        )
+        for document, make in islice(made, 0, None, step):
+            yield document, f"---\n{make()}\n---\n" if document.suffix == ".md" else make()
 
-    def fault(self, text):
+    def fault(self, document, text):
         """Return the error that is none of Recordgen's own when a document is read, or None."""
-        self.document.write_bytes(text.encode("utf-8", "surrogatepass"))
+        before = document.read_bytes()
+        document.write_bytes(text.encode("utf-8", "surrogatepass"))
         try:
             reading = Reading(str(self.passed) + "/" * self.passed.is_dir(), **self.options)
             for row in reading.rows:
@@ -516,18 +218,20 @@ class Sample:
             return None
         except Exception as exc:  # noqa: BLE001 this is what is looked for
             return exc
+        finally:
+            document.write_bytes(before)
         return None
 
 
-NAMES = (*WRITERS, *MORE)
+NAMES = (*WRITERS, *sorted(each.name for each in SAMPLES.iterdir()))
 
 
 def faults(name, root, step=1):
     """Return how many documents were read, and the errors by place; every ``step``-th is read."""
     sample, found, count = Sample(name, root), {}, 0
-    for text in sample.documents(step):
+    for document, text in sample.changed(step):
         count += 1
-        if (exc := sample.fault(text)) is not None:
+        if (exc := sample.fault(document, text)) is not None:
             last = traceback.extract_tb(exc.__traceback__)
             own = [each for each in last if "/recordgen/" in each.filename][-1]
             key = f"{Path(own.filename).name}:{own.lineno} {type(exc).__name__} {exc!s:.60}"

@@ -109,6 +109,7 @@ BAD = [
     labelme([{"label": "cat", "points": [[1, 2], [3, HUGE]]}]),
     labelme([7]),
     masked(mask_in_json("GIF")),  # millions of pixels in a few bytes
+    masked(mask_in_json("PNG", 41, 20)),  # larger than its image
     mask_in_xml("0,100000001", 100_000_001, 1),
     mask_in_xml("1," * 500_001 + "1", 1_000_003, 1),
     create_ml([{"label": "cat"}]),

@@ -19,6 +19,7 @@ from recordgen.payloads import parquet_pages, parquet_values
 from recordgen.payloads.parquet_pages import unpacking
 from recordgen.payloads.parquet_values import parquet_file, read_value
 from recordgen.storage import ANY_REQUEST
+from recordgen.storage import copies as copies_module
 from tests.conftest import COMPONENTS
 
 pytestmark = pytest.mark.outside
@@ -63,6 +64,17 @@ def test_threads_unpack_each_row_group_once(file, parts, monkeypatch):
     assert len(copies(file)) == GROUPS
     assert read_value(parts[0], "2", ANY_REQUEST) == VALUES[0]  # another version of the file
     assert len(opened) == GROUPS + 1
+
+
+def test_the_footer_is_read_once_for_all_row_groups(file, parts, monkeypatch):
+    """Unpacking takes time that grows with the rows, not with row groups times row groups."""
+    checked, counted = [], []
+    monkeypatch.setattr(parquet_values, "check_schema", checked.append)
+    monkeypatch.setattr(copies_module, "_counted", lambda *each: counted.append(each) or (1e9, 0))
+    for version in ("1", "1", "2"):
+        for at in (0, 10, 20, 30):
+            assert read_value(parts[at], version, ANY_REQUEST) == VALUES[at]
+    assert (len(checked), len(counted)) == (2, 1)
 
 
 def test_the_least_used_copies_make_room(file, parts, monkeypatch):
@@ -189,8 +201,8 @@ def test_lists_of_millions_cost_their_row_group(file):
 
 
 def test_large_values_are_held_a_few_at_a_time(file):
-    """Rows that share a value of 40 MB are read three at a time, and not sixteen."""
-    write_groups(file, table_of([bytes(40_000_000)] * 16))
+    """Rows that share a value of 20 MB are read three at a time, and not sixteen."""
+    write_groups(file, table_of([bytes(20_000_000)] * 16))
     with file.open("rb") as raw:
         how = unpacking(raw, parquet_file(raw), 0, {"image"}, "image", 16, is_far=False)
     assert how == (3, 16)

@@ -100,6 +100,16 @@ def test_drawing_takes_the_time_of_an_image(slow):
     assert paint([(1, quick)], 0, (1000, 1000), Limits(seconds=0.1)).mean() == pytest.approx(0.5)
 
 
+def test_a_small_document_cannot_take_the_time_of_many_images():
+    """Long edges take the time that their bytes allow: some milliseconds each in a large image."""
+    zigzag = Polygons.of([(0, 0, 0, 1) * 1000])
+    short = Polygons.of([(0, 0, 0, 0.01) * 1000])
+    with pytest.raises(PayloadError) as caught:
+        paint([(1, Details(polygons=zigzag))], 0, (5000, 5000), Limits())
+    assert caught.value.code == "too_slow"
+    assert not paint([(1, Details(polygons=short))], 0, (5000, 5000), Limits()).any()
+
+
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])
 def test_an_outline_without_a_place_is_refused(odd):
     """Rows from and to nowhere would be drawn without end."""

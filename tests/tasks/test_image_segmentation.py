@@ -19,7 +19,10 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import PayloadError, TooManyRejectsError, UsageError
 from recordgen.exports.report.record_views import record_view
+from recordgen.payloads import check
 from recordgen.payloads.check import check_image
+from recordgen.payloads.reencoding import CheckedImage
+from recordgen.tasks.image_segmentation import stored_masks
 from recordgen.tasks.image_segmentation.stored_masks import gray_levels, mask_of
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
 from tests.conftest import exif_of, stored_examples
@@ -226,9 +229,9 @@ BAD = {
         {},
         "bad_annotation",
     ),
-    "other proportions": (png(gray([[0, 1]] * 9)), {}, "bad_annotation"),
-    # The proportions of its image, and 25 times the pixels: nothing is decoded.
-    "far too large": (png(gray([[0] * 15] * 10))[:60], {}, "bad_annotation"),
+    # Nothing is decoded: both files end in their headers.
+    "other proportions": (png(gray([[0, 1]] * 9))[:60], {}, "bad_annotation"),
+    "the proportions, but another size": (png(gray([[0] * 6] * 4))[:60], {}, "bad_annotation"),
 }
 
 
@@ -270,13 +273,23 @@ def test_masks_turn_with_their_image(way, resize, drawn_on):
     assert (np.abs(shown - seen) < 30).mean() > 0.8
 
 
-def test_a_smaller_mask_gets_the_size_of_its_image():
-    assert stored(png(gray([[0, 1], [2, 3]])), size=(4, 4)) == [
-        [0, 0, 1, 1],
-        [0, 0, 1, 1],
-        [2, 2, 3, 3],
-        [2, 2, 3, 3],
-    ]
+def test_a_shared_mask_is_decoded_once(monkeypatch):
+    """Many rows may name one file."""
+    opened = []
+    opening = stored_masks.open_image
+    monkeypatch.setattr(stored_masks, "open_image", lambda it: opened.append(it) or opening(it))
+    assert [stored(png(gray([[0, 1, 2]] * 2))) for _ in range(3)] == [[[0, 1, 2]] * 2] * 3
+    assert len(opened) == 1
+
+
+def test_a_costly_mask_is_decoded_in_a_process_that_may_die(monkeypatch):
+    """The header of a mask announces its work, as that of an image does."""
+    apart = []
+    monkeypatch.setattr(check, "APART_SHARE", 1e-9)
+    monkeypatch.setattr(check, "check_apart", lambda data, *_: apart.append(data))
+    mask = png(gray([[7, 8, 9]] * 2))
+    mask_of(mask, {}, CheckedImage(b"", "png", 2, 3), "stored", payload_settings())
+    assert apart == [mask]
 
 
 # view, size → what is seen of [[0, 1], [2, 3]]

@@ -95,13 +95,20 @@ class Limits:
                 f"= {height * width:,}); --limit pixels=… allows more",
             )
 
-    def check_seconds(self, seconds: float, what: str) -> None:
-        """Refuse work that takes too much processor time by its estimate. Raises: PayloadError."""
-        if seconds > self.seconds:
+    def check_seconds(self, seconds: float, what: str, share: float = 1) -> None:
+        """Refuse work that takes too much processor time by its estimate.
+
+        Args: share: of the time of an image, what the work may take; below the default limit, of
+            the default.
+
+        Raises: PayloadError.
+        """
+        most = min(self.seconds, share * max(self.seconds, Limits().seconds))
+        if seconds > most:
             raise PayloadError(
                 RejectCode.TOO_SLOW,
-                f"{what} would take about {seconds:.0f} s of processor time, but an image may take "
-                f"{self.seconds:g} s; --limit seconds=… allows more",
+                f"{what} would take about {seconds:.2g} s of processor time, but may take "
+                f"{most:.2g} s; --limit seconds=… allows more",
             )
 
     @property

@@ -59,7 +59,6 @@ def shortened_name(name: str, place: int) -> str:
 # --- shapes of objects ----------------------------------------------------------------------------
 
 MASK_PIXELS = Limit(100_000_000, "pixels in the mask of an object", ROW)
-MASK_TIMES = Limit(16, "times the pixels of its image in a mask file", ROW)
 MASK_RUNS = Limit(1_000_000, "runs in the mask of an object", ROW)
 KEYPOINTS = Limit(1_000, "keypoints of an object", ROW)
 # Records have as many of each object as the one with most of them has.
@@ -88,16 +87,14 @@ COLUMN_LEVELS = Limit(100, "levels of columns in a Parquet file", DOCUMENT)
 # Rows of images take more bytes than that on average, if there are many.
 ROWS = Limit(100_000, "rows in a Parquet file of so few bytes", DOCUMENT)
 ROW_BYTES = Limit(10, "bytes for each row in a Parquet file", DOCUMENT)
-UNPACKED_TIMES = Limit(100, "times the bytes of a Parquet file in its images", DOCUMENT)
-# The largest pages of all columns together: images hardly shrink, and neither do lists.
-PAGE_BYTES = Limit(50_000_000, "bytes in unpacked pages of a Parquet file", DOCUMENT)
-PAGE_TIMES = Limit(20, "times the bytes of packed pages", DOCUMENT)
+# A row group may have more than the following bytes or values, but only so many times the bytes
+# that it has packed.
+UNPACKED_TIMES = Limit(100, "times the packed bytes of a Parquet file", DOCUMENT)
+# Images hardly shrink. A value of a dictionary takes a few bits for each row, and all its bytes
+# once it is unpacked.
+UNPACKED_BYTES = Limit(64_000_000, "bytes of a row group that are unpacked together", DOCUMENT)
 LIST_VALUES = Limit(1_000_000, "values in the lists of a row group", DOCUMENT)
-LIST_VALUES_TIMES = Limit(100, "times the bytes of packed lists and texts", DOCUMENT)
 TEXT_BYTES = Limit(1_000_000_000, "bytes in the unpacked texts of a row group", DOCUMENT)
-# A value of a dictionary takes a few bits for each row, and all its bytes once it is unpacked.
-ROWS_BYTES = Limit(64_000_000, "bytes in lists that are unpacked together", DOCUMENT)
-BATCH_BYTES = Limit(160_000_000, "bytes in rows that are unpacked together", DOCUMENT)
 
 # --- shards of a dataset from elsewhere ----------------------------------------------------------
 

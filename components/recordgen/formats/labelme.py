@@ -214,6 +214,8 @@ def _masked(part: _Part, mask: Any, size: tuple[int, int] | None) -> _Part:
             raise ValueError(f"it has {header.width} × {header.height} pixels")
         if header.format != "PNG":  # other formats may have millions of pixels in a few bytes
             raise ValueError(f"it must be a PNG (got a {header.format})")
+        if header.width > size[0] or header.height > size[1]:
+            raise ValueError("it is larger than its image of {} × {} pixels".format(*size))
         MASK_PIXELS.check(header.pixels)
         with open_image(header) as image:
             pixels = decoded("PNG", lambda: np.asarray(image.convert("L")))

@@ -21,7 +21,7 @@ from recordgen.errors import PayloadError, RunnerError
 from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
 from recordgen.payloads.image import prepare
 from recordgen.payloads.opening import out_of_memory
-from recordgen.payloads.reencoding import CheckedImage
+from recordgen.payloads.reencoding import CheckedImage, Prepared
 from recordgen.rejects import RejectCode
 
 _log = logging.getLogger(__name__)
@@ -50,13 +50,27 @@ def check_image(data: bytes, settings: PayloadSettings, uri: str = "the image") 
     """
     try:
         prepared = prepare(data, settings)
-        apart = prepared.seconds > settings.limit.seconds * APART_SHARE and has_python()
+        apart = _is_costly(prepared, settings)
         if not apart and prepared.bytes < SMALL_BYTES:
             return prepared.decode()
         with DECODING.hold(int(prepared.bytes), settings.limit.memory_bytes or default_budget()):
             return check_apart(data, settings, uri) if apart else prepared.decode()
     except MemoryError as exc:
         raise out_of_memory() from exc
+
+
+def _is_costly(prepared: Prepared, settings: PayloadSettings) -> bool:
+    return prepared.seconds > settings.limit.seconds * APART_SHARE and has_python()
+
+
+def check_costly(data: bytes, settings: PayloadSettings) -> None:
+    """Check a mask, which its caller decodes, if its header announces much work.
+
+    Raises: PayloadError: the decoder crashes, or takes too long.
+    """
+    look = settings.to_look()
+    if _is_costly(prepare(data, look), look):
+        check_image(data, look, "a mask")
 
 
 def picture_in_small(data: bytes, settings: PayloadSettings) -> SmallPicture | None:

@@ -13,15 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import IO, Any, NamedTuple
 
 from recordgen.core.limits import (
-    BATCH_BYTES,
     COLUMN_LEVELS,
     COLUMNS,
     LIST_VALUES,
-    LIST_VALUES_TIMES,
-    PAGE_BYTES,
-    PAGE_TIMES,
-    ROWS_BYTES,
     TEXT_BYTES,
+    UNPACKED_BYTES,
+    UNPACKED_TIMES,
 )
 
 #: Most rows that are held in memory at once.
@@ -132,8 +129,8 @@ def unpacking(
         pages = list(_pages(raw, chunk))
         packed += sum(page.packed for page in pages)
         held += max((page.unpacked for page in pages), default=0)
-        if held > PAGE_TIMES.most * packed:
-            PAGE_BYTES.check(held)
+        if held > UNPACKED_TIMES.most * packed:
+            UNPACKED_BYTES.check(held)
         is_text = "BYTE" in chunk.physical_type
         value = max((page.unpacked for page in pages if is_text and _repeats(page)), default=0)
         if path == image:
@@ -145,7 +142,7 @@ def unpacking(
         is_list = column.max_repetition_level > 0
         in_pages = sum(page.values for page in pages if not page.is_dictionary)
         values = in_pages if is_list else row_group.num_rows
-        if value * values > (ROWS_BYTES if is_list else TEXT_BYTES).most:
+        if value * values > (UNPACKED_BYTES if is_list else TEXT_BYTES).most:
             value = _longest(raw, group, path)
         if is_list:
             in_lists += values
@@ -153,11 +150,11 @@ def unpacking(
         else:
             largest += value
             text_bytes += value * values
-    if max(in_lists, list_bytes, text_bytes) > LIST_VALUES_TIMES.most * packed:
+    if max(in_lists, list_bytes, text_bytes) > UNPACKED_TIMES.most * packed:
         LIST_VALUES.check(in_lists)
-        ROWS_BYTES.check(list_bytes)
+        UNPACKED_BYTES.check(list_bytes)
         TEXT_BYTES.check(text_bytes)
-    return Unpacking(max(1, min(most_rows, BATCH_BYTES.most // max(1, largest))), shared)
+    return Unpacking(max(1, min(most_rows, UNPACKED_BYTES.most // max(1, largest))), shared)
 
 
 def _shared(pages: Sequence[Page]) -> int:

@@ -48,6 +48,10 @@ _CUT = ".cut"
 # Row groups that this process cannot unpack, by their paths.
 _refused: dict[str, PayloadError] = {}
 
+# The file that was opened last, and its version, with its footer: each row group is unpacked on its
+# own, and a footer grows with their number.
+_footers: dict[tuple[str, str], Any] = {}
+
 
 class Places:
     """Where the values of a column begin in the file of its values, one after the other.
@@ -75,17 +79,20 @@ class Places:
         return at
 
 
-def parquet_file(raw: IO[bytes]) -> Any:
+def parquet_file(raw: IO[bytes], footer: Any = None) -> Any:
     """Return a Parquet file whose pages are read one by one.
+
+    Args: footer: its metadata, if the same file was opened before.
 
     Raises: ArrowException, OSError, ValueError.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    check_schema(raw)
+    if footer is None:
+        check_schema(raw)
     source = pa.PythonFile(raw, "r")
-    return pq.ParquetFile(source, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+    return pq.ParquetFile(source, metadata=footer, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
 def read_value(part: Range, container: str, context: RequestContext) -> bytes:
@@ -132,7 +139,7 @@ def _unpacked(part: Range, container: str, context: RequestContext) -> str:
                         slot("unpack", UNPACKED_AT_ONCE),
                         storage.open_read(part.file, context) as raw,
                     ):
-                        _unpack(raw, part, path)
+                        _unpack(raw, part, container, path)
                 except PayloadError as exc:
                     _refused[path] = exc
                     raise
@@ -151,7 +158,7 @@ def _make_private(folder: str) -> None:
         raise StorageError(f"{folder}: other users can write here; set TMPDIR to another folder")
 
 
-def _unpack(raw: IO[bytes], part: Range, path: str) -> None:
+def _unpack(raw: IO[bytes], part: Range, container: str, path: str) -> None:
     """Write the values of a column to ``path``; those before the first damaged page.
 
     Raises: PayloadError: it is damaged, or too large for the limits or the temporary folder.
@@ -160,7 +167,7 @@ def _unpack(raw: IO[bytes], part: Range, path: str) -> None:
 
     group, column = map(int, part.values.split("."))
     try:
-        file = parquet_file(raw)
+        file = _opened(raw, part.file, container)
         chunk = file.metadata.row_group(group).column(column)
         leaf, is_far = chunk.path_in_schema, not storage.is_local(part.file)
         rows, shared = unpacking(raw, file, group, {leaf}, leaf, ROWS_AT_ONCE, is_far=is_far)
@@ -188,6 +195,15 @@ def _unpack(raw: IO[bytes], part: Range, path: str) -> None:
         if isinstance(exc.__cause__, OSError) and exc.__cause__.errno in _FULL:
             raise _no_room(path) from exc
         raise
+
+
+def _opened(raw: IO[bytes], name: str, container: str) -> Any:
+    """Return a Parquet file, with the footer that was read before if it is of the same version."""
+    file = parquet_file(raw, _footers.get((name, container)))
+    if (name, container) not in _footers:
+        _footers.clear()
+        _footers[name, container] = file.metadata
+    return file
 
 
 def _no_room(path: str) -> PayloadError:

@@ -19,6 +19,14 @@ _WRITTEN_SECONDS = 600
 
 _DAY_SECONDS = 24 * 60 * 60
 
+# Copies are counted again when this share of their bytes was written: counting takes time that
+# grows with their number.
+_COUNTED_SHARE = 1 / 64
+
+# Bytes that this process may write before it counts the copies again, and those that all copies may
+# have then, by folder and limit.
+_uncounted: dict[tuple[str, int], tuple[int, int]] = {}
+
 # By process: a fork removes nothing of its parent.
 _own: dict[int, set[str]] = {}
 
@@ -27,25 +35,38 @@ def make_room(folder: str, size: int, most: int) -> int:
     """Remove the copies that were not used for the longest time, until another one fits.
 
     Whoever has opened a copy can still read it. All take at most ``most`` bytes, and at most half
-    of the disk's free space.
+    of the disk's free space; each further process may exceed that by a 64th.
 
     Returns:
         The most bytes that another one may have.
     """
+    left, room = _uncounted.get((folder, most), (0, most))
+    if left < size:
+        room, held = _counted(folder, size, most)
+        left = size + int(min(room - held, room * _COUNTED_SHARE))
+    _uncounted[folder, most] = left - size, room
+    return room
+
+
+def _counted(folder: str, size: int, most: int) -> tuple[int, int]:
+    """Remove copies until another one fits; return the limit, and the bytes of all with it."""
     found = []
     with suppress(FileNotFoundError):
         for each in os.scandir(folder):
             with suppress(FileNotFoundError):  # another process removes copies, too
                 found.append((each.stat(follow_symlinks=False), each.path))
         most = min(most, (sum(it.st_size for it, _ in found) + shutil.disk_usage(folder).free) // 2)
-    held, now = size, time.time()
+    kept = held = size
+    now = time.time()
     for stat, path in sorted(found, key=lambda each: each[0].st_mtime, reverse=True):
         held += stat.st_size
         is_written = path.endswith(".tmp") and now - stat.st_mtime < _WRITTEN_SECONDS
         if held > most and not is_written:
             with suppress(FileNotFoundError):
                 os.remove(path)
-    return most
+        else:
+            kept = held
+    return most, kept
 
 
 @contextmanager

@@ -25,6 +25,10 @@ _WHOLE = (0.0, 0.0, 1.0, 1.0)
 # Crossings of edges and rows that are computed at once.
 _AT_ONCE = 1 << 20
 
+# Shares of what an image may take that its pixels and each byte of its annotation allow: a small
+# document may describe many images. An object has some bytes besides those of each coordinate.
+_SHARE_PER_PIXEL, _SHARE_PER_BYTE, _OBJECT_BYTES, _COORDINATE_BYTES = 5e-10, 1e-6, 60, 4
+
 # Processor time on a current machine: of a polygon, of a row that one of its edges crosses, of a
 # filled pixel, and of one that runs are unpacked to.
 _POLYGON, _CROSSING, _FILLED, _UNPACKED = 1e-4, 3e-7, 1e-10, 4e-9
@@ -40,7 +44,9 @@ def paint(
     """
     drawn = [(number, details, _columns_of(details)) for number, details in objects]
     seconds = sum(_seconds(details, columns, size) for _, details, columns in drawn)
-    limit.check_seconds(seconds, "drawing its mask")
+    size_bytes = sum(map(_bytes_of, (details for _, details, _ in drawn)))
+    share = math.prod(size) * _SHARE_PER_PIXEL + size_bytes * _SHARE_PER_BYTE
+    limit.check_seconds(seconds, "drawing its mask", share)
     mask = np.full(size, background, np.uint8)
     flat = mask.reshape(-1)
     for number, details, columns in sorted(drawn, key=lambda each: -_area(*each[1:])):
@@ -114,6 +120,14 @@ def _seconds(details: Details, columns: _Columns | None, size: tuple[int, int]) 
         area = float(across * down) * height * width
         seconds += _POLYGON + crossings * _CROSSING + area * _FILLED
     return seconds
+
+
+def _bytes_of(details: Details) -> int:
+    """Return about how many bytes a document needs for an outline or for runs."""
+    if details.mask is not None:
+        return _OBJECT_BYTES + len(details.mask.counts)
+    numbers = sum(points.size for points in details.polygons.arrays())
+    return _OBJECT_BYTES + _COORDINATE_BYTES * numbers
 
 
 def _area(details: Details, columns: _Columns | None) -> float:

@@ -6,14 +6,15 @@
     16 bit         its levels, if none is above 255
     RGB            the classes of its colours if the row names them; else the levels of gray pixels
 
-A mask is turned, cropped, resized and padded as its image is, by taking the nearest pixel.
+A mask file has the size of its image, stored or upright. It is turned, cropped, resized and padded
+as its image is, by taking the nearest pixel.
 """
 
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,11 +22,12 @@ import numpy.typing as npt
 from PIL import Image
 
 from recordgen.core.image_settings import Limits
-from recordgen.core.limits import MASK_TIMES
 from recordgen.core.records.class_masks import IGNORED, Mask, seen_through
 from recordgen.core.rows.details import Details
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
+from recordgen.payloads.check import check_costly
+from recordgen.payloads.header import FileHeader
 from recordgen.payloads.opening import decoded, file_header, open_image
 from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, check_png
 from recordgen.payloads.reencoding import CheckedImage, turn
@@ -53,12 +55,10 @@ class StoredMask(NamedTuple):
     Attributes:
         data: a gray PNG of 8 bits.
         numbers: the classes that have pixels, sorted.
-        is_resized: whether the file had another size than its image.
     """
 
     data: bytes
     numbers: tuple[int, ...]
-    is_resized: bool
 
 
 def mask_of(
@@ -73,19 +73,32 @@ def mask_of(
     ``colours`` has the class of each colour; empty if pixels are class numbers.
 
     Raises:
-        PayloadError: the mask is no lossless image, is damaged, has other proportions than its
-            image, or has pixels without a class.
+        PayloadError: the mask is no lossless image, is damaged, has another size than its image, or
+            has pixels without a class.
     """
-    if math.prod(size := _whole(image)):
-        file = file_header(data)
-        if file.height * file.width > MASK_TIMES.most * math.prod(size):
-            raise _unlike((file.height, file.width), size)
-    levels, is_plain = _levels(data, colours, settings)
-    mask = _upright(levels, image, orientation)
-    stored, is_resized = _placed(mask, image)
+    geometry = image._replace(data=b"", small=None)
+    return _mask_of(data, tuple(colours.items()), geometry, orientation, settings)
+
+
+@lru_cache(maxsize=1)  # images may share a mask file
+def _mask_of(
+    data: bytes,
+    colours: Sequence[tuple[str, int]],
+    image: CheckedImage,
+    orientation: str,
+    settings: PayloadSettings,
+) -> StoredMask:
+    settings.limit.check_size(len(data))
+    file = file_header(data)
+    settings.limit.check_pixels(file.height, file.width)
+    way = _way(file, image, orientation)
+    check_costly(data, settings)
+    levels, is_plain = _levels(file, data, dict(colours))
+    mask = levels if way == 1 else np.asarray(turn(Image.fromarray(levels), way))
+    stored = _placed(mask, image)
     numbers = np.flatnonzero(_histogram(stored)[:IGNORED])
     kept = is_plain and stored is levels
-    return StoredMask(data if kept else _png(stored), tuple(numbers.tolist()), is_resized)
+    return StoredMask(data if kept else _png(stored), tuple(numbers.tolist()))
 
 
 def drawn_mask(
@@ -112,13 +125,13 @@ def drawn_mask(
     drawn = [(number, Details.from_json(text)) for number, text in objects]
     for _, details in drawn:
         if details.mask is not None and not _is_alike(details.mask[1:], size):
-            raise _unlike(details.mask[1:], size)
+            raise _unlike(details.mask[1:], size, "proportions")
     mask = paint(drawn, background, size, limit)
     if is_turned:
         mask = np.asarray(turn(Image.fromarray(mask), image.orientation))
-    stored, _ = _placed(mask, image)
+    stored = _placed(mask, image)
     numbers = np.flatnonzero(_histogram(stored)[:IGNORED])
-    return StoredMask(_png(stored), tuple(numbers.tolist()), is_resized=False)
+    return StoredMask(_png(stored), tuple(numbers.tolist()))
 
 
 def gray_levels(data: bytes) -> set[int]:
@@ -142,13 +155,8 @@ def _histogram(mask: Mask) -> Sequence[int]:
     return Image.fromarray(mask).histogram()
 
 
-def _levels(
-    data: bytes, colours: Mapping[str, int], settings: PayloadSettings
-) -> tuple[Mask, bool]:
+def _levels(file: FileHeader, data: bytes, colours: Mapping[str, int]) -> tuple[Mask, bool]:
     """Return class numbers, and whether the file is in the form in which masks are stored."""
-    settings.limit.check_size(len(data))
-    file = file_header(data)
-    settings.limit.check_pixels(file.height, file.width)
     if file.format not in _EXACT:
         raise _bad(f"a mask must be a PNG, which keeps class numbers (got a {file.format})")
     if file.format == "PNG":
@@ -202,34 +210,25 @@ def _classes(pixels: npt.NDArray[np.uint8], colours: Mapping[str, int]) -> Mask:
     return found
 
 
-def _upright(mask: Mask, image: CheckedImage, orientation: str) -> Mask:
-    """Return a mask turned as its image was. Raises: PayloadError: its proportions differ."""
+def _way(file: FileHeader, image: CheckedImage, orientation: str) -> int:
+    """Return the Exif orientation of a mask file. Raises: PayloadError: its size is another one."""
     if image.height is None or image.width is None:
-        return mask
-    upright = _whole(image)
+        return 1
+    upright, size = _whole(image), (file.height, file.width)
     stored = upright[::-1] if image.orientation >= _ON_ITS_SIDE else upright
-    as_upright, as_stored = (_is_alike(mask.shape, size) for size in (upright, stored))
-    if not (as_upright or as_stored):
-        raise _unlike(mask.shape, stored)
-    is_turned = as_stored and (orientation == "stored" or not as_upright)
-    if not is_turned or image.orientation == 1:
+    if size not in (upright, stored):
+        raise _unlike(size, stored, "size")
+    return (
+        image.orientation if size == stored and (orientation == "stored" or size != upright) else 1
+    )
+
+
+def _placed(mask: Mask, image: CheckedImage) -> Mask:
+    """Return a mask in the geometry of its image."""
+    if image.height is None or image.width is None or image.placed is None:
         return mask
-    return np.asarray(turn(Image.fromarray(mask), image.orientation))
-
-
-def _placed(mask: Mask, image: CheckedImage) -> tuple[Mask, bool]:
-    """Return a mask in the geometry of its image, and whether their files differ in size."""
-    if image.height is None or image.width is None:
-        return mask, False
-    size = image.height, image.width
-    is_resized = mask.shape != _whole(image)
-    if image.placed is None and not is_resized:
-        return mask, False
-    view = (0.0, 0.0, 1.0, 1.0)
-    if image.placed is not None:
-        left, top, width, height = image.placed.view
-        view = (top, left, height, width)
-    return seen_through(mask, view, size), is_resized
+    left, top, width, height = image.placed.view
+    return seen_through(mask, (top, left, height, width), (image.height, image.width))
 
 
 def _whole(image: CheckedImage) -> tuple[int, int]:
@@ -244,10 +243,10 @@ def _is_alike(size: tuple[int, ...], other: tuple[int, int]) -> bool:
     return abs(size[0] * other[1] - size[1] * other[0]) <= max(*size, *other)
 
 
-def _unlike(size: tuple[int, ...], image: tuple[int, int]) -> PayloadError:
+def _unlike(size: tuple[int, ...], image: tuple[int, int], what: str) -> PayloadError:
     return _bad(
         f"it has {size[1]}×{size[0]} pixels, but its image {image[1]}×{image[0]}; a mask must have "
-        f"the proportions of its image"
+        f"the {what} of its image"
     )
 
 

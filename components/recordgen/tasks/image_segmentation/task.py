@@ -49,9 +49,6 @@ from recordgen.tasks.image_segmentation.annotation import MaskRow, with_backgrou
 from recordgen.tasks.images.image_task import Described, ImageTask, StoredImage
 from recordgen.tasks.lines import display_name, either, stored_uri
 
-#: Name in ``rows.adjusted`` of ``dataset.json``: masks that got the size of their image.
-MASKS_RESIZED = "masks_resized"
-
 # The key of an exported line; published lines for the import have several names for the uri.
 _EXPORTED = "maskAnnotation"
 _POLYGONS = "polygonAnnotations"
@@ -175,8 +172,6 @@ class ImageSegmentation(ImageTask):
         except PayloadError as exc:
             where = f"mask {printable(row.uri)}: " if row.uri else ""
             raise PayloadError(exc.code, f"{where}{exc.message}") from exc
-        if mask.is_resized:
-            stored.changes[MASKS_RESIZED] += 1
         said: Mapping[str, FeatureValue] = {
             features.IMAGE_MASK_ENCODED: mask.data,
             features.IMAGE_MASK_FORMAT: b"png",
