@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import pickle
 import tarfile
 import zipfile
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError
 from recordgen.formats.detect import detect
-from recordgen.formats.foreign_formats import of_file
+from recordgen.formats.foreign_formats import of_file, of_folder
 from recordgen.formats.import_file import find_import_files
 from recordgen.formats.json_items import key_paths
 from recordgen.options import ConvertOptions
@@ -85,6 +86,9 @@ VOTT_PROJECT = {
     "videoSettings": {"frameExtractionRate": 15},
     "assets": {"0af": {k: VOTT_ASSET[k] for k in ("asset", "regions")}},
 }
+BDD100K = {"name": "0.jpg", "labels": [{"category": "car", "box2d": {"x1": 5.0, "y1": 6.0}}]}
+DARWIN = {"item": {"name": "0.jpg", "slots": [{"slot_name": "0"}]}, "annotations": []}
+DATUMARO = {"infos": {}, "categories": {"label": {"labels": []}}, "items": [{"id": "0"}]}
 TFRECORDS = b"".join(b"".join(RECORDS.frame([b"an example"])) for _ in range(3))
 
 # file, content, name of the format, words of the remedy
@@ -106,6 +110,15 @@ FILES = [
     ("a.csv", in_memory(lambda f: zipped(f, "[Content_Types].xml", "xl/workbook.xml")),
      "an Excel workbook", "save the sheet as CSV UTF-8"),
     ("a.tgz", in_memory(lambda f: in_tar(f, "w:gz")), "a tar archive", "pass the folder"),
+    ("mnist.npz", in_memory(lambda f: zipped(f, "x_train.npy")), "a NumPy file", "numpy.load"),
+    ("a.h5", b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file", "h5py"),
+    ("data_batch_1", pickle.dumps({b"data": [1]}), "a Python pickle", "any program"),
+    ("a.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64", "a MATLAB file", "scipy.io.loadmat"),
+    ("a.db", b"SQLite format 3\0\x10\0", "a SQLite database", "pandas.read_sql"),
+    ("a.dcm", bytes(128) + b"DICM\2\0", "a DICOM file", "pydicom"),
+    ("det_train.json", as_json([BDD100K]), "BDD100K", "line for each box2d"),
+    ("0.json", as_json(DARWIN), "a Darwin export of V7", "export it as COCO or YOLO"),
+    ("train.json", as_json(DATUMARO), "a Datumaro dataset", "export it as COCO or YOLO"),
     ("a.csv", b"<!DOCTYPE HTML><html>", "a web page", "download the file itself"),
     ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF", "an image", "pass its folder"),
 ]  # fmt: skip
@@ -139,6 +152,7 @@ def test_files_are_named(name, data, format_, remedy, tmp_path):
 
 
 IMAGES = {"images/a.jpg": b"", "images/b.jpg": b""}
+KITTI = b"Car 0.00 0 -1.57 5.1 6.2 30.3 40.4 1.57 1.73 4.15 1.0 1.75 13.22 1.62\n"
 UNNAMED = {"train/images/a.jpg": b"", "train/labels/a.txt": b"", "data.yaml": b"nc: 1\n"}
 PARQUET, ARROW = "train-00000-of-00001.parquet", "data-00000-of-00001.arrow"
 
@@ -155,6 +169,22 @@ FOLDERS = [
         "d/ann/a.jpg.json",
     ),
     ({"photos.tar.gz": b"", "LICENSE": b""}, "a tar archive", "photos.tar.gz"),
+    ({"X.npy": b"", "y.npy": b""}, "a NumPy file", "X.npy"),
+    ({"data.mdb": b"", "lock.mdb": b""}, "an LMDB database", "data.mdb"),
+    ({"train/shard.0.mds": b"", "train/index.json": b"{}"}, "MDS shards", "train/shard.0.mds"),
+    ({"data_batch_1": b"", "batches.meta": b""}, "a Python pickle", "data_batch_1"),
+    ({"saved_model.pb": b"", "variables/a": b""}, "a TensorFlow SavedModel", "saved_model.pb"),
+    ({"news/a.txt": b"A", "news/a.ann": b"", "mail/b.txt": b"B"}, "brat's", "news/a.ann"),
+    ({"image_2/0.png": b"", "label_2/0.txt": KITTI, "calib/0.txt": b"P0: 7"}, "KITTI", "label_2/"),
+    ({"s1/img1/1.jpg": b"", "s1/gt/gt.txt": b"1,1,5,6,20,15,1,1,1\n"}, "MOTChallenge", "s1/gt/gt"),
+    ({**IMAGES, "annotations/a.txt": b"5,6,2,1,1,4,0,0\n"}, "labels of VisDrone", "annotations/a"),
+    (
+        {"WIDER_val/images/0--A/a.jpg": b"", "split/wider_face_val_bbx_gt.txt": b"0--A/a.jpg\n1\n"},
+        "WIDER FACE",
+        "split/wider_face_val_bbx_gt.txt",
+    ),
+    ({"d/a_leftImg8bit.png": b"", "gtFine/a_gtFine_polygons.json": b"{}"}, "Cityscapes", "gtFine/"),
+    ({**IMAGES, "annotations/0.json": as_json(DARWIN)}, "a Darwin export of V7", "annotations/0"),
 ]
 
 
@@ -162,7 +192,7 @@ FOLDERS = [
 def test_folders_are_named(files, format_, evidence, tmp_path):
     """A folder is recognised by its listing, or by its first JSON document."""
     message = refusal(write_files(tmp_path, files))
-    assert message.startswith(f"{tmp_path}/: this looks like {format_} (")
+    assert message.startswith(f"{tmp_path}/: this looks like {format_}")
     assert evidence in message.partition("); ")[0]
 
 
@@ -172,6 +202,8 @@ PLAIN_FOLDERS = [
     {"bottles/a.jpg": b"", "labels/b.jpg": b""},
     {"cat/a.jpg": b"", "about.json": b'{"license": "CC", "images": 2}'},
     {"cat/a.jpg": b"", "cat.zip": b"", "thumbs.xml": b"<?xml version='1.0'?><thumbs/>"},
+    {"annotations/a.jpg": b"", "label_2/b.jpg": b"", "label_2/b.txt": b"a caption of 2 words"},
+    {"gt/a.jpg": b"", "gt/gt.txt": b"ground truth by two people"},
 ]
 
 
@@ -181,6 +213,23 @@ def test_folders_of_images_stay(files, tmp_path):
     found = find_import_files(str(write_files(tmp_path, files)))
     rows = [item for item in read(found) if not isinstance(item, OddLine)]
     assert {row.uri for row in rows} == {name for name in files if name.endswith((".jpg", ".zip"))}
+
+
+ODD_NAMES = [
+    *("labels", "label_2", "annotations", "gt", "det", "image_2", "images", "variables", "a.zarr"),
+    *("tfrecord", "data.mdb", "saved_model.pb", "pickle", "meta", "train", "test", "wider_face"),
+]
+
+
+@given(st.data())
+def test_class_folders_match_no_tool(data):
+    """Class folders with captions beside images match no tool, whatever their names are."""
+    folders = data.draw(st.lists(st.sampled_from(ODD_NAMES), min_size=1, unique=True))
+    stems = data.draw(st.lists(st.sampled_from(["a", "gt", "0", *ODD_NAMES]), min_size=1))
+    captions = [f"{folder}/{stem}.txt" for folder in folders for stem in stems]
+    images = [f"{name}.jpg" for name in captions]
+    text = data.draw(st.sampled_from([b"", b"a red car", b"cat", b"5", b"1,2,3", b"Car 1 2"]))
+    assert of_folder(captions, lambda _: text, images=images) is None
 
 
 # lines of import files with parts that look like another format

@@ -74,7 +74,18 @@ TEXTS = [
     # slashes that a tool has normalised, and those that JSON escapes
     ("a.tar/https:/me:pw@h/1.jpg", "a.tar/https:/h/1.jpg", "a.tar/https:/***@h/1.jpg", "="),
     ("gs:/b/1.jpg?token=1", "gs:/b/1.jpg", "gs:/b/1.jpg?token=***", "="),
-    (r"https:\/\/me:pw@h\/1?v=2", "=", r"https:\/\/***@h\/1?v=2", r"https:\/\/***@h\/1?***"),
+    (
+        r"https:\/\/me:pw@h\/1?v=2",
+        r"https:\/\/h\/1?v=2",
+        r"https:\/\/***@h\/1?v=2",
+        r"https:\/\/***@h\/1?***",
+    ),
+    (r"https:\\me:pw@h\1.jpg", r"https:\\h\1.jpg", r"https:\\***@h\1.jpg", "="),
+    (r"C:\me@h:2x.jpg", "=", "=", "="),
+    ("//me:pw@h/1.jpg", "//h/1.jpg", "//***@h/1.jpg", "="),
+    ("https%3A%2F%2Fme%3Apw%40h%2F1", "https%3A%2F%2Fh%2F1", "https%3A%2F%2F***@h%2F1", "="),
+    ("https://me%3Apw%40h/1.jpg", "https://h/1.jpg", "https://***@h/1.jpg", "="),
+    ("https://h/a%40b:2.jpg", "=", "=", "="),
     ("file:///a@b/1.jpg?token=1", "=", "file:///a@b/1.jpg?token=***", "="),
     # parameters
     ("https://h/?token=1&v=2", "https://h/?v=2", "https://h/?token=***&v=2", "https://h/?***"),
@@ -83,6 +94,7 @@ TEXTS = [
     ("https://h/?token=1'2", "https://h/", "https://h/?token=***", "https://h/?***"),
     ("https://h/a#access_token=1", "https://h/a", "https://h/a#access_token=***", "https://h/a#***"),
     ("https://h/a;b&c?d;auth=1", "https://h/a;b&c?d", "https://h/a;b&c?d;auth=***", "https://h/a;b&c?***"),
+    ("https://h/a;jsessionid=1", "https://h/a", "https://h/a;jsessionid=***", "="),
     ("https://h/a;token=1/b", "https://h/a/b", "https://h/a;token=***", "="),
     ("https://h/a;v=1;sig=2/b;jwt=3", "https://h/a;v=1/b", "https://h/a;v=1;sig=***;jwt=***", "="),
     (
@@ -239,6 +251,10 @@ def by_command(server, folder):
     assert main(["convert", signed(server, "/none.csv"), str(folder / "none")]) == 1
     (folder / "broken.csv").write_text(f"TRAIN,{signed(server, '/broken.png')},a\n")
     main(["convert", str(folder / "broken.csv"), str(folder / "broken"), *flags])
+    (folder / "plain.csv").write_text("0.png,a\n1.png,b\n")
+    pattern = ["--group-by", f"https://{USER}:({PASSWORD})@host"]
+    assert main(["convert", str(folder / "plain.csv"), str(folder / "plain"), *flags, *pattern]) > 0
+    assert (folder / "plain" / "rejects.jsonl").exists()
     for option in ("--vocabulary", "--schema", "--schema"):
         assert main(["check", rows, *flags, option, signed(server, "/none"), "--debug"]) > 0
     url = signed(server, "/1.png")  # in a message about columns, truncated if it is long

@@ -135,14 +135,13 @@ def _without_images(others: Sequence[str], datasets: Sequence[str]) -> str:
 
 def _check_format(listing: Listing) -> None:
     """Check that a folder has no format of another tool. Raises: SourceError, StorageError."""
-    names, images = listing.tree.files, listing.tree.images
-    found = None if images else foreign_formats.of_names(names)
+    tree = listing.tree
+    found = foreign_formats.of_folder(tree.others, listing.head, images=tree.images)
     # One document describes all images, or each image has one: the first shows the format.
-    document = next((name for name in names if name.lower().endswith((".json", ".xml"))), None)
+    document = next((name for name in tree.others if name.lower().endswith(".json")), None)
     if found is None and document is not None:
         format_ = foreign_formats.of_file(listing.head(document))
-        if format_ is not None and format_ is not foreign_formats.XML:
-            found = format_, document
+        found = None if format_ is None else (format_, document)
     if found is not None:
         format_, evidence = found
         raise format_.error(listing.root, evidence)

@@ -72,6 +72,8 @@ class TextFolder(Format):
         first = next((item.name for item in found.placed if item.labels), "")
         if not is_mine or foreign_formats.of_file(listing.head(first)) is not None:
             return None
+        if foreign_formats.of_folder(listing.others, listing.head, images=()) is not None:
+            return None  # texts and their annotations, for example
         reason = f"{listing.root}: a folder of texts in {len(found.classes)} classes"
         return Evidence(reason, TextClassification.name)
 

@@ -30,7 +30,12 @@ _SECRET_ENDS = (
     *("credential", "authorization", "bearer", "accesskeyid", "googleaccessid"),
 )
 # A name is secret if its last word is one of these; in other words they are ordinary letters.
-_SECRET_WORDS = frozenset(["sig", "auth", "oauth", "jwt", "pwd", "pass", "sas", "hdnts", "hdnea"])
+_SECRET_WORDS = frozenset(
+    [
+        *("sig", "auth", "oauth", "jwt", "pwd", "pass", "sas", "hdnts", "hdnea"),
+        *("jsessionid", "phpsessid"),
+    ]
+)
 # "key" often names a file, but not after one of these.
 _SECRET_KEYS = tuple(
     f"{owner}key"
@@ -57,11 +62,18 @@ _PLACES = ("abfs", "abfss", "az", "adl", "wasb", "wasbs")
 _SCHEME_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+.-"
 _AUTHORITY_END = re.compile(r"[/?#]")  # as urllib.parse.urlsplit reads it
 _AUTHORITY_END_IN_TEXT = re.compile(r"[/?#\s]")
+_ESCAPED_AUTHORITY_END = re.compile(r"[/?#\s]|%(?:2F|3F|23)", re.IGNORECASE)
+_AT = re.compile(r"@|%40")
+_COLON = re.compile(r":|%3A", re.IGNORECASE)
+_COLON_AT_END = re.compile(rf"(?:{_COLON.pattern})\Z", re.IGNORECASE)
 _HOST = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::\d*)?")
-# The slashes before an authority: tools that normalise paths leave one, and JSON may escape them.
-_WEB = re.compile(r"/(?i:(?<=http:/)|(?<=https:/)|(?<=ftp:/)|(?<=gs:/)|(?<=s3:/))/*")
+# The slashes before an authority: tools that normalise paths leave one, JSON may escape them, other
+# systems turn them round, and a URL inside a parameter has them as %2F.
+_WEB = re.compile(
+    r"[/\\](?i:(?<=http:.)|(?<=https:.)|(?<=ftp:.)|(?<=gs:.)|(?<=s3:.))[/\\]*|%(?i:2F%2F)"
+)
 _SLASHES = re.compile(rf"{_WEB.pattern}|//|\\(?<=:\\)\\*/(?:\\+/)?")
-_HTTP = re.compile(r"https?:\\*/", re.IGNORECASE)
+_HTTP = re.compile(r"https?:[\\/]+", re.IGNORECASE)
 _QUERY = re.compile(r"[?#]")
 _RUN = re.compile(r"\S+")
 _PARAMETER = re.compile(r"([?&;#])([^=&;#?\s]+)=([^&;#\s]+)")
@@ -75,7 +87,7 @@ _CLOSING = f"{_CLOSING_HOST}…"  # a host before it may be a password that is c
 
 def may_hold_secrets(text: str) -> bool:
     """Return whether a text needs the other functions: most rows contain none of these letters."""
-    return "?" in text or "@" in text or "#" in text or ";" in text
+    return "?" in text or "@" in text or "#" in text or ";" in text or "%40" in text
 
 
 def masked(text: str) -> str:
@@ -115,8 +127,7 @@ def without_secrets(uri: str, *, is_url: bool = False) -> str:
     """
     if not may_hold_secrets(uri) or not (is_url or _has_url(uri)):
         return uri
-    if "@" in uri:
-        uri = _with_users(uri, "")
+    uri = _with_users(uri, "")
     if uri[:7].lower() == "file://":  # a path, in which all letters are part of names
         return uri
     path, *rest = _SEPARATOR.split(uri)
@@ -135,7 +146,7 @@ def without_secrets(uri: str, *, is_url: bool = False) -> str:
 
 
 def _has_url(text: str) -> bool:
-    return "://" in text or _WEB.search(text) is not None
+    return text.startswith("//") or "://" in text or _WEB.search(text) is not None
 
 
 def is_secret(name: str) -> bool:
@@ -207,15 +218,18 @@ def _with_users(text: str, by: str, *, cut: str | None = None) -> str:
         start = slashes.end()
         before = text[done : slashes.start()]
         pieces.append(text[done:start])
-        scheme = before.removesuffix(":")
-        scheme = scheme[len(scheme.rstrip(_SCHEME_LETTERS)) :] if before.endswith(":") else ""
-        stop = (_AUTHORITY_END if cut is None else _AUTHORITY_END_IN_TEXT).search(text, start)
+        colon = _COLON_AT_END.search(before)
+        scheme = before[: colon.start()] if colon else ""
+        scheme = scheme[len(scheme.rstrip(_SCHEME_LETTERS)) :]
+        in_text = _AUTHORITY_END if cut is None else _AUTHORITY_END_IN_TEXT
+        stop = (_ESCAPED_AUTHORITY_END if slashes[0][0] == "%" else in_text).search(text, start)
         done = stop.start() if stop else len(text)
-        user, at_sign, host = text[start:done].rpartition("@")
-        if at_sign:
-            is_place = not scheme and ":" not in user  # a path such as a//b@2x.jpg
-            is_place = is_place or (scheme.lower() in _PLACES and ":" not in user)
-            pieces.append(f"{user}@{host}" if is_place else f"{by}{host}")
+        authority = text[start:done]
+        *_, host = _AT.split(authority)
+        if user := authority.removesuffix(host):
+            is_place = not scheme or scheme.lower() in _PLACES  # also a path such as a//b@2x.jpg
+            is_place = is_place and not _COLON.search(user)
+            pieces.append(authority if is_place else f"{by}{host}")
         elif not scheme or _is_host(host):
             pieces.append(host)
         elif (end := _end_of_odd_user(text, start, done)) > 0:  # a password with a slash or blank

@@ -14,7 +14,7 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import parse_example
 from recordgen.core.records.format import LengthError, RecordFormat
 from recordgen.exports.inspection.records import inspect
-from recordgen.formats.foreign_formats import TFRECORD, of_file
+from recordgen.formats.foreign_formats import of_file
 
 
 class Lines(RecordFormat):
@@ -110,7 +110,7 @@ def test_a_dataset_in_another_format(lines, tmp_path, task, compression):
     recordgen.convert(str(source), str(output), resume=True, **options)
     assert path.stat() == written  # its digest is right, so it stays
     if compression == "none":
-        assert of_file(data) == TFRECORD  # the format says which files are its own
+        assert of_file(data).name == "a TFRecord file"  # the format says which files are its own
 
 
 def test_appending_in_another_format(lines, tmp_path):

@@ -64,7 +64,7 @@ FIELDS = {
     | {"payloads_rejected", "payload_bytes", "shard_bytes", "rejected", "exit_code", "output"}
     | {"digest", "phases"},
     "phase": {"name", "step", "done", "total", "seconds"},
-    "failed": {"error", "exit_code"},  # and of bad data: rejected, rejects_file
+    "failed": {"error", "exit_code"},  # bad data: rejected, rejects_file; refusals: reason, command
     "interrupted": {"exit_code"},
 }
 COUNTS = ("ROWS_", "EXAMPLES_", "PAYLOADS_", "PAYLOAD_", "SHARD_")
@@ -219,6 +219,15 @@ def test_errors_are_json(args, code, error, words, make_csv, tmp_path):
     *_, last = map(json.loads, done.stderr.splitlines())
     assert (last["event"], last["error"], last["exit_code"]) == ("failed", error, code)
     assert words in last["message"]
+
+
+def test_a_refusal_has_its_reason_and_command(tmp_path):
+    """The last line has the reason by itself; the command is empty if no option reads the file."""
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY")
+    done = recordgen("convert", str(tmp_path / "a.npy"), str(tmp_path / "out"), "--log-format=json")
+    last = json.loads(done.stderr.splitlines()[-1])
+    assert (last["exit_code"], last["error"], last["command"]) == (2, "NotUnderstoodError", [])
+    assert "NumPy" in last["reason"]
 
 
 @pytest.mark.slow

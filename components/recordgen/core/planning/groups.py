@@ -12,6 +12,7 @@ from itertools import compress
 
 from recordgen.core.dataset.splits import EvalFrom, GroupBy
 from recordgen.core.rows.row import RowBatch, is_content_uri
+from recordgen.messages.masking import masked
 from recordgen.rejects import Reject, RejectCode
 
 
@@ -52,4 +53,4 @@ def _no_group(batch: RowBatch, at: int, by: GroupBy) -> Reject:
         found = f"group_by={by.pattern!r} needs a uri, and the row has none"
         remedy = "name a column instead"
     message = f"{found}, so the row's split cannot be assigned; {remedy}, or name the row's split"
-    return Reject(batch.source, batch.lines[at], uri, RejectCode.NO_GROUP.value, message)
+    return Reject(batch.source, batch.lines[at], uri, RejectCode.NO_GROUP.value, masked(message))
