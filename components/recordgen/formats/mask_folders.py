@@ -40,6 +40,7 @@ _VOC = "segmentationclass"
 _MASKS = (
     *("masks", "mask", "labels", "label", "annotations", "annotation", "segmentations", "gt"),
     *("segmentation", "targets", "groundtruth", "ground_truth", _VOC, "segmentationclasspng"),
+    "trimaps",
 )
 _EXACT = re.compile(r"\.(png|bmp|tiff?)$", re.IGNORECASE)
 _SUFFIX = re.compile(r"[-_](mask|masks|seg|label|labels|gt)$", re.IGNORECASE)
@@ -66,11 +67,11 @@ class MaskFolders(PictureFormat):
         if listing.only:
             return None
         images = _by_stem(listing)
-        pairs = ((mask, found) for mask in _masks(listing) if (found := _images(images, mask)))
-        first = next(pairs, None)
-        if first is None:
+        masks = list(_masks(listing))
+        pairs = [(mask, found) for mask in masks if (found := _images(images, mask))]
+        if not pairs or len(pairs) * 2 < len(masks):
             return None
-        mask, [image, *_] = first
+        mask, [image, *_] = pairs[0]
         classes = mask_classes(listing)
         return Evidence(f"{mask} is the mask of {image}", self.tasks[0], classes=classes.names)
 
