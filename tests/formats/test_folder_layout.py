@@ -261,3 +261,56 @@ def test_masks_without_an_image_are_rejects(tmp_path):
     assert [(reject.uri, reject.code) for reject in found.rejects] == [
         ("masks/b.png", "missing_file")
     ]
+
+
+def test_texts_of_a_layout_have_an_encoding(tmp_path):
+    """Files without a suffix are texts in the encoding that the option names."""
+    files = {f"{at}/{n}": f"caf\xe9 {at} {n}".encode("latin-1") for at in "ab" for n in range(3)}
+    source = write_files(tmp_path / "in", files)
+    recordgen.convert(source, tmp_path / "out", layout="{label}/{name}", encoding="latin-1")
+    texts = [example["text"][0].decode() for _, example in stored_examples(tmp_path / "out")]
+    assert sorted(texts) == sorted(data.decode("latin-1") for data in files.values())
+
+
+PHOTO, MASK = (
+    encoded(noise(), "JPEG"),
+    encoded(noise().convert("L").point(lambda it: it // 128 * 255), "PNG"),
+)
+
+# Folders whose proposed layout reads all pairs
+PAIRS = [
+    ["2_RGB/t_1_RGB.jpg", "5_Labels/t_1_label.png"],
+    [
+        "train_imgs/train/1.jpg",
+        "train_mask/train/1.png",
+        "val_imgs/val/2.jpg",
+        "val_mask/val/2.png",
+    ],
+    ["A_Data/I_1.jpg", "A_GroundTruth/I_1_segmentation.png"],
+    ["images/images07.jpg", "masks/masks07.png"],
+    ["train/1_sat.jpg", "train/1_mask.png", "valid/2_sat.jpg", "valid/2_mask.png"],
+    ["a/b/images/1.jpg", "trimaps/1.png"],
+]
+
+
+@pytest.mark.parametrize("names", PAIRS)
+def test_the_proposed_layout_of_pairs_converts(tmp_path, names):
+    """The options of the refusal read each image with its mask."""
+    files = {name: MASK if name.endswith(".png") else PHOTO for name in names}
+    source = write_files(tmp_path / "in", files)
+    with pytest.raises(NotUnderstoodError) as caught:
+        recordgen.plan(source)
+    result = recordgen.convert(source, tmp_path / "out", split="names=yes", **caught.value.options)
+    assert (result.dataset.task, result.dataset.rows.examples) == (
+        "image_segmentation",
+        len(names) // 2,
+    )
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".gif"])
+def test_no_layout_is_proposed_for_masks_that_are_not_read(tmp_path, suffix):
+    """Masks in a format that changes pixels have no option that reads them."""
+    write_files(tmp_path, dict.fromkeys(["images/a.jpg", f"masks/a{suffix}"], b""))
+    with pytest.raises(NotUnderstoodError) as caught:
+        recordgen.plan(f"{tmp_path}/")
+    assert not caught.value.options

@@ -175,7 +175,7 @@ def test_folders_are_named(files, format_, evidence, tmp_path):
 PLAIN_FOLDERS = [
     {"cat/a.jpg": b"", "dog/a.jpg": b"", "dog/a.txt": b"a caption"},
     {"bottles/a.jpg": b"", "labels/b.jpg": b""},
-    {"cat/a.jpg": b"", "about.json": b'{"license": "CC", "images": 2}'},
+    {"cat/a.jpg": b"", "dog/b.jpg": b"", "about.json": b'{"license": "CC", "images": 2}'},
     {"cat/a.jpg": b"", "cat.zip": b"", "thumbs.xml": b"<?xml version='1.0'?><thumbs/>"},
 ]
 

@@ -11,6 +11,7 @@ from itertools import product
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.core.rows.path_layout import PathLayout
+from recordgen.errors import NotUnderstoodError
 
 _LINES = 8
 _SUFFIXES = 3
@@ -52,6 +53,9 @@ _MASKS = re.compile(
 _INNER = ("images", "image", "imgs", "img")
 
 _SPLIT = re.compile("|".join(sorted(ML_USE_WORDS, key=len, reverse=True)), re.I)
+# Formats of masks that are not read: they change or renumber pixels.
+_UNREAD = (".jpg", ".jpeg", ".gif")
+
 _FILES_TRIED = 2_000
 _GROUPS_TRIED = 12
 
@@ -67,6 +71,24 @@ def layout_of_pairs(images: Sequence[str]) -> str:
     words = {layout: len(_MASKS.findall(layout)) for layout in found}
     best = max(found, key=lambda each: (found[each], words[each], -len(each)), default="")
     return best if best and found[best] * 5 > len(tried) else ""
+
+
+def refusal(
+    root: str, names: Sequence[str], reason: str, layout: str = "", source: str = ""
+) -> NotUnderstoodError:
+    """Return the error about a folder, which shows its files and how they are likely to be read.
+
+    Masks whose format is not read are said, and no layout is proposed for them.
+    """
+    _, _, second = layout.partition(" ")
+    if second.lower().endswith(_UNREAD):
+        kind = posixpath.splitext(second)[1][1:].upper().replace("JPG", "JPEG")
+        reason = f"{reason}; masks are not read as {kind}, so save {second} as PNG"
+        layout = ""
+    options = {"layout": layout} if layout else None
+    return NotUnderstoodError(
+        f"{root}: {reason}", shown=shown_files(names), options=options, source=source
+    )
 
 
 def _pairs_in(layout: str, names: Sequence[str]) -> int:

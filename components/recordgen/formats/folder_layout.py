@@ -33,7 +33,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, PayloadError, UsageError
 from recordgen.formats import labelme, pascal_voc, yolo
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, VIDEO_SUFFIX
-from recordgen.formats.folder_advice import shown_files
+from recordgen.formats.folder_advice import refusal
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
@@ -89,7 +89,6 @@ class FolderLayout(Format):
     """A folder whose paths the option ``layout`` describes."""
 
     name = OF_LAYOUTS
-    has_columns = True  # the words, of which --group-by may name one
     is_decoded = True
     heading = "Folders"
     how_to_label = "write {label} in the layout"
@@ -161,30 +160,31 @@ def _roles(file: ImportFile) -> Sequence[tuple[str, str]]:
 def _matches(listing: Listing, text: str) -> Matches:
     """Return the files of a layout. Raises: NotUnderstoodError: it does not fit the folder."""
     layout = PathLayout.of(text)
-    shown = shown_files(listing.names)
     try:
         matches = layout.matches(listing.names)
     except ValueError as exc:
-        raise NotUnderstoodError(f"{listing.root}: {exc}", shown=shown) from None
+        raise _refusal(listing, f"{exc}") from None
     if not matches.files:
-        raise NotUnderstoodError(
-            f"{listing.root}: no file matches {layout.first.text}", shown=shown
-        )
+        raise _refusal(listing, f"no file matches {layout.first.text}")
     if layout.second is not None and not any(each.others for each in matches.files):
         example = matches.files[0].path
-        raise NotUnderstoodError(
-            f"{listing.root}: no file of {layout.second.text} has the same "
+        raise _refusal(
+            listing,
+            f"no file of {layout.second.text} has the same "
             f"{', '.join(map(_braced, layout.shared))} as {example}",
-            shown=shown,
         )
     several = next((each for each in matches.files if len(each.others) > 1), None)
     if several is not None:
-        raise NotUnderstoodError(
-            f"{listing.root}: {several.path} has several masks or files of labels, such as "
+        raise _refusal(
+            listing,
+            f"{several.path} has several masks or files of labels, such as "
             f"{several.others[0]} and {several.others[1]}, and only one is read",
-            shown=shown,
         )
     return matches
+
+
+def _refusal(listing: Listing, reason: str) -> NotUnderstoodError:
+    return refusal(listing.root, listing.names, reason)
 
 
 def _braced(word: str) -> str:
@@ -207,10 +207,10 @@ def _kind(listing: Listing, matches: Matches) -> _Kind:
         return _of_voc(listing)
     if plain is _IMAGES and suffixes == {".json"}:
         return _of_labelme(listing)
-    raise NotUnderstoodError(
-        f"{listing.root}: {seconds[0]} is not read: the second file of an image is its mask, a "
+    raise _refusal(
+        listing,
+        f"{seconds[0]} is not read: the second file of an image is its mask, a "
         f".txt of YOLO, an .xml of VOC or a .json of LabelMe",
-        shown=shown_files(listing.names),
     )
 
 
@@ -218,17 +218,14 @@ def _plain_kind(listing: Listing, paths: Sequence[str]) -> _Kind:
     """Return what the first files are. Raises: NotUnderstoodError: they are of several kinds."""
     kinds = {_kind_of_file(path): path for path in reversed(paths)}
     if len(kinds) > 1:
-        raise NotUnderstoodError(
-            f"{listing.root}: the layout matches files of several kinds, such as "
+        raise _refusal(
+            listing,
+            f"the layout matches files of several kinds, such as "
             f"{' and '.join(kinds.values())}; write their suffix in the layout",
-            shown=shown_files(listing.names),
         )
     [kind] = kinds
     if kind is _TEXTS and b"\0" in listing.head(paths[0]):
-        raise NotUnderstoodError(
-            f"{listing.root}: {paths[0]} is not read: it is no image, video or text",
-            shown=shown_files(listing.names),
-        )
+        raise _refusal(listing, f"{paths[0]} is not read: it is no image, video or text")
     return kind
 
 
@@ -269,10 +266,10 @@ def _of_yolo(listing: Listing) -> _Kind:
     configs = [name for name in yaml if is_config(read_yaml(listing, name, is_strict=False))]
     configs += listing.candidates(*CLASS_FILES)
     if not configs:
-        raise NotUnderstoodError(
-            f"{listing.root}: no file names the classes of these labels; add a classes.txt with a "
-            f"name in each line",
-            shown=shown_files(listing.names),
+        raise _refusal(
+            listing,
+            "no file names the classes of these labels; add a classes.txt with a "
+            "name in each line",
         )
     config = read_config(listing, configs[0])
 

@@ -17,7 +17,7 @@ from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import words_of
-from recordgen.formats.folder_advice import layout_of_pairs, shown_files
+from recordgen.formats.folder_advice import layout_of_pairs, refusal
 
 # Words for images in general, which no class has.
 _IMAGES = frozenset({"images", "image", "imgs", "img", "jpegimages", "imagefolder"})
@@ -196,11 +196,7 @@ class Folders:
         """Return the error about folders that are neither splits nor classes."""
         pairs = layout_of_pairs(names)
         found = f"{reason}; these are masks and their images" if pairs else reason
-        return NotUnderstoodError(
-            f"{self._folder}{found}",
-            shown=shown_files(names),
-            options={"layout": pairs} if pairs else None,
-        )
+        return refusal(self._folder, names, found, pairs)
 
     def _by_one_word(
         self, tops: Mapping[str, _Meaning], above: str, names: Sequence[str]

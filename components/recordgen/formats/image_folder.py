@@ -23,7 +23,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, PayloadError, SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
-from recordgen.formats.folder_advice import layout_of_classes, layout_of_pairs, shown_files
+from recordgen.formats.folder_advice import layout_of_classes, layout_of_pairs, refusal
 from recordgen.formats.folder_names import ANNOTATIONS, Folders, Placed, is_no_image
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
@@ -130,11 +130,7 @@ def _check_several(listing: Listing, placed: Sequence[Placed]) -> None:
 def _refusal(
     listing: Listing, reason: str, layout: str = "", source: str = ""
 ) -> NotUnderstoodError:
-    options = {"layout": layout} if layout else None
-    shown = shown_files(listing.names)
-    return NotUnderstoodError(
-        f"{listing.root}: {reason}", shown=shown, options=options, source=source
-    )
+    return refusal(listing.root, listing.names, reason, layout, source)
 
 
 def _are_twins(one: Collection[str], other: Collection[str]) -> bool:
