@@ -45,7 +45,7 @@ OF_SCHEMAS = "declared"
 OF_OTHER_RECORDS = "image_classification"
 
 #: The format of folders whose paths the option ``layout`` describes.
-OF_LAYOUTS = "layout"
+OF_LAYOUTS = "folder_layout"
 
 #: The import paths of Recordgen's own input formats; of weak evidence, the first counts.
 OWN_FORMATS: Mapping[str, str] = {

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.core.rows.path_layout import PathLayout
 from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.tables.path_layout import PathLayout
 from recordgen.tasks import task_for
 from tests.conftest import encoded, noise, stored_examples
 from tests.formats.sources import Outcome, Reading, write_files
@@ -199,7 +199,7 @@ def test_a_layout_that_does_not_fit_stops(tmp_path, layout, files):
         {"layout": "{label}/{name}.jpg", "columns": "path=1"},
         {"layout": "{label}/{name}.jpg", "task": "object_detection"},
         {"layout": "{label}/{name}.jpg", "group_by": "patient"},
-        {"format": "layout"},
+        {"format": "folder_layout"},
     ],
 )
 def test_options_that_are_no_layout(tmp_path, options):

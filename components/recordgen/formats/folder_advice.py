@@ -10,8 +10,8 @@ from difflib import SequenceMatcher
 from itertools import product
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
-from recordgen.core.rows.path_layout import PathLayout
 from recordgen.errors import NotUnderstoodError
+from recordgen.tables.path_layout import PathLayout
 
 _LINES = 8
 _SUFFIXES = 3

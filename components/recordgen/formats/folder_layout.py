@@ -5,7 +5,7 @@
     images/{name}.jpg masks/{name}_mask.png      images with masks
     JPEGImages/{name}.jpg labels/{name}.txt      YOLO's labels, VOC's .xml, LabelMe's .json
 
-:mod:`recordgen.core.rows.path_layout` has the patterns. Files that no pattern matches are counted
+:mod:`recordgen.tables.path_layout` has the patterns. Files that no pattern matches are counted
 and named, never read.
 """
 
@@ -18,14 +18,6 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from recordgen.core.dataset.splits import parse_ml_use
-from recordgen.core.rows.path_layout import (
-    LABEL,
-    SPLIT,
-    MatchedFile,
-    Matches,
-    PathLayout,
-    Words,
-)
 from recordgen.core.rows.picture import Picture
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, check_label, check_uri
@@ -44,6 +36,14 @@ from recordgen.formats.yolo_config import CLASS_FILES, is_config, read_config, r
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_LAYOUTS
 from recordgen.rejects import Reject, RejectCode
+from recordgen.tables.path_layout import (
+    LABEL,
+    SPLIT,
+    MatchedFile,
+    Matches,
+    PathLayout,
+    Words,
+)
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
@@ -268,8 +268,7 @@ def _of_yolo(listing: Listing) -> _Kind:
     if not configs:
         raise _refusal(
             listing,
-            "no file names the classes of these labels; add a classes.txt with a "
-            "name in each line",
+            "no file names the classes of these labels; add a classes.txt with a name in each line",
         )
     config = read_config(listing, configs[0])
 

@@ -40,7 +40,7 @@ class ImportFile(NamedTuple):
         listing: the listing of its folder; None if the folder is to be listed.
         images: the folder where the paths of its rows start, if it is known; see
             :mod:`recordgen.formats.image_root`.
-        layout: what the paths of a folder say, see :mod:`recordgen.core.rows.path_layout`; empty
+        layout: what the paths of a folder say, see :mod:`recordgen.tables.path_layout`; empty
             if its known form says it.
     """
 

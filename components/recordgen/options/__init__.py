@@ -35,7 +35,6 @@ from recordgen.core.image_settings import (
     ImageSizing,
     Limits,
 )
-from recordgen.core.rows.path_layout import GROUP, PathLayout
 from recordgen.errors import UsageError, check_names
 from recordgen.messages.masking import without_secrets
 from recordgen.messages.signatures import takes
@@ -44,6 +43,7 @@ from recordgen.registry import FORMAT_CHOICES, OF_LAYOUTS, OF_SCHEMAS, TASK_CHOI
 from recordgen.storage.access import Access, resolved
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import known_encoding
+from recordgen.tables.path_layout import GROUP, PathLayout
 from recordgen.tables.roles import AUTO as AUTO
 from recordgen.tables.roles import ROLES, TABLE_ROLES, Columns
 from recordgen.tables.schema import Schema
