@@ -19,6 +19,7 @@ OTHER_VALUES: dict[str, Any] = {
     "task": "declared",
     "format": "csv",
     "encoding": "cp1252",
+    "layout": "{split}/{label}/{name}.jpg",
     "image_root": "photos/",
     "columns": "split=split,target:number=price,weight=weight",
     "schema": '{"split": "split", "photo": "image", "breed": "label"}',

@@ -44,6 +44,9 @@ OF_SCHEMAS = "declared"
 #: The task of records for which neither a dataset nor an option says one.
 OF_OTHER_RECORDS = "image_classification"
 
+#: The format of folders whose paths the option ``layout`` describes.
+OF_LAYOUTS = "folder_layout"
+
 #: The import paths of Recordgen's own input formats; of weak evidence, the first counts.
 OWN_FORMATS: Mapping[str, str] = {
     "coco": "recordgen.formats.coco:Coco",
@@ -70,12 +73,13 @@ OWN_FORMATS: Mapping[str, str] = {
     "jsonl": "recordgen.formats.line_files:JsonLines",
     "text_folder": "recordgen.formats.text_folder:TextFolder",
     "folder": "recordgen.formats.image_folder:ImageFolder",
+    OF_LAYOUTS: "recordgen.formats.folder_layout:FolderLayout",
 }
 
 #: What documents of own formats end with. A single file with another end is of another format, so
 #: these need not be imported for it.
 DOCUMENTS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("mask_folders", "text_folder", "folder"), ()),
+    **dict.fromkeys(("mask_folders", "text_folder", "folder", OF_LAYOUTS), ()),
     **dict.fromkeys(("coco", "labelme", "create_ml", "label_studio"), (".json",)),
     **dict.fromkeys(("pascal_voc", "cvat"), (".xml",)),
     **dict.fromkeys(("yolo_keras", "dota", "iob"), (".txt",)),

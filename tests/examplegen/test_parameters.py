@@ -34,7 +34,7 @@ def test_every_option_is_a_parameter():
 
 def test_options_reach_the_executor(tmp_path):
     # The others cannot be combined with labels=text, or with each other.
-    others = ("columns", "vocabulary", "image_size", "resize", "group_by", "stratify")
+    others = ("layout", "columns", "vocabulary", "image_size", "resize", "group_by", "stratify")
     given = {name: value for name, value in OTHER_VALUES.items() if name not in others}
     for decided in (
         {},

@@ -246,9 +246,9 @@ def test_folders_that_cannot_be_meant(tmp_path):
         read_folder(folder(tmp_path / "near", "train/cat/1.jpg", "valdation/cat/1.jpg"))
     with pytest.raises(SourceError, match=str(tmp_path / "hidden")):
         read_folder(folder(tmp_path / "hidden", ".x"))
-    with pytest.raises(SourceError, match=r" l\.csv; .*/\*\.csv"):
+    with pytest.raises(SourceError, match=r"table/l\.csv"):
         read_folder(folder(tmp_path / "table", "l.csv", "images/1.jpg"))
-    assert read_folder(folder(tmp_path / "odd [1]*?", "cat/1.jpg"))
+    assert read_folder(folder(tmp_path / "odd [1]*?", "cat/1.jpg", "dog/1.jpg"))
     with pytest.raises(SourceError, match=str(tmp_path / "done")):
         read_folder(folder(tmp_path / "done", "dataset.json"))
     looped = folder(tmp_path / "looped", "cat/1.jpg")
@@ -258,7 +258,8 @@ def test_folders_that_cannot_be_meant(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match=str(tmp_path / "empty")):
         find_import_files(str(tmp_path / "empty"))
-    row, reject = read_folder(folder(tmp_path / "deep", "cat/1.jpg", "cat/more/2.jpg"))
+    names = ("cat/1.jpg", "cat/more/2.jpg", "dog/3.jpg")
+    row, reject, _ = read_folder(folder(tmp_path / "deep", *names))
     assert isinstance(row, Row)
     assert isinstance(reject, Reject)
     assert "cat/more/2.jpg" in reject.message
@@ -266,7 +267,7 @@ def test_folders_that_cannot_be_meant(tmp_path):
 
 def test_a_folder_moves_with_its_splits(tmp_path):
     """The location of a folder does not matter: its rows have relative paths."""
-    names = [f"cat/{number}.jpg" for number in range(50)]
+    names = [f"{number % 2}/{number}.jpg" for number in range(50)]
     plans = [
         recordgen.plan(folder(tmp_path / name, *names), max_reject_fraction=1).splits
         for name in ("a", "b/c")

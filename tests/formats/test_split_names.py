@@ -68,7 +68,7 @@ def test_words_in_names(path, split):
         ({"train.csv": TABLE, "test.csv": TABLE}, {"task": "tabular"}),
         ({"train.csv": TABLE, "test.csv": TABLE}, {"schema": '{"age": "int", "job": "label"}'}),
         (TAGGED, {}),
-        ({"train/x/1.jpg": "", "test/x/2.jpg": ""}, {}),
+        ({f"{at}/1.jpg": "" for at in ("train/x", "train/y", "test/x", "test/y")}, {}),
     ],
 )
 def test_the_split_in_a_name_holds(texts, options, tmp_path):

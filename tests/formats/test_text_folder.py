@@ -3,7 +3,7 @@
 import pytest
 
 import recordgen
-from recordgen.errors import RecordgenError
+from recordgen.errors import NotUnderstoodError, RecordgenError
 from tests.conftest import stored_examples
 from tests.formats.sources import Reading, write_files
 
@@ -122,10 +122,11 @@ def test_other_folders_are_no_texts_by_label(files, words, tmp_path):
         read(tmp_path, files)
 
 
-def test_images_win_over_texts(tmp_path):
-    """Captions beside images are no examples."""
+def test_texts_of_images_are_no_examples(tmp_path):
+    """Captions beside images stop the run: they are neither skipped nor texts of a class."""
     files = {f"{label}/1.{suffix}": "x" for label in "ab" for suffix in ("jpg", "txt")}
-    assert read(tmp_path, files)[0].options.format == "folder"
+    with pytest.raises(NotUnderstoodError):
+        read(tmp_path, files)
 
 
 def test_a_folder_that_is_too_deep_rejects_its_text(tmp_path):

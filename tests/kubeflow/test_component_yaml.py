@@ -39,7 +39,7 @@ COMPONENT = ROOT / "component.yaml"
 FILES = {name: ROOT / f"steps/{name}.yaml" for name in STEPS}
 
 # Contradict labels=text, other options or the task, so other runs set them.
-ALONE = ("group_by", "label_separator", "stratify", "vocabulary")
+ALONE = ("layout", "group_by", "label_separator", "stratify", "vocabulary")
 OF_BOXES = ("bad_boxes", "box_orientation")
 OF_TABLES = ("columns",)
 # Inputs of the step that are not options of the conversion.

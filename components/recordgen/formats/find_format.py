@@ -73,8 +73,11 @@ def _check_classes(classes: Iterable[str], path: str) -> None:
 
 def _opened(file: ImportFile, options: ConvertOptions, samples: Samples) -> ImportFile:
     """Return a ZIP or tar archive as a folder, unless a format reads the archive itself."""
+    file = file._replace(layout=options.layout)
     if not is_archive(file.path):
         return file
+    if file.layout:
+        return file._replace(path=f"{file.path}/", bytes=None)
     listing = samples.listing(file.path)
     formats = _possible(listing) if options.format == AUTO else [FORMATS[options.format]()]
     evidence = (found.detect(listing) for found in formats)
@@ -103,6 +106,10 @@ def _format_of(path: str, options: ConvertOptions, samples: Samples) -> tuple[Fo
 
 
 def _found_in(listing: Listing, path: str, options: ConvertOptions) -> tuple[Format, Evidence]:
+    if options.layout:
+        from recordgen.formats.folder_layout import FolderLayout  # most sources have none
+
+        return FolderLayout(), FolderLayout().evidence(listing, options)
     given = Given.of(options)
     if options.format != AUTO:
         format_: Format = FORMATS[options.format]()

@@ -2,7 +2,7 @@
 
 train_images/1.jpg    →  split train, no label
 images/cat/1.jpg      →  label cat
-images/, masks/       →  SourceError: masks are no class
+images/, masks/       →  NotUnderstoodError: masks are no class
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
-from recordgen.errors import SourceError
+from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import words_of
+from recordgen.formats.folder_advice import layout_of_pairs, refusal
 
 # Words for images in general, which no class has.
 _IMAGES = frozenset({"images", "image", "imgs", "img", "jpegimages", "imagefolder"})
@@ -32,7 +33,7 @@ _SURELY_NO_CLASS = _IMAGES | _FORMATS | _STAGES
 _CONTAINERS = _SURELY_NO_CLASS | _MAYBE_A_CLASS | {"set"}
 
 # Words for annotations as images. Only beside a folder of images are they no classes.
-_ANNOTATIONS = frozenset(
+ANNOTATIONS = frozenset(
     {"mask", "masks", "label", "labels", "annotation", "annotations", "groundtruth", "gt"}
     | {"segmentation", "segmentations", "segmentationclass", "segmentationobject"}
     | {"trimaps", "depth", "depths", "truth"}
@@ -149,14 +150,11 @@ class Folders:
             names: paths of files below the source.
 
         Raises:
-            SourceError: folders are neither splits nor classes; or only some are splits; or masks
-                are beside their images.
+            NotUnderstoodError: folders are neither splits nor classes; or only some are splits; or
+                masks are beside their images.
         """
         if (mask := _mask_beside(names)) is not None:
-            raise SourceError(
-                f"{self._folder}{mask}: this file has the name of a mask of the image beside it; "
-                f"masks are neither a class nor examples, so move them out of this folder"
-            )
+            raise self._refusal(names, f"{mask}: the name is that of a mask of the image beside it")
         return sorted(self._placed(names, "", None, is_in_split=False))
 
     def _placed(
@@ -171,16 +169,15 @@ class Folders:
             else:
                 yield Placed(name, split, ())
         tops = {top: _meaning(top) for top in sorted(by_top)}
-        tops |= self._by_one_word(tops, above)
+        tops |= self._by_one_word(tops, above, names)
         named = [top for top, said in tops.items() if said.has_split]
         if named:
-            self._check_all(named, tops, above)
+            self._check_all(named, tops, above, names)
             if is_in_split and (len(named) > 1 or tops[named[0]].split != split):
-                raise SourceError(
-                    f"{self._folder}{above}: the folder {named[0]!r} has the name of a split, but "
-                    f"is in a folder of split {split!r}; move it out, or rename it if it is a class"
+                raise self._refusal(
+                    names, f"{above}: {named[0]!r} is a split, and is in a folder of {split!r}"
                 )
-        elif not self._are_containers(tops, above, is_alone=_is_alone(names, above)):
+        elif not self._are_containers(tops, above, names):
             for name in chain.from_iterable(by_top.values()):
                 yield Placed(name, split, _labels(name[len(above) :].split("/")[:-1]))
             return
@@ -195,55 +192,62 @@ class Folders:
                 is_in_split=is_in_split or bool(named),
             )
 
-    def _by_one_word(self, tops: Mapping[str, _Meaning], above: str) -> Mapping[str, _Meaning]:
+    def _refusal(self, names: Sequence[str], reason: str) -> NotUnderstoodError:
+        """Return the error about folders that are neither splits nor classes."""
+        pairs = layout_of_pairs(names)
+        found = f"{reason}; these are masks and their images" if pairs else reason
+        return refusal(self._folder, names, found, pairs)
+
+    def _by_one_word(
+        self, tops: Mapping[str, _Meaning], above: str, names: Sequence[str]
+    ) -> Mapping[str, _Meaning]:
         """Return splits among names that differ only by it: ``seg_train`` and ``seg_test``.
 
-        Raises: SourceError: other folders are beside them.
+        Raises: NotUnderstoodError: other folders are beside them.
         """
         found = {top: _split_and_rest(top) for top in tops}
         splits: dict[Sequence[str], set[str | None]] = {}
         for split, rest in filter(None, found.values()):
             splits.setdefault(rest, set()).add(split)
         several = [rest for rest, some in splits.items() if len(some) > 1 and rest]
-        names = [top for top, said in found.items() if said and said[1] in several]
-        if not names or all(tops[top].has_split for top in names):
+        pairs = [top for top, said in found.items() if said and said[1] in several]
+        if not pairs or all(tops[top].has_split for top in pairs):
             return {}
-        others = [top for top in tops if top not in names]
+        others = [top for top in tops if top not in pairs]
         if len(several) > 1 or others:
-            raise SourceError(
-                f"{self._folder}{above}: {names[0]!r} and {names[1]!r} name splits, and are beside "
-                f"{next(iter(others), names[-1])!r}; expected folders of splits "
-                f"(<split>/<label>/<file>) or of labels (<label>/<file>)"
+            raise self._refusal(
+                names,
+                f"{above}: {pairs[0]!r} and {pairs[1]!r} name splits, and are beside "
+                f"{next(iter(others), pairs[-1])!r}",
             )
         return {top: _Meaning(True, said[0], frozenset()) for top, said in found.items() if said}
 
-    def _check_all(self, named: Sequence[str], tops: Mapping[str, _Meaning], above: str) -> None:
-        """Check that all folders beside a split are splits. Raises: SourceError."""
-        others = [top for top in tops if top not in named]
-        if not others:
-            return
-        meant = near_ml_use(others[0])
-        hint = f" (did you mean {meant.lower()}?)" if meant else ""
-        raise SourceError(
-            f"{self._folder}{above}: {named[0]!r} is the name of a split and {others[0]!r} is "
-            f"not{hint}; expected folders of splits (<split>/<label>/<file>) or of labels "
-            f"(<label>/<file>)"
-        )
+    def _check_all(
+        self, named: Sequence[str], tops: Mapping[str, _Meaning], above: str, names: Sequence[str]
+    ) -> None:
+        """Check that all folders beside a split are splits. Raises: NotUnderstoodError."""
+        if others := [top for top in tops if top not in named]:
+            meant = near_ml_use(others[0])
+            hint = f" (did you mean {meant.lower()}?)" if meant else ""
+            raise self._refusal(
+                names,
+                f"{above}: {named[0]!r} is the name of a split and {others[0]!r} is not{hint}",
+            )
 
-    def _are_containers(self, tops: Mapping[str, _Meaning], above: str, *, is_alone: bool) -> bool:
+    def _are_containers(
+        self, tops: Mapping[str, _Meaning], above: str, names: Sequence[str]
+    ) -> bool:
         """Return whether folders side by side hold images in general, not classes.
 
-        ``is_alone``: there is one folder, and only folders in it.
-
-        Raises: SourceError: one of several folders cannot be a class.
+        Raises: NotUnderstoodError: one of several folders cannot be a class.
         """
         kinds = {top: said.kind for top, said in tops.items() if said.kind is not None}
         # Packed files often unpack into a folder of their own name.
         is_again = bool(above) and [*tops] == [posixpath.basename(above[:-1])]
-        if is_again or is_alone or len(kinds) == len(tops) == 1 or _are_parts(tops):
+        if is_again or _is_alone(names, above) or len(kinds) == len(tops) == 1 or _are_parts(tops):
             return True
         others = [top for top in tops if top not in kinds]
-        are_masks = bool(others) and all(map(_ANNOTATIONS.intersection, map(words_of, others)))
+        are_masks = bool(others) and all(map(ANNOTATIONS.intersection, map(words_of, others)))
         surely = [top for top, kind in kinds.items() if are_masks or kind & _SURELY_NO_CLASS]
         if not surely:
             return False
@@ -251,11 +255,8 @@ class Folders:
             return True  # images_001, images_002
         first = surely[0]
         beside = next(top for top in tops if top != first)
-        where = f"{self._folder}{above}"
-        raise SourceError(
-            f"{where}: the folders {first!r} and {beside!r} are side by side, and {first!r} does "
-            f"not name a class; pass the folder with the images, such as {where}{first}, or rename "
-            f"{first!r} if it is a class"
+        raise self._refusal(
+            names, f"{above}: {first!r} and {beside!r} are side by side, and {first!r} is no class"
         )
 
 

@@ -40,6 +40,8 @@ class ImportFile(NamedTuple):
         listing: the listing of its folder; None if the folder is to be listed.
         images: the folder where the paths of its rows start, if it is known; see
             :mod:`recordgen.formats.image_root`.
+        layout: what the paths of a folder say, see :mod:`recordgen.tables.path_layout`; empty
+            if its known form says it.
     """
 
     path: str
@@ -51,6 +53,7 @@ class ImportFile(NamedTuple):
     lines: Lines | None = None
     listing: Listing | None = None
     images: ImageRoot | None = None
+    layout: str = ""
 
     @property
     def around(self) -> Listing:

@@ -87,7 +87,7 @@ class LabelMe(PictureFormat):
             if not _is_mine(listing.head(name)):
                 yield Note(line, f"{name} has no shapes; it was skipped")
                 continue
-            item = _picture(listing, line, name)
+            item = picture_of(listing, line, name)
             used.add(item.uri)
             yield item
         others = [] if listing.only else [name for name in listing.images if name not in used]
@@ -105,9 +105,13 @@ def _true_flags(head: bytes) -> int:
     return len(_TRUE.findall(flags[1])) if flags else 0
 
 
-def _picture(listing: Listing, line: int, name: str) -> Picture | Problem:
+def picture_of(listing: Listing, line: int, name: str, beside: str = "") -> Picture | Problem:
+    """Return the picture of a document, or its problem.
+
+    ``beside``: the image that it describes; empty if its own name or the document says it.
+    """
     stem = posixpath.splitext(name)[0]
-    beside = next(iter(listing.tree.by_stem.get(stem, ())), "")
+    beside = beside or next(iter(listing.tree.by_stem.get(stem, ())), "")
     try:
         found = json_value(listing.read(name, LABELME_BYTES.most))
         if not isinstance(found, dict) or not isinstance(found.get("shapes"), list):

@@ -40,6 +40,7 @@ _VOC = "segmentationclass"
 _MASKS = (
     *("masks", "mask", "labels", "label", "annotations", "annotation", "segmentations", "gt"),
     *("segmentation", "targets", "groundtruth", "ground_truth", _VOC, "segmentationclasspng"),
+    "trimaps",
 )
 _EXACT = re.compile(r"\.(png|bmp|tiff?)$", re.IGNORECASE)
 _SUFFIX = re.compile(r"[-_](mask|masks|seg|label|labels|gt)$", re.IGNORECASE)
@@ -66,24 +67,19 @@ class MaskFolders(PictureFormat):
         if listing.only:
             return None
         images = _by_stem(listing)
-        pairs = ((mask, found) for mask in _masks(listing) if (found := _images(images, mask)))
-        first = next(pairs, None)
-        if first is None:
+        masks = list(_masks(listing))
+        pairs = [(mask, found) for mask in masks if (found := _images(images, mask))]
+        if not pairs or len(pairs) * 2 < len(masks):
             return None
-        mask, [image, *_] = first
-        classes = _classes(listing)
+        mask, [image, *_] = pairs[0]
+        classes = mask_classes(listing)
         return Evidence(f"{mask} is the mask of {image}", self.tasks[0], classes=classes.names)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        classes, images = _classes(listing), _by_stem(listing)
+        images = _by_stem(listing)
         masks = list(_masks(listing))
+        colours, notes = colours_of(listing, masks)
         sets = splits_in_sets(listing, _VOC_SETS)
-        notes: Sequence[tuple[str, str]] = ()
-        if not classes.colours and _have_two_levels(listing, masks):
-            names = classes.names if len(classes.names) == 2 else list(_TWO_LEVELS.values())
-            classes = classes._replace(colours=dict(zip(_TWO_LEVELS, names, strict=True)))
-            message = f"the mask is black and white; white was read as the class {names[1]!r}"
-            notes = ((MASKS_OF_TWO_LEVELS, message),)
         used = set()
         for line, mask in enumerate(masks, start=1):
             found = _images(images, mask)
@@ -103,17 +99,32 @@ class MaskFolders(PictureFormat):
                 splits.get(stem),
                 notes=notes,
                 mask=mask,
-                colours=classes.colours,
+                colours=colours,
             )
         others = [name for name in listing.images if name not in used and not _is_mask(name)]
         yield from notes_about(others, "images have no mask, and were skipped")
 
 
-def _classes(listing: Listing) -> MaskClasses:
+def mask_classes(listing: Listing) -> MaskClasses:
     """Return the classes that a file names, or those of VOC, whose lists of images are there."""
     found = classes_in(listing)
     is_voc = f"/{_VOC_SETS}/".lower() in "".join(f"/{name}\n" for name in listing.others).lower()
     return found if found.file or not is_voc else MaskClasses(names=_VOC_CLASSES)
+
+
+def colours_of(
+    listing: Listing, masks: Sequence[str]
+) -> tuple[Mapping[str, str], Sequence[tuple[str, str]]]:
+    """Return the class of each colour of masks, and notes about each of them.
+
+    No colours mean that pixels are the numbers of classes.
+    """
+    classes = mask_classes(listing)
+    if classes.colours or not _have_two_levels(listing, masks):
+        return classes.colours, ()
+    names = classes.names if len(classes.names) == 2 else list(_TWO_LEVELS.values())
+    message = f"the mask is black and white; white was read as the class {names[1]!r}"
+    return dict(zip(_TWO_LEVELS, names, strict=True)), ((MASKS_OF_TWO_LEVELS, message),)
 
 
 def _is_mask(name: str) -> bool:

@@ -17,7 +17,8 @@ def check_format(format_: Format, options: ConvertOptions) -> None:
     if options.columns.header != AUTO and not format_.has_headers:
         raise UsageError(f"columns: header is for CSV files (got the format {found}); omit it")
     grouping = options.grouping
-    if grouping is not None and grouping.column and not format_.has_columns:
+    has_words = format_.has_columns or options.layout
+    if grouping is not None and grouping.column and not has_words:
         raise UsageError(
             f"group_by={grouping.column} names a column, but the format {found} has none; give a "
             f"regular expression that finds the group in the uri, such as '(patient\\d+)/'"

@@ -71,7 +71,7 @@ class PascalVoc(PictureFormat):
         sets = splits_in_sets(listing, "ImageSets/Main")
         used = set()
         for line, name in enumerate(listing.candidates(".xml"), start=1):
-            item = _read(listing, line, name)
+            item = picture_of(listing, line, name)
             if item is None:
                 yield Note(line, f"{name} is no <annotation>; it was skipped")
                 continue
@@ -120,15 +120,20 @@ def _splits(listing: Listing, lists: Mapping[str, str]) -> Mapping[str, str]:
     return found
 
 
-def _read(listing: Listing, line: int, name: str) -> Picture | Problem | None:
-    """Return the picture of a document, its problem, or None if it is no annotation."""
+def picture_of(
+    listing: Listing, line: int, name: str, image: str | None = None
+) -> Picture | Problem | None:
+    """Return the picture of a document, its problem, or None if it is no annotation.
+
+    ``image``: the image that it describes; None if its own name or the document says it.
+    """
     try:
         root = _parse(listing, name)
     except ValueError as exc:
         return Problem(line, f"{name}: this XML cannot be read: {exc}", _stem_image(listing, name))
     if root.tag != "annotation":
         return None
-    image = _image(listing, name, root)
+    image = image or _image(listing, name, root)
     if image is None:
         said = _text(root, "filename")
         message = f"{name}: there is no image of this name, and none named {said or '(nothing)'}"

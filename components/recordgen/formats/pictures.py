@@ -142,9 +142,9 @@ class PictureFormat(Format):
                 if by_name and not item.split:
                     found = named or word_in_folders(item.document) or word_in_folders(item.uri)
                     item = replace(item, split=found) if found else item
-                yield self._row(item, listing, source, prefix, task, adjusted)
+                yield self.row(item, listing, source, prefix, task, adjusted)
 
-    def _row(
+    def row(
         self,
         picture: Picture,
         listing: Listing,
@@ -153,6 +153,7 @@ class PictureFormat(Format):
         task: Task,
         adjusted: Adjustments,
     ) -> Row | Reject:
+        """Return the row of a picture, or its reject; ``prefix`` begins messages about it."""
         try:
             picture = self._sized(picture, listing)
             check_details(picture)

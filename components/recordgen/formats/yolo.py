@@ -107,7 +107,7 @@ class Yolo(PictureFormat):
                 used.add(labels)
                 seen.add(image)
                 own = split if config.splits else None  # else names decide
-                yield _picture(listing, config, line, image, labels, own)
+                yield picture_of(listing, config, line, image, labels, own)
         unused = [name for name in _around(listing, config.folder) if name not in seen]
         yield from notes_about(unused, "images are in no split, and were skipped")
         lost = [name for name in _label_files(listing, config) if name not in used]
@@ -241,7 +241,7 @@ def _check_unnamed(listing: Listing) -> None:
             )
 
 
-def _picture(
+def picture_of(
     listing: Listing,
     config: YoloConfig,
     line: int,
@@ -249,6 +249,7 @@ def _picture(
     labels: str | None,
     split: str | None,
 ) -> Picture | Problem:
+    """Return an image with the objects in its file of labels; without any if that is None."""
     if labels is None:
         return Picture(line, image, split)
     try:

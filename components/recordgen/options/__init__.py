@@ -39,10 +39,11 @@ from recordgen.errors import UsageError, check_names
 from recordgen.messages.masking import without_secrets
 from recordgen.messages.signatures import takes
 from recordgen.options.old_options import OLD_NAMES, refusal
-from recordgen.registry import FORMAT_CHOICES, OF_SCHEMAS, TASK_CHOICES
+from recordgen.registry import FORMAT_CHOICES, OF_LAYOUTS, OF_SCHEMAS, TASK_CHOICES
 from recordgen.storage.access import Access, resolved
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import known_encoding
+from recordgen.tables.path_layout import GROUP, PathLayout
 from recordgen.tables.roles import AUTO as AUTO
 from recordgen.tables.roles import ROLES, TABLE_ROLES, Columns
 from recordgen.tables.schema import Schema
@@ -56,7 +57,7 @@ _BY_FILE = ("uri", "content", "near")
 _CHANGES = ("image_size", "resize", "encode")
 
 # These are recorded only if given: datasets without them are the same as before they existed.
-_OF_READING = ("image_root", "encoding", "label_separator")
+_OF_READING = ("layout", "image_root", "encoding", "label_separator")
 
 # Suffix of a schema of TensorFlow Metadata.
 _TFMD_SUFFIX = ".pbtxt"
@@ -194,10 +195,20 @@ class ConvertOptions:
         "column of each role, by name, JSON key or number from 1, such as "
         "`path=image_id,label=source`, or a path made of columns, `path=train/{image_id}.jpg`; for "
         "tables `target=price` with its kind, `target:class` "
-        "or `target:number`, and `weight`; `header=yes` or `no`; `offsets=utf16` or `bytes` if "
+        "or `target:number`, and `weight`; `header=yes` or `no`; `uncertain=0` or `1`: what -1 and "
+        "empty one-hot fields mean; `offsets=utf16` or `bytes` if "
         f"entities do not count characters; roles: {', '.join(ROLES)}",
         metavar="ROLE=NAME,…",
         unset="detected",
+    )
+    layout: str = option(
+        "",
+        "what the paths of a folder say, such as `{split}/{label}/{name}.jpg`, `{label}.{n}.jpg` "
+        "or `images/{name}.jpg masks/{name}_mask.png`, whose second file has the mask, boxes or "
+        "labels; words: `split`, `label`, `group`, and any others, `{n:digits}` for a number; `*`: "
+        "any part of a name; `**/`: any folders; `[…]`: may be missing",
+        metavar="PATTERN",
+        unset="known forms of folders",
     )
     image_root: str = option(
         "",
@@ -414,6 +425,7 @@ class ConvertOptions:
                 self._set(name, declared.decode(getattr(self, name)))
         self._set("image_root", storage.normal(self.image_root))
         self._settle_schema()
+        self._settle_layout()
         for name, declared in OPTIONS.items():
             self._check_value(name, declared)
         if (share := self.eval_share) is not None:
@@ -464,6 +476,24 @@ class ConvertOptions:
             )
         self._set("schema", json.dumps(schema.to_json(), ensure_ascii=False))
         self._set("task", OF_SCHEMAS)
+
+    def _settle_layout(self) -> None:
+        """Check a layout, which implies the format and what groups rows. Raises: UsageError."""
+        if not self.layout:
+            if self.format == OF_LAYOUTS:
+                raise UsageError(f"the format {OF_LAYOUTS} needs the option layout")
+            return
+        words = PathLayout.of(self.layout).first.words
+        if self.format not in (AUTO, OF_LAYOUTS) or self.columns.roles:
+            other = "columns" if self.columns.roles else f"format={self.format}"
+            raise UsageError(f"layout says how to read a folder; omit it, or {other}")
+        self._set("format", OF_LAYOUTS)
+        if GROUP in words and self.group_by == OPTIONS["group_by"].default:
+            self._set("group_by", GROUP)
+        if self.grouping and self.grouping.column not in ("", *words):
+            raise UsageError(
+                f"group_by={self.group_by} is no word of the layout, which has {', '.join(words)}"
+            )
 
     def _check_unread(self) -> None:
         """Check that images are read if an option needs their content. Raises: UsageError."""
@@ -607,6 +637,7 @@ class OptionValues(TypedDict, total=False):
     format: str
     encoding: str
     columns: str | Mapping[str, str | int | Sequence[str | int]] | Columns
+    layout: str
     image_root: str | os.PathLike[str]
     schema: str | Mapping[str, str] | Schema
     seed: int

@@ -1,0 +1,176 @@
+"""What a folder holds, in a few lines, and the layout that is likely to describe it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import product
+
+from recordgen.core.dataset.splits import ML_USE_WORDS
+from recordgen.errors import NotUnderstoodError
+from recordgen.tables.path_layout import PathLayout
+
+_LINES = 8
+_SUFFIXES = 3
+
+
+def shown_files(names: Sequence[str]) -> str:
+    """Return the folders of files with the number of files of each suffix, in a few lines.
+
+    ``train/cat/  120 .jpg, 1 .txt``
+    """
+    depth = max((name.count("/") for name in names), default=0)
+    while depth and len({_folder(name, depth) for name in names}) > _LINES:
+        depth -= 1
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for name in names:
+        counts[_folder(name, depth)][posixpath.splitext(name)[1]] += 1
+    folders = sorted(counts)
+    lines = [f"  {folder or './'}  {_counted(counts[folder])}" for folder in folders[:_LINES]]
+    more = len(folders) - len(lines)
+    return "\n".join([*lines, f"  and {more:,} more folders"] if more else lines)
+
+
+def _folder(name: str, depth: int) -> str:
+    """Return the outer folders of a file, with a slash at their end."""
+    folders = name.split("/")[:-1][:depth]
+    return "".join(f"{folder}/" for folder in folders)
+
+
+def _counted(suffixes: Counter[str]) -> str:
+    shown = suffixes.most_common(_SUFFIXES)
+    return ", ".join(f"{count:,} {suffix or 'without suffix'}" for suffix, count in shown)
+
+
+# Words in the path of a mask. They only choose between two patterns that both fit all files.
+_MASKS = re.compile(
+    r"mask|label|annot|(?:^|[/_-])gt|seg|truth|trimap|semantic|target|(?:^|/)map", re.I
+)
+# Folders of images inside those of classes.
+_INNER = ("images", "image", "imgs", "img")
+
+_SPLIT = re.compile("|".join(sorted(ML_USE_WORDS, key=len, reverse=True)), re.I)
+# Formats of masks that are not read: they change or renumber pixels.
+_UNREAD = (".jpg", ".jpeg", ".gif")
+
+_FILES_TRIED = 2_000
+_GROUPS_TRIED = 12
+
+
+def layout_of_pairs(images: Sequence[str]) -> str:
+    """Return a layout in which each image has its mask; empty if no layout pairs nearly all.
+
+    ``train/1.jpg, val/2.jpg, trainannot/1.png, valannot/2.png``
+    →  ``{split}/{name}.jpg {split}annot/{name}.png``
+    """
+    tried = images[:: 1 + len(images) // _FILES_TRIED]
+    found = {layout: _pairs_in(layout, tried) for layout in _pair_layouts(tried)}
+    words = {layout: len(_MASKS.findall(layout)) for layout in found}
+    best = max(found, key=lambda each: (found[each], words[each], -len(each)), default="")
+    return best if best and found[best] * 5 > len(tried) else ""
+
+
+def refusal(
+    root: str, names: Sequence[str], reason: str, layout: str = "", source: str = ""
+) -> NotUnderstoodError:
+    """Return the error about a folder, which shows its files and how they are likely to be read.
+
+    Masks whose format is not read are said, and no layout is proposed for them.
+    """
+    _, _, second = layout.partition(" ")
+    if second.lower().endswith(_UNREAD):
+        kind = posixpath.splitext(second)[1][1:].upper().replace("JPG", "JPEG")
+        reason = f"{reason}; masks are not read as {kind}, so save {second} as PNG"
+        layout = ""
+    options = {"layout": layout} if layout else None
+    return NotUnderstoodError(
+        f"{root}: {reason}", shown=shown_files(names), options=options, source=source
+    )
+
+
+def _pairs_in(layout: str, names: Sequence[str]) -> int:
+    """Return how many files have a second file in a layout; 0 if it does not suit."""
+    try:
+        matches = PathLayout.of(layout).matches(names)
+    except ValueError:
+        return 0
+    paired = [file for file in matches.files if file.others]
+    is_one = all(len(file.others) == 1 for file in paired)
+    return len(paired) if is_one and len(paired) * 2 > len(matches.files) else 0
+
+
+def _pair_layouts(names: Sequence[str]) -> Iterator[str]:
+    """Yield layouts made from the first two files of two folders, or of one."""
+    depth = max((name.count("/") for name in names), default=0)
+    for level in (None, *range(depth)):
+        groups: dict[str, list[str]] = {}
+        for name in names:
+            groups.setdefault(_pattern_of_folders(name, level), []).append(name)
+        if len(groups) > _GROUPS_TRIED:
+            continue
+        for (one, firsts), (other, seconds) in product(groups.items(), repeat=2):
+            for first in firsts[:2]:
+                yield from _of_two(one, first, other, seconds)
+
+
+def _of_two(one: str, first: str, other: str, seconds: Sequence[str]) -> Iterator[str]:
+    """Yield the layout of a file and of the file whose name has most in common with its name."""
+    stem, suffix = posixpath.splitext(posixpath.basename(first))
+    for second in seconds[:3] if one != other else seconds[:8]:
+        stem_2, suffix_2 = posixpath.splitext(posixpath.basename(second))
+        size = SequenceMatcher(None, stem, stem_2, autojunk=False).find_longest_match()
+        if first == second:
+            continue
+        shared = stem[size.a : size.a + size.size].rstrip("_-. ")
+        if not shared:
+            continue
+        name = "{name:digits}" if shared.isdigit() and one != other else "{name}"
+        patterns = [
+            f"{folders}{stem.replace(shared, name, 1)}{suffix}"
+            for folders, stem, suffix in ((one, stem, suffix), (other, stem_2, suffix_2))
+        ]
+        is_told = _MASKS.search(patterns[1]) and not _MASKS.search(patterns[0])
+        if is_told and not any(" " in each for each in patterns):
+            yield " ".join(patterns)
+
+
+def _pattern_of_folders(name: str, level: int | None) -> str:
+    """Return the folders of a file with ``{split}`` for words of splits.
+
+    ``level``: the folder that may have any name, counted from 0.
+    """
+    folders = name.split("/")[:-1]
+    parts = [
+        "{folder}" if at == level else _with_split(folder) for at, folder in enumerate(folders)
+    ]
+    return "".join(f"{part}/" for part in parts)
+
+
+def _with_split(folder: str) -> str:
+    """Return the name of a folder with ``{split}`` for a word of splits at its begin or end."""
+    found = next((each for each in _SPLIT.finditer(folder) if _is_outer(each, folder)), None)
+    return folder if found is None else f"{folder[: found.start()]}{{split}}{folder[found.end() :]}"
+
+
+def _is_outer(found: re.Match[str], folder: str) -> bool:
+    return found.start() == 0 or not folder[found.start() - 1].isalpha()
+
+
+def layout_of_classes(names: Sequence[str]) -> str:
+    """Return a layout in which the last folder of each file is its label; empty if none suits.
+
+    ``20news-bydate-train/sci.space/1, 20news-bydate-test/alt.atheism/2``
+    →  ``20news-bydate-{split}/{label}/{name}``
+    """
+    suffixes = {posixpath.splitext(name)[1] for name in names}
+    suffix = suffixes.pop() if len(suffixes) == 1 else ""
+    last = {posixpath.basename(posixpath.dirname(name)) for name in names}
+    inner = f"{last.pop()}/" if last in ({each} for each in _INNER) else ""
+    classes = [f"{posixpath.dirname(name)}/".removesuffix(inner)[:-1] for name in names]
+    above = {_pattern_of_folders(each, None) for each in classes}
+    if len(above) != 1 or not all(classes):
+        return ""
+    return f"{above.pop()}{{label}}/{inner}{{name}}{suffix}".replace(" ", "*")

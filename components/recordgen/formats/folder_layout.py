@@ -1,0 +1,326 @@
+"""A folder whose paths the user describes, with the option ``layout``.
+
+    {split}/{label}/{name}.jpg                   train/cat/1.jpg  →  split train, label cat
+    {label}/{name}                               images, texts and videos alike, by their suffixes
+    images/{name}.jpg masks/{name}_mask.png      images with masks
+    JPEGImages/{name}.jpg labels/{name}.txt      YOLO's labels, VOC's .xml, LabelMe's .json
+
+:mod:`recordgen.tables.path_layout` has the patterns. Files that no pattern matches are counted
+and named, never read.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+from recordgen.core.dataset.splits import parse_ml_use
+from recordgen.core.rows.picture import Picture
+from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.task.annotation import AnnotationError, check_label, check_uri
+from recordgen.core.task.task import Task
+from recordgen.errors import NotUnderstoodError, PayloadError, UsageError
+from recordgen.formats import labelme, pascal_voc, yolo
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, VIDEO_SUFFIX
+from recordgen.formats.folder_advice import refusal
+from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.header import Given
+from recordgen.formats.import_file import ImportFile
+from recordgen.formats.listing import Listing
+from recordgen.formats.mask_folders import MaskFolders, colours_of, mask_classes
+from recordgen.formats.pictures import PictureFormat, Problem, in_addresses, notes_about
+from recordgen.formats.yolo_config import CLASS_FILES, is_config, read_config, read_yaml
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.registry import OF_LAYOUTS
+from recordgen.rejects import Reject, RejectCode
+from recordgen.tables.path_layout import (
+    LABEL,
+    SPLIT,
+    MatchedFile,
+    Matches,
+    PathLayout,
+    Words,
+)
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    TextClassification,
+    TextMultiLabel,
+    VideoClassification,
+)
+from recordgen.tasks.texts.text_task import TextContent, stored
+
+_SHOWN = 8
+
+#: Makes the picture of a line, an image and its second file.
+_Read: TypeAlias = Callable[[int, str, str], "Picture | Problem | None"]
+
+
+class _Second(NamedTuple):
+    """How the second files are read: ``format`` makes rows of the pictures of ``read``."""
+
+    format: PictureFormat
+    read: _Read
+
+
+class _Kind(NamedTuple):
+    """What the files of a layout are.
+
+    Attributes:
+        tasks: the possible tasks; the first is the one without ``--task``.
+        second: how the second files are read; None if there are none.
+        classes: the declared classes.
+    """
+
+    tasks: Sequence[str]
+    second: _Second | None = None
+    classes: Sequence[str] = ()
+
+
+_IMAGES = _Kind((ImageClassification.name, ImageMultiLabel.name))
+_VIDEOS = _Kind((VideoClassification.name,))
+_TEXTS = _Kind((TextClassification.name, TextMultiLabel.name))
+
+
+class FolderLayout(Format):
+    """A folder whose paths the option ``layout`` describes."""
+
+    name = OF_LAYOUTS
+    is_decoded = True
+    heading = "Folders"
+    how_to_label = "write {label} in the layout"
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        return None  # only the option says it
+
+    def accepts(self, task: type[Task]) -> bool:
+        formats = (MaskFolders(), yolo.Yolo(), pascal_voc.PascalVoc(), labelme.LabelMe())
+        plain = (*_IMAGES.tasks, *_VIDEOS.tasks, *_TEXTS.tasks)
+        return task.name in plain or any(each.accepts(task) for each in formats)
+
+    def evidence(self, listing: Listing, options: ConvertOptions) -> Evidence:
+        """Return what a layout finds in a folder.
+
+        Raises:
+            UsageError: the source is no folder, or the task is none of its files.
+            NotUnderstoodError: the layout does not fit the folder.
+        """
+        if listing.only:
+            raise UsageError(f"layout describes a folder (got {listing.root}{listing.only})")
+        kind = _kind(listing, _matches(listing, options.layout))
+        if options.task not in (AUTO, *kind.tasks):
+            raise UsageError(
+                f"{listing.root}: with this layout, the task is {' or '.join(kind.tasks)} (got "
+                f"{options.task})"
+            )
+        return Evidence(f"the layout {options.layout}", kind.tasks[0], classes=kind.classes)
+
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        listing = file.around
+        matches = _matches(listing, file.layout)
+        kind = _kind(listing, matches)
+        lost = [] if kind.second is None else [it.path for it in matches.files if not it.others]
+        notes = [
+            *notes_about(matches.unused, "files match no pattern, and were skipped"),
+            *notes_about(lost, "files have no file of the second pattern, and were skipped"),
+        ]
+        for note in notes:
+            adjusted.add_line(listing.root, 0, note.code, note.message)
+        for line, found in enumerate(matches.files, start=1):
+            if kind.second is None:
+                row = _row(listing, line, found, task, adjusted)
+            elif found.others:
+                row = _read_row(listing, line, found, kind.second, task, adjusted)
+            else:
+                continue
+            yield _placed(row, found.words, given.group) if isinstance(row, Row) else row
+        for line, path in enumerate(matches.alone, start=len(matches.files) + 1):
+            message = f"no file of the first pattern belongs to {path}"
+            yield Reject(listing.root, line, path, RejectCode.MISSING_FILE.value, message)
+
+    def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
+        return [role for file in files for role in _roles(file)]
+
+
+def _roles(file: ImportFile) -> Sequence[tuple[str, str]]:
+    """Return how many files each pattern matches, and what is skipped."""
+    matches, layout = _matches(file.around, file.layout), PathLayout.of(file.layout)
+    seconds = len({path for each in matches.files for path in each.others}) + len(matches.alone)
+    roles = [(layout.first.text, f"{len(matches.files):,} files")]
+    if layout.second is not None:
+        roles.append((layout.second.text, f"{seconds:,} files"))
+    suffixes = Counter(posixpath.splitext(name)[1] for name in matches.unused)
+    skipped = suffixes.most_common(_SHOWN)
+    return [*roles, *((f"*{suffix}", f"skipped, {count:,} files") for suffix, count in skipped)]
+
+
+def _matches(listing: Listing, text: str) -> Matches:
+    """Return the files of a layout. Raises: NotUnderstoodError: it does not fit the folder."""
+    layout = PathLayout.of(text)
+    try:
+        matches = layout.matches(listing.names)
+    except ValueError as exc:
+        raise _refusal(listing, f"{exc}") from None
+    if not matches.files:
+        raise _refusal(listing, f"no file matches {layout.first.text}")
+    if layout.second is not None and not any(each.others for each in matches.files):
+        example = matches.files[0].path
+        raise _refusal(
+            listing,
+            f"no file of {layout.second.text} has the same "
+            f"{', '.join(map(_braced, layout.shared))} as {example}",
+        )
+    several = next((each for each in matches.files if len(each.others) > 1), None)
+    if several is not None:
+        raise _refusal(
+            listing,
+            f"{several.path} has several masks or files of labels, such as "
+            f"{several.others[0]} and {several.others[1]}, and only one is read",
+        )
+    return matches
+
+
+def _refusal(listing: Listing, reason: str) -> NotUnderstoodError:
+    return refusal(listing.root, listing.names, reason)
+
+
+def _braced(word: str) -> str:
+    return f"{{{word}}}"
+
+
+def _kind(listing: Listing, matches: Matches) -> _Kind:
+    """Return what the files are. Raises: NotUnderstoodError, SourceError: it cannot be read."""
+    plain = _plain_kind(listing, [each.path for each in matches.files])
+    seconds = [path for each in matches.files for path in each.others]
+    if not seconds:
+        return plain
+    suffixes = {posixpath.splitext(path)[1].lower() for path in seconds}
+    are_masks = all(map(IMAGE_SUFFIX.search, seconds))
+    if plain is _IMAGES and are_masks:
+        return _of_masks(listing, seconds)
+    if plain is _IMAGES and suffixes == {".txt"}:
+        return _of_yolo(listing)
+    if plain is _IMAGES and suffixes == {".xml"}:
+        return _of_voc(listing)
+    if plain is _IMAGES and suffixes == {".json"}:
+        return _of_labelme(listing)
+    raise _refusal(
+        listing,
+        f"{seconds[0]} is not read: the second file of an image is its mask, a "
+        f".txt of YOLO, an .xml of VOC or a .json of LabelMe",
+    )
+
+
+def _plain_kind(listing: Listing, paths: Sequence[str]) -> _Kind:
+    """Return what the first files are. Raises: NotUnderstoodError: they are of several kinds."""
+    kinds = {_kind_of_file(path): path for path in reversed(paths)}
+    if len(kinds) > 1:
+        raise _refusal(
+            listing,
+            f"the layout matches files of several kinds, such as "
+            f"{' and '.join(kinds.values())}; write their suffix in the layout",
+        )
+    [kind] = kinds
+    if kind is _TEXTS and b"\0" in listing.head(paths[0]):
+        raise _refusal(listing, f"{paths[0]} is not read: it is no image, video or text")
+    return kind
+
+
+def _kind_of_file(path: str) -> _Kind:
+    """Return the kind of a file by its suffix: an image, a video, or else a text."""
+    if IMAGE_SUFFIX.search(path):
+        return _IMAGES
+    return _VIDEOS if VIDEO_SUFFIX.search(path) else _TEXTS
+
+
+def _of_masks(listing: Listing, masks: Sequence[str]) -> _Kind:
+    colours, notes = colours_of(listing, masks)
+
+    def read(line: int, image: str, mask: str) -> Picture:
+        return Picture(line, image, notes=notes, mask=mask, colours=colours)
+
+    return _Kind(MaskFolders.tasks, _Second(MaskFolders(), read), mask_classes(listing).names)
+
+
+def _of_voc(listing: Listing) -> _Kind:
+    def read(line: int, image: str, document: str) -> Picture | Problem | None:
+        return pascal_voc.picture_of(listing, line, document, image)
+
+    voc = pascal_voc.PascalVoc()
+    return _Kind(voc.tasks, _Second(voc, read))
+
+
+def _of_labelme(listing: Listing) -> _Kind:
+    def read(line: int, image: str, document: str) -> Picture | Problem:
+        return labelme.picture_of(listing, line, document, image)
+
+    return _Kind(labelme.LabelMe.tasks, _Second(labelme.LabelMe(), read))
+
+
+def _of_yolo(listing: Listing) -> _Kind:
+    """Return the kind of YOLO's labels. Raises: NotUnderstoodError: no file names the classes."""
+    yaml = listing.candidates(".yaml", ".yml")
+    configs = [name for name in yaml if is_config(read_yaml(listing, name, is_strict=False))]
+    configs += listing.candidates(*CLASS_FILES)
+    if not configs:
+        raise _refusal(
+            listing,
+            "no file names the classes of these labels; add a classes.txt with a name in each line",
+        )
+    config = read_config(listing, configs[0])
+
+    def read(line: int, image: str, labels: str) -> Picture | Problem:
+        return yolo.picture_of(listing, config, line, image, labels, None)
+
+    classes = tuple(dict.fromkeys(config.classes))
+    return _Kind(yolo.Yolo.tasks, _Second(yolo.Yolo(), read), classes)
+
+
+def _read_row(
+    listing: Listing,
+    line: int,
+    found: MatchedFile,
+    second: _Second,
+    task: Task,
+    adjusted: Adjustments,
+) -> Row | Reject:
+    """Return the row of a file with its second file, or its reject."""
+    item = second.read(line, found.path, found.others[0])
+    if item is None:
+        item = Problem(line, f"{found.others[0]} has no labels of an image", found.path)
+    if isinstance(item, Problem):
+        return Reject(listing.root, line, item.uri, item.code.value, item.message)
+    labels = [found.words[LABEL]] if LABEL in found.words else item.labels
+    item = replace(item, uri=found.path, labels=labels, split=None)
+    return second.format.row(item, listing, listing.root, "", task, adjusted)
+
+
+def _row(
+    listing: Listing, line: int, found: MatchedFile, task: Task, adjusted: Adjustments
+) -> Row | Reject:
+    """Return the row of a file whose path says everything, or its reject."""
+    folder, path = listing.root, found.path
+    try:
+        label = check_label(found.words.get(LABEL, ""))
+        said = task.from_fields([label] if label else [], adjusted)
+        uri = check_uri(path)
+        content = stored(uri, TextContent.decode(said).said) if _is_text(task) else (uri, said)
+        addresses = in_addresses(listing.payload(path))
+    except PayloadError as exc:
+        return Reject(folder, line, path, exc.code, exc.message)
+    except AnnotationError as exc:
+        return exc.reject(folder, line, path)
+    return Row(folder, line, None, *content, addresses=addresses)
+
+
+def _is_text(task: Task) -> bool:
+    return task.name in _TEXTS.tasks
+
+
+def _placed(row: Row, words: Words, group: str) -> Row:
+    """Return a row with the split and the group that its path says."""
+    split = parse_ml_use(words.get(SPLIT, ""))
+    return row._replace(split=split, group=words.get(group))

@@ -1,0 +1,316 @@
+"""Folders that the option layout describes: splits, labels, masks and files of labels."""
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordgen
+from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.tables.path_layout import PathLayout
+from recordgen.tasks import task_for
+from tests.conftest import encoded, noise, stored_examples
+from tests.formats.sources import Outcome, Reading, write_files
+from tests.formats.test_pascal_voc import document
+
+TRAIN, EVAL, TEST = "train", "eval", "test"
+
+# public data set; layout; files → the split and the label, or the second file, of each row
+PUBLIC = {
+    "imagenette": ("{split}/{label}/{name}.JPEG", {
+        "train/n01/a.JPEG": (TRAIN, "n01"), "val/n02/b.JPEG": (EVAL, "n02"), "noisy.csv": None}),
+    "flowers": ("{label}/{name}.jpg", {"daisy/1.jpg": (None, "daisy"), "LICENSE.txt": None}),
+    "tiny_imagenet": ("{split}/{label}/images/{name}.JPEG", {
+        "train/n01/images/n01_0.JPEG": (TRAIN, "n01"), "train/n01/n01_boxes.txt": None,
+        "val/images/val_0.JPEG": None}),
+    "dogs_vs_cats": ("{split}/{label}.{n:digits}.jpg", {
+        "train/cat.0.jpg": (TRAIN, "cat"),
+        "train/dog.12.jpg": (TRAIN, "dog"), "test1/1.jpg": None}),
+    "pets": ("images/{label}_{n:digits}.jpg", {
+        "images/american_bulldog_7.jpg": (None, "american_bulldog"), "images/a.mat": None}),
+    "intel": ("seg_{split}/seg_{split}/{label}/{name}.jpg", {
+        "seg_train/seg_train/sea/1.jpg": (TRAIN, "sea"),
+        "seg_test/seg_test/sea/2.jpg": (TEST, "sea"),
+        "seg_pred/seg_pred/3.jpg": None}),
+    "chest_xray": ("chest_xray/{split}/{label}/{name}.jpeg", {
+        "chest_xray/train/NORMAL/a.jpeg": (TRAIN, "NORMAL"),
+        "chest_xray/val/PNEUMONIA/b_virus_1.jpeg": (EVAL, "PNEUMONIA")}),
+    "eurosat": ("**/{label}/{name}.jpg", {
+        "EuroSAT/2750/Forest/Forest_1.jpg": (None, "Forest"),
+        "Pasture/Pasture_1.jpg": (None, "Pasture")}),
+    "utkface": ("{age:digits}_{label:digits}_{race}_{time:digits}*.jpg", {
+        "100_1_0_20170112.jpg.chip.jpg": (None, "1"), "notes.md": None}),
+    "fer": ("{split}/{label}/*.png", {
+        "Training/3/a.png": (TRAIN, "3"), "Test/0/b.png": (TEST, "0")}),
+    "imdb": ("{split}/{label}/{n:digits}_{stars:digits}.txt", {
+        "train/pos/1_7.txt": (TRAIN, "pos"), "test/neg/2_3.txt": (TEST, "neg"),
+        "train/urls_pos.txt": None}),
+    "20news": ("20news-bydate-{split}/{label}/{name}", {
+        "20news-bydate-train/sci.space/50000": (TRAIN, "sci.space"),
+        "20news-bydate-test/alt.atheism/5": (TEST, "alt.atheism")}),
+    "enron": ("enron*/{label}/{name}.txt", {
+        "enron1/ham/0001.1999-12-10.farmer.ham.txt": (None, "ham"),
+        "enron2/spam/2.txt": (None, "spam"),
+        "enron1/Summary.txt": None}),
+    "bbc": ("{label}/{n:digits}.txt", {"business/001.txt": (None, "business"), "README.TXT": None}),
+    "ucf101": ("UCF-101/{label}/v_{label}_g{group:digits}_c{n:digits}.avi", {
+        "UCF-101/Archery/v_Archery_g01_c02.avi": (None, "Archery"), "list/trainlist01.txt": None}),
+    "kth": ("{label}/{name}.avi", {"walking/person01_d1.avi": (None, "walking")}),
+    "something": ("{split}/{label}/{name}.mp4", {"train/run/1.mp4": (TRAIN, "run")}),
+    "camvid": ("{split}/{name}.png {split}annot/{name}.png", {
+        "train/1.png": (TRAIN, "trainannot/1.png"), "val/2.png": (EVAL, "valannot/2.png"),
+        "trainannot/1.png": None, "valannot/2.png": None, "train.txt": None}),
+    "camvid_kaggle": ("CamVid/{split}/{name}.png CamVid/{split}_labels/{name}_L.png", {
+        "CamVid/train/1.png": (TRAIN, "CamVid/train_labels/1_L.png"),
+        "CamVid/train_labels/1_L.png": None}),
+    "cityscapes": ("leftImg8bit/{split}/{city}/{name}_leftImg8bit.png "
+                   "gtFine/{split}/{city}/{name}_gtFine_labelIds.png", {
+        "leftImg8bit/val/ulm/ulm_0_1_leftImg8bit.png":
+            (EVAL, "gtFine/val/ulm/ulm_0_1_gtFine_labelIds.png"),
+        "gtFine/val/ulm/ulm_0_1_gtFine_labelIds.png": None,
+        "gtFine/val/ulm/ulm_0_1_gtFine_color.png": None}),
+    "carvana": ("{split}/{name}.jpg {split}_masks/{name}_mask.gif", {
+        "train/00_01.jpg": (TRAIN, "train_masks/00_01_mask.gif"),
+        "train_masks/00_01_mask.gif": None}),
+    "isic": ("*_Data/{name}.jpg *_GroundTruth/{name}_segmentation.png", {
+        "ISIC-2017_Training_Data/ISIC_1.jpg":
+            (None, "ISIC_Part1_GroundTruth/ISIC_1_segmentation.png"),
+        "ISIC_Part1_GroundTruth/ISIC_1_segmentation.png": None}),
+    "kvasir": ("images/{name}.jpg masks/{name}.jpg", {
+        "images/a.jpg": (None, "masks/a.jpg"), "masks/a.jpg": None, "boxes.json": None}),
+    "deepglobe": ("{split}/{name}_sat.jpg {split}/{name}_mask.png", {
+        "train/1_sat.jpg": (TRAIN, "train/1_mask.png"), "train/1_mask.png": None,
+        "valid/2_sat.jpg": "alone"}),
+    "potsdam": ("2_Ortho_RGB/{name}_RGB.tif 5_Labels_all/{name}_label.tif", {
+        "2_Ortho_RGB/top_2_10_RGB.tif": (None, "5_Labels_all/top_2_10_label.tif"),
+        "5_Labels_all/top_2_10_label.tif": None}),
+    "numbered": ("images/images{n:digits}.jpg masks/masks{n:digits}.png", {
+        "images/images07.jpg": (None, "masks/masks07.png"), "masks/masks07.png": None}),
+    "imgs_and_mask": ("{split}_imgs/{split}/{name}.png {split}_mask/{split}/{name}.png", {
+        "train_imgs/train/a.png": (TRAIN, "train_mask/train/a.png"),
+        "train_mask/train/a.png": None}),
+    "busi": ("{label}/{name}.png {label}/{name}_mask.png", {
+        "benign/benign (1).png": (None, "benign/benign (1)_mask.png"),
+        "benign/benign (1)_mask.png": None}),
+    "nnunet": ("imagesTr/{name}_0000.png labelsTr/{name}.png", {
+        "imagesTr/c1_0000.png": (None, "labelsTr/c1.png"), "labelsTr/c1.png": None}),
+    "divam": ("images_prepped_{split}/{name}.png annotations_prepped_{split}/{name}.png", {
+        "images_prepped_test/1.png": (TEST, "annotations_prepped_test/1.png"),
+        "annotations_prepped_test/1.png": None}),
+    "trimaps": ("images/{name}.jpg annotations/trimaps/{name}.png", {
+        "images/Abyssinian_1.jpg": (None, "annotations/trimaps/Abyssinian_1.png"),
+        "annotations/trimaps/Abyssinian_1.png": None, "trimaps/Abyssinian_1.png": None}),
+    "ade20k": ("images/{split}/{name}.jpg annotations/{split}/{name}.png", {
+        "images/training/1.jpg": (TRAIN, "annotations/training/1.png"),
+        "annotations/training/1.png": None}),
+    "voc_masks": ("JPEGImages/{name}.jpg SegmentationClass/{name}.png", {
+        "JPEGImages/2007_1.jpg": (None, "SegmentationClass/2007_1.png"),
+        "SegmentationClass/2007_1.png": None}),
+    "coco_stuff": ("{split}*/{name}.jpg stuff_{split}*/{name}.png", {
+        "train2017/1.jpg": (TRAIN, "stuff_train2017_pixelmaps/1.png"),
+        "stuff_train2017_pixelmaps/1.png": None, "trainee/1.jpg": None}),
+    "maps": ("{split}/sat/{name}.tiff {split}/map/{name}.tif", {
+        "train/sat/1.tiff": (TRAIN, "train/map/1.tif"), "train/map/1.tif": None}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("layout", "files"), PUBLIC.values(), ids=PUBLIC)
+def test_a_layout_gives_splits_labels_and_second_files(tmp_path, layout, files):
+    """Each file is a row as its path says, the second file of a row, or counted as skipped."""
+    write_files(tmp_path, dict.fromkeys(files, b""))
+    found = Reading(f"{tmp_path}/", layout=layout, split="names=no")
+    task = task_for(found.options)
+    seconds = {row.uri: task.stored_uris([row.uri], [row.annotation])[0][1:] for row in found.rows}
+    said = {
+        row.uri: (row.split, *(seconds[row.uri] or task.labels(row.annotation or "")))
+        for row in found.rows
+    }
+    assert said == {path: row for path, row in files.items() if isinstance(row, tuple)}
+    used = {*said, *(each for paths in seconds.values() for each in paths)}
+    skipped = " ".join(item.message for item in found.items if hasattr(item, "message"))
+    assert all(path in skipped for path in files.keys() - used)
+    assert not found.rejects
+
+
+# a text of a word; texts between words
+TEXTS = st.text(string.ascii_letters + string.digits + " -._", min_size=1, max_size=6)
+SPLITS = {"train": TRAIN, "VAL": EVAL, "testing": TEST}
+
+
+@given(
+    order=st.permutations(["{split}", "{label}", "{name}"]),
+    between=st.lists(st.sampled_from(["/", "_", "_x_", "/images/"]), min_size=2, max_size=2),
+    values=st.tuples(st.sampled_from([*SPLITS]), TEXTS, TEXTS),
+    others=st.lists(TEXTS, max_size=3),
+)
+def test_a_layout_reads_back_what_its_words_were(order, between, values, others):
+    """A path made of words gives these words, or is said to have two readings; others are none."""
+    pattern = "".join(part for pair in zip(order, [*between, ""], strict=True) for part in pair)
+    words = dict(zip(("split", "label", "name"), values, strict=True))
+    layout = PathLayout.of(f"in/{pattern}.jpg out/{pattern}.png")
+    path = f"in/{pattern.format(**words)}.jpg"
+    mask = f"out/{pattern.format(**words)}.png"
+    unused = [f"{other}.bmp" for other in others]
+    try:
+        found = layout.matches([path, mask, *unused])
+    except ValueError:
+        assert any("_" in value for value in values)
+        return
+    assert [(file.path, file.words, file.others) for file in found.files] == [(path, words, [mask])]
+    assert (found.alone, found.unused) == ([], unused)
+
+
+# layout, files that it does not fit
+UNFIT = [
+    ("{split}/{name}.jpg", ["a/1.jpg"]),
+    ("{label}/{name}.jpg", ["1.jpg"]),
+    ("{label}_{name}.jpg", ["a_b_1.jpg"]),
+    ("**/{split}/**/{name}.jpg", ["train/test/1.jpg"]),
+    ("images/{name}.jpg masks/{name}.png", ["images/1.jpg", "masks/2.png"]),
+    ("{n}/images/*.png {n}/masks/*.png", ["1/images/a.png", "1/masks/b.png", "1/masks/c.png"]),
+    ("{label}/{name}*", ["a/1.jpg", "a/1.txt"]),
+    ("images/{name}.jpg labels/{name}.txt", ["images/1.jpg", "labels/1.txt"]),
+    ("images/{name}.jpg labels/{name}.ann", ["images/1.jpg", "labels/1.ann"]),
+    ("{label}/{name}.txt labels/{name}.txt", ["a/1.txt", "labels/1.txt"]),
+]
+
+
+@pytest.mark.parametrize(("layout", "files"), UNFIT)
+def test_a_layout_that_does_not_fit_stops(tmp_path, layout, files):
+    """Paths that fit no pattern, or fit it in two ways, stop the run and are shown."""
+    write_files(tmp_path, dict.fromkeys(files, b""))
+    with pytest.raises(NotUnderstoodError) as caught:
+        recordgen.plan(f"{tmp_path}/", layout=layout)
+    assert caught.value.shown
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"layout": "{lable}/{name}.jpg"},
+        {"layout": "{split/{name}.jpg"},
+        {"layout": "{name}.jpg masks/*.png"},
+        {"layout": "{name}.jpg {label}/{name}.png"},
+        {"layout": "a b c"},
+        {"layout": "/{label}/{name}.jpg"},
+        {"layout": "{label}[/{name}.jpg"},
+        {"layout": "{label}/{name}.jpg", "format": "folder"},
+        {"layout": "{label}/{name}.jpg", "columns": "path=1"},
+        {"layout": "{label}/{name}.jpg", "task": "object_detection"},
+        {"layout": "{label}/{name}.jpg", "group_by": "patient"},
+        {"format": "folder_layout"},
+    ],
+)
+def test_options_that_are_no_layout(tmp_path, options):
+    """A misspelt word, a pattern that nothing joins, and other ways to read stop the run."""
+    write_files(tmp_path, {"cat/1.jpg": b""})
+    with pytest.raises(UsageError):
+        recordgen.plan(f"{tmp_path}/", **options)
+
+
+def test_a_file_has_no_layout(tmp_path):
+    """Only folders and archives have paths to describe."""
+    write_files(tmp_path, {"a.csv": "1.jpg,cat\n"})
+    with pytest.raises(UsageError):
+        recordgen.plan(f"{tmp_path}/a.csv", layout="{label}/{name}.jpg")
+
+
+LABELME = """{"shapes": [{"label": "dog", "shape_type": "rectangle", "points": [[1, 1], [3, 2]]}],
+"imageWidth": 4, "imageHeight": 4, "imagePath": "x.jpg"}"""
+
+# suffix of the second file, its text
+DOCUMENTS = [
+    (".txt", "1 0.5 0.375 0.5 0.25\n"),
+    (".xml", document("x.jpg", ("dog", "1 1 3 2"), size="4 4")),
+    (".json", LABELME),
+]
+
+
+@pytest.mark.parametrize(("suffix", "text"), DOCUMENTS)
+def test_second_files_are_labels_of_their_image(tmp_path, suffix, text):
+    """YOLO's lines, VOC's XML and LabelMe's JSON belong to the image that the layout says."""
+    files = {"pics/a_rgb.jpg": b"", f"boxes/a{suffix}": text, "classes.txt": "cat\ndog\n"}
+    write_files(tmp_path, files)
+    layout = f"pics/{{name}}_rgb.jpg boxes/{{name}}{suffix}"
+    found = Outcome(f"{tmp_path}/", layout=layout)
+    assert found.images == {"pics/a_rgb.jpg": [("dog", [0.25, 0.25, 0.75, 0.5])]}
+
+
+def test_groups_of_a_layout_share_a_split(tmp_path):
+    """Files with the same {group} are in one split, whatever their labels."""
+    names = [f"{group}_{n}.png" for group in range(20) for n in range(3)]
+    photos = {f"a/{name}": encoded(noise(seed=at), "PNG") for at, name in enumerate(names)}
+    write_files(tmp_path / "in", photos)
+    result = recordgen.convert(
+        tmp_path / "in", tmp_path / "out", layout="{label}/{group}_{n:digits}.png", split="50,50"
+    )
+    splits = {}
+    for split, example in stored_examples(tmp_path / "out"):
+        [uri] = example["image/source_id"]
+        splits.setdefault(uri.split(b"_")[0], set()).add(split)
+    assert result.dataset.rows.examples == 60
+    assert [len(each) for each in splits.values()] == [1] * 20
+
+
+def test_masks_without_an_image_are_rejects(tmp_path):
+    """A second file to which no row belongs is rejected, and the row of another stays."""
+    write_files(tmp_path, dict.fromkeys(["images/a.jpg", "masks/a.png", "masks/b.png"], b""))
+    found = Reading(f"{tmp_path}/", layout="images/{name}.jpg masks/{name}.png")
+    assert [row.uri for row in found.rows] == ["images/a.jpg"]
+    assert [(reject.uri, reject.code) for reject in found.rejects] == [
+        ("masks/b.png", "missing_file")
+    ]
+
+
+def test_texts_of_a_layout_have_an_encoding(tmp_path):
+    """Files without a suffix are texts in the encoding that the option names."""
+    files = {f"{at}/{n}": f"caf\xe9 {at} {n}".encode("latin-1") for at in "ab" for n in range(3)}
+    source = write_files(tmp_path / "in", files)
+    recordgen.convert(source, tmp_path / "out", layout="{label}/{name}", encoding="latin-1")
+    texts = [example["text"][0].decode() for _, example in stored_examples(tmp_path / "out")]
+    assert sorted(texts) == sorted(data.decode("latin-1") for data in files.values())
+
+
+PHOTO, MASK = (
+    encoded(noise(), "JPEG"),
+    encoded(noise().convert("L").point(lambda it: it // 128 * 255), "PNG"),
+)
+
+# Folders whose proposed layout reads all pairs
+PAIRS = [
+    ["2_RGB/t_1_RGB.jpg", "5_Labels/t_1_label.png"],
+    [
+        "train_imgs/train/1.jpg",
+        "train_mask/train/1.png",
+        "val_imgs/val/2.jpg",
+        "val_mask/val/2.png",
+    ],
+    ["A_Data/I_1.jpg", "A_GroundTruth/I_1_segmentation.png"],
+    ["images/images07.jpg", "masks/masks07.png"],
+    ["train/1_sat.jpg", "train/1_mask.png", "valid/2_sat.jpg", "valid/2_mask.png"],
+    ["a/b/images/1.jpg", "trimaps/1.png"],
+]
+
+
+@pytest.mark.parametrize("names", PAIRS)
+def test_the_proposed_layout_of_pairs_converts(tmp_path, names):
+    """The options of the refusal read each image with its mask."""
+    files = {name: MASK if name.endswith(".png") else PHOTO for name in names}
+    source = write_files(tmp_path / "in", files)
+    with pytest.raises(NotUnderstoodError) as caught:
+        recordgen.plan(source)
+    result = recordgen.convert(source, tmp_path / "out", split="names=yes", **caught.value.options)
+    assert (result.dataset.task, result.dataset.rows.examples) == (
+        "image_segmentation",
+        len(names) // 2,
+    )
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".gif"])
+def test_no_layout_is_proposed_for_masks_that_are_not_read(tmp_path, suffix):
+    """Masks in a format that changes pixels have no option that reads them."""
+    write_files(tmp_path, dict.fromkeys(["images/a.jpg", f"masks/a{suffix}"], b""))
+    with pytest.raises(NotUnderstoodError) as caught:
+        recordgen.plan(f"{tmp_path}/")
+    assert not caught.value.options
