@@ -147,6 +147,22 @@ def spans_of(tokens: Sequence[Token], tags: Sequence[str]) -> tuple[list[Span], 
     return spans, [spans[number] for number in begun]
 
 
+# Two characters between which no token continues: a blank, an ASCII sign, or the text's end. Marks
+# may follow a sign.
+_SIGN = r"[!-/:-@\[-^`{-~]"
+_EDGE = re.compile(rf".?|\s.|.\s|.{_SIGN}|{_SIGN}\w", re.DOTALL)
+
+
+def are_whole(text: str, spans: Sequence[Span]) -> bool:
+    """Return whether spans in a text clearly begin and end between tokens, and contain some."""
+    return all(
+        _EDGE.fullmatch(text[max(start - 1, 0) : start + 1]) is not None
+        and _EDGE.fullmatch(text[end - 1 : end + 1]) is not None
+        and not text[start:end].isspace()
+        for start, end, _ in spans
+    )
+
+
 def inner_places(tokens: Sequence[Token]) -> set[int]:
     """Return the places within tokens, at which a span cuts a word."""
     return {place for start, end in tokens for place in range(start + 1, end)}

@@ -41,6 +41,7 @@ from recordgen.tasks.text_entities.tags import (
     Span,
     TagError,
     Token,
+    are_whole,
     cut_spans,
     in_codepoints,
     split_at_blanks,
@@ -50,7 +51,14 @@ from recordgen.tasks.text_entities.tags import (
     tokenize,
 )
 from recordgen.tasks.texts.labelled_text import NAME_KEYS, OLDER_KEY, objects_in
-from recordgen.tasks.texts.text_task import TextContent, TextTask, inline, row_of_line, text_of
+from recordgen.tasks.texts.text_task import (
+    TextContent,
+    TextTask,
+    inline,
+    payload_of_line,
+    stored,
+    text_of,
+)
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 TAGS_BEGUN = "tags_begun"
@@ -102,23 +110,22 @@ class TextEntities(TextTask):
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         spans = sorted(set(spans_in(record)))
-        row = row_of_line(record, _encode(spans, unit=self.offsets))
-        text = TextContent.decode(row.annotation).text
-        if text is not None and spans:
-            tokens = tokenize(text)
-            try:
-                spans = in_codepoints(text, spans, self.offsets)
-                row = row._replace(annotation=TextContent(text, _encode(spans)).encode())
-                _check(text, tokens, spans)
-            except TagError as exc:
-                raise bad_annotation(str(exc)) from exc
-            for span in cut_spans(tokens, spans):
-                adjusted.add(
-                    TOKENS_CUT,
-                    f"the entity {span} begins or ends within a word; whole words are tagged, the "
-                    f"span stays as it is",
-                )
-        return [row]
+        text, uri = payload_of_line(record)
+        if text is None:
+            return [stored(uri, _encode(spans, unit=self.offsets))]
+        row = inline(text, _encode(spans))
+        try:
+            by_characters = in_codepoints(text, spans, self.offsets)
+            cut = _cut_spans(text, by_characters)
+        except TagError as exc:
+            raise bad_annotation(str(exc)) from exc
+        for span in cut:
+            adjusted.add(
+                TOKENS_CUT,
+                f"the entity {span} begins or ends within a word; whole words are tagged, the "
+                f"span stays as it is",
+            )
+        return [row if by_characters == spans else inline(text, _encode(by_characters))]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(map(_spans, annotations))
@@ -227,8 +234,27 @@ def _unit(said: Mapping[str, Any] | None) -> str:
     return str((said or {}).get(_UNIT, CODEPOINTS))
 
 
+def _cut_spans(text: str, spans: Sequence[Span]) -> Sequence[Span]:
+    """Return the spans that begin or end within a word; ``spans`` are in order. Raises: TagError.
+
+    Most texts need no tokens for that: they cost four times as much as the rest of the row.
+    """
+    _check_places(text, spans)
+    if are_whole(text, spans):
+        return ()
+    tokens = tokenize(text)
+    tags_of(tokens, spans)
+    return cut_spans(tokens, spans)
+
+
 def _check(text: str, tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
     """Return the tags of tokens; ``spans`` are in order. Raises: TagError."""
+    _check_places(text, spans)
+    return tags_of(tokens, spans)
+
+
+def _check_places(text: str, spans: Sequence[Span]) -> None:
+    """Check that spans in order end in the text and do not overlap. Raises: TagError."""
     for span in spans:
         if span.end > len(text):
             raise TagError(
@@ -236,7 +262,6 @@ def _check(text: str, tokens: Sequence[Token], spans: Sequence[Span]) -> list[st
                 f"count characters, unless --columns offsets=… names another unit"
             )
     _check_apart(spans)
-    return tags_of(tokens, spans)
 
 
 def _check_apart(spans: Sequence[Span]) -> None:
