@@ -107,7 +107,8 @@ def test_tags_and_spans_say_the_same(case):
     assert spans_of(tokens, tags_of(tokens, spans)) == (spans, [])
 
 
-@given(st.text("a_9é\u0301-. \t在ทิ❤\ufe0f\u00a0", min_size=1, max_size=8), st.data())
+@given(st.text("a_\u0301- 在ทิ", min_size=1, max_size=4), st.data())
+@settings(max_examples=300)
 def test_a_span_that_is_clearly_whole_needs_no_tokens(text, data):
     """A span whose ends need no tokens to be judged cuts no token and contains at least one."""
     start = data.draw(st.integers(0, len(text) - 1))
