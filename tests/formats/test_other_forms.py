@@ -58,7 +58,6 @@ REFUSED = {
     "AG News": ("a.csv", "", "{i},Bears are back,The sellers see green {i}.", "text=3,label=1"),
     "LIBSVM": ("a.txt", "", "+1 3:1 11:0.{i}", "blanks"),
     "CUB's paths": ("images.txt", "", "{i} 001.Albatross/{i}.jpg", "PATH,LABEL"),
-    "UCF's videos": ("a.txt", "", "Archery/v_{i}.avi 1", "PATH,LABEL"),
     "tokens in a table": ("a.csv", "Sentence #,Word,POS,Tag", "S: {i},York,NNP,B-geo", "'Tag'"),
     "pairs of GLUE": ("a.tsv", "index\tquestion\tsentence\tlabel", GLUE, "question"),
     "dates before texts": ("a.csv", "", TWEET, "text=6"),

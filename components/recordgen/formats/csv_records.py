@@ -1,9 +1,9 @@
 r"""The only reader of CSV files: physical lines → records with their line numbers.
 
 The grammar is RFC 4180 and what spreadsheets write: fields separated by commas, semicolons or tabs
-(:mod:`recordgen.formats.layout` detects which), lines that end with LF or CR LF, a byte order mark,
-quoted fields that contain separators, doubled quotes and line breaks. Blanks before a field are not
-part of it. Lines of empty fields are skipped.
+(:mod:`recordgen.formats.separators` detects which), lines that end with LF or CR LF, a byte order
+mark, quoted fields that contain separators, doubled quotes and line breaks. Blanks before a field
+are not part of it. Lines of empty fields are skipped.
 
     1  TRAIN; "Good, and cheap"; praise  →  'TRAIN,"Good, and cheap",praise'
     2  TEST; Bad; complaint              →  "TEST,Bad,complaint"
@@ -22,21 +22,21 @@ closes the record, because the first quote may then be a mistake.
 from __future__ import annotations
 
 import csv
+import io
 import re
 from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.formats.dialect import QUOTE_MARK, Dialect
 from recordgen.formats.encodings import not_utf8
 from recordgen.formats.field_kinds import FILE_SUFFIXES
-from recordgen.formats.layout import BLANKS, read_layout
+from recordgen.formats.separators import BLANKS, read_separator
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields
 
@@ -90,8 +90,8 @@ class Records(NamedTuple):
     Attributes:
         lines: the 1-based number of the first physical line of each.
         texts: the records, written as in :class:`Record`.
-        quoted: the fields of records with quotes, or with decimal commas, by their place in
-            ``texts``; the others are divided at their commas.
+        quoted: the fields of records by their place in ``texts``, of all with quotes; the others
+            are divided at their commas.
     """
 
     lines: Sequence[int]
@@ -112,6 +112,10 @@ class Records(NamedTuple):
         """
         quoted, plain = self.quoted, self.texts
         if quoted:
+            if strip:
+                quoted = {at: [field.strip() for field in row] for at, row in quoted.items()}
+            if len(quoted) == len(plain):
+                return list(quoted.values())
             plain = [text for at, text in enumerate(plain) if at not in quoted]
         together = ",".join(["", *plain, ""])
         rows = [text.split(",") for text in plain]
@@ -122,8 +126,6 @@ class Records(NamedTuple):
             rows = [[field.lstrip(" ") for field in row] for row in rows]
         if not quoted:
             return rows
-        if strip:
-            quoted = {at: [field.strip() for field in row] for at, row in quoted.items()}
         others = iter(rows)
         return [quoted[at] if at in quoted else next(others) for at in range(len(self.texts))]
 
@@ -210,10 +212,10 @@ def read_blocks(
             which U+FFFD stands for what is unreadable.
         block_lines: most lines that are read together.
 
-    Raises: SourceError: the file as a whole is not a CSV, see :mod:`recordgen.formats.layout`.
+    Raises: SourceError: the file as a whole is not a CSV: :mod:`recordgen.formats.separators`.
     """
-    dialect, checked = read_layout(lines, source)
-    return _Reader(checked, source, dialect, adjusted or Adjustments(), uri_in).read(block_lines)
+    delimiter, checked = read_separator(lines, source)
+    return _Reader(checked, source, delimiter, adjusted or Adjustments(), uri_in).read(block_lines)
 
 
 class _Reader:
@@ -223,7 +225,7 @@ class _Reader:
         self,
         lines: Iterable[bytes],
         source: str,
-        dialect: Dialect,
+        delimiter: str,
         adjusted: Adjustments,
         uri_in: Callable[[Sequence[str]], str] | None,
     ) -> None:
@@ -232,12 +234,10 @@ class _Reader:
         self._number = 1  # of the next line
         self._width = 0  # number of fields of the first record; 0 before it
         self._source = source
-        self._dialect = dialect
-        delimiter = self._delimiter = dialect.delimiter
+        self._delimiter = delimiter
         self._adjusted = adjusted
         self._uri_in = uri_in
-        self._signs = f'"\r{QUOTE_MARK}' + ("" if delimiter == "," else ",")
-        self._signs += "." if dialect.numbers else ""
+        self._signs = '"\r' if delimiter == "," else '"\r,'
         # The characters of lines without content, like the lines below a table in spreadsheets.
         self._empty = f"{BLANKS}{delimiter}"
         self._blank_line = re.compile(rf"\n[{re.escape(self._empty.replace(chr(10), ''))}]*\n")
@@ -297,64 +297,51 @@ class _Reader:
         if b"\0" in joined or BOM_UTF8 in joined or max(map(len, block)) > MAX_RECORD_BYTES:
             return _NONE, 0
         try:
-            text = self._dialect.marked(joined.decode("utf-8"))
+            text = f"{joined.decode('utf-8')}\n"
         except UnicodeDecodeError:
             return _NONE, 0
-        lines = texts = text.split("\n")
-        if "\r" in text:
-            texts = [line.rstrip("\r") for line in lines]
-            text = "\n".join(texts)
-        signs = [sign for sign in self._signs if sign in text]
-        special = {n for sign in signs for n, line in enumerate(texts) if sign in line}
-        if not special and self._blank_line.search(f"\n{text}\n") is None:
-            numbers = range(self._number, self._number + len(texts))
-            return Records(numbers, self._commas(texts)), len(texts)
-        filled_lines, found, quoted = list[int](), list[str](), dict[int, list[str]]()
-        at = 0
-
-        def following() -> Iterator[str]:
-            nonlocal at
-            while at < len(lines):
-                at += 1
-                yield f"{lines[at - 1]}\n"
-
-        reader = read_fields(following(), self._delimiter)
-        for start in sorted({*special, len(texts)}):
-            if start < at:
-                continue  # a line inside quotes
-            filled = [n for n in range(at, start) if lines[n].strip(self._empty)]
-            filled_lines += filled
-            found += self._commas([texts[n] for n in filled])
-            at = start
-            if start == len(texts):
-                break
-            try:
-                fields = next(reader)  # advances ``at``
-                text, fields = self._written(lines[start:at], fields)
-            except (csv.Error, AnnotationError):
-                break
-            size = sum(map(len, block[start:at])) + at - start
-            if (at - start > 1 and size > MAX_RECORD_BYTES) or self._are_rows(lines[start:at]):
-                break
-            quoted[len(found)] = fields
-            filled_lines.append(start)
-            found.append(text)
-        return Records([self._number + n for n in filled_lines], found, quoted), start
-
-    def _commas(self, texts: list[str]) -> list[str]:
-        """Return lines without quotes with commas between their fields."""
-        if self._delimiter == " ":
-            return [",".join(text.split()) for text in texts]
+        plain = text.replace("\r\n", "\n")
+        is_filled = self._blank_line.search(f"\n{plain}") is None
+        if any(sign in plain for sign in self._signs):
+            return self._divided(text, is_filled=is_filled)
+        texts = plain[:-1].split("\n")
+        numbers: Sequence[int] = range(self._number, self._number + len(texts))
+        if not is_filled:
+            filled = [at for at, line in enumerate(texts) if line.strip(self._empty)]
+            numbers, texts = [numbers[at] for at in filled], [texts[at] for at in filled]
         if self._delimiter != ",":
-            return [text.replace(self._delimiter, ",") for text in texts]
-        return texts
+            texts = [line.replace(self._delimiter, ",") for line in texts]
+        return Records(numbers, texts), len(block)
 
-    def _written(self, lines: Sequence[str], fields: list[str]) -> tuple[str, list[str]]:
-        """Return the text of a record with quotes, and its fields."""
-        if self._dialect.is_plain:
-            return "\n".join(lines).rstrip("\r"), fields
-        fields = self._dialect.fields(fields)
-        return csv_line(fields), fields
+    def _divided(self, text: str, *, is_filled: bool) -> tuple[Records, int]:
+        """Return the records at the beginning of lines with quotes, and their number of lines.
+
+        ``is_filled``: none of the lines is empty.
+        """
+        lines, starts, rows = text.split("\n"), [0], list[list[str]]()
+        reader = read_fields(io.StringIO(text, newline="\n"), self._delimiter)
+        with suppress(csv.Error):  # the broken record is read alone
+            for fields in reader:
+                end = reader.line_num
+                if end - starts[-1] > 1 and self._is_doubtful(lines[starts[-1] : end]):
+                    break
+                starts.append(end)
+                rows.append(fields)
+        spans = list(pairwise(starts))
+        if not is_filled:
+            filled = [at for at, (start, _) in enumerate(spans) if lines[start].strip(self._empty)]
+            spans, rows = [spans[at] for at in filled], [rows[at] for at in filled]
+        if self._delimiter != ",":
+            texts = list(map(csv_line, rows))
+        else:
+            texts = ["\n".join(lines[start:end]).rstrip("\r") for start, end in spans]
+        numbers = [self._number + start for start, _ in spans]
+        return Records(numbers, texts, dict(enumerate(rows))), starts[-1]
+
+    def _is_doubtful(self, lines: Sequence[str]) -> bool:
+        """Return whether lines are too long for a record, or whole rows between quotes."""
+        size = sum(len(line.encode()) for line in lines) + len(lines) - 1
+        return size > MAX_RECORD_BYTES or self._are_rows(lines)
 
     def _next_record(self) -> Iterator[Record | Reject]:
         """Yield the record that begins at the next line, or its reject."""
@@ -365,7 +352,9 @@ class _Reader:
             lines = [line.decode("utf-8") for line in taken]
             if self._are_rows(lines):
                 raise AnnotationError(RejectCode.BAD_LINE, _WHOLE_ROWS)
-            record = Record(self._number, *self._written(lines, fields))
+            is_written = self._delimiter == ","
+            text = "\n".join(lines).rstrip("\r") if is_written else csv_line(fields)
+            record = Record(self._number, text, fields)
         except AnnotationError as exc:
             broken = exc
         except csv.Error as exc:
@@ -419,11 +408,10 @@ class _Reader:
                 message = f"{where} contains a NUL character; is this a CSV file?"
                 raise AnnotationError(RejectCode.BAD_LINE, message)
             try:
-                text = raw.decode("utf-8")
+                yield f"{raw.decode('utf-8')}\n"
             except UnicodeDecodeError as exc:
                 message = not_utf8(exc, where)
                 raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
-            yield f"{self._dialect.marked(text)}\n"
 
     def _rest_of_broken(self, first: bytes, *, is_endless: bool) -> Iterator[Reject]:
         """Yield the rejects of lines that may be the rest of a broken record."""

@@ -16,9 +16,9 @@ from recordgen.formats.first_line import first_is_header
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given
 from recordgen.formats.label_fields import Classes
-from recordgen.formats.layout import read_layout
 from recordgen.formats.made_columns import with_made_columns
 from recordgen.formats.path_template import PathTemplate, with_path_key
+from recordgen.formats.separators import read_separator
 from recordgen.rejects import Reject
 
 
@@ -27,7 +27,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
 
     ``some`` are the first lines of the file.
     """
-    dialect, _ = read_layout(some, path)
+    delimiter, _ = read_separator(some, path)
     items = list(with_made_columns(read_blocks(some, path), given, path))
     rejects = [item for item in items if isinstance(item, Reject)]
     blocks = (item.each(strip=True) for item in items if not isinstance(item, Reject))
@@ -69,7 +69,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given, task: str) -> 
         header,
         has_header,
         data,
-        dialect=dialect,
+        delimiter=delimiter,
         classes=classes,
         label_separator=given.label_separator,
         boxes=given.find_boxes(first, where) if has_header else (),

@@ -86,7 +86,7 @@ def of_lines(head: Head, columns: Columns) -> str:
     """
     if head.header is not None or not head.rows:
         return ""
-    lines = [head.dialect.delimiter.join(row) for row in head.rows]
+    lines = [head.delimiter.join(row) for row in head.rows]
     if mostly(_FASTTEXT.match, lines):
         return (
             f"{head.where}: the lines are fastText's (__label__LABEL TEXT); write a CSV with the "
@@ -104,7 +104,7 @@ def of_lines(head: Head, columns: Columns) -> str:
         counts = {line.count(sign) for line in lines}
         # Only in the first of several fields, they are characters of texts.
         are_last = sign != "|" or all(sign in row[-1] for row in head.rows)
-        is_read = sign == head.dialect.delimiter
+        is_read = sign == head.delimiter
         are_alike = len(lines) > 1 and len(counts) == 1 and any(counts)
         if are_alike and are_last and not is_read:
             return (
