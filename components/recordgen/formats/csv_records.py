@@ -28,7 +28,7 @@ from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
@@ -97,13 +97,6 @@ class Records(NamedTuple):
     lines: Sequence[int]
     texts: Sequence[str]
     quoted: Mapping[int, list[str]] = {}
-
-    @classmethod
-    def of(cls, records: Sequence[Record]) -> Iterator[Records]:
-        """Yield records together, unless there are none."""
-        if records:
-            lines, texts, rows = zip(*records, strict=True)
-            yield cls(lines, texts, dict(enumerate(rows)))
 
     def rows(self, *, strip: bool = False) -> list[list[str]]:
         """Return the fields of each record, without leading blanks.
@@ -250,35 +243,25 @@ class _Reader:
         self._begins_row = re.compile(begin.encode(), re.IGNORECASE)
 
     def read(self, most: int) -> Iterator[Item]:
-        """Yield all records and rejects; read at most so many lines together."""
+        """Yield all records and rejects; read at most so many lines together.
+
+        Lines behind a broken record are read again, so that few are, they begin a small block.
+        """
         count = most
         while block := self._next_lines(count):
-            last = self._number + len(block) - 1
-            count = min(most, _BLOCK_BYTES * len(block) // (sum(map(len, block)) + 1) + 1)
             records, taken = self._whole_records(block)
             self._number += taken
             self._pushed_back.extendleft(reversed(block[taken:]))
-            if records.texts:
-                self._width = self._width or len(next(records.each()).fields)
-                yield records
-            yield from self._rest(last)
-
-    def _rest(self, last: int) -> Iterator[Item]:
-        """Yield what is left to line ``last``: a record is broken, or does not end before it."""
-        alone: list[Record] = []
-        while self._number <= last:
-            for item in self._next_record():
+            size = sum(map(len, block)) + 1
+            count = min(most, 2 * count, _BLOCK_BYTES * len(block) // size + 1)
+            for item in chain([records], self._next_record() if taken < len(block) else ()):
                 if isinstance(item, Reject):
-                    yield from Records.of(alone)
-                    alone = []
-                    yield item
+                    count = 1
+                elif item.texts:
+                    self._width = self._width or len(next(item.each()).fields)
                 else:
-                    alone.append(item)
-                    if not self._width:  # a reject below a header needs its reader
-                        self._width = len(item.fields)
-                        yield from Records.of(alone)
-                        alone = []
-        yield from Records.of(alone)
+                    continue
+                yield item
 
     def _next_lines(self, count: int) -> list[bytes]:
         """Return up to ``count`` lines, or none at the end of the file."""
@@ -297,27 +280,25 @@ class _Reader:
         if b"\0" in joined or BOM_UTF8 in joined or max(map(len, block)) > MAX_RECORD_BYTES:
             return _NONE, 0
         try:
-            text = f"{joined.decode('utf-8')}\n"
+            text = f"\n{joined.decode('utf-8')}\n"
         except UnicodeDecodeError:
             return _NONE, 0
         plain = text.replace("\r\n", "\n")
-        is_filled = self._blank_line.search(f"\n{plain}") is None
         if any(sign in plain for sign in self._signs):
-            return self._divided(text, is_filled=is_filled)
-        texts = plain[:-1].split("\n")
-        numbers: Sequence[int] = range(self._number, self._number + len(texts))
-        if not is_filled:
-            filled = [at for at, line in enumerate(texts) if line.strip(self._empty)]
-            numbers, texts = [numbers[at] for at in filled], [texts[at] for at in filled]
-        if self._delimiter != ",":
-            texts = [line.replace(self._delimiter, ",") for line in texts]
-        return Records(numbers, texts), len(block)
+            firsts, records, taken = self._divided(text[1:])
+        else:
+            firsts, taken = plain[1:-1].split("\n"), len(block)
+            texts = firsts
+            if self._delimiter != ",":
+                texts = [line.replace(self._delimiter, ",") for line in texts]
+            records = Records(range(self._number, self._number + taken), texts)
+        if self._blank_line.search(plain) is not None:
+            empty = {at for at, line in enumerate(firsts) if not line.strip(self._empty)}
+            records = records.without(empty)
+        return records, taken
 
-    def _divided(self, text: str, *, is_filled: bool) -> tuple[Records, int]:
-        """Return the records at the beginning of lines with quotes, and their number of lines.
-
-        ``is_filled``: none of the lines is empty.
-        """
+    def _divided(self, text: str) -> tuple[Sequence[str], Records, int]:
+        """Return the first lines of records with quotes, the records, and their number of lines."""
         lines, starts, rows = text.split("\n"), [0], list[list[str]]()
         reader = read_fields(io.StringIO(text, newline="\n"), self._delimiter)
         with suppress(csv.Error):  # the broken record is read alone
@@ -327,24 +308,22 @@ class _Reader:
                     break
                 starts.append(end)
                 rows.append(fields)
-        spans = list(pairwise(starts))
-        if not is_filled:
-            filled = [at for at, (start, _) in enumerate(spans) if lines[start].strip(self._empty)]
-            spans, rows = [spans[at] for at in filled], [rows[at] for at in filled]
+        texts = firsts = [lines[start] for start in starts[:-1]]
         if self._delimiter != ",":
             texts = list(map(csv_line, rows))
-        else:
-            texts = ["\n".join(lines[start:end]).rstrip("\r") for start, end in spans]
-        numbers = [self._number + start for start, _ in spans]
-        return Records(numbers, texts, dict(enumerate(rows))), starts[-1]
+        elif starts[-1] > len(rows):
+            texts = ["\n".join(lines[start:end]) for start, end in pairwise(starts)]
+        texts = [text.rstrip("\r") for text in texts]
+        numbers = [self._number + start for start in starts[:-1]]
+        return firsts, Records(numbers, texts, dict(enumerate(rows))), starts[-1]
 
     def _is_doubtful(self, lines: Sequence[str]) -> bool:
         """Return whether lines are too long for a record, or whole rows between quotes."""
         size = sum(len(line.encode()) for line in lines) + len(lines) - 1
         return size > MAX_RECORD_BYTES or self._are_rows(lines)
 
-    def _next_record(self) -> Iterator[Record | Reject]:
-        """Yield the record that begins at the next line, or its reject."""
+    def _next_record(self) -> Iterator[Item]:
+        """Yield the record that begins at the next line, or rejects; nothing if it is empty."""
         taken: list[bytes] = []
         self._skip_mark()
         try:
@@ -354,7 +333,7 @@ class _Reader:
                 raise AnnotationError(RejectCode.BAD_LINE, _WHOLE_ROWS)
             is_written = self._delimiter == ","
             text = "\n".join(lines).rstrip("\r") if is_written else csv_line(fields)
-            record = Record(self._number, text, fields)
+            record = Records([self._number], [text], {0: fields})
         except AnnotationError as exc:
             broken = exc
         except csv.Error as exc:
