@@ -171,20 +171,18 @@ def read_records(
     lines: Iterable[bytes],
     source: str,
     *,
-    strip: bool = False,
     adjusted: Adjustments | None = None,
     block_lines: int = BLOCK_LINES,
 ) -> Iterator[Record | Reject]:
     """Yield the records of physical lines, and a Reject for each unreadable record.
 
-    Args and Raises: as :func:`read_blocks`; ``strip`` removes blanks around fields, also inside
-    quotes.
+    Args and Raises: as :func:`read_blocks`.
     """
     for item in read_blocks(lines, source, adjusted, block_lines=block_lines):
         if isinstance(item, Reject):
             yield item
         else:
-            yield from item.each(strip=strip)
+            yield from item.each()
 
 
 def read_blocks(
@@ -245,7 +243,7 @@ class _Reader:
     def read(self, most: int) -> Iterator[Item]:
         """Yield all records and rejects; read at most so many lines together.
 
-        Lines behind a broken record are read again, so that few are, they begin a small block.
+        Lines behind an odd one are read again; that few are, the blocks behind it begin small.
         """
         count = most
         while block := self._next_lines(count):
@@ -253,7 +251,7 @@ class _Reader:
             self._number += taken
             self._pushed_back.extendleft(reversed(block[taken:]))
             size = sum(map(len, block)) + 1
-            count = min(most, 2 * count, _BLOCK_BYTES * len(block) // size + 1)
+            count = min(most, 2 * count, _BLOCK_BYTES * len(block) // size + 1) if taken else 1
             for item in chain([records], self._next_record() if taken < len(block) else ()):
                 if isinstance(item, Reject):
                     count = 1
