@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar
 
 from recordgen import features
@@ -40,14 +39,13 @@ from recordgen.tasks.text_entities.tags import (
     CODEPOINTS,
     Span,
     TagError,
-    Token,
-    are_whole,
-    cut_spans,
+    check_apart,
+    checked_tags,
+    cut_spans_in,
     in_codepoints,
     split_at_blanks,
     tag_names,
     tag_number,
-    tags_of,
     tokenize,
 )
 from recordgen.tasks.texts.labelled_text import NAME_KEYS, OLDER_KEY, objects_in
@@ -116,7 +114,7 @@ class TextEntities(TextTask):
         row = inline(text, _encode(spans))
         try:
             by_characters = in_codepoints(text, spans, self.offsets)
-            cut = _cut_spans(text, by_characters)
+            cut = cut_spans_in(text, by_characters)
         except TagError as exc:
             raise bad_annotation(str(exc)) from exc
         for span in cut:
@@ -134,9 +132,9 @@ class TextEntities(TextTask):
         has_blanks, unit = _BLANKS in (said or {}), _unit(said)
         try:
             if text is None:
-                _check_apart(spans)
+                check_apart(spans)
             else:
-                _check(text, (split_at_blanks if has_blanks else tokenize)(text), spans)
+                checked_tags(text, (split_at_blanks if has_blanks else tokenize)(text), spans)
         except TagError as exc:
             raise AnnotationError(
                 RejectCode.CONFLICTING_LABELS, f"one text, several readings: {exc}"
@@ -172,7 +170,7 @@ class TextEntities(TextTask):
         spans = _spans(row.annotation)
         try:
             spans = in_codepoints(text, spans, _unit(said))
-            tags = _check(text, tokens, spans)
+            tags = checked_tags(text, tokens, spans)
         except TagError as exc:
             raise PayloadError(RejectCode.BAD_ANNOTATION.value, str(exc)) from exc
         numbers = [vocabulary.index(span.label) for span in spans]
@@ -232,43 +230,6 @@ def _spans(annotation: str | None) -> list[Span]:
 
 def _unit(said: Mapping[str, Any] | None) -> str:
     return str((said or {}).get(_UNIT, CODEPOINTS))
-
-
-def _cut_spans(text: str, spans: Sequence[Span]) -> Sequence[Span]:
-    """Return the spans that begin or end within a word; ``spans`` are in order. Raises: TagError.
-
-    Most texts need no tokens for that: they cost four times as much as the rest of the row.
-    """
-    _check_places(text, spans)
-    if are_whole(text, spans):
-        return ()
-    tokens = tokenize(text)
-    tags_of(tokens, spans)
-    return cut_spans(tokens, spans)
-
-
-def _check(text: str, tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
-    """Return the tags of tokens; ``spans`` are in order. Raises: TagError."""
-    _check_places(text, spans)
-    return tags_of(tokens, spans)
-
-
-def _check_places(text: str, spans: Sequence[Span]) -> None:
-    """Check that spans in order end in the text and do not overlap. Raises: TagError."""
-    for span in spans:
-        if span.end > len(text):
-            raise TagError(
-                f"the span {span} ends after the text, which has {len(text)} characters; offsets "
-                f"count characters, unless --columns offsets=… names another unit"
-            )
-    _check_apart(spans)
-
-
-def _check_apart(spans: Sequence[Span]) -> None:
-    """Check that spans in order do not overlap. Raises: TagError."""
-    for one, other in pairwise(spans):
-        if other.start < one.end:
-            raise TagError(f"the spans {one} and {other} overlap; a character is in one entity")
 
 
 def spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
