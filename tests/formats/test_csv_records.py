@@ -17,9 +17,9 @@ from recordgen.formats.csv_records import Record, read_blocks, read_records
 from recordgen.formats.declared_rows import DeclaredParser
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.layout import BLANKS
 from recordgen.formats.lines import bounded_lines
 from recordgen.formats.row_reader import RowReader
+from recordgen.formats.separators import BLANKS
 from recordgen.formats.text_csv import TextParser
 from recordgen.formats.video_lists import VideoParser
 from recordgen.options import ConvertOptions

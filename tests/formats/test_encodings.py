@@ -6,7 +6,7 @@ import io
 import pandas as pd
 import pytest
 
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.detect import detect_frame
 from recordgen.formats.encodings import text_chunks
 from recordgen.options import make_options
@@ -92,8 +92,6 @@ def test_every_format_of_lines_is_decoded(tmp_path):
         (CSV.encode("utf-16")[:-1], "", ":4: byte"),
         (CSV.encode("utf-16"), "cp1252", "utf-16-le"),
         (CSV.encode("utf-8-sig"), "cp1252", "utf-8"),
-        (CSV.encode("utf-16-le"), "", ":1: .* --encoding utf-16-le"),
-        (CSV.encode("utf-16-be"), "", ":1: .* --encoding utf-16-be"),
     ],
 )
 def test_bytes_of_another_encoding_stop_the_run(data, encoding, where):
@@ -101,6 +99,15 @@ def test_bytes_of_another_encoding_stop_the_run(data, encoding, where):
     for size in (1 << 20, 6):
         with pytest.raises(SourceError, match=where):
             decoded(data, encoding, size)
+
+
+@pytest.mark.parametrize("name", ["utf-16-le", "utf-16-be"])
+def test_nuls_without_a_mark_stop_with_the_encoding(name, tmp_path):
+    """The options of the refusal read the file."""
+    path = write_files(tmp_path, {"a.csv": CSV.encode(name)}) / "a.csv"
+    with pytest.raises(NotUnderstoodError) as stopped:
+        read(path)
+    assert read(path, **stopped.value.options) == LABELS
 
 
 @pytest.mark.parametrize("name", ["cp1253x", "base64", "rot13", "\0"])

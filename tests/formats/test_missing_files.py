@@ -8,7 +8,6 @@ import recordgen
 from recordgen import storage
 from recordgen.errors import NotUnderstoodError, SourceError, TooManyRejectsError
 from recordgen.formats.detect import detect
-from recordgen.formats.encodings import likely_encoding
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.missing_files import missing_hint
 from recordgen.options import ConvertOptions
@@ -140,24 +139,17 @@ def test_slips_in_paths(path, words):
     assert bool(words) is bool(found)
 
 
-@pytest.mark.parametrize(
-    ("text", "encoding", "name"),
-    [
-        ("image,caf\u00e9\n", "cp1252", "CP1252"),
-        ("\u8fd9\u4e2a\u7535\u5f71\u5f88\u597d\u770b\n", "gb18030", "GB18030"),
-        ("\u0425\u043e\u0440\u043e\u0448\u0438\u0439 \u0444\u0438\u043b\n", "cp1251", "CP1251"),
-        ("\u3053\u306e\u3048\u3044\u304c\u306f\u304a\u3082\u3057\u308d\u3044\n", "cp932", "CP932"),
-    ],
-)
-def test_no_row_is_utf8(text, encoding, name, tmp_path):
-    """If no row is readable, the error names the likely encoding, with a header and without."""
-    assert likely_encoding(text.encode(encoding)) == name
+@pytest.mark.parametrize("encoding", ["cp1252", "cp1250", "cp1251", "gb18030", "cp932", "cp949"])
+def test_no_row_is_utf8(encoding, tmp_path):
+    """If no row is readable, the error names its encoding, with and without a header."""
+    sign = {"cp1252": "\u00e9", "cp1250": "\u0142", "cp1251": "\u0444"}.get(encoding, "\u6f22")
+    text = f"image,caf{sign} is good\n".encode(encoding) * 3
     path = tmp_path / "a.csv"
-    path.write_bytes(b"text,label\n" + text.encode(encoding) * 3)
-    with pytest.raises(SourceError, match=rf"a.csv:2: .* {name}"):
+    path.write_bytes(b"text,label\n" + text)
+    with pytest.raises(SourceError, match=rf"a.csv:2: .*encoding.* {encoding}"):
         detect([ImportFile(str(path))], ConvertOptions())
-    path.write_bytes(text.encode(encoding) * 3)
-    with pytest.raises(TooManyRejectsError, match=rf"3 of 3 rows .* {name}"):
+    path.write_bytes(text)
+    with pytest.raises(TooManyRejectsError, match=rf"3 of 3 rows .*encoding.* {encoding}"):
         recordgen.convert(path, tmp_path / "out")
 
 

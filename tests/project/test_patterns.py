@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from recordgen.formats.iob import _SENTENCES
-from recordgen.formats.layout import _ADDRESS
+from recordgen.formats.separators import _ADDRESS
 from tests.conftest import COMPONENTS
 from tests.linear_patterns import is_linear
 
@@ -32,7 +32,7 @@ BOUNDED = {
     ),
     ("formats/json_values.py", r'"[^"\\]*(?:\\.[^"\\]*)*"'): "texts of JSON that was parsed before",
     ("formats/iob.py", _SENTENCES.pattern): "the name of a file, and the last part takes all",
-    ("formats/layout.py", _ADDRESS.pattern): "passed on, and only fullmatch is called",
+    ("formats/separators.py", _ADDRESS.pattern): "passed on, and only fullmatch is called",
 }
 
 # pattern, method, whether it takes linear time

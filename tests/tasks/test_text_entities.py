@@ -21,7 +21,15 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding
 from recordgen.tasks import TextEntities
-from recordgen.tasks.text_entities.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
+from recordgen.tasks.text_entities.tags import (
+    Span,
+    are_whole,
+    cut_spans,
+    spans_of,
+    split_at_blanks,
+    tags_of,
+    tokenize,
+)
 from recordgen.tasks.text_entities.task import said_of_tokens
 from tests.conftest import stored_examples
 from tests.planned import record_of
@@ -97,6 +105,18 @@ def test_tags_and_spans_say_the_same(case):
     text, spans = case
     tokens = tokenize(text)
     assert spans_of(tokens, tags_of(tokens, spans)) == (spans, [])
+
+
+@given(st.text("a_\u0301- 在ทิ", min_size=1, max_size=4), st.data())
+@settings(max_examples=300)
+def test_a_span_that_is_clearly_whole_needs_no_tokens(text, data):
+    """A span whose ends need no tokens to be judged cuts no token and contains at least one."""
+    start = data.draw(st.integers(0, len(text) - 1))
+    spans = [Span(start, data.draw(st.integers(start + 1, len(text))), "x")]
+    if are_whole(text, spans):
+        tokens = tokenize(text)
+        assert not cut_spans(tokens, spans)
+        assert any(tag != "O" for tag in tags_of(tokens, spans))
 
 
 def test_a_span_within_a_word_takes_the_whole_word():

@@ -1,9 +1,9 @@
 r"""The only reader of CSV files: physical lines → records with their line numbers.
 
 The grammar is RFC 4180 and what spreadsheets write: fields separated by commas, semicolons or tabs
-(:mod:`recordgen.formats.layout` detects which), lines that end with LF or CR LF, a byte order mark,
-quoted fields that contain separators, doubled quotes and line breaks. Blanks before a field are not
-part of it. Lines of empty fields are skipped.
+(:mod:`recordgen.formats.separators` detects which), lines that end with LF or CR LF, a byte order
+mark, quoted fields that contain separators, doubled quotes and line breaks. Blanks before a field
+are not part of it. Lines of empty fields are skipped.
 
     1  TRAIN; "Good, and cheap"; praise  →  'TRAIN,"Good, and cheap",praise'
     2  TEST; Bad; complaint              →  "TEST,Bad,complaint"
@@ -22,21 +22,21 @@ closes the record, because the first quote may then be a mistake.
 from __future__ import annotations
 
 import csv
+import io
 import re
 from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
-from recordgen.formats.dialect import QUOTE_MARK, Dialect
 from recordgen.formats.encodings import not_utf8
 from recordgen.formats.field_kinds import FILE_SUFFIXES
-from recordgen.formats.layout import BLANKS, read_layout
+from recordgen.formats.separators import BLANKS, read_separator
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields
 
@@ -90,20 +90,13 @@ class Records(NamedTuple):
     Attributes:
         lines: the 1-based number of the first physical line of each.
         texts: the records, written as in :class:`Record`.
-        quoted: the fields of records with quotes, or with decimal commas, by their place in
-            ``texts``; the others are divided at their commas.
+        quoted: the fields of records by their place in ``texts``, of all with quotes; the others
+            are divided at their commas.
     """
 
     lines: Sequence[int]
     texts: Sequence[str]
     quoted: Mapping[int, list[str]] = {}
-
-    @classmethod
-    def of(cls, records: Sequence[Record]) -> Iterator[Records]:
-        """Yield records together, unless there are none."""
-        if records:
-            lines, texts, rows = zip(*records, strict=True)
-            yield cls(lines, texts, dict(enumerate(rows)))
 
     def rows(self, *, strip: bool = False) -> list[list[str]]:
         """Return the fields of each record, without leading blanks.
@@ -112,6 +105,10 @@ class Records(NamedTuple):
         """
         quoted, plain = self.quoted, self.texts
         if quoted:
+            if strip:
+                quoted = {at: [field.strip() for field in row] for at, row in quoted.items()}
+            if len(quoted) == len(plain):
+                return list(quoted.values())
             plain = [text for at, text in enumerate(plain) if at not in quoted]
         together = ",".join(["", *plain, ""])
         rows = [text.split(",") for text in plain]
@@ -122,8 +119,6 @@ class Records(NamedTuple):
             rows = [[field.lstrip(" ") for field in row] for row in rows]
         if not quoted:
             return rows
-        if strip:
-            quoted = {at: [field.strip() for field in row] for at, row in quoted.items()}
         others = iter(rows)
         return [quoted[at] if at in quoted else next(others) for at in range(len(self.texts))]
 
@@ -176,20 +171,18 @@ def read_records(
     lines: Iterable[bytes],
     source: str,
     *,
-    strip: bool = False,
     adjusted: Adjustments | None = None,
     block_lines: int = BLOCK_LINES,
 ) -> Iterator[Record | Reject]:
     """Yield the records of physical lines, and a Reject for each unreadable record.
 
-    Args and Raises: as :func:`read_blocks`; ``strip`` removes blanks around fields, also inside
-    quotes.
+    Args and Raises: as :func:`read_blocks`.
     """
     for item in read_blocks(lines, source, adjusted, block_lines=block_lines):
         if isinstance(item, Reject):
             yield item
         else:
-            yield from item.each(strip=strip)
+            yield from item.each()
 
 
 def read_blocks(
@@ -210,10 +203,10 @@ def read_blocks(
             which U+FFFD stands for what is unreadable.
         block_lines: most lines that are read together.
 
-    Raises: SourceError: the file as a whole is not a CSV, see :mod:`recordgen.formats.layout`.
+    Raises: SourceError: the file as a whole is not a CSV: :mod:`recordgen.formats.separators`.
     """
-    dialect, checked = read_layout(lines, source)
-    return _Reader(checked, source, dialect, adjusted or Adjustments(), uri_in).read(block_lines)
+    delimiter, checked = read_separator(lines, source)
+    return _Reader(checked, source, delimiter, adjusted or Adjustments(), uri_in).read(block_lines)
 
 
 class _Reader:
@@ -223,7 +216,7 @@ class _Reader:
         self,
         lines: Iterable[bytes],
         source: str,
-        dialect: Dialect,
+        delimiter: str,
         adjusted: Adjustments,
         uri_in: Callable[[Sequence[str]], str] | None,
     ) -> None:
@@ -232,12 +225,10 @@ class _Reader:
         self._number = 1  # of the next line
         self._width = 0  # number of fields of the first record; 0 before it
         self._source = source
-        self._dialect = dialect
-        delimiter = self._delimiter = dialect.delimiter
+        self._delimiter = delimiter
         self._adjusted = adjusted
         self._uri_in = uri_in
-        self._signs = f'"\r{QUOTE_MARK}' + ("" if delimiter == "," else ",")
-        self._signs += "." if dialect.numbers else ""
+        self._signs = '"\r' if delimiter == "," else '"\r,'
         # The characters of lines without content, like the lines below a table in spreadsheets.
         self._empty = f"{BLANKS}{delimiter}"
         self._blank_line = re.compile(rf"\n[{re.escape(self._empty.replace(chr(10), ''))}]*\n")
@@ -250,35 +241,25 @@ class _Reader:
         self._begins_row = re.compile(begin.encode(), re.IGNORECASE)
 
     def read(self, most: int) -> Iterator[Item]:
-        """Yield all records and rejects; read at most so many lines together."""
+        """Yield all records and rejects; read at most so many lines together.
+
+        Lines behind an odd one are read again; that few are, the blocks behind it begin small.
+        """
         count = most
         while block := self._next_lines(count):
-            last = self._number + len(block) - 1
-            count = min(most, _BLOCK_BYTES * len(block) // (sum(map(len, block)) + 1) + 1)
             records, taken = self._whole_records(block)
             self._number += taken
             self._pushed_back.extendleft(reversed(block[taken:]))
-            if records.texts:
-                self._width = self._width or len(next(records.each()).fields)
-                yield records
-            yield from self._rest(last)
-
-    def _rest(self, last: int) -> Iterator[Item]:
-        """Yield what is left to line ``last``: a record is broken, or does not end before it."""
-        alone: list[Record] = []
-        while self._number <= last:
-            for item in self._next_record():
+            size = sum(map(len, block)) + 1
+            count = min(most, 2 * count, _BLOCK_BYTES * len(block) // size + 1) if taken else 1
+            for item in chain([records], self._next_record() if taken < len(block) else ()):
                 if isinstance(item, Reject):
-                    yield from Records.of(alone)
-                    alone = []
-                    yield item
+                    count = 1
+                elif item.texts:
+                    self._width = self._width or len(next(item.each()).fields)
                 else:
-                    alone.append(item)
-                    if not self._width:  # a reject below a header needs its reader
-                        self._width = len(item.fields)
-                        yield from Records.of(alone)
-                        alone = []
-        yield from Records.of(alone)
+                    continue
+                yield item
 
     def _next_lines(self, count: int) -> list[bytes]:
         """Return up to ``count`` lines, or none at the end of the file."""
@@ -297,67 +278,50 @@ class _Reader:
         if b"\0" in joined or BOM_UTF8 in joined or max(map(len, block)) > MAX_RECORD_BYTES:
             return _NONE, 0
         try:
-            text = self._dialect.marked(joined.decode("utf-8"))
+            text = f"\n{joined.decode('utf-8')}\n"
         except UnicodeDecodeError:
             return _NONE, 0
-        lines = texts = text.split("\n")
-        if "\r" in text:
-            texts = [line.rstrip("\r") for line in lines]
-            text = "\n".join(texts)
-        signs = [sign for sign in self._signs if sign in text]
-        special = {n for sign in signs for n, line in enumerate(texts) if sign in line}
-        if not special and self._blank_line.search(f"\n{text}\n") is None:
-            numbers = range(self._number, self._number + len(texts))
-            return Records(numbers, self._commas(texts)), len(texts)
-        filled_lines, found, quoted = list[int](), list[str](), dict[int, list[str]]()
-        at = 0
+        plain = text.replace("\r\n", "\n")
+        if any(sign in plain for sign in self._signs):
+            firsts, records, taken = self._divided(text[1:])
+        else:
+            firsts, taken = plain[1:-1].split("\n"), len(block)
+            texts = firsts
+            if self._delimiter != ",":
+                texts = [line.replace(self._delimiter, ",") for line in texts]
+            records = Records(range(self._number, self._number + taken), texts)
+        if self._blank_line.search(plain) is not None:
+            empty = {at for at, line in enumerate(firsts) if not line.strip(self._empty)}
+            records = records.without(empty)
+        return records, taken
 
-        def following() -> Iterator[str]:
-            nonlocal at
-            while at < len(lines):
-                at += 1
-                yield f"{lines[at - 1]}\n"
-
-        reader = read_fields(following(), self._delimiter)
-        for start in sorted({*special, len(texts)}):
-            if start < at:
-                continue  # a line inside quotes
-            filled = [n for n in range(at, start) if lines[n].strip(self._empty)]
-            filled_lines += filled
-            found += self._commas([texts[n] for n in filled])
-            at = start
-            if start == len(texts):
-                break
-            try:
-                fields = next(reader)  # advances ``at``
-                text, fields = self._written(lines[start:at], fields)
-            except (csv.Error, AnnotationError):
-                break
-            size = sum(map(len, block[start:at])) + at - start
-            if (at - start > 1 and size > MAX_RECORD_BYTES) or self._are_rows(lines[start:at]):
-                break
-            quoted[len(found)] = fields
-            filled_lines.append(start)
-            found.append(text)
-        return Records([self._number + n for n in filled_lines], found, quoted), start
-
-    def _commas(self, texts: list[str]) -> list[str]:
-        """Return lines without quotes with commas between their fields."""
-        if self._delimiter == " ":
-            return [",".join(text.split()) for text in texts]
+    def _divided(self, text: str) -> tuple[Sequence[str], Records, int]:
+        """Return the first lines of records with quotes, the records, and their number of lines."""
+        lines, starts, rows = text.split("\n"), [0], list[list[str]]()
+        reader = read_fields(io.StringIO(text, newline="\n"), self._delimiter)
+        with suppress(csv.Error):  # the broken record is read alone
+            for fields in reader:
+                end = reader.line_num
+                if end - starts[-1] > 1 and self._is_doubtful(lines[starts[-1] : end]):
+                    break
+                starts.append(end)
+                rows.append(fields)
+        texts = firsts = [lines[start] for start in starts[:-1]]
         if self._delimiter != ",":
-            return [text.replace(self._delimiter, ",") for text in texts]
-        return texts
+            texts = list(map(csv_line, rows))
+        elif starts[-1] > len(rows):
+            texts = ["\n".join(lines[start:end]) for start, end in pairwise(starts)]
+        texts = [text.rstrip("\r") for text in texts]
+        numbers = [self._number + start for start in starts[:-1]]
+        return firsts, Records(numbers, texts, dict(enumerate(rows))), starts[-1]
 
-    def _written(self, lines: Sequence[str], fields: list[str]) -> tuple[str, list[str]]:
-        """Return the text of a record with quotes, and its fields."""
-        if self._dialect.is_plain:
-            return "\n".join(lines).rstrip("\r"), fields
-        fields = self._dialect.fields(fields)
-        return csv_line(fields), fields
+    def _is_doubtful(self, lines: Sequence[str]) -> bool:
+        """Return whether lines are too long for a record, or whole rows between quotes."""
+        size = sum(len(line.encode()) for line in lines) + len(lines) - 1
+        return size > MAX_RECORD_BYTES or self._are_rows(lines)
 
-    def _next_record(self) -> Iterator[Record | Reject]:
-        """Yield the record that begins at the next line, or its reject."""
+    def _next_record(self) -> Iterator[Item]:
+        """Yield the record that begins at the next line, or rejects; nothing if it is empty."""
         taken: list[bytes] = []
         self._skip_mark()
         try:
@@ -365,7 +329,9 @@ class _Reader:
             lines = [line.decode("utf-8") for line in taken]
             if self._are_rows(lines):
                 raise AnnotationError(RejectCode.BAD_LINE, _WHOLE_ROWS)
-            record = Record(self._number, *self._written(lines, fields))
+            is_written = self._delimiter == ","
+            text = "\n".join(lines).rstrip("\r") if is_written else csv_line(fields)
+            record = Records([self._number], [text], {0: fields})
         except AnnotationError as exc:
             broken = exc
         except csv.Error as exc:
@@ -419,11 +385,10 @@ class _Reader:
                 message = f"{where} contains a NUL character; is this a CSV file?"
                 raise AnnotationError(RejectCode.BAD_LINE, message)
             try:
-                text = raw.decode("utf-8")
+                yield f"{raw.decode('utf-8')}\n"
             except UnicodeDecodeError as exc:
                 message = not_utf8(exc, where)
                 raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
-            yield f"{self._dialect.marked(text)}\n"
 
     def _rest_of_broken(self, first: bytes, *, is_endless: bool) -> Iterator[Reject]:
         """Yield the rejects of lines that may be the rest of a broken record."""

@@ -43,8 +43,7 @@ class DeclaredParser(OwnColumns):
         """Parse the physical lines of a CSV, see :class:`CsvParser`.
 
         Raises:
-            SourceError: the file as a whole is not a CSV, see :mod:`recordgen.formats.layout`; or
-                its columns do not match the schema.
+            SourceError: the file as a whole is not a CSV, or its columns do not match the schema.
         """
         task = declared(task)
         schema = task.schema

@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen.core.rows.row import Adjustments
 from recordgen.errors import UsageError
-from recordgen.formats.dialect import Dialect
 from recordgen.formats.find_format import find_format
 from recordgen.formats.format import Format
 from recordgen.formats.head import Candidate, Head
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.label_fields import BETWEEN
-from recordgen.formats.layout import read_layout
 from recordgen.formats.one_hot import one_hot_classes, with_one_hot
 from recordgen.formats.option_checks import check_format, check_image_root, check_separator
 from recordgen.formats.row_reader import PreviewRow
 from recordgen.formats.samples import Samples
+from recordgen.formats.separators import read_separator
 from recordgen.formats.split_names import check_submission, check_train, with_names
 from recordgen.formats.table_layout import has_row_parser, own_columns, row_parser
 from recordgen.formats.understand import (
@@ -58,7 +57,7 @@ class Detection:
         rows: some rows as they were understood; empty before the source is opened.
         found_by_name: how many paths of the first rows are not exact, and were found below the
             image root.
-        dialect: how the first CSV file is written; None for other formats.
+        delimiter: the separator of the first CSV file; None for other formats.
         files: the import files, with the split in their name and the header that was found.
         named_splits: pairs of a file and the split in its name, for the files whose rows get it.
         classes: the declared classes of the format, in the order of their numbers.
@@ -71,25 +70,19 @@ class Detection:
     columns: tuple[tuple[str, str], ...] = ()
     rows: tuple[PreviewRow, ...] = ()
     found_by_name: int = 0
-    dialect: Dialect | None = None
+    delimiter: str | None = None
     files: tuple[ImportFile, ...] = ()
     named_splits: tuple[tuple[str, str], ...] = ()
     classes: tuple[str, ...] = ()
     keypoints: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def delimiter(self) -> str | None:
-        """The separator of the first CSV file; None for other formats."""
-        return None if self.dialect is None else self.dialect.delimiter
-
-    @property
     def form(self) -> str:
         """The format in words: ``csv, separated by commas, no header``."""
-        if self.dialect is None:
+        if self.delimiter is None:
             return self.options.format
         header = {True: ", with a header", False: ", no header", None: ""}[self.header]
-        special = f", {self.dialect}" if str(self.dialect) else ""
-        return f"csv, separated by {DELIMITERS[self.dialect.delimiter]}{special}{header}"
+        return f"csv, separated by {DELIMITERS[self.delimiter]}{header}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the detection as ``--json`` prints it."""
@@ -98,7 +91,6 @@ class Detection:
             "reason": self.reason,
             "format": self.options.format,
             "delimiter": self.delimiter,
-            "dialect": str(self.dialect or ""),
             "header": self.header,
             "columns": dict(self.columns),
             "splits": dict(self.named_splits),
@@ -143,11 +135,11 @@ def detect(
     if heads and own_columns(task) is None:
         check_columns(heads, options, format_, is_given=not reason)
     check_image_root(options)
-    header, dialect = None, None
+    header, delimiter = None, None
     if format_.has_headers:
         header = heads[0].has_header if heads else None
         path = files[0].path
-        dialect = heads[0].dialect if heads else read_layout(samples.lines(path), path)[0]
+        delimiter = heads[0].delimiter if heads else read_separator(samples.lines(path), path)[0]
     if (own := own_columns(task)) is not None:
         known = list(map(samples.whole, files))
         options, columns, header = format_.layout(own, known, options)
@@ -166,7 +158,7 @@ def detect(
         masked(reason),
         header,
         tuple(columns),
-        dialect=dialect,
+        delimiter=delimiter,
         files=named_files,
         named_splits=tuple(named),
         classes=tuple(source.evidence.classes or one_hot_classes(heads)),

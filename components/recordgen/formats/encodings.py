@@ -1,59 +1,31 @@
 """Import files in other encodings than UTF-8, read as UTF-8, and the message about other bytes.
 
 A byte order mark shows UTF-8, UTF-16 and UTF-32; the option ``encoding`` names any other encoding.
-The message names the encoding that the bytes probably have.
+The message lists the encodings that bytes may have.
 """
 
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Iterator
 from typing import IO
 
-from recordgen.errors import SourceError
-
-_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
-_CYRILLIC_RUN = 4
+from recordgen.errors import NotUnderstoodError, SourceError
 
 
 def not_utf8(exc: UnicodeDecodeError, what: str) -> str:
     """Return the message for a line that is not UTF-8.
 
+    It lists encodings and guesses none: with a wrong one, the text would be another.
+
     Args:
         exc: the error; its ``object`` is the line.
         what: the line, in words.
     """
-    name = likely_encoding(exc.object)
     return (
-        f"byte {exc.start + 1} of {what} is not UTF-8, but perhaps {name}; then use --encoding "
-        f"{name.lower()}"
+        f"byte {exc.start + 1} of {what} is not UTF-8; name the encoding with --encoding, such as "
+        f"cp1252, cp1250, cp1251, cp932, cp949 or gb18030"
     )
-
-
-def likely_encoding(data: bytes) -> str:
-    """Return the encoding of a text that is not UTF-8: GB18030, CP1251, CP932 or CP1252.
-
-    Chinese is written in pairs of high bytes, Russian in long runs of them, Japanese (CP932) often
-    with a second byte that is ASCII; in western texts, such bytes stand alone.
-    """
-    runs = _NOT_ASCII.findall(data)
-    in_pairs = sum(len(run) for run in runs if len(run) % 2 == 0)
-    if in_pairs * 10 >= 9 * sum(map(len, runs)) and _decodes(data, "gb2312"):
-        return "GB18030"
-    if any(len(run) >= _CYRILLIC_RUN for run in runs):
-        # Kana, which no other reading of CP932's bytes gives.
-        is_japanese = _decodes(data, "cp932") and re.search("[\u3041-\u30fe]", data.decode("cp932"))
-        return "CP932" if is_japanese else "CP1251"
-    return "CP1252"
-
-
-def _decodes(data: bytes, encoding: str) -> bool:
-    try:
-        data.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 # The longer marks first: that of UTF-32 begins with that of UTF-16.
@@ -134,14 +106,13 @@ def _not_decoded(exc: UnicodeDecodeError, where: str, name: str, *, is_given: bo
 
 
 def _check_nuls(head: bytes, source: str) -> None:
-    """Check that a file is not UTF-16 without its byte order mark. Raises: SourceError."""
+    """Check that a file is not UTF-16 without its byte order mark. Raises: NotUnderstoodError."""
     some = head[:_HEAD_BYTES]
     for begin, name in ((1, "utf-16-le"), (0, "utf-16-be")):
         nuls, others = some[begin::2].count(0), some[1 - begin :: 2].count(0)
         if len(some) > 3 and nuls > _NULS_OF_UTF16 * len(some) and not others:
-            raise SourceError(
-                f"{source}:1: every second byte is NUL, as in {name}; use --encoding {name}, or "
-                f"save the file as UTF-8"
+            raise NotUnderstoodError(
+                f"{source}:1: every second byte is NUL, as in {name}", options={"encoding": name}
             )
 
 

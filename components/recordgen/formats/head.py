@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from recordgen.core.dataset.splits import UNASSIGNED, is_ml_use
 from recordgen.formats.column_names import find_split
-from recordgen.formats.dialect import RFC_4180, Dialect
 from recordgen.formats.field_kinds import kind_of
 from recordgen.formats.label_fields import Classes, separated
 
@@ -76,7 +75,7 @@ class Head:
         lines: the records below the header.
         lists: columns whose cells are lists.
         objects: the objects of a JSONL file, with their line numbers.
-        dialect: how a CSV file is written.
+        delimiter: the separator of a CSV file.
         classes: the classes of one-hot columns, by index.
         label_separator: separates several labels in one field; empty if a field is a label.
         splits_of_objects: the words for the splits of objects.
@@ -92,7 +91,7 @@ class Head:
     lines: Sequence[Line] = ()
     lists: Set[int] = frozenset()
     objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
-    dialect: Dialect = RFC_4180
+    delimiter: str = ","
     classes: Mapping[int, Classes] = field(default_factory=dict)
     label_separator: str = ""
     splits_of_objects: Sequence[str] = ()

@@ -24,8 +24,8 @@ from recordgen.formats.field_kinds import is_like, kind_of
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given
 from recordgen.formats.label_fields import Classes
-from recordgen.formats.layout import read_layout
 from recordgen.formats.made_columns import with_made_columns
+from recordgen.formats.separators import read_separator
 from recordgen.rejects import Reject
 
 
@@ -34,7 +34,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
 
     ``some`` are the first lines of the file.
     """
-    dialect, _ = read_layout(some, path)
+    delimiter, _ = read_separator(some, path)
     items = list(with_made_columns(read_blocks(some, path), given, path))
     rejects = [item for item in items if isinstance(item, Reject)]
     blocks = (item.each(strip=True) for item in items if not isinstance(item, Reject))
@@ -57,7 +57,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
         Line.of(
             f"{path}:{record.line}",
             without_padding(record.fields),
-            is_quoted=_is_quoted(record.text, record.fields, dialect.delimiter),
+            is_quoted=_is_quoted(record.text, record.fields, delimiter),
             separator=given.label_separator,
         )
         for record in records
@@ -78,7 +78,7 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
         header,
         has_header,
         data,
-        dialect=dialect,
+        delimiter=delimiter,
         classes=classes,
         label_separator=given.label_separator,
         boxes=given.find_boxes(first, where) if has_header else (),

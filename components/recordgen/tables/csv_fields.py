@@ -5,9 +5,13 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from recordgen.errors import UsageError
+
+if TYPE_CHECKING:
+    from _csv import Reader
 
 #: Largest record of an import file, CSV or JSONL, without the last line end.
 MAX_RECORD_BYTES = 256 * 1024
@@ -20,7 +24,7 @@ _UTF8 = ("utf-8", "utf-8-sig", "ascii")
 _NEEDS_QUOTES = re.compile(r'^ |[",\r\n]')
 
 
-def read_fields(lines: Iterable[str], delimiter: str = ",") -> Iterator[list[str]]:
+def read_fields(lines: Iterable[str], delimiter: str = ",") -> Reader:
     """Yield the fields of each record by RFC 4180, but without leading blanks.
 
     Quoted fields may contain the line ends of ``lines``.

@@ -51,7 +51,7 @@ DOCS = Path(__file__).parents[3] / "docs/running.md"
 ROWS = {"rows_read", "rows_planned", "rows_rejected", "seconds"}
 FIELDS = {
     "started": {"command", "source", "output", "version"},
-    "detected": {"task", "reason", "format", "delimiter", "dialect", "header", "columns"}
+    "detected": {"task", "reason", "format", "delimiter", "header", "columns"}
     | {"splits", "rows", "image_root", "found_by_name"},
     "planning": ROWS,
     "planned": ROWS | {"planned_bytes"},

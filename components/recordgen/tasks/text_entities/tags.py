@@ -13,7 +13,7 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from recordgen.core.records.unspaced import UNSPACED
@@ -147,6 +147,22 @@ def spans_of(tokens: Sequence[Token], tags: Sequence[str]) -> tuple[list[Span], 
     return spans, [spans[number] for number in begun]
 
 
+# Two characters between which no token continues: a blank, an ASCII sign, or the text's end. Marks
+# may follow a sign.
+_SIGN = r"[!-/:-@\[-^`{-~]"
+_EDGE = re.compile(rf".?|\s.|.\s|.{_SIGN}|{_SIGN}\w", re.DOTALL)
+
+
+def are_whole(text: str, spans: Sequence[Span]) -> bool:
+    """Return whether spans in a text clearly begin and end between tokens, and contain some."""
+    return all(
+        _EDGE.fullmatch(text[max(start - 1, 0) : start + 1]) is not None
+        and _EDGE.fullmatch(text[end - 1 : end + 1]) is not None
+        and not text[start:end].isspace()
+        for start, end, _ in spans
+    )
+
+
 def inner_places(tokens: Sequence[Token]) -> set[int]:
     """Return the places within tokens, at which a span cuts a word."""
     return {place for start, end in tokens for place in range(start + 1, end)}
@@ -156,6 +172,43 @@ def cut_spans(tokens: Sequence[Token], spans: Sequence[Span]) -> list[Span]:
     """Return the spans that begin or end within a token."""
     inner = inner_places(tokens)
     return [span for span in spans if span.start in inner or span.end in inner]
+
+
+def cut_spans_in(text: str, spans: Sequence[Span]) -> Sequence[Span]:
+    """Return the spans that begin or end within a word; ``spans`` are in order. Raises: TagError.
+
+    Most texts need no tokens for that: they cost four times as much as the rest of the row.
+    """
+    _check_places(text, spans)
+    if are_whole(text, spans):
+        return ()
+    tokens = tokenize(text)
+    tags_of(tokens, spans)
+    return cut_spans(tokens, spans)
+
+
+def checked_tags(text: str, tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
+    """Return the tags of tokens; ``spans`` are in order. Raises: TagError."""
+    _check_places(text, spans)
+    return tags_of(tokens, spans)
+
+
+def _check_places(text: str, spans: Sequence[Span]) -> None:
+    """Check that spans in order end in the text and do not overlap. Raises: TagError."""
+    for span in spans:
+        if span.end > len(text):
+            raise TagError(
+                f"the span {span} ends after the text, which has {len(text)} characters; offsets "
+                f"count characters, unless --columns offsets=… names another unit"
+            )
+    check_apart(spans)
+
+
+def check_apart(spans: Sequence[Span]) -> None:
+    """Check that spans in order do not overlap. Raises: TagError."""
+    for one, other in pairwise(spans):
+        if other.start < one.end:
+            raise TagError(f"the spans {one} and {other} overlap; a character is in one entity")
 
 
 def tag_names(labels: Sequence[str]) -> list[str]:

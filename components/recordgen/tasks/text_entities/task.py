@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar
 
 from recordgen import features
@@ -40,17 +39,24 @@ from recordgen.tasks.text_entities.tags import (
     CODEPOINTS,
     Span,
     TagError,
-    Token,
-    cut_spans,
+    check_apart,
+    checked_tags,
+    cut_spans_in,
     in_codepoints,
     split_at_blanks,
     tag_names,
     tag_number,
-    tags_of,
     tokenize,
 )
 from recordgen.tasks.texts.labelled_text import NAME_KEYS, OLDER_KEY, objects_in
-from recordgen.tasks.texts.text_task import TextContent, TextTask, inline, row_of_line, text_of
+from recordgen.tasks.texts.text_task import (
+    TextContent,
+    TextTask,
+    inline,
+    payload_of_line,
+    stored,
+    text_of,
+)
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 TAGS_BEGUN = "tags_begun"
@@ -102,23 +108,22 @@ class TextEntities(TextTask):
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         spans = sorted(set(spans_in(record)))
-        row = row_of_line(record, _encode(spans, unit=self.offsets))
-        text = TextContent.decode(row.annotation).text
-        if text is not None and spans:
-            tokens = tokenize(text)
-            try:
-                spans = in_codepoints(text, spans, self.offsets)
-                row = row._replace(annotation=TextContent(text, _encode(spans)).encode())
-                _check(text, tokens, spans)
-            except TagError as exc:
-                raise bad_annotation(str(exc)) from exc
-            for span in cut_spans(tokens, spans):
-                adjusted.add(
-                    TOKENS_CUT,
-                    f"the entity {span} begins or ends within a word; whole words are tagged, the "
-                    f"span stays as it is",
-                )
-        return [row]
+        text, uri = payload_of_line(record)
+        if text is None:
+            return [stored(uri, _encode(spans, unit=self.offsets))]
+        row = inline(text, _encode(spans))
+        try:
+            by_characters = in_codepoints(text, spans, self.offsets)
+            cut = cut_spans_in(text, by_characters)
+        except TagError as exc:
+            raise bad_annotation(str(exc)) from exc
+        for span in cut:
+            adjusted.add(
+                TOKENS_CUT,
+                f"the entity {span} begins or ends within a word; whole words are tagged, the "
+                f"span stays as it is",
+            )
+        return [row if by_characters == spans else inline(text, _encode(by_characters))]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(map(_spans, annotations))
@@ -127,9 +132,9 @@ class TextEntities(TextTask):
         has_blanks, unit = _BLANKS in (said or {}), _unit(said)
         try:
             if text is None:
-                _check_apart(spans)
+                check_apart(spans)
             else:
-                _check(text, (split_at_blanks if has_blanks else tokenize)(text), spans)
+                checked_tags(text, (split_at_blanks if has_blanks else tokenize)(text), spans)
         except TagError as exc:
             raise AnnotationError(
                 RejectCode.CONFLICTING_LABELS, f"one text, several readings: {exc}"
@@ -165,7 +170,7 @@ class TextEntities(TextTask):
         spans = _spans(row.annotation)
         try:
             spans = in_codepoints(text, spans, _unit(said))
-            tags = _check(text, tokens, spans)
+            tags = checked_tags(text, tokens, spans)
         except TagError as exc:
             raise PayloadError(RejectCode.BAD_ANNOTATION.value, str(exc)) from exc
         numbers = [vocabulary.index(span.label) for span in spans]
@@ -225,25 +230,6 @@ def _spans(annotation: str | None) -> list[Span]:
 
 def _unit(said: Mapping[str, Any] | None) -> str:
     return str((said or {}).get(_UNIT, CODEPOINTS))
-
-
-def _check(text: str, tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
-    """Return the tags of tokens; ``spans`` are in order. Raises: TagError."""
-    for span in spans:
-        if span.end > len(text):
-            raise TagError(
-                f"the span {span} ends after the text, which has {len(text)} characters; offsets "
-                f"count characters, unless --columns offsets=… names another unit"
-            )
-    _check_apart(spans)
-    return tags_of(tokens, spans)
-
-
-def _check_apart(spans: Sequence[Span]) -> None:
-    """Check that spans in order do not overlap. Raises: TagError."""
-    for one, other in pairwise(spans):
-        if other.start < one.end:
-            raise TagError(f"the spans {one} and {other} overlap; a character is in one entity")
 
 
 def spans_in(record: Mapping[str, Any]) -> Iterator[Span]:

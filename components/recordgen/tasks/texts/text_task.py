@@ -38,6 +38,10 @@ _SNIPPET_KEYS = ("text_snippet", "textSnippet")
 _SNIPPET_FILE_KEYS = ("content_uri", "contentUri")
 
 
+# json.dumps would make one for each row.
+_JSON = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+
+
 class TextContent(NamedTuple):
     """The decoded annotation of a text.
 
@@ -52,7 +56,7 @@ class TextContent(NamedTuple):
     def encode(self) -> str | None:
         """Return the annotation; None if it would be empty."""
         values = {name: value for name, value in self._asdict().items() if value is not None}
-        return json.dumps(values, ensure_ascii=False, sort_keys=True) if values else None
+        return _JSON.encode(values) if values else None
 
     @classmethod
     def decode(cls, annotation: str | None) -> TextContent:
@@ -134,6 +138,15 @@ def stored(uri: str, said: Any) -> RowContent:
 def row_of_line(record: Mapping[str, Any], said: Any) -> RowContent:
     """Return the row of a line of JSONL, given its annotation ``said``.
 
+    Raises: AnnotationError: as :func:`payload_of_line` and :func:`inline`.
+    """
+    text, uri = payload_of_line(record)
+    return stored(uri, said) if text is None else inline(text, said)
+
+
+def payload_of_line(record: Mapping[str, Any]) -> tuple[str | None, str]:
+    """Return the text of a line of JSONL and "", or None and the uri of its text file.
+
     The text is ``textContent``, or the file ``textGcsUri``; in the older shape of AutoML Natural
     Language ``{"text_snippet": {"content": …}}``, or ``content_uri`` there.
 
@@ -155,14 +168,14 @@ def row_of_line(record: Mapping[str, Any], said: Any) -> RowContent:
     if text is not None:
         if not isinstance(text, str):
             raise bad_annotation(f"{CONTENT_KEY} must be a text (got {text!r:.80})")
-        return inline(text, said)
+        return text, ""
     if not isinstance(file, str) or not file.strip():
         raise AnnotationError(
             RejectCode.NO_PATH,
             f"each line needs {CONTENT_KEY}, the text, or {TextTask.uri_key}, a text file's path "
             f"or URL (got the keys {', '.join(map(printable, record)) or 'none'!s:.80})",
         )
-    return stored(check_uri(file.strip()), said)
+    return None, check_uri(file.strip())
 
 
 def text_of(annotation: str | None, files: Sequence[bytes], encoding: str = "") -> str:
