@@ -62,6 +62,8 @@ def test_paths_as_people_write_them(splits, name, outcome):
     ("names", "image", "labels"),
     [
         ("classes.txt", "images/a.jpg", "labels/a.txt"),  # Label Studio
+        ("classes.txt", "images/JPEGImages/a.jpg", "images/labels/a.txt"),  # Darknet
+        ("labels/classes.txt", "JPEGImages/a.jpg", "labels/a.txt"),
         ("train/_darknet.labels", "train/a.jpg", "train/a.txt"),
         ("obj.names", "obj_train_data/a.jpg", "obj_train_data/a.txt"),
     ],

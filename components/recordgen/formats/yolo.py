@@ -42,6 +42,9 @@ from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 _SHOWN = 5
 
+# Folders of images whose labels are in the twin folder ``labels``, as Darknet reads them.
+_IMAGES = ("images", "JPEGImages")
+
 
 @dataclass
 class _Labelled:
@@ -189,22 +192,20 @@ def _below(listing: Listing, folder: str) -> Sequence[str]:
 
 def _around(listing: Listing, folder: str) -> Sequence[str]:
     """Return the images that a file in a folder is about: below it or its twin ``images``."""
-    twin = _swapped(f"{folder}/", "labels", "images").removesuffix("/")
-    return _below(listing, folder) or _below(listing, twin)
+    twins = (_swapped(f"{folder}/", ("labels",), name).removesuffix("/") for name in _IMAGES)
+    return next((found for place in (folder, *twins) if (found := _below(listing, place))), ())
 
 
 def _labels_of(image: str) -> Sequence[str]:
     stem = posixpath.splitext(image)[0]
-    return tuple(dict.fromkeys((f"{_swapped(stem, 'images', 'labels')}.txt", f"{stem}.txt")))
+    return tuple(dict.fromkeys((f"{_swapped(stem, _IMAGES, 'labels')}.txt", f"{stem}.txt")))
 
 
-def _swapped(stem: str, one: str, other: str) -> str:
-    """Return a path with its last folder of one name renamed to another."""
+def _swapped(stem: str, names: Sequence[str], other: str) -> str:
+    """Return a path with its last folder of some names renamed to another."""
     *folders, name = stem.split("/")
-    if one not in folders:
-        return stem
-    at = len(folders) - 1 - folders[::-1].index(one)
-    return "/".join([*folders[:at], other, *folders[at + 1 :], name])
+    at = max((at for at, folder in enumerate(folders) if folder in names), default=None)
+    return stem if at is None else "/".join([*folders[:at], other, *folders[at + 1 :], name])
 
 
 def _existing_labels(listing: Listing, image: str) -> str | None:
@@ -232,7 +233,8 @@ def _check_unnamed(listing: Listing) -> None:
     for name in listing.others:
         stem = posixpath.splitext(name)[0]
         is_twin = "labels" in name.split("/")[:-1] and name.endswith(".txt")
-        if is_twin and _swapped(stem, "labels", "images") in listing.tree.by_stem:
+        twins = {_swapped(stem, ("labels",), name) for name in _IMAGES} if is_twin else ()
+        if not listing.tree.by_stem.keys().isdisjoint(twins):
             for other in listing.candidates("data.yaml", "data.yml"):
                 read_yaml(listing, other)  # it may say why it was not understood
             raise SourceError(
