@@ -89,7 +89,7 @@ def test_the_high_8_bits_are_stored(bits, order, photometric):
     values = noise((HEIGHT, WIDTH), 1 << bits)
     data = tiff(values, bits, order, photometric)
     levels = values if photometric else (1 << bits) - 1 - values
-    np.testing.assert_array_equal(stored(data, "format"), gray(levels >> bits - 8))
+    np.testing.assert_array_equal(stored(data, "16_bit"), gray(levels >> bits - 8))
     if photometric:
         np.testing.assert_array_equal(by_ffmpeg(data, "tiff", f"gray{bits}le"), values)
 
@@ -150,11 +150,12 @@ def test_separate_planes_are_read_or_refused(count, bits, deflated):
         assert caught.value.code == "unsupported_pixels"
         return
     levels = np.moveaxis(planes >> bits - 8, 0, 2)
+    reason = "16_bit" if bits == 16 else "format"
     if count == 3:
-        np.testing.assert_array_equal(stored(data, "format"), levels)
+        np.testing.assert_array_equal(stored(data, reason), levels)
     else:
         colours, alpha = levels[..., :3].astype(float), levels[..., 3:] / 255
-        difference = stored(data, "format") - (colours * alpha + 255 * (1 - alpha))
+        difference = stored(data, reason) - (colours * alpha + 255 * (1 - alpha))
         assert np.abs(difference).max() <= 1
 
 

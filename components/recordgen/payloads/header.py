@@ -66,6 +66,7 @@ class FileHeader(NamedTuple):
         parts_pixels: pixels of all strips or tiles of a TIFF together, in all scans.
         is_negative: the file says that 0 is white, and ``data`` that it is black.
         is_animated: a WEBP's header has the flag, even with a single frame.
+        is_deep: samples have more than 8 bits, as far as Pillow decodes such files.
     """
 
     format: str
@@ -78,6 +79,7 @@ class FileHeader(NamedTuple):
     parts_pixels: int = 0
     is_negative: bool = False
     is_animated: bool = False
+    is_deep: bool = False
 
     @property
     def pixels(self) -> int:

@@ -24,6 +24,7 @@ from recordgen.payloads.bmp import BMP_BYTES, ICO_MAGIC, bitmap_header, icon_hea
 from recordgen.payloads.gif import gif_header
 from recordgen.payloads.header import FileHeader
 from recordgen.payloads.jpeg import jpeg_header, without_metadata
+from recordgen.payloads.netpbm import NETPBM_MAGICS, netpbm_header
 from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, PNG_MAGIC, chunks, png_header, row_sizes
 from recordgen.payloads.tiff import tiff_header
 from recordgen.payloads.tiff_directory import TIFF_MAGICS
@@ -33,7 +34,7 @@ from recordgen.rejects import RejectCode
 #: The key in ``info`` of an opened image whose levels must be inverted.
 NEGATIVE = "negative"
 
-EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP or TIFF"
+EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP, TIFF, PBM, PGM or PPM"
 
 _T = TypeVar("_T")
 
@@ -81,6 +82,7 @@ _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
     b"BM": _bmp,
     ICO_MAGIC: icon_header,
     **dict.fromkeys(TIFF_MAGICS, tiff_header),
+    **dict.fromkeys(NETPBM_MAGICS, netpbm_header),
 }
 
 
