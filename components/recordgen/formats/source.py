@@ -19,6 +19,7 @@ from recordgen.formats.column_checks import check_image_root
 from recordgen.formats.detect import Detection, detect, detect_frame
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
+from recordgen.formats.image_sizes import with_image_sizes
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.formats.made_columns import with_frame_columns
 from recordgen.formats.row_reader import RowReader, preview_files, preview_rows
@@ -85,6 +86,7 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
     if (images := ImageRoot.of(options)) is not None:
         images.check()
         rows = below_root(rows, images, task_for(options))
+    rows = with_image_sizes(rows, task_for(options), options.access)
     rows = own_images.in_file(rows, task_for(options))
     source = replace(Source.of_rows(rows, task_for(options)), own_images=own_images)
     shown = preview_rows(chain.from_iterable(source.rows), task_for(options))

@@ -49,6 +49,16 @@ class ImageSize(NamedTuple):
         return skew <= max(*self, *other)
 
 
+#: The size of an image that its row does not say, although its boxes are in pixels.
+UNKNOWN_SIZE = ImageSize(0, 0)
+_LACKS_SIZE = '],"size":[0,0]}'
+
+
+def lacks_size(annotation: str | None) -> bool:
+    """Return whether boxes are in pixels of an image of :data:`UNKNOWN_SIZE`."""
+    return annotation is not None and annotation.endswith(_LACKS_SIZE)
+
+
 class Box(NamedTuple):
     """One object: its label, and its corners as shares of the image's width and height."""
 
