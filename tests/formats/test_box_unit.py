@@ -161,7 +161,9 @@ def test_rows_of_one_image_agree_on_its_size():
 
 NAMED = "Frame,Label,xmin,ymin,xmax,ymax\n"
 ITEM = {"imageGcsUri": "a.png", "boundingBoxAnnotations": []}
-ITEM["boundingBoxAnnotations"] = [{"displayName": "cat", "xMin": 4, "yMin": 5, "xMax": 8, "yMax": 10}]
+ITEM["boundingBoxAnnotations"] = [
+    {"displayName": "cat", "xMin": 4, "yMin": 5, "xMax": 8, "yMax": 10}
+]
 
 # a file with a box of a.png, which has 40×20 pixels
 WITHOUT_SIZE = {

@@ -1,7 +1,7 @@
 """The sizes of images whose rows have boxes in pixels and say no size: the images say them.
 
-    Frame,Label,xmin,ymin,xmax,ymax
-    1.jpg,Car,5,6,25,21               →  the box (5/64, 6/48, 25/64, 21/48) if 1.jpg has 64×48 pixels
+Frame,Label,xmin,ymin,xmax,ymax
+1.jpg,Car,5,6,25,21               →  the box (5/64, 6/48, 25/64, 21/48) if 1.jpg has 64×48 pixels
 """
 
 from __future__ import annotations

@@ -7,7 +7,12 @@
 becomes the picture ``images/train/a.jpg`` of split train with a dog from (0.4, 0.3) to (0.6, 0.7),
 in shares of the image. Rules: Ultralytics' "Object detection datasets overview". Also read are
 Darknet's and Label Studio's folders, in which ``classes.txt``, ``obj.names`` or
-``_darknet.labels`` names the classes, and ``obj.data`` or lists beside it the splits.
+``_darknet.labels`` names the classes, and ``obj.data`` or lists beside it the splits; and
+Ultralytics' NDJSON::
+
+    {"type": "dataset", "task": "detect", "class_names": {"0": "cat", "1": "dog"}}
+    {"type": "image", "file": "a.jpg", "split": "train",
+     "annotations": {"boxes": [[1, 0.5, 0.5, 0.2, 0.4]]}}
 """
 
 from __future__ import annotations
@@ -17,8 +22,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
+from recordgen import storage
 from recordgen.core.dataset.splits import word_in_folders
 from recordgen.core.limits import FOLDERS, YOLO_BYTES
 from recordgen.core.rows.details import Details, keypoints_of
@@ -26,21 +33,34 @@ from recordgen.core.rows.picture import Marked, Picture
 from recordgen.core.rows.polygons import Polygons
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
+from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing
-from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
+from recordgen.formats.pictures import (
+    Note,
+    PictureFormat,
+    Problem,
+    image_or_problem,
+    notes_about,
+)
 from recordgen.formats.pictures import keypoints as known_keypoints
 from recordgen.formats.yolo_config import (
     CLASS_FILES,
+    LINES,
     YoloConfig,
+    has_dataset_line,
     is_class_file,
     is_config,
     of_one_set,
     read_config,
     read_yaml,
 )
+from recordgen.rejects import RejectCode
 from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 _SHOWN = 5
+
+# Keys of the objects of an image in NDJSON; each object is one as a line of labels has it.
+_SHAPES = frozenset({"boxes", "segments", "pose", "obb"})
 
 # Folders of images whose labels are in the twin folder ``labels``, as Darknet reads them.
 _IMAGES = ("images", "JPEGImages")
@@ -70,6 +90,7 @@ class Yolo(PictureFormat):
             for name in listing.candidates(".yaml", ".yml")
             if is_config(read_yaml(listing, name, is_strict=False))
         ]
+        configs += [name for name in listing.candidates(*LINES) if has_dataset_line(listing, name)]
         if not configs:
             named = filter(is_class_file, listing.candidates(*CLASS_FILES))
             configs = [name for name in named if _has_labels(listing, posixpath.dirname(name))]
@@ -85,6 +106,7 @@ class Yolo(PictureFormat):
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         config = read_config(listing, document)
+        read = _line_pictures if document.lower().endswith(LINES) else _file_pictures
         for name, count in Counter(config.classes).items():
             if count > 1:
                 yield Note(
@@ -92,29 +114,36 @@ class Yolo(PictureFormat):
                     f"{count} classes are named {name!r}; they were merged, so that later classes "
                     f"have smaller numbers",
                 )
-        line = 0
-        used, seen = set[str | None](), set[str]()
-        for split, labelled in _splits(listing, config):
-            missing = labelled.missing
-            if len(missing) * 2 > len(labelled.images):
-                tried = _labels_of(missing[0])
-                raise SourceError(
-                    f"{config.where}: {len(missing):,} of {len(labelled.images):,} images of "
-                    f"{split or 'the folder'} have no labels; {missing[0]} would have "
-                    f"{' or '.join(tried)}"
-                )
-            what = "images have no file of labels, and were read as images without objects"
-            yield from notes_about(missing, what)
-            for image, labels in labelled.images.items():
-                line += 1
-                used.add(labels)
-                seen.add(image)
-                own = split if config.splits else None  # else names decide
-                yield _picture(listing, config, line, image, labels, own)
-        unused = [name for name in _around(listing, config.folder) if name not in seen]
-        yield from notes_about(unused, "images are in no split, and were skipped")
-        lost = [name for name in _label_files(listing, config) if name not in used]
-        yield from notes_about(lost, "files of labels have no image in a split")
+        yield from read(listing, config, document)
+
+
+def _file_pictures(
+    listing: Listing, config: YoloConfig, _: str
+) -> Iterator[Picture | Problem | Note]:
+    """Yield images with the files of their labels. Raises: SourceError: most images have none."""
+    line = 0
+    used, seen = set[str | None](), set[str]()
+    for split, labelled in _splits(listing, config):
+        missing = labelled.missing
+        if len(missing) * 2 > len(labelled.images):
+            tried = _labels_of(missing[0])
+            raise SourceError(
+                f"{config.where}: {len(missing):,} of {len(labelled.images):,} images of "
+                f"{split or 'the folder'} have no labels; {missing[0]} would have "
+                f"{' or '.join(tried)}"
+            )
+        what = "images have no file of labels, and were read as images without objects"
+        yield from notes_about(missing, what)
+        for image, labels in labelled.images.items():
+            line += 1
+            used.add(labels)
+            seen.add(image)
+            own = split if config.splits else None  # else names decide
+            yield _picture(listing, config, line, image, labels, own)
+    unused = [name for name in _around(listing, config.folder) if name not in seen]
+    yield from notes_about(unused, "images are in no split, and were skipped")
+    lost = [name for name in _label_files(listing, config) if name not in used]
+    yield from notes_about(lost, "files of labels have no image in a split")
 
 
 def _splits(listing: Listing, config: YoloConfig) -> Iterator[tuple[str | None, _Labelled]]:
@@ -258,13 +287,55 @@ def _picture(
     except ValueError as exc:
         return Problem(line, f"{labels}: {exc}", image)
     objects = []
-    for number, text in enumerate(data.decode("utf-8-sig", "replace").splitlines(), start=1):
-        if fields := text.split():
+    for number, line_text in enumerate(data.decode("utf-8-sig", "replace").splitlines(), start=1):
+        if fields := line_text.split():
             try:
                 objects.append(_object(fields, config))
             except ValueError as exc:
                 return Problem(line, f"{labels}:{number}: {exc}", image)
     return Picture(line, image, split, objects=objects)
+
+
+def _line_pictures(
+    listing: Listing, config: YoloConfig, document: str
+) -> Iterator[Picture | Problem | Note]:
+    """Yield the images of Ultralytics' NDJSON."""
+    seen = set[str]()
+    with listing.open(document) as file:
+        lines = iter(partial(file.readline, YOLO_BYTES.most), b"")
+        for line, raw in enumerate(lines, start=1):
+            if line > 1 and raw.strip():
+                yield (picture := _line_picture(listing, config, document, line, raw))
+                seen.add(picture.uri)
+    others = [name for name in _around(listing, config.folder) if name not in seen]
+    yield from notes_about(others, "images are not in it, and were skipped")
+
+
+def _line_picture(
+    listing: Listing, config: YoloConfig, document: str, line: int, raw: bytes
+) -> Picture | Problem:
+    uri: str | Problem = ""
+    try:
+        item = mapping(json_value(raw), "a line")
+        name, split = text(item.get("file"), "file"), item.get("split")
+        if not isinstance(split, str | None):
+            raise ValueError(f"split must be a text (got {split!r:.40})")
+        places = (config.folder, *(posixpath.join(config.folder, place) for place in _IMAGES))
+        uri = image_or_problem(listing, name, *places, line=line, split=split)
+        if isinstance(uri, Problem):
+            url = item.get("url")
+            if uri.code != RejectCode.MISSING_FILE or not storage.is_url(str(url)):
+                return uri
+            uri = str(url)
+        shapes = mapping(item.get("annotations") or {}, "annotations")
+        kinds = [kind for kind in shapes if shapes[kind]]
+        if len(kinds) > 1 or not _SHAPES.issuperset(kinds):
+            raise ValueError(f"expected one of {', '.join(sorted(_SHAPES))} (got {kinds!r:.80})")
+        found = (each for kind in kinds for each in items(shapes[kind], kind))
+        objects = [_object([*map(str, items(each, "an object"))], config) for each in found]
+    except ValueError as exc:
+        return Problem(line, f"{document}:{line}: {exc}", uri if isinstance(uri, str) else "")
+    return Picture(line, uri, split, objects=objects)
 
 
 def _object(fields: Sequence[str], config: YoloConfig) -> Marked:

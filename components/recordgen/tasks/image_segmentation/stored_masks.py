@@ -54,11 +54,13 @@ class StoredMask(NamedTuple):
         data: a gray PNG of 8 bits.
         numbers: the classes that have pixels, sorted.
         is_resized: whether the file had another size than its image.
+        has_void: whether pixels have no class.
     """
 
     data: bytes
     numbers: tuple[int, ...]
     is_resized: bool
+    has_void: bool = False
 
 
 def mask_of(
@@ -83,9 +85,10 @@ def mask_of(
     levels, is_plain = _levels(data, colours, settings)
     mask = _upright(levels, image, orientation)
     stored, is_resized = _placed(mask, image)
-    numbers = np.flatnonzero(_histogram(stored)[:IGNORED])
+    *counts, void = _histogram(stored)
+    numbers = tuple(np.flatnonzero(counts).tolist())
     kept = is_plain and stored is levels
-    return StoredMask(data if kept else _png(stored), tuple(numbers.tolist()), is_resized)
+    return StoredMask(data if kept else _png(stored), numbers, is_resized, void > 0)
 
 
 def drawn_mask(

@@ -46,7 +46,9 @@ class BoxUnit:
         Raises: AnnotationError: it is in another unit than the boxes before it.
         """
         # One large number may be a slip in a share.
-        self._decide("" if max(corners) > FAR[1] >= min(corners[2:]) else _unit_of(corners), corners)
+        self._decide(
+            "" if max(corners) > FAR[1] >= min(corners[2:]) else _unit_of(corners), corners
+        )
         return self.unit == PIXELS
 
     def to_shares(self, corners: Corners, size: ImageSize) -> Corners:

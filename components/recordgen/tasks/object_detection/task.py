@@ -55,7 +55,14 @@ from recordgen.tasks.object_detection.annotation import (
     without_shapes,
 )
 from recordgen.tasks.object_detection.box_geometry import nearly_coincide, usable_boxes
-from recordgen.tasks.object_detection.box_unit import FAR, PIXELS, BoxUnit, divided, parse_number, shown
+from recordgen.tasks.object_detection.box_unit import (
+    FAR,
+    PIXELS,
+    BoxUnit,
+    divided,
+    parse_number,
+    shown,
+)
 from recordgen.tasks.object_detection.object_moves import areas_of, as_stored
 from recordgen.tasks.object_detection.stored_boxes import box_features, in_shares, stored_boxes
 from recordgen.tasks.spelling import check_spelling
