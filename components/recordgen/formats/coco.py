@@ -4,10 +4,10 @@
      "annotations": [{"image_id": 7, "category_id": 18, "bbox": [10, 20, 30, 40]}],
      "categories": [{"id": 18, "name": "dog"}]}
 
-becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog, in pixels. If no annotation has
-a ``bbox``, ``segmentation`` or ``keypoints``, categories are the labels of whole images. Rules: "COCO data
-format" (cocodataset.org); the number of a class is its position among the categories in the order
-of their ids, as Detectron2, torchvision and Ultralytics number them.
+becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog, in pixels. If no annotation
+has a ``bbox``, ``segmentation`` or ``keypoints``, categories are the labels of whole images. Rules:
+"COCO data format" (cocodataset.org); the number of a class is its position among the categories in
+the order of their ids, as Detectron2, torchvision and Ultralytics number them.
 """
 
 from __future__ import annotations

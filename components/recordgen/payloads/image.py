@@ -28,7 +28,7 @@ from PIL import Image
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.features import WEBP
-from recordgen.payloads.bmp import RUN_LENGTHS, is_plain_bmp
+from recordgen.payloads.bmp import is_plain_bmp
 from recordgen.payloads.budget import keep_pillow_memory_low
 from recordgen.payloads.eight_bit import is_transparent
 from recordgen.payloads.gif import Gif, GifFrame, read_gif
@@ -111,8 +111,6 @@ def _prepare_other(data: bytes, kind: str, settings: PayloadSettings) -> Prepare
     if kind == "gif" and settings.check == "decode":
         gif = _read_gif(data, settings)
         seconds += sum(frame.width * frame.height for frame in gif.frames) * 1e-8
-    elif kind == "bmp" and file.compression in RUN_LENGTHS:
-        seconds += len(data) * 3e-7 + pixels * 1e-7  # run lengths are decoded in Python
     return Prepared(partial(_check_other, data, kind, file, gif, settings), size, seconds)
 
 

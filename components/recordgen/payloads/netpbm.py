@@ -28,7 +28,7 @@ def netpbm_header(data: bytes) -> FileHeader:
     Samples of two bytes are those of a highest sample above 255.
     """
     match = _HEADER.match(data)
-    if match is None or match[5] and not 0 < int(match[5]) < 1 << 16:
+    if match is None or (match[5] and not 0 < int(match[5]) < 1 << 16):
         raise PayloadError(RejectCode.CORRUPT, "the PNM has no whole header")
     width, height = (int(match[at] or match[at + 2]) for at in (1, 2))
     is_deep = match[5] is not None and int(match[5]) > 255

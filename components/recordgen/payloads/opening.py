@@ -20,7 +20,7 @@ import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.bmp import BMP_BYTES, ICO_MAGIC, bitmap_header, icon_header, is_plain_bmp
+from recordgen.payloads.bmp import BMP_BYTES, ICO_MAGIC, bitmap_header, icon_header
 from recordgen.payloads.gif import gif_header
 from recordgen.payloads.header import FileHeader
 from recordgen.payloads.jpeg import jpeg_header, without_metadata
@@ -71,7 +71,7 @@ def _bmp(data: bytes) -> FileHeader:
         bitmap = bitmap_header(data, BMP_BYTES)
     except struct.error:
         raise PayloadError(RejectCode.TRUNCATED, "the BMP ends in its header") from None
-    return FileHeader("BMP", bitmap.width, bitmap.height, data, compression=bitmap.compression)
+    return FileHeader("BMP", bitmap.width, bitmap.height, data)
 
 
 _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
@@ -87,7 +87,7 @@ _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
 
 
 def open_image(header: FileHeader) -> Image.Image:
-    """Open an image file whose size was checked; icons and most BMPs are decoded, too.
+    """Open an image file whose size was checked; icons and BMPs with alpha are decoded, too.
 
     Raises: PayloadError: Pillow refuses it, or finds a picture of another size.
     """
@@ -97,10 +97,6 @@ def open_image(header: FileHeader) -> Image.Image:
             RejectCode.TOO_MANY_PIXELS,
             f"Pillow refuses images with this many pixels: {header.width}×{header.height}",
         )
-    if header.format == "BMP" and not is_plain_bmp(header.data):
-        from recordgen.payloads.bitmap import bitmap_image  # few BMPs need it
-
-        return decoded("BMP", lambda: bitmap_image(header.data))
     file = io.BytesIO(header.data)
     try:
         image = decoded("image", lambda: Image.open(file, formats=(header.format,)))
@@ -120,11 +116,22 @@ def open_image(header: FileHeader) -> Image.Image:
             f"the {header.format} has two sizes: {header.width}×{header.height}, and "
             f"{image.width}×{image.height} for its decoder",
         )
+    if header.format == "BMP" and image.mode == "RGBA":
+        return decoded("BMP", lambda: without_empty_alpha(image))
     if header.is_negative:
         image.info[NEGATIVE] = True
     if header.format == "PNG":
         return decoded("PNG", lambda: with_transparent_colour(image, header.data))
     return image
+
+
+def without_empty_alpha(image: Image.Image) -> Image.Image:
+    """Return a bitmap whose alpha, if it is zero everywhere, is none, as in browsers."""
+    if image.getchannel("A").getextrema() != (0, 0):
+        return image
+    opaque = image.convert("RGB")
+    opaque.format = image.format
+    return opaque
 
 
 def _not_an_image(data: bytes) -> PayloadError:

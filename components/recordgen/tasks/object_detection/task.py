@@ -198,7 +198,8 @@ class ObjectDetection(ImageTask):
 
     def _without_size(self, boxes: Sequence[Box], adjusted: Adjustments) -> str | None:
         """Return the annotation of boxes in shares, or in pixels of an image of unknown size."""
-        if any([self.unit.is_pixels(box[1:]) for box in boxes]):
+        are_pixels = [self.unit.is_pixels(box[1:]) for box in boxes]  # each box is checked
+        if any(are_pixels):
             self._note_pixels(adjusted)
             return Boxes(tuple(boxes), UNKNOWN_SIZE).to_json()
         pairs = [(box, NOTHING) for box in boxes]
