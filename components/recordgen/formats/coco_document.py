@@ -200,9 +200,9 @@ def parse_document(listing: Listing, name: str) -> CocoDocument:
         with listing.open(name) as file:
             for key, item in top_items(file):
                 if key == "images" and isinstance(item, dict):
-                    name = item.get("file_name") or _name_in(item.get("coco_url"))
+                    file_name = item.get("file_name") or _name_in(item.get("coco_url"))
                     size = item.get("width"), item.get("height")
-                    found.images.append(Image(item.get("id"), name, *size))
+                    found.images.append(Image(item.get("id"), file_name, *size))
                 elif key == "annotations":
                     found.has_annotations = True
                     if isinstance(item, dict):

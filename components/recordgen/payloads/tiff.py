@@ -91,7 +91,6 @@ def tiff_header(data: bytes) -> FileHeader:
         height,
         _with_directory(data, layout, kept),
         directory.orientation,
-        compression,
         part_pixels,
         part_pixels * parts * scans,
         is_negative,

@@ -188,10 +188,10 @@ class ObjectDetection(ImageTask):
         xs, ys = numbers[::2], numbers[1::2]
         if size is None:  # AutoML's corners may be in any order
             xs, ys = [min(xs), max(xs)], [min(ys), max(ys)]
-        corners = xs[0], ys[0], xs[1], ys[1]
+        box = Box(label, xs[0], ys[0], xs[1], ys[1])
         if size is None:
-            return self._without_size([Box(label, *corners)], adjusted)
-        shares = self.unit.to_shares(corners, size)
+            return self._without_size([box], adjusted)
+        shares = self.unit.to_shares(box[1:], size)
         usable = usable_boxes([(Box(label, *shares), NOTHING)], self.bad_boxes, adjusted)
         self._note_pixels(adjusted)
         return Boxes.of(usable, size).to_json()
