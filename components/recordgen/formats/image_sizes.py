@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from recordgen import storage
 from recordgen.core.image_settings import Limits
@@ -19,12 +19,8 @@ from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
 from recordgen.formats.listing import HEAD_BYTES
-from recordgen.formats.pictures import MAX_HEADER
 from recordgen.rejects import Reject
 from recordgen.storage.access import Access
-from recordgen.storage.retries import retried
-from recordgen.tasks.object_detection.annotation import lacks_size
-from recordgen.tasks.object_detection.task import ObjectDetection
 
 if TYPE_CHECKING:
     from recordgen.payloads.header import FileHeader
@@ -33,14 +29,32 @@ if TYPE_CHECKING:
 _KEPT = 1000
 
 
+@runtime_checkable
+class NeedsSizes(Protocol):
+    """A task whose annotations may have to be made shares of their image, whose size is needed."""
+
+    def lacks_size(self, annotation: str | None) -> bool:
+        """Return whether an annotation is in pixels of an image of unknown size."""
+        ...
+
+    def sized(
+        self, annotation: str, size: tuple[int, int], orientation: int, adjusted: Adjustments
+    ) -> str | None:
+        """Return such an annotation in shares of its image. Raises: AnnotationError."""
+        ...
+
+
 def with_image_sizes(items: Iterable[ReadItem], task: Task, access: Access) -> Iterator[ReadItem]:
     """Yield a reader's items with boxes in shares of their images; unreadable images are rejects.
 
     ``access`` is what rows may reach. Raises: StorageError.
     """
-    sized = _Sized(task, access) if isinstance(task, ObjectDetection) else None
+    if not isinstance(task, NeedsSizes):
+        yield from items
+        return
+    sized = _Sized(task, access)
     for item in items:
-        if sized and isinstance(item, RowBatch) and any(map(lacks_size, item.annotations)):
+        if isinstance(item, RowBatch) and any(map(task.lacks_size, item.annotations)):
             yield from batched(map(sized.row, item.rows), sized.adjusted)
         else:
             yield item
@@ -49,7 +63,7 @@ def with_image_sizes(items: Iterable[ReadItem], task: Task, access: Access) -> I
 class _Sized:
     """Makes rows with shares of their images."""
 
-    def __init__(self, task: ObjectDetection, access: Access) -> None:
+    def __init__(self, task: NeedsSizes, access: Access) -> None:
         self.adjusted = Adjustments()
         self._task = task
         self._access = access
@@ -57,7 +71,7 @@ class _Sized:
 
     def row(self, row: Row) -> Row | Reject:
         """Return a row with its boxes in shares, or its reject."""
-        if row.annotation is None or not lacks_size(row.annotation):
+        if row.annotation is None or not self._task.lacks_size(row.annotation):
             return row
         try:
             header = self._header(row)
@@ -81,8 +95,11 @@ class _Sized:
 
 def _read_header(path: str, source: str, access: Access) -> FileHeader:
     """Return the header of the image at a path. Raises: PayloadError, StorageError."""
+    # Imported here: few rows need it.
+    from recordgen.formats.pictures import MAX_HEADER
     from recordgen.payloads.opening import file_header
     from recordgen.payloads.requests import check_reach, context_of, read_part, requested
+    from recordgen.storage.retries import retried
 
     part = Range.of(path)
     file = path if part is None else part.file

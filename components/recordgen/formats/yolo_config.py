@@ -18,6 +18,9 @@ from recordgen.formats.listing import HEAD_BYTES, Listing
 
 _Lists: TypeAlias = Mapping[str, Sequence[str]]
 
+#: Folders of images whose labels are in the twin folder ``labels``, as Darknet reads them.
+IMAGE_FOLDERS = ("images", "JPEGImages")
+
 #: Suffixes of documents with a line for each image, below one for the data set.
 LINES = (".ndjson", ".jsonl")
 

@@ -51,12 +51,6 @@ class ImageSize(NamedTuple):
 
 #: The size of an image that its row does not say, although its boxes are in pixels.
 UNKNOWN_SIZE = ImageSize(0, 0)
-_LACKS_SIZE = '],"size":[0,0]}'
-
-
-def lacks_size(annotation: str | None) -> bool:
-    """Return whether boxes are in pixels of an image of :data:`UNKNOWN_SIZE`."""
-    return annotation is not None and annotation.endswith(_LACKS_SIZE)
 
 
 class Box(NamedTuple):

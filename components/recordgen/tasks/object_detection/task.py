@@ -76,6 +76,9 @@ FILES_IN_PIXELS = "files_in_pixels"
 # In annotations with outlines or masks.
 _HAS_SHAPE = '"details":'
 
+# The end of annotations with an unknown size.
+_LACKS_SIZE = '],"size":[0,0]}'
+
 _EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
 _KEYS = ("xMin", "yMin", "xMax", "yMax")
 
@@ -215,13 +218,17 @@ class ObjectDetection(ImageTask):
                 "row, or else of its image",
             )
 
+    def lacks_size(self, annotation: str | None) -> bool:
+        """Return whether boxes are in pixels of an image of unknown size."""
+        return annotation is not None and annotation.endswith(_LACKS_SIZE)
+
     def sized(
         self, annotation: str, size: tuple[int, int], orientation: int, adjusted: Adjustments
     ) -> str | None:
         """Return boxes of an image of unknown size in shares of it.
 
         Args:
-            annotation: one for which :func:`lacks_size` is true.
+            annotation: one for which :meth:`lacks_size` is true.
             size: width and height of the stored picture, in pixels.
             orientation: its Exif orientation, 1 to 8.
             adjusted: collects the changes of boxes.
