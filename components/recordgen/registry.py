@@ -87,7 +87,7 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
         *(".conll", ".txt", ".tsv", ".iob", ".iob2", ".bio", ".bioes", ".bmes", ".ner"),
         *(".train", ".dev", ".valid", ".test", ".testa", ".testb"),
     ),
-    "yolo": (".yaml", ".yml", ".txt", ".names", ".labels"),
+    "yolo": (".yaml", ".yml", ".txt", ".names", ".labels", ".ndjson", ".jsonl"),
     "hugging_face": ("metadata.jsonl", "metadata.csv"),
     "open_images": (".csv",),
     "via": (".json", ".csv"),

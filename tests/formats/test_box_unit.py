@@ -1,6 +1,7 @@
 """Boxes in pixels, as in the CSV of TensorFlow's Object Detection API, become shares."""
 
 import io
+import json
 import re
 from collections import Counter
 
@@ -22,7 +23,7 @@ from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection.annotation import Box, Boxes
 from recordgen.tasks.object_detection.box_geometry import turned
 from tests.conftest import encoded, exif_of
-from tests.formats.sources import frame_rows, parsed
+from tests.formats.sources import Outcome, frame_rows, parsed
 from tests.planned import made_of, record_of
 from tests.rows import row_by_row
 
@@ -53,13 +54,13 @@ PIXEL_ROWS = [
     # nothing is guessed
     ([A, "b.jpg,200,100,cat,.1,.2,.5,.6"], [BOX, SHARES_BELOW], PIXELS),
     (["b.jpg,200,100,cat,.1,.2,.5,.6", A], [BOX, PIXELS_BELOW], {}),
-    ([A, "b.jpg,,,cat,.1,.2,.5,.6"], [BOX, "without the width and height of its image"], PIXELS),
+    ([A, "b.jpg,,,cat,.1,.2,.5,.6"], [BOX, SHARES_BELOW], PIXELS),
     (
         ["a.jpg,200,100,cat,.1,.2,1.5,.6"],
         ["may be in pixels, or in shares .* no row before"],
         {},
     ),
-    (["a.jpg,,,cat,20,20,100,60"], ["may be pixels: add the columns width and height"], {}),
+    (["a.jpg,,,cat,.1,.2,.5,.6", "b.jpg,,,cat,.1,.2,.3,5"], [BOX, "must be shares"], {}),
     (["a.jpg,200,,cat,20,20,100,60"], [r"in whole pixels, .*got '200' and ''"], {}),
     (["a.jpg,0,0,cat,20,20,100,60"], [r"at least 1 \(got '0' and '0'\)"], {}),
     (["b.jpg,20,10,cat,20,20,100,60", A], ["is far outside its image of 20×10 pix", BOX], PIXELS),
@@ -155,3 +156,62 @@ def test_rows_of_one_image_agree_on_its_size():
     assert Boxes.from_json(merged.annotation).size == (200, 100)
     with pytest.raises(AnnotationError, match="100×100, 200×100"):
         task.merge(said)
+
+
+NAMED = "Frame,Label,xmin,ymin,xmax,ymax\n"
+ITEM = {"imageGcsUri": "a.png", "boundingBoxAnnotations": []}
+ITEM["boundingBoxAnnotations"] = [
+    {"displayName": "cat", "xMin": 4, "yMin": 5, "xMax": 8, "yMax": 10}
+]
+
+# a file with a box of a.png, which has 40×20 pixels
+WITHOUT_SIZE = {
+    "a.csv": f"{NAMED}a.png,cat,4,5,8,10\n",
+    "automl.csv": "TRAIN,a.png,cat,4,5,,,8,10,,\n",
+    "a.jsonl": json.dumps(ITEM) + "\n",
+}
+NAMES = {"columns": "path=Frame"}
+
+
+@pytest.mark.parametrize("name", WITHOUT_SIZE)
+def test_pixels_without_a_size_are_those_of_the_image(name, outcome):
+    """Its header says the size, for each kind of record."""
+    options = NAMES if name == "a.csv" else {}
+    found = outcome({name: WITHOUT_SIZE[name]}, "a.png", document=name, **options)
+    assert found.images == {"a.png": [("cat", [0.1, 0.25, 0.2, 0.5])]}
+    assert found.adjusted == {"files_in_pixels": 1}
+
+
+def test_pixels_in_a_frame_are_those_of_the_image(tmp_path, make_pictures):
+    """A DataFrame reads the same headers."""
+    make_pictures("a.png")
+    row = {"image": str(tmp_path / "in/a.png"), "label": "cat"}
+    frame = pd.DataFrame([{**row, "xmin": 4, "ymin": 5, "xmax": 8, "ymax": 10}])
+    assert [*Outcome(frame).images.values()] == [[("cat", [0.1, 0.25, 0.2, 0.5])]]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("b.png,cat,4,5,8,10", "missing_file"),
+        ("c.png,cat,4,5,8,10", "not_an_image"),
+        ("sftp://host/a.png,cat,4,5,8,10", "not_allowed"),
+        ("a.png,cat,4,5,800,10", "bad_annotation"),  # far outside
+        ("a.png,cat,.1,.2,.3,.5", "bad_annotation"),  # shares below pixels
+    ],
+)
+def test_pixels_without_a_readable_image_reject_their_row(line, code, outcome):
+    """No box is guessed, and other rows stay."""
+    text = f"{NAMED}a.png,cat,4,5,8,10\na.png,cat,4,5,9,10\n{line}\n"
+    found = outcome({"a.csv": text, "c.png": "text"}, "a.png", document="a.csv", **NAMES)
+    assert (found.codes, len(found.rows)) == ([code], 2)
+
+
+@pytest.mark.parametrize(("orientation", "option"), [(6, "stored"), (6, "upright"), (3, "upright")])
+def test_pixels_are_those_of_the_stored_or_the_upright_picture(orientation, option, outcome):
+    """Exif's turns swap the sides of the upright picture."""
+    files = {"a.csv": f"{NAMED}a.png,cat,2,5,8,10\n", "a.png": picture(orientation)}
+    found = outcome(files, document="a.csv", box_orientation=option, **NAMES)
+    width, height = (20, 40) if (orientation, option) == (6, "upright") else (40, 20)
+    expected = [round(side, 4) for side in (2 / width, 5 / height, 8 / width, 10 / height)]
+    assert found.images == {"a.png": [("cat", expected)]}

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 import recordgen
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.coco_shapes import Shapes
 from tests.formats.sources import write_files
 from tests.servers import serving
@@ -37,6 +37,7 @@ def coco(*images, boxes=None, **more):
 
 
 A, B = image(1, "a.jpg"), image(2, "b.jpg")
+AB = ("a.jpg", "b.jpg")
 WHOLE = box(1, 2, 0, 0, 40, 20)
 
 
@@ -184,6 +185,50 @@ def test_another_task_is_refused(outcome):
     """The message names the task that boxes have."""
     with pytest.raises(UsageError, match="object_detection"):
         outcome({"a.json": coco(A)}, "a.jpg", task="image_classification")
+
+
+def label(image_id, category):
+    """Return an item of annotations that has only a category, as those of iNaturalist."""
+    return {"image_id": image_id, "category_id": category}
+
+
+# the annotations of images 1 and 2, the task, the labels of a.jpg
+LABELS = [
+    ([label(1, 2), label(2, 90)], "image_classification", ["cat"]),
+    ([label(1, 2), label(1, 18), label(2, 90)], "image_multi_label", ["cat", "dog"]),
+]
+
+
+@pytest.mark.parametrize(("annotations", "task", "expected"), LABELS)
+def test_annotations_without_shapes_are_labels_of_whole_images(
+    annotations, task, expected, outcome
+):
+    """Their number decides the task; boxes stop with the command that reads the labels."""
+    text = coco(A, B, boxes=annotations)
+    found = outcome({"a.json": text}, "a.jpg", "b.jpg")
+    assert (found.options.task, found.images["a.jpg"]) == (task, expected)
+    assert found.classes == ("cat", "dog", "owl")
+    with pytest.raises(NotUnderstoodError) as caught:
+        outcome({"a.json": text}, task="object_detection")
+    assert caught.value.options == {"task": task}
+
+
+def test_an_annotation_without_a_box_beside_boxes_is_no_label(outcome):
+    """One shape makes a document one of boxes; documents of both kinds stop."""
+    found = outcome({"a.json": coco(A, B, boxes=[label(1, 2), box(2, 2, 0, 0, 40, 20)])}, *AB)
+    assert (found.rejected, [*found.images]) == ({"a.jpg": "bad_annotation"}, ["b.jpg"])
+    with pytest.raises(NotUnderstoodError) as caught:
+        outcome({"b.json": coco(B, boxes=[label(2, 90)])})
+    assert caught.value.options == {"task": "object_detection"}
+    found = outcome({}, document="a.json", **caught.value.options)
+    assert [*found.images] == ["b.jpg"]
+
+
+@pytest.mark.parametrize("place", ["train2017/a.jpg", "a.jpg", "images/a.jpg"])
+def test_an_image_is_named_by_its_address(place, outcome):
+    """LVIS has no file_name."""
+    named = {"id": 1, "coco_url": "http://x/train2017/a.jpg", "width": 40, "height": 20}
+    assert [*outcome({"a.json": coco(named)}, place).images] == [place]
 
 
 def test_the_folder_of_coco_2017(tmp_path, outcome):

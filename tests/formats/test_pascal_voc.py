@@ -70,6 +70,8 @@ BAD = [
     (document("a.jpg", ("cat", "4 5 8 ten")), "ten"),
     ("<annotation><object><name>cat</name></object></annotation>", "<bndbox>"),
     ("<annotation><object>", "a.xml"),
+    # FAIR1M's objects; otherwise, it would be an image without objects
+    ("<annotation><objects><object><points/></object></objects></annotation>", "<objects>"),
     ('<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>', "DOCTYPE"),
     (ENTITY.encode("utf-16"), ""),  # the encoding must not hide a DOCTYPE
 ]

@@ -178,7 +178,7 @@ def gif_of_comment(size):
 
 def bitmap(width, height, runs, compression=1):
     """Return a bitmap in run lengths, with a palette of 256 colours, without a file header."""
-    bits = 8 if compression == 1 else 4
+    bits = 4 if compression == 2 else 8
     fields = (40, width, height, 1, bits, compression, len(runs), 0, 0, 1 << bits, 0)
     return struct.pack("<IiiHHIIiiII", *fields) + bytes(4 << bits) + runs
 
@@ -193,8 +193,8 @@ def bmp_of_runs(width, height, runs, compression=1):
 FAR = b"\0\2\xff\xff\0\1"
 
 
-def ico_of_runs(width):
-    body = bitmap(width, 2, FAR)
+def ico_of_runs(width, compression=1):
+    body = bitmap(width, 2, FAR, compression)
     return struct.pack("<HHHBBBBHHII", 0, 1, 1, 16, 1, 0, 0, 1, 8, len(body), 22) + body
 
 
@@ -252,9 +252,9 @@ JPEGS = {
 
 # Files that cost much: file, code; "" if the file is accepted
 BOMBS = {
-    "bmp that skips rows": (lambda: bmp_of_runs(99_000_000, 1, FAR), "too_many_pixels"),
-    "4 bit bmp that skips rows": (lambda: bmp_of_runs(33_000_000, 3, FAR, 2), "too_many_pixels"),
-    "ico that skips rows": (lambda: ico_of_runs(99_000_000), "too_many_pixels"),
+    "bmp that skips rows": (lambda: bmp_of_runs(99_000_000, 1, FAR), "unsupported_pixels"),
+    "4 bit bmp that skips rows": (lambda: bmp_of_runs(33_000, 3, FAR, 2), "unsupported_pixels"),
+    "ico that skips rows": (lambda: ico_of_runs(99_000_000), "unsupported_pixels"),
     "jpeg with tags": (lambda: jpeg_of_exif(_exif()), ""),
     "png with tags": (lambda: png_of_exif(_exif()), ""),
     "webp with tags": (lambda: webp_of_exif(_exif()), ""),

@@ -77,7 +77,11 @@ KINDS = {
         "format",
         0,
     ),
-    "16 bit tiff": (encoded(DEEP, "TIFF"), "png", "format", 0),
+    "16 bit tiff": (encoded(DEEP, "TIFF"), "png", "16_bit", 0),
+    "ppm": (encoded(BASE, "PPM"), "png", "format", 0),
+    "pgm": (encoded(BASE.convert("L"), "PPM"), "png", "format", 0),
+    "pbm": (encoded(BASE.convert("1"), "PPM"), "png", "format", 0),
+    "16 bit pgm": (encoded(DEEP, "PPM"), "png", "16_bit", 0),
     "ico": (encoded(BASE.resize((48, 48)), "ICO", sizes=[(48, 48)]), "png", "format", 0),
 }
 
@@ -85,7 +89,7 @@ KINDS = {
 def as_seen(data):
     """Return uint8 [h, w, 3] as a viewer displays it: upright, on white, 8 bit."""
     image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
-    if image.mode.startswith("I;16"):
+    if image.mode.startswith("I"):
         return np.repeat((np.asarray(image) >> 8).astype(np.uint8)[:, :, None], 3, axis=2)
     if "transparency" in image.info or "A" in image.getbands():
         image = image.convert("RGBA")
@@ -182,10 +186,33 @@ def test_reencoded_images_have_no_exif_and_no_profile():
         assert "icc_profile" not in found.info
 
 
-def test_a_format_that_only_pillow_reads_is_refused():
+def test_levels_of_a_netpbm_file_are_shares_of_its_highest():
+    """Comments may stand between its numbers; 12 bits in two bytes are no 16 bits."""
+    header = b"P5 # kind\n#\n2\t1 # size\n"
+    for most, levels in ((b"100", b"\x00\x64"), (b"4095", b"\x00\x00\x0f\xff")):
+        stored = check_image(header + most + b"\n" + levels, OPTIONS)
+        assert [*as_trained(stored.data)[0, :, 0]] == [0, 255]
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"P6\n80 48\n", "corrupt"),
+        (b"P6\n80 48 0\n" + bytes(9), "corrupt"),
+        (b"P6\n0 48 255\n", "corrupt"),
+        (b"P6\n80 48 65536\n" + bytes(9), "corrupt"),
+        (encoded(BASE, "PPM")[:-1], "truncated"),
+        (encoded(BASE.convert("1"), "PPM")[:-1], "truncated"),
+        (b"P6\n99999 99999 255\n", "truncated"),
+        (b"P3\n1 1 255\n0 0 0\n", "not_an_image"),  # the form of letters
+        (b"P7\n", "not_an_image"),
+    ],
+)
+def test_a_netpbm_file_that_cannot_be_used_is_refused(data, code):
+    """A damaged header, samples that lack, and forms that are no P4 to P6."""
     with pytest.raises(PayloadError) as caught:
-        check_image(encoded(BASE, "PPM"), OPTIONS)
-    assert (caught.value.code, "PNM" in caught.value.message) == ("not_an_image", True)
+        check_image(data, OPTIONS)
+    assert caught.value.code == code
 
 
 PHOTO = encoded(noise(200, 150), "JPEG", quality=92)
@@ -344,7 +371,7 @@ UNREAD = [
     (encoded(BASE, "BMP"), ("bmp", 48, 80)),
     (encoded(BASE, "WEBP"), ("", 48, 80)),
     (encoded(BASE, "PNG", exif=TURNED), ("png", 48, 80)),
-    (encoded(BASE, "PPM"), ("", None, None)),  # unsupported, though Pillow could read it
+    (encoded(BASE, "PPM"), ("", 48, 80)),
     (b"not an image", ("", None, None)),
 ]
 

@@ -5,7 +5,6 @@ docs/images.md has the decision about each kind.
 
 import io
 import itertools
-import random
 import struct
 import zlib
 
@@ -17,7 +16,6 @@ from PIL import Image
 
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.errors import PayloadError
-from recordgen.payloads.bitmap import bitmap_image
 from recordgen.payloads.check import check_image
 from tests.settings import payload_settings
 
@@ -89,7 +87,7 @@ def test_the_high_8_bits_are_stored(bits, order, photometric):
     values = noise((HEIGHT, WIDTH), 1 << bits)
     data = tiff(values, bits, order, photometric)
     levels = values if photometric else (1 << bits) - 1 - values
-    np.testing.assert_array_equal(stored(data, "format"), gray(levels >> bits - 8))
+    np.testing.assert_array_equal(stored(data, "16_bit"), gray(levels >> bits - 8))
     if photometric:
         np.testing.assert_array_equal(by_ffmpeg(data, "tiff", f"gray{bits}le"), values)
 
@@ -150,11 +148,12 @@ def test_separate_planes_are_read_or_refused(count, bits, deflated):
         assert caught.value.code == "unsupported_pixels"
         return
     levels = np.moveaxis(planes >> bits - 8, 0, 2)
+    reason = "16_bit" if bits == 16 else "format"
     if count == 3:
-        np.testing.assert_array_equal(stored(data, "format"), levels)
+        np.testing.assert_array_equal(stored(data, reason), levels)
     else:
         colours, alpha = levels[..., :3].astype(float), levels[..., 3:] / 255
-        difference = stored(data, "format") - (colours * alpha + 255 * (1 - alpha))
+        difference = stored(data, reason) - (colours * alpha + 255 * (1 - alpha))
         assert np.abs(difference).max() <= 1
 
 
@@ -305,62 +304,6 @@ def bmp(bits, compression, body, *, height=HEIGHT, header=40, extra=b"", colours
     )
 
 
-def of_runs(bits, seed):
-    """Return runs and single pixels, of odd and even lengths, and the indexes they stand for."""
-    draw = random.Random(seed)
-    codes, indexes = b"", np.zeros((HEIGHT, WIDTH), np.uint8)
-    for y in range(HEIGHT):
-        x = 0
-        while x < WIDTH:
-            count = min(WIDTH - x, draw.randint(1, 9))
-            values = [draw.randrange(1 << bits) for _ in range(count)]
-            if count < 3 or draw.random() < 0.3:
-                pair = [values[0], values[-1] if bits == 4 else values[0]]
-                values = (pair * count)[:count]
-                codes += bytes([count, pair[0] << 4 | pair[1] if bits == 4 else pair[0]])
-            else:
-                half = bits == 4
-                body = packed(np.array([values], np.uint16), 4) if half else bytes(values)
-                codes += bytes([0, count]) + body + bytes(len(body) % 2)
-            indexes[HEIGHT - 1 - y, x : x + count] = values
-            x += count
-        codes += b"\0\0"
-    return codes + b"\0\1", indexes
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("bits", "compression"), [(8, 1), (4, 2)])
-def test_run_lengths_are_read_with_their_padding(bits, compression, seed):
-    codes, indexes = of_runs(bits, seed)
-    data = bmp(bits, compression, codes)
-    colours = PALETTE[indexes][..., 2::-1]
-    np.testing.assert_array_equal(stored(data, "bmp"), colours)
-    np.testing.assert_array_equal(by_ffmpeg(data, "bmp", "rgb24"), colours)
-
-
-def test_skipped_pixels_have_the_first_colour():
-    index = np.zeros((HEIGHT, WIDTH), np.uint8)
-    index[HEIGHT - 1, :2], index[HEIGHT - 3, 5:] = 7, 9
-    skipping = bmp(8, 1, b"\2\7\0\2\3\2\xff\x09\0\1")
-    np.testing.assert_array_equal(stored(skipping, "bmp"), PALETTE[index][..., 2::-1])
-
-
-@pytest.mark.parametrize(
-    "codes", [b"\2\7", b"\2", b"\0\5abc", b"\0\2\1", b"\2\7\0\0" * (HEIGHT - 1)]
-)
-def test_run_lengths_that_end_early_are_refused(codes):
-    with pytest.raises(PayloadError) as caught:
-        check_image(bmp(8, 1, codes), OPTIONS)
-    assert caught.value.code == "truncated"
-
-
-@pytest.mark.parametrize("codes", [b"\x0d\1\1\1", b"\0\2\x0e\0\1\1", b"\x0e\1\0\3abc\0"])
-def test_runs_behind_a_row_are_refused(codes):
-    with pytest.raises(PayloadError) as caught:
-        check_image(bmp(8, 1, codes + b"\0\1"), OPTIONS)
-    assert caught.value.code == "corrupt"
-
-
 @pytest.mark.parametrize("height", [HEIGHT, -HEIGHT])
 @pytest.mark.parametrize("bits", [1, 4, 8])
 def test_palettes_of_few_colours_and_rows_from_the_top_are_read(bits, height):
@@ -372,10 +315,6 @@ def test_palettes_of_few_colours_and_rows_from_the_top_are_read(bits, height):
     colours = PALETTE[indexes][..., 2::-1]
     np.testing.assert_array_equal(stored(data, "bmp"), colours)
     np.testing.assert_array_equal(by_ffmpeg(data, "bmp", "rgb24"), colours)
-    black_and_white = np.array([[0] * 4, [255] * 4], np.uint8)
-    two = bmp(bits, 0, body, height=height, colours=2, palette=black_and_white)
-    assert set(np.unique(stored(two, "bmp"))) == {0, 255}
-    np.testing.assert_array_equal(stored(two, "bmp"), gray(np.where(indexes == 1, 255, 0)))
 
 
 # bits, masks of red, green and blue
@@ -383,18 +322,13 @@ FIELDS = [
     (16, None),
     (16, (0x7C00, 0x3E0, 0x1F)),
     (16, (0xF800, 0x7E0, 0x1F)),
-    (16, (0xF00, 0xF0, 0xF)),
-    (16, (0x1F, 0x3E0, 0x7C00)),
     (32, None),
     (32, (0xFF0000, 0xFF00, 0xFF)),
-    (32, (0xFF, 0xFF00, 0xFF0000)),
-    (32, (0xFF00, 0xFF0000, 0xFF000000)),
-    (32, (0x3FF00000, 0xFFC00, 0x3FF)),
 ]
 
 
 @pytest.mark.parametrize(("bits", "masks"), FIELDS, ids=range(len(FIELDS)))
-def test_every_layout_of_bit_fields_is_read(bits, masks):
+def test_usual_bit_fields_are_read(bits, masks):
     values = np.random.default_rng(1).integers(0, 1 << bits, (HEIGHT, WIDTH), np.uint64)
     stride = -(-WIDTH * bits // 32) * 4
     kind = f"<u{bits // 8}"
@@ -403,10 +337,8 @@ def test_every_layout_of_bit_fields_is_read(bits, masks):
     data = bmp(bits, 0 if masks is None else 3, body, extra=fields)
     used = masks or ((0x7C00, 0x3E0, 0x1F) if bits == 16 else (0xFF0000, 0xFF00, 0xFF))
     parts = [((values & mask) / mask * 255).round() for mask in map(np.uint64, used)]
-    np.testing.assert_array_equal(stored(data, "bmp"), np.dstack(parts))
-    if masks not in (FIELDS[3][1], FIELDS[4][1], FIELDS[9][1]):  # FFmpeg only shifts these
-        seen = by_ffmpeg(data, "bmp", "rgb24").astype(int)
-        assert np.abs(seen - np.dstack(parts)).max() <= 1
+    for seen in (stored(data, "bmp"), by_ffmpeg(data, "bmp", "rgb24")):
+        assert np.abs(seen.astype(int) - np.dstack(parts)).max() <= 1
 
 
 def test_alpha_shows_white_unless_it_is_zero_everywhere():
@@ -420,19 +352,19 @@ def test_alpha_shows_white_unless_it_is_zero_everywhere():
 
 
 @pytest.mark.parametrize(
-    ("bits", "compression", "header"),
-    [(24, 1, 40), (8, 2, 40), (8, 3, 40), (16, 3, 64), (48, 0, 40), (24, 0, 41)],
+    ("bits", "compression", "colours", "code"),
+    [
+        (8, 1, 0, "unsupported_pixels"),
+        (4, 2, 0, "unsupported_pixels"),
+        (24, 4, 0, "unsupported_pixels"),
+        (8, 0, 2, "unsupported_pixels"),
+        (32, 3, 0, "corrupt"),  # unknown fields
+        (48, 0, 0, "corrupt"),
+    ],
 )
-def test_unknown_bitmaps_are_refused(bits, compression, header):
-    data = bmp(bits, compression, bytes(1000), header=header, extra=bytes(24))
+def test_unknown_bitmaps_are_refused(bits, compression, colours, code):
+    """What Pillow decodes otherwise than browsers, or not at all, is stored by no guess."""
+    data = bmp(bits, compression, bytes(4000), extra=struct.pack("<3I", 1, 2, 4), colours=colours)
     with pytest.raises(PayloadError) as caught:
-        bitmap_image(data)
-    assert caught.value.code == "unsupported_pixels"
-
-
-def test_plain_bitmaps_decode_as_elsewhere():
-    out = io.BytesIO()
-    Image.fromarray(noise((HEIGHT, WIDTH, 3), 256).astype(np.uint8)).save(out, "BMP")
-    expected = tf.io.decode_bmp(out.getvalue()).numpy()
-    np.testing.assert_array_equal(np.asarray(bitmap_image(out.getvalue())), expected)
-    np.testing.assert_array_equal(by_ffmpeg(out.getvalue(), "bmp", "rgb24"), expected)
+        check_image(data, OPTIONS)
+    assert caught.value.code == code

@@ -355,6 +355,17 @@ def test_names_are_given_by_a_vocabulary(folder):
     assert read_dataset(str(folder / "b")).rows.rejected == {"bad_annotation": 7}
 
 
+def test_black_and_white_masks_need_names_of_classes(folder):
+    """255 is no class: without names, a white class would be lost silently."""
+    for number in range(7):
+        gray([[0, 255], [0, 0]]).resize((30, 20 + number), 0).save(folder / f"{number}_mask.png")
+    with pytest.raises(TooManyRejectsError, match="255"):
+        convert(str(folder / "rows.csv"), str(folder / "a"))
+    (folder / "names.txt").write_text("ground\ncat\n")
+    convert(str(folder / "rows.csv"), str(folder / "b"), vocabulary=str(folder / "names.txt"))
+    assert read_dataset(str(folder / "b")).splits["train"].labels == {"ground": 7}
+
+
 def test_append_keeps_numbers_and_verifies_masks(folder, output):
     """More rows keep the numbers; another mask of a known image contradicts."""
     gray(corners(20, 30)).save(folder / "new.png")

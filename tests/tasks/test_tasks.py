@@ -125,7 +125,7 @@ WRONG = [
     (ObjectDetection(), ["cat", ".1", ".2", "", "", ".5", "six"], "(got 'six')"),
     (ObjectDetection(), ["cat", ".1", "", "", "", ".5", ".6"], "from 0 to 1 (got '')"),
     (ObjectDetection(), ["cat", ".1", "nan", "", "", ".5", ".6"], "from 0 to 1 (got 'nan')"),
-    (ObjectDetection(), ["cat", "12", "20", "", "", "200", "100"], "pixels"),
+    (ObjectDetection(), ["cat", ".1", ".2", "", "", "200", ".4"], "pixels"),
     (ObjectDetection(), boxes("cat"), "boundingBoxAnnotations"),
     (ObjectDetection(), boxes({**box(), "yMax": None}), "yMax"),
     (ObjectDetection(), boxes({"displayName": "cat"}), "xMin"),

@@ -4,9 +4,10 @@
      "annotations": [{"image_id": 7, "category_id": 18, "bbox": [10, 20, 30, 40]}],
      "categories": [{"id": 18, "name": "dog"}]}
 
-becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog, in pixels. Rules: "COCO data
-format" (cocodataset.org); the number of a class is its position among the categories in the order
-of their ids, as Detectron2, torchvision and Ultralytics number them.
+becomes the picture ``a.jpg`` with the box (10, 20, 40, 60) of a dog, in pixels. If no annotation
+has a ``bbox``, ``segmentation`` or ``keypoints``, categories are the labels of whole images. Rules:
+"COCO data format" (cocodataset.org); the number of a class is its position among the categories in
+the order of their ids, as Detectron2, torchvision and Ultralytics number them.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from recordgen import storage
 from recordgen.core.limits import KEYPOINTS
 from recordgen.core.rows.picture import Picture
-from recordgen.errors import SourceError
+from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats.coco_document import CocoDocument, parse_document
-from recordgen.formats.format import Evidence
+from recordgen.formats.format import Evidence, Rows
 from recordgen.formats.json_items import key_paths
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import (
@@ -33,7 +34,13 @@ from recordgen.formats.pictures import (
     notes_about,
     size_of,
 )
-from recordgen.tasks import ImageSegmentation, ObjectDetection
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
+
+if TYPE_CHECKING:
+    from recordgen.core.rows.row import Adjustments
+    from recordgen.core.task.task import Task
+    from recordgen.formats.header import Given
+    from recordgen.formats.import_file import ImportFile
 
 # Documents of COCO's other tasks, by a key path that only they have, and what they hold.
 _OTHERS = {
@@ -56,7 +63,10 @@ class Coco(PictureFormat):
     """COCO's ``instances_….json`` or Roboflow's ``_annotations.coco.json``."""
 
     name = "coco"
-    tasks: ClassVar = (ObjectDetection.name, ImageSegmentation.name)
+    tasks: ClassVar = (
+        *(ObjectDetection.name, ImageSegmentation.name),
+        *(ImageClassification.name, ImageMultiLabel.name),
+    )
     in_pixels = True
     has_sizes = True
 
@@ -72,11 +82,30 @@ class Coco(PictureFormat):
         if not found:
             return None
         documents = [listing.parsed(name, parse_document) for name in found]
+        if len({document.has_shapes for document in documents}) > 1:
+            raise NotUnderstoodError(
+                f"{listing.root}: some COCO documents have boxes, others only labels of whole "
+                f"images; pass each of {', '.join(found)}",
+                options={"task": documents[0].tasks[0]},
+                source=f"{listing.root}{found[0]}",
+            )
         classes = _classes(listing, found, documents)
         reason = f"{found[0]} has {len(documents[0].images):,} images and {len(classes)} categories"
         names = max((document.keypoints for document in documents), key=len)
         known = keypoints(names) if 0 < len(names) <= KEYPOINTS.most else None
-        return Evidence(reason, self.tasks[0], found, classes, keypoints=known)
+        task = max((document.tasks[0] for document in documents), key=self.tasks.index)
+        return Evidence(reason, task, found, classes, keypoints=known)
+
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        listing = file.around
+        tasks = listing.parsed(listing.only, parse_document).tasks
+        if task.name not in tasks:
+            raise NotUnderstoodError(
+                f"{listing.root}{listing.only}: its annotations are those of {' or '.join(tasks)}, "
+                f"not of {task.name}",
+                options={"task": tasks[0]},
+            )
+        return super().rows(file, task, adjusted, given)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         parsed: CocoDocument = listing.parsed(document, parse_document)
@@ -86,7 +115,7 @@ class Coco(PictureFormat):
         for line, (image, boxes) in enumerate(parsed.pictures(), start=1):
             name = image.file_name
             if not isinstance(name, str) or not name.strip():
-                yield Problem(line, f"the image {image.id!r:.40} has no file_name")
+                yield Problem(line, f"the image {image.id!r:.40} has no file_name or coco_url")
                 continue
             if boxes and parsed.is_shared(image):
                 message = (

@@ -23,6 +23,7 @@ from recordgen.formats.coco_shapes import Shapes, mask_in, polygons_in
 from recordgen.formats.json_items import top_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import Note, Problem
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 
 class Image(NamedTuple):
@@ -34,8 +35,9 @@ class Image(NamedTuple):
     height: Any
 
 
-# Numbers of categories of objects that cannot be used.
-_NO_CATEGORY, _NO_BOX = -1, -2
+_NO_CATEGORY = -1  # the number of the category of an object without one
+_NO_CORNERS = (math.nan,) * 4
+_SHAPES = frozenset({"bbox", "segmentation", "keypoints"})
 _CROWD = frozenset({IS_CROWD})
 
 
@@ -49,6 +51,7 @@ class CocoDocument:
         keypoints: the names of the keypoints of the category that has most of them; numbers if
             no category names any.
         shapes: the outlines, masks and keypoints of annotations.
+        has_shapes: an annotation has a key for a shape; otherwise all are labels of whole images.
     """
 
     images: list[Image] = field(default_factory=list)
@@ -56,6 +59,7 @@ class CocoDocument:
     groups: dict[str, str] = field(default_factory=dict)
     keypoints: list[str] = field(default_factory=list)
     has_annotations: bool = False
+    has_shapes: bool = False
     _number_of: dict[str, int] = field(default_factory=dict)  # of an image, by its id
     _image: array[int] = field(default_factory=lambda: array("i"))
     _category: array[int] = field(default_factory=lambda: array("i"))
@@ -68,20 +72,18 @@ class CocoDocument:
 
     def add_annotation(self, item: Mapping[str, Any]) -> None:
         """Add an annotation."""
-        corners = _corners_of(item)
         category = item.get("category_id")
         number = self._categories.setdefault(_key(category), len(self._categories))
         if category is None:
             number = _NO_CATEGORY
-        if corners is None:
-            number, corners = _NO_BOX, (0.0, 0.0, 0.0, 0.0)
+        self.has_shapes = self.has_shapes or not _SHAPES.isdisjoint(item)
         key = _key(item.get("image_id"))
         self._image.append(self._number_of.setdefault(key, len(self._number_of)))
         self._category.append(number)
         own = item.get("id")
         self._id.append(own if isinstance(own, int) and abs(own) < 1 << 62 else -1)
         self._is_crowd.append(bool(item.get("iscrowd")))
-        self._corners.extend(corners)
+        self._corners.extend(_corners_of(item) or _NO_CORNERS)
         area = item.get("area")
         self._area.append(math.nan if area is None or not is_number(area) else area)
         self.shapes.add(item)
@@ -105,6 +107,16 @@ class CocoDocument:
     def has_boxes(self) -> bool:
         """Whether any annotation is of a listed image."""
         return not self._file_of.keys().isdisjoint(self._number_of)
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """The tasks that annotations suit; the first is that of all images."""
+        if self.has_shapes:
+            return ObjectDetection.name, ImageSegmentation.name
+        labelled = set(zip(self._image, self._category, strict=True))
+        is_single = len(labelled) == len(set(self._image))
+        labels = ImageClassification.name, ImageMultiLabel.name
+        return labels if is_single else labels[1:]
 
     def is_shared(self, image: Image) -> bool:
         """Return whether another image has the id of an image."""
@@ -144,9 +156,9 @@ class CocoDocument:
     def picture(
         self, line: int, uri: str, size: tuple[int, int] | None, boxes: Sequence[int]
     ) -> Picture | Problem:
-        """Return an image with its boxes, or the problem with one of them."""
+        """Return an image with its boxes or labels, or the problem with one of them."""
         id_of = self._id_of
-        objects = []
+        objects = list[Marked]()
         if not self.shapes.keypoints_of.isdisjoint(boxes):
             try:
                 IMAGE_KEYPOINTS.check(len(boxes) * len(self.keypoints))
@@ -155,15 +167,18 @@ class CocoDocument:
         for at in boxes:
             number = self._category[at]
             label = self.names.get(id_of[number]) if number >= 0 else None
-            if label is None:
-                what = "no usable bbox" if number == _NO_BOX else "a category that is not listed"
+            xmin, ymin, xmax, ymax = self._corners[4 * at : 4 * at + 4]
+            is_lost = self.has_shapes and math.isnan(xmin)
+            if label is None or is_lost:
+                what = "no usable bbox" if is_lost else "a category that is not listed"
                 return Problem(line, f"the annotation {self._id[at]} of this image has {what}", uri)
             try:
                 details = self._details(at)
             except ValueError as exc:
                 return Problem(line, f"the annotation {self._id[at]} of this image: {exc}", uri)
-            xmin, ymin, xmax, ymax = self._corners[4 * at : 4 * at + 4]
             objects.append(Marked(label, (xmin, ymin, xmax, ymax), details))
+        if not self.has_shapes:
+            return Picture(line, uri, size=size, labels=[each.label for each in objects])
         return Picture(line, uri, size=size, objects=objects)
 
     def _details(self, at: int) -> Details:
@@ -185,7 +200,9 @@ def parse_document(listing: Listing, name: str) -> CocoDocument:
         with listing.open(name) as file:
             for key, item in top_items(file):
                 if key == "images" and isinstance(item, dict):
-                    found.images.append(Image(*map(item.get, Image._fields)))
+                    file_name = item.get("file_name") or _name_in(item.get("coco_url"))
+                    size = item.get("width"), item.get("height")
+                    found.images.append(Image(item.get("id"), file_name, *size))
                 elif key == "annotations":
                     found.has_annotations = True
                     if isinstance(item, dict):
@@ -217,6 +234,14 @@ def parse_document(listing: Listing, name: str) -> CocoDocument:
             f"each with the id of its image"
         )
     return found
+
+
+def _name_in(url: Any) -> str | None:
+    """Return the path of an image as COCO's folders have it, from its address.
+
+    ``http://images.cocodataset.org/train2017/000000000009.jpg`` → ``train2017/000000000009.jpg``
+    """
+    return "/".join(url.split("/")[-2:]) if isinstance(url, str) else None
 
 
 def _key(value: Any) -> str:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from recordgen import storage
 
-_IMAGES = "jpe?g|png|gif|bmp|ico|webp|tiff?"
+_IMAGES = "jpe?g|png|gif|bmp|ico|webp|tiff?|p[bgp]m"
 _VIDEOS = "mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv"
 
 #: Suffix of lists of videos.

@@ -42,6 +42,8 @@ VOC_ONE_BASED = "voc_one_based"
 _CHALLENGE = re.compile(r"VOC20\d\d")
 _ROOT = re.compile(rb"<annotation[\s>]")
 _FLAGS = (DIFFICULT, TRUNCATED, OCCLUDED)
+# Parts of an <annotation> that describe the image; others with parts of their own are objects.
+_ABOUT_IMAGE = frozenset({"source", "owner", "size"})
 # Programs write all of these for a flag that is not set.
 _UNSET = frozenset({"", "0", "false", "no", "none", "unspecified"})
 # Only the first documents are looked at before the run begins.
@@ -194,7 +196,13 @@ def _stem_image(listing: Listing, name: str, suffix: str = "") -> str:
 
 
 def _objects(root: Element) -> Iterator[Marked]:
-    """Yield the objects. Raises: ValueError: one has no name or no box."""
+    """Yield the objects. Raises: ValueError: one has no name or no box, or is no ``<object>``."""
+    for part in root:
+        if part.tag != "object" and part.tag not in _ABOUT_IMAGE and len(part):
+            raise ValueError(
+                f"<{part.tag}> is not read, and may hold objects; Pascal VOC has an <object> with "
+                f"a <name> and a <bndbox> directly in its <annotation> for each"
+            )
     for number, item in enumerate(root.findall("object"), start=1):
         label = _text(item, "name")
         box = item.find("bndbox")  # parts of an object have boxes of their own

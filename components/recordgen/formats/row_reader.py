@@ -16,6 +16,7 @@ from recordgen.core.task.task import Task
 from recordgen.formats.format import Format
 from recordgen.formats.header import Given
 from recordgen.formats.image_root import ImageRoot, below_root
+from recordgen.formats.image_sizes import with_image_sizes
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.samples import Samples
 from recordgen.formats.secrets import without_url_secrets
@@ -87,6 +88,7 @@ class RowReader:
         items = batched(rows, adjusted)
         if self._images is not None:
             items = below_root(items, file.images or self._images, self._task)
+        items = with_image_sizes(items, self._task, self._access)
         for item in without_url_secrets(items, self._task):
             yield item.with_split(file.split) if isinstance(item, RowBatch) else item
 

@@ -16,6 +16,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.detect import Detection, detect, detect_frame
 from recordgen.formats.image_root import ImageRoot, below_root
+from recordgen.formats.image_sizes import with_image_sizes
 from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.formats.option_checks import check_image_root
 from recordgen.formats.row_reader import RowReader, preview_files, preview_rows
@@ -77,6 +78,7 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
     if (images := ImageRoot.of(options)) is not None:
         images.check()
         rows = below_root(rows, images, task_for(options))
+    rows = with_image_sizes(rows, task_for(options), options.access)
     rows = own_images.in_file(rows, task_for(options))
     source = replace(Source.of_rows(rows, task_for(options)), own_images=own_images)
     shown = preview_rows(chain.from_iterable(source.rows), task_for(options))

@@ -7,7 +7,8 @@
 becomes the picture ``images/train/a.jpg`` of split train with a dog from (0.4, 0.3) to (0.6, 0.7),
 in shares of the image. Rules: Ultralytics' "Object detection datasets overview". Also read are
 Darknet's and Label Studio's folders, in which ``classes.txt``, ``obj.names`` or
-``_darknet.labels`` names the classes, and ``obj.data`` or lists beside it the splits.
+``_darknet.labels`` names the classes, and ``obj.data`` or lists beside it the splits; and
+Ultralytics' NDJSON, see :mod:`recordgen.formats.yolo_lines`.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ from typing import ClassVar
 
 from recordgen.core.dataset.splits import word_in_folders
 from recordgen.core.limits import FOLDERS, YOLO_BYTES
-from recordgen.core.rows.details import Details, keypoints_of
-from recordgen.core.rows.picture import Marked, Picture
-from recordgen.core.rows.polygons import Polygons
+from recordgen.core.rows.picture import Picture
 from recordgen.errors import SourceError
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
@@ -31,13 +30,17 @@ from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
 from recordgen.formats.pictures import keypoints as known_keypoints
 from recordgen.formats.yolo_config import (
     CLASS_FILES,
+    IMAGE_FOLDERS,
+    LINES,
     YoloConfig,
+    has_dataset_line,
     is_class_file,
     is_config,
     of_one_set,
     read_config,
     read_yaml,
 )
+from recordgen.formats.yolo_lines import line_pictures, parse_object
 from recordgen.tasks import ImageSegmentation, ObjectDetection
 
 _SHOWN = 5
@@ -67,6 +70,7 @@ class Yolo(PictureFormat):
             for name in listing.candidates(".yaml", ".yml")
             if is_config(read_yaml(listing, name, is_strict=False))
         ]
+        configs += [name for name in listing.candidates(*LINES) if has_dataset_line(listing, name)]
         if not configs:
             named = filter(is_class_file, listing.candidates(*CLASS_FILES))
             configs = [name for name in named if _has_labels(listing, posixpath.dirname(name))]
@@ -82,6 +86,7 @@ class Yolo(PictureFormat):
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         config = read_config(listing, document)
+        read = line_pictures if document.lower().endswith(LINES) else _file_pictures
         for name, count in Counter(config.classes).items():
             if count > 1:
                 yield Note(
@@ -89,29 +94,36 @@ class Yolo(PictureFormat):
                     f"{count} classes are named {name!r}; they were merged, so that later classes "
                     f"have smaller numbers",
                 )
-        line = 0
-        used, seen = set[str | None](), set[str]()
-        for split, labelled in _splits(listing, config):
-            missing = labelled.missing
-            if len(missing) * 2 > len(labelled.images):
-                tried = _labels_of(missing[0])
-                raise SourceError(
-                    f"{config.where}: {len(missing):,} of {len(labelled.images):,} images of "
-                    f"{split or 'the folder'} have no labels; {missing[0]} would have "
-                    f"{' or '.join(tried)}"
-                )
-            what = "images have no file of labels, and were read as images without objects"
-            yield from notes_about(missing, what)
-            for image, labels in labelled.images.items():
-                line += 1
-                used.add(labels)
-                seen.add(image)
-                own = split if config.splits else None  # else names decide
-                yield picture_of(listing, config, line, image, labels, own)
-        unused = [name for name in _around(listing, config.folder) if name not in seen]
-        yield from notes_about(unused, "images are in no split, and were skipped")
-        lost = [name for name in _label_files(listing, config) if name not in used]
-        yield from notes_about(lost, "files of labels have no image in a split")
+        yield from read(listing, config, document)
+
+
+def _file_pictures(
+    listing: Listing, config: YoloConfig, _: str
+) -> Iterator[Picture | Problem | Note]:
+    """Yield images with the files of their labels. Raises: SourceError: most images have none."""
+    line = 0
+    used, seen = set[str | None](), set[str]()
+    for split, labelled in _splits(listing, config):
+        missing = labelled.missing
+        if len(missing) * 2 > len(labelled.images):
+            tried = _labels_of(missing[0])
+            raise SourceError(
+                f"{config.where}: {len(missing):,} of {len(labelled.images):,} images of "
+                f"{split or 'the folder'} have no labels; {missing[0]} would have "
+                f"{' or '.join(tried)}"
+            )
+        what = "images have no file of labels, and were read as images without objects"
+        yield from notes_about(missing, what)
+        for image, labels in labelled.images.items():
+            line += 1
+            used.add(labels)
+            seen.add(image)
+            own = split if config.splits else None  # else names decide
+            yield picture_of(listing, config, line, image, labels, own)
+    unused = [name for name in _around(listing, config.folder) if name not in seen]
+    yield from notes_about(unused, "images are in no split, and were skipped")
+    lost = [name for name in _label_files(listing, config) if name not in used]
+    yield from notes_about(lost, "files of labels have no image in a split")
 
 
 def _splits(listing: Listing, config: YoloConfig) -> Iterator[tuple[str | None, _Labelled]]:
@@ -189,22 +201,20 @@ def _below(listing: Listing, folder: str) -> Sequence[str]:
 
 def _around(listing: Listing, folder: str) -> Sequence[str]:
     """Return the images that a file in a folder is about: below it or its twin ``images``."""
-    twin = _swapped(f"{folder}/", "labels", "images").removesuffix("/")
-    return _below(listing, folder) or _below(listing, twin)
+    twins = (_swapped(f"{folder}/", ("labels",), name).removesuffix("/") for name in IMAGE_FOLDERS)
+    return next((found for place in (folder, *twins) if (found := _below(listing, place))), ())
 
 
 def _labels_of(image: str) -> Sequence[str]:
     stem = posixpath.splitext(image)[0]
-    return tuple(dict.fromkeys((f"{_swapped(stem, 'images', 'labels')}.txt", f"{stem}.txt")))
+    return tuple(dict.fromkeys((f"{_swapped(stem, IMAGE_FOLDERS, 'labels')}.txt", f"{stem}.txt")))
 
 
-def _swapped(stem: str, one: str, other: str) -> str:
-    """Return a path with its last folder of one name renamed to another."""
+def _swapped(stem: str, names: Sequence[str], other: str) -> str:
+    """Return a path with its last folder of some names renamed to another."""
     *folders, name = stem.split("/")
-    if one not in folders:
-        return stem
-    at = len(folders) - 1 - folders[::-1].index(one)
-    return "/".join([*folders[:at], other, *folders[at + 1 :], name])
+    at = max((at for at, folder in enumerate(folders) if folder in names), default=None)
+    return stem if at is None else "/".join([*folders[:at], other, *folders[at + 1 :], name])
 
 
 def _existing_labels(listing: Listing, image: str) -> str | None:
@@ -232,7 +242,8 @@ def _check_unnamed(listing: Listing) -> None:
     for name in listing.others:
         stem = posixpath.splitext(name)[0]
         is_twin = "labels" in name.split("/")[:-1] and name.endswith(".txt")
-        if is_twin and _swapped(stem, "labels", "images") in listing.tree.by_stem:
+        twins = {_swapped(stem, ("labels",), name) for name in IMAGE_FOLDERS} if is_twin else ()
+        if not listing.tree.by_stem.keys().isdisjoint(twins):
             for other in listing.candidates("data.yaml", "data.yml"):
                 read_yaml(listing, other)  # it may say why it was not understood
             raise SourceError(
@@ -260,43 +271,7 @@ def picture_of(
     for number, text in enumerate(data.decode("utf-8-sig", "replace").splitlines(), start=1):
         if fields := text.split():
             try:
-                objects.append(_object(fields, config))
+                objects.append(parse_object(fields, config))
             except ValueError as exc:
                 return Problem(line, f"{labels}:{number}: {exc}", image)
     return Picture(line, image, split, objects=objects)
-
-
-def _object(fields: Sequence[str], config: YoloConfig) -> Marked:
-    """Return the object of a line.
-
-    ``1 0.5 0.5 0.2 0.4`` → dog, (0.4, 0.3, 0.6, 0.7)
-
-    Raises: ValueError: the line has no class and box, or a polygon.
-    """
-    try:
-        kind, *numbers = map(float, fields)
-    except ValueError:
-        raise ValueError(
-            f"expected a class and numbers, separated by blanks (got {' '.join(fields):.80})"
-        ) from None
-    if not kind.is_integer() or not 0 <= kind < len(config.classes):
-        raise ValueError(f"the class is {fields[0]}, but there are {len(config.classes)} names")
-    label = config.classes[int(kind)]
-    if len(numbers) == 4 or (config.keypoints and len(numbers) == 4 + config.keypoints):
-        x, y, width, height = numbers[:4]
-        corners = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
-        keypoints = keypoints_of(numbers[4:], config.per_keypoint)
-        return Marked(label, corners, Details(keypoints=keypoints))
-    if len(numbers) == 5:
-        raise ValueError(
-            "the line has a class, a box and a confidence, as predictions do; pass the labels"
-        )
-    if len(numbers) >= 6 and len(numbers) % 2 == 0:  # a polygon
-        if max(numbers) >= 2:  # the visibility of a keypoint
-            raise ValueError(
-                "a point is outside of the image; if it is a keypoint, data.yaml needs kpt_shape"
-            )
-        xs, ys = numbers[::2], numbers[1::2]
-        polygon = Details(polygons=Polygons.of([numbers]))
-        return Marked(label, (min(xs), min(ys), max(xs), max(ys)), polygon)
-    raise ValueError(f"expected a class and a box or polygon (got {len(numbers)} numbers)")

@@ -13,9 +13,16 @@ from recordgen.core.limits import KEYPOINTS, YAML_LEVELS
 from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
+from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import HEAD_BYTES, Listing
 
 _Lists: TypeAlias = Mapping[str, Sequence[str]]
+
+#: Folders of images whose labels are in the twin folder ``labels``, as Darknet reads them.
+IMAGE_FOLDERS = ("images", "JPEGImages")
+
+#: Suffixes of documents with a line for each image, below one for the data set.
+LINES = (".ndjson", ".jsonl")
 
 CLASS_FILES = ("classes.txt", "obj.names", "_darknet.labels")
 
@@ -91,6 +98,23 @@ def is_config(found: Any) -> bool:
     return not {"nc", "path", *(key for keys in _SPLITS.values() for key in keys)}.isdisjoint(found)
 
 
+def has_dataset_line(listing: Listing, name: str) -> bool:
+    """Return whether the first line of a document describes a data set of Ultralytics."""
+    return _dataset_line(listing, name).get("type") == "dataset"
+
+
+def _dataset_line(listing: Listing, name: str) -> Mapping[str, Any]:
+    """Return the first line of a document, with the classes as data.yaml has them, or nothing."""
+    first, *_ = listing.head(name).split(b"\n", 1)
+    if b'"class_names"' not in first:
+        return {}
+    try:
+        found = json_value(first)
+    except ValueError:
+        return {}
+    return {**found, "names": found.get("class_names")} if isinstance(found, dict) else {}
+
+
 def read_config(listing: Listing, name: str) -> YoloConfig:
     """Return what the file with the classes says. Raises: SourceError."""
     where, folder = f"{listing.root}{name}", posixpath.dirname(name)
@@ -99,7 +123,8 @@ def read_config(listing: Listing, name: str) -> YoloConfig:
         named_by, lists = _darknet_lists(listing, name)
         where = where if lists is None else f"{listing.root}{named_by}"
         return YoloConfig(where, folder, classes, lists)
-    found = read_yaml(listing, name)
+    are_lines = name.lower().endswith(LINES)
+    found = _dataset_line(listing, name) if are_lines else read_yaml(listing, name)
     classes = _class_names(found["names"], where)
     if isinstance(count := found.get("nc"), int) and count != len(classes):
         raise SourceError(
@@ -125,7 +150,7 @@ def read_config(listing: Listing, name: str) -> YoloConfig:
             )
         if values:
             splits[split] = values
-    if not splits:
+    if not (splits or are_lines):
         raise SourceError(f"{where}: no split is named; expected train: and val:, with paths")
     root = found.get("path") or ""
     count, per_keypoint = shape

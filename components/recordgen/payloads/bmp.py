@@ -18,12 +18,8 @@ from recordgen.rejects import RejectCode
 #: Bytes of a BMP in front of its bitmap.
 BMP_BYTES = 14
 
-#: Widest bitmap in run lengths. One code may skip 255 rows, beyond the end, too; Pillow then makes
-#: 255 times the width in bytes.
-MAX_RUNS_WIDTH = 65_535
-
-#: Compressions RLE8 and RLE4.
-RUN_LENGTHS = (1, 2)
+# Compressions that Pillow decodes as browsers do; it misplaces pixels of run lengths.
+_PLAIN, _BIT_FIELDS = 0, 3
 _CORE_BYTES = 12  # size of the oldest header, with sides of 16 bits
 
 
@@ -33,32 +29,32 @@ class BitmapHeader(NamedTuple):
     Attributes:
         width: pixels.
         height: pixels, including the mask in an icon.
-        compression: number of the scheme; 0 for plain pixels.
     """
 
     width: int
     height: int
-    compression: int = 0
 
 
 def bitmap_header(data: bytes, at: int) -> BitmapHeader:
     """Read the header of a bitmap.
 
-    Raises: PayloadError: it has run lengths and is too wide. struct.error: the bytes end in it.
+    Raises: PayloadError: Pillow decodes it wrongly. struct.error: the bytes end in it.
     """
     [size] = struct.unpack_from("<I", data, at)
     if size == _CORE_BYTES:
         return BitmapHeader(*struct.unpack_from("<HH", data, at + 4))
-    width, height, compression = struct.unpack_from("<II4xI", data, at + 4)
+    width, height, bits, compression = struct.unpack_from("<II2xHI", data, at + 4)
+    [colours] = struct.unpack_from("<I", data, at + 32)
     if height >> 24 == 0xFF:  # negative: rows from top to bottom
         height = (1 << 32) - height
-    if compression in RUN_LENGTHS and width > MAX_RUNS_WIDTH:
+    takes_bytes_for_bits = colours == 2 and 1 < bits <= 8
+    if compression not in (_PLAIN, _BIT_FIELDS) or takes_bytes_for_bits:
         raise PayloadError(
-            RejectCode.TOO_MANY_PIXELS,
-            f"a bitmap in run lengths may be at most {MAX_RUNS_WIDTH:,} pixels wide (got "
-            f"{width:,}); save it again without them",
+            RejectCode.UNSUPPORTED_PIXELS,
+            f"a bitmap must be plain or have bit fields (got compression {compression}, {bits} "
+            f"bits and {colours} colours); save it again, as PNG",
         )
-    return BitmapHeader(width, height, compression)
+    return BitmapHeader(width, height)
 
 
 def is_plain_bmp(data: bytes) -> bool:

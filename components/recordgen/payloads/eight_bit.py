@@ -23,6 +23,8 @@ def to_8_bit(image: Image.Image) -> Image.Image:
 
     Raises: PayloadError: the range of its values is undefined.
     """
+    if image.format == "PPM" and image.mode == "I":  # Pillow scales its highest level to 65,535
+        image = image.convert("I;16")
     if image.mode.startswith("I;16"):
         return _high_bits(image)
     if image.mode in ("I", "F"):

@@ -61,11 +61,11 @@ class FileHeader(NamedTuple):
         data: the file without parts that cost much and change no pixel: texts, comments, Exif,
             further pictures.
         orientation: Exif orientation, 1 to 8.
-        compression: number of the scheme of a TIFF or BMP; 0 for other formats.
         part_pixels: pixels of the largest strip or tile of a TIFF, which may exceed the picture.
         parts_pixels: pixels of all strips or tiles of a TIFF together, in all scans.
         is_negative: the file says that 0 is white, and ``data`` that it is black.
         is_animated: a WEBP's header has the flag, even with a single frame.
+        is_deep: samples have more than 8 bits, as far as Pillow decodes such files.
     """
 
     format: str
@@ -73,11 +73,11 @@ class FileHeader(NamedTuple):
     height: int
     data: bytes
     orientation: int = UPRIGHT
-    compression: int = 0
     part_pixels: int = 0
     parts_pixels: int = 0
     is_negative: bool = False
     is_animated: bool = False
+    is_deep: bool = False
 
     @property
     def pixels(self) -> int:

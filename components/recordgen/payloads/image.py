@@ -7,12 +7,12 @@ this op decodes as a person would see it keeps its bytes; all others are re-enco
     cmyk              CMYK and YCCK JPEGs: to RGB, as JPEG
     alpha             transparent pixels, and any WEBP with an alpha channel: flattened on white, as
                       PNG
-    16_bit            to 8 bit (the high byte), as PNG
+    16_bit            more than 8 bits per channel: to 8 bit (the high byte), as PNG
     bmp               any BMP except plain 24 bit (palettes would be read as gray), as PNG
     gif               a first frame smaller than its canvas or than another frame, colours outside
                       its palette, or blocks that TensorFlow reads otherwise, as PNG
-    format            WEBP, TIFF and ICO, which the op cannot read, as PNG; with ``encode=webp``,
-                      animated WEBPs only
+    format            WEBP, TIFF, ICO, PBM, PGM and PPM, which the op cannot read, as PNG; with
+                      ``encode=webp``, animated WEBPs only
     image_size        larger than requested: downscaled (JPEG stays JPEG, all others PNG)
 """
 
@@ -28,14 +28,14 @@ from PIL import Image
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.features import WEBP
-from recordgen.payloads.bmp import RUN_LENGTHS, is_plain_bmp
+from recordgen.payloads.bmp import is_plain_bmp
 from recordgen.payloads.budget import keep_pillow_memory_low
 from recordgen.payloads.eight_bit import is_transparent
 from recordgen.payloads.gif import Gif, GifFrame, read_gif
 from recordgen.payloads.header import UPRIGHT, FileHeader
 from recordgen.payloads.jpeg_decoding import prepare_jpeg, read_jpeg
 from recordgen.payloads.opening import decoded, file_header, open_image
-from recordgen.payloads.png import PNG_DEPTH, check_png, chunk_places
+from recordgen.payloads.png import check_png, chunk_places
 from recordgen.payloads.profiles import png_colours, profile_colours
 from recordgen.payloads.reencoding import (
     CheckedImage,
@@ -100,7 +100,7 @@ def _unchecked(data: bytes, kind: str, settings: PayloadSettings) -> CheckedImag
 def _prepare_other(data: bytes, kind: str, settings: PayloadSettings) -> Prepared:
     file = _header(data, settings)
     pixels = file.pixels
-    is_deep = kind == "png" and data[PNG_DEPTH] == 16
+    is_deep = kind == "png" and file.is_deep
     # For the decoded image and one copy (flattened or re-encoded), which may turn out not needed; a
     # transparent colour of 16 bits takes two decodings.
     size = pixels * (20 if is_deep else 16 if file.format == "WEBP" else 12)
@@ -111,8 +111,6 @@ def _prepare_other(data: bytes, kind: str, settings: PayloadSettings) -> Prepare
     if kind == "gif" and settings.check == "decode":
         gif = _read_gif(data, settings)
         seconds += sum(frame.width * frame.height for frame in gif.frames) * 1e-8
-    elif kind == "bmp" and file.compression in RUN_LENGTHS:
-        seconds += len(data) * 3e-7 + pixels * 1e-7  # run lengths are decoded in Python
     return Prepared(partial(_check_other, data, kind, file, gif, settings), size, seconds)
 
 
@@ -176,6 +174,8 @@ def _decode_frames(frames: Sequence[GifFrame]) -> None:
 
 
 def _why_reencode(data: bytes, kind: str, file: FileHeader, image: Image.Image) -> str | None:
+    if file.is_deep:
+        return "16_bit"
     if kind not in ("png", "gif", "bmp", WEBP):
         return "format"
     if file.is_animated:
@@ -184,8 +184,6 @@ def _why_reencode(data: bytes, kind: str, file: FileHeader, image: Image.Image) 
         return "exif_orientation"
     if kind == "bmp":
         return None if is_plain_bmp(data) else "bmp"
-    if kind == "png" and data[PNG_DEPTH] == 16:
-        return "16_bit"
     if kind == "gif" and not _is_plain_gif(image):
         return "gif"
     if kind == WEBP:  # the op accepts no fourth channel, even if it is opaque

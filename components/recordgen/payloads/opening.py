@@ -20,10 +20,11 @@ import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.bmp import BMP_BYTES, ICO_MAGIC, bitmap_header, icon_header, is_plain_bmp
+from recordgen.payloads.bmp import BMP_BYTES, ICO_MAGIC, bitmap_header, icon_header
 from recordgen.payloads.gif import gif_header
 from recordgen.payloads.header import FileHeader
 from recordgen.payloads.jpeg import jpeg_header, without_metadata
+from recordgen.payloads.netpbm import NETPBM_MAGICS, netpbm_header
 from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, PNG_MAGIC, chunks, png_header, row_sizes
 from recordgen.payloads.tiff import tiff_header
 from recordgen.payloads.tiff_directory import TIFF_MAGICS
@@ -33,7 +34,7 @@ from recordgen.rejects import RejectCode
 #: The key in ``info`` of an opened image whose levels must be inverted.
 NEGATIVE = "negative"
 
-EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP or TIFF"
+EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP, TIFF, PBM, PGM or PPM"
 
 _T = TypeVar("_T")
 
@@ -70,7 +71,7 @@ def _bmp(data: bytes) -> FileHeader:
         bitmap = bitmap_header(data, BMP_BYTES)
     except struct.error:
         raise PayloadError(RejectCode.TRUNCATED, "the BMP ends in its header") from None
-    return FileHeader("BMP", bitmap.width, bitmap.height, data, compression=bitmap.compression)
+    return FileHeader("BMP", bitmap.width, bitmap.height, data)
 
 
 _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
@@ -81,11 +82,12 @@ _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
     b"BM": _bmp,
     ICO_MAGIC: icon_header,
     **dict.fromkeys(TIFF_MAGICS, tiff_header),
+    **dict.fromkeys(NETPBM_MAGICS, netpbm_header),
 }
 
 
 def open_image(header: FileHeader) -> Image.Image:
-    """Open an image file whose size was checked; icons and most BMPs are decoded, too.
+    """Open an image file whose size was checked; icons and BMPs with alpha are decoded, too.
 
     Raises: PayloadError: Pillow refuses it, or finds a picture of another size.
     """
@@ -95,10 +97,6 @@ def open_image(header: FileHeader) -> Image.Image:
             RejectCode.TOO_MANY_PIXELS,
             f"Pillow refuses images with this many pixels: {header.width}×{header.height}",
         )
-    if header.format == "BMP" and not is_plain_bmp(header.data):
-        from recordgen.payloads.bitmap import bitmap_image  # few BMPs need it
-
-        return decoded("BMP", lambda: bitmap_image(header.data))
     file = io.BytesIO(header.data)
     try:
         image = decoded("image", lambda: Image.open(file, formats=(header.format,)))
@@ -118,11 +116,22 @@ def open_image(header: FileHeader) -> Image.Image:
             f"the {header.format} has two sizes: {header.width}×{header.height}, and "
             f"{image.width}×{image.height} for its decoder",
         )
+    if header.format == "BMP" and image.mode == "RGBA":
+        return decoded("BMP", lambda: without_empty_alpha(image))
     if header.is_negative:
         image.info[NEGATIVE] = True
     if header.format == "PNG":
         return decoded("PNG", lambda: with_transparent_colour(image, header.data))
     return image
+
+
+def without_empty_alpha(image: Image.Image) -> Image.Image:
+    """Return a bitmap whose alpha, if it is zero everywhere, is none, as in browsers."""
+    if image.getchannel("A").getextrema() != (0, 0):
+        return image
+    opaque = image.convert("RGB")
+    opaque.format = image.format
+    return opaque
 
 
 def _not_an_image(data: bytes) -> PayloadError:

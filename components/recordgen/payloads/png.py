@@ -95,7 +95,7 @@ def png_header(data: bytes, start: int = 0) -> FileHeader:
     is_whole = len(kept) == 1 and start == 0
     found = data if is_whole else b"".join([*kept, data[kept_from:at]])
     turn = UPRIGHT if orientation is None else orientation
-    return FileHeader("PNG", width, height, found, turn)
+    return FileHeader("PNG", width, height, found, turn, is_deep=data[start + PNG_DEPTH] == 16)
 
 
 def check_png(data: bytes) -> None:

@@ -76,7 +76,8 @@ def tiff_header(data: bytes) -> FileHeader:
         raise PayloadError(RejectCode.TRUNCATED, "the TIFF ends in its directory") from None
     kept = [entry for tag, entry in sorted(entries.items()) if _is_needed(entry)]
     directory = Directory(data, layout, entries)
-    is_negative = directory.number(_PHOTOMETRIC, 1) == 0 and directory.number(_BITS, 1) > 8
+    is_deep = directory.number(_BITS, 1) > 8
+    is_negative = directory.number(_PHOTOMETRIC, 1) == 0 and is_deep
     if is_negative:  # Pillow ignores it in some deep TIFFs, and refuses others
         kept = [_black_is_zero(layout) if entry.tag == _PHOTOMETRIC else entry for entry in kept]
     width, height = directory.number(_WIDTH, 0), directory.number(_HEIGHT, 0)
@@ -90,10 +91,10 @@ def tiff_header(data: bytes) -> FileHeader:
         height,
         _with_directory(data, layout, kept),
         directory.orientation,
-        compression,
         part_pixels,
         part_pixels * parts * scans,
         is_negative,
+        is_deep=is_deep,
     )
 
 

@@ -55,10 +55,12 @@ class StoredMask(NamedTuple):
     Attributes:
         data: a gray PNG of 8 bits.
         numbers: the classes that have pixels, sorted.
+        has_void: whether pixels have no class.
     """
 
     data: bytes
     numbers: tuple[int, ...]
+    has_void: bool = False
 
 
 def mask_of(
@@ -96,9 +98,10 @@ def _mask_of(
     levels, is_plain = _levels(file, data, dict(colours))
     mask = levels if way == 1 else np.asarray(turn(Image.fromarray(levels), way))
     stored = _placed(mask, image)
-    numbers = np.flatnonzero(_histogram(stored)[:IGNORED])
+    *counts, void = _histogram(stored)
     kept = is_plain and stored is levels
-    return StoredMask(data if kept else _png(stored), tuple(numbers.tolist()))
+    numbers = tuple(np.flatnonzero(counts).tolist())
+    return StoredMask(data if kept else _png(stored), numbers, void > 0)
 
 
 def drawn_mask(

@@ -168,6 +168,12 @@ class ImageSegmentation(ImageTask):
             else:
                 [data] = stored.others
                 mask = mask_of(data, numbers, stored.image, self.orientation, stored.settings)
+            if mask.has_void and not any(mask.numbers) and not _has_names(vocabulary):
+                raise PayloadError(
+                    RejectCode.BAD_ANNOTATION,
+                    "its pixels are black and white, 0 and 255, and 255 is no class; if white is a "
+                    "class, write 1 instead, otherwise name the classes: --vocabulary FILE",
+                )
             labels = _named(mask.numbers, vocabulary)
         except PayloadError as exc:
             where = f"mask {printable(row.uri)}: " if row.uri else ""
@@ -244,7 +250,7 @@ def _colours_in(found: Any) -> Iterator[tuple[str, str]]:
 
 def _named(numbers: Sequence[int], vocabulary: Vocabulary) -> Sequence[str]:
     """Return the classes with these numbers. Raises: PayloadError: one has no name."""
-    if not vocabulary.names or vocabulary.kind == "integer":
+    if not _has_names(vocabulary):
         return list(map(str, numbers))
     count = len(vocabulary.names)
     if wrong := [number for number in numbers if number >= count]:
@@ -255,6 +261,11 @@ def _named(numbers: Sequence[int], vocabulary: Vocabulary) -> Sequence[str]:
             f"which is no class",
         )
     return [vocabulary.names[number] for number in numbers]
+
+
+def _has_names(vocabulary: Vocabulary) -> bool:
+    """Return whether classes have names, or are only numbers."""
+    return bool(vocabulary.names) and vocabulary.kind != "integer"
 
 
 def _digested(mask: bytes) -> bytes:

@@ -49,6 +49,10 @@ class ImageSize(NamedTuple):
         return skew <= max(*self, *other)
 
 
+#: The size of an image that its row does not say, although its boxes are in pixels.
+UNKNOWN_SIZE = ImageSize(0, 0)
+
+
 class Box(NamedTuple):
     """One object: its label, and its corners as shares of the image's width and height."""
 

@@ -139,9 +139,7 @@ def _clipped(box: Box) -> Box:
     upright = (*map(min, one, other), *map(max, one, other))
     if min(upright) < FAR[0] or max(upright) > FAR[1]:
         raise bad_annotation(
-            f"coordinates must be shares of the image, 0 to 1 (got {_shown(box)}, which may be "
-            f"pixels: add the columns width and height of the image, under a header, or divide by "
-            f"them)"
+            f"coordinates must be shares of the image, 0 to 1, or all pixels (got {_shown(box)})"
         )
     return Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)).stored
 

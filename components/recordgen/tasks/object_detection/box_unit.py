@@ -6,7 +6,8 @@ TensorFlow's Object Detection API made this CSV common, and tools such as Robofl
     raccoon-1.jpg,650,417,raccoon,81,88,522,408
 
 Each row's corners are divided by its own width and height, which refer to the same picture, stored
-or upright. A file has boxes in pixels or in shares of the image, never both.
+or upright; without them, by those of the image. A file has boxes in pixels or in shares of the
+image, never both.
 """
 
 from __future__ import annotations
@@ -39,22 +40,26 @@ class BoxUnit:
         self.example = ""
         self.is_noted = False
 
-    def to_shares(self, corners: Corners, size: ImageSize | None) -> Corners:
+    def is_pixels(self, corners: Corners) -> bool:
+        """Return whether a box is in pixels whose row has no width and height.
+
+        Raises: AnnotationError: it is in another unit than the boxes before it.
+        """
+        # One large number may be a slip in a share.
+        self._decide(
+            "" if max(corners) > FAR[1] >= min(corners[2:]) else _unit_of(corners), corners
+        )
+        return self.unit == PIXELS
+
+    def to_shares(self, corners: Corners, size: ImageSize) -> Corners:
         """Return the corners xmin, ymin, xmax and ymax as shares of the image.
 
-        ``size`` is the width and height in the row, or None.
+        ``size`` is the width and height in the row.
 
         Raises:
             AnnotationError: the box is in another unit than the boxes before it, its unit is
                 unknown, or it is far outside its image.
         """
-        if size is None:
-            if self.unit == PIXELS:
-                raise bad_annotation(
-                    f"the row has a box ({shown(corners)}) without the width and height of its "
-                    f"image, but boxes before it are in pixels (such as {self.example}); add both"
-                )
-            return corners
         unit = _unit_of(corners) or self.unit
         if not unit:
             if min(corners) < 0 or max(corners) > 1:
@@ -64,15 +69,19 @@ class BoxUnit:
                     f"clear unit before it"
                 )
             unit = SHARES
-        if self.unit and unit != self.unit:
+        shares = divided(corners, size) if unit == PIXELS else corners
+        self._decide(unit, corners)
+        return shares
+
+    def _decide(self, unit: str, corners: Corners) -> None:
+        """Take the unit of a box, if it is known. Raises: AnnotationError: boxes have another."""
+        if unit and self.unit and unit != self.unit:
             raise bad_annotation(
                 f"the box {shown(corners)} is in {unit}, but boxes before it are in {self.unit} "
                 f"(such as {self.example}); write all boxes of a file in one unit"
             )
-        shares = _divided(corners, size) if unit == PIXELS else corners
-        if not self.unit:
+        if unit and not self.unit:
             self.unit, self.example = unit, shown(corners)
-        return shares
 
 
 def shown(corners: Corners) -> str:
@@ -80,7 +89,7 @@ def shown(corners: Corners) -> str:
     return ",".join(f"{value:g}" for value in corners)
 
 
-def _divided(corners: Corners, size: ImageSize) -> Corners:
+def divided(corners: Corners, size: ImageSize) -> Corners:
     """Return pixels as shares of their image. Raises: AnnotationError: they are far outside."""
     xmin, ymin, xmax, ymax = corners
     width, height = size

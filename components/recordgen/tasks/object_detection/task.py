@@ -13,7 +13,7 @@ become ``image/object/bbox/xmin: [0.1]``, …, ``image/object/class/text: [b"cat
 are shares of the image's width and height, from its upper left corner. The annotation is
 :class:`recordgen.tasks.object_detection.annotation.Boxes`.
 
-Under a header with the columns width and height, corners may be pixels: see
+Corners may be pixels, of the width and height in their row, or else of the image: see
 :mod:`recordgen.tasks.object_detection.box_unit`.
 """
 
@@ -46,6 +46,7 @@ from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS
 from recordgen.tasks.images.image_task import Described, ImageTask, StoredImage
 from recordgen.tasks.lines import add_up, display_name
 from recordgen.tasks.object_detection.annotation import (
+    UNKNOWN_SIZE,
     Box,
     Boxes,
     ImageSize,
@@ -54,7 +55,14 @@ from recordgen.tasks.object_detection.annotation import (
     without_shapes,
 )
 from recordgen.tasks.object_detection.box_geometry import nearly_coincide, usable_boxes
-from recordgen.tasks.object_detection.box_unit import FAR, PIXELS, BoxUnit, parse_number, shown
+from recordgen.tasks.object_detection.box_unit import (
+    FAR,
+    PIXELS,
+    BoxUnit,
+    divided,
+    parse_number,
+    shown,
+)
 from recordgen.tasks.object_detection.object_moves import areas_of, as_stored
 from recordgen.tasks.object_detection.stored_boxes import box_features, in_shares, stored_boxes
 from recordgen.tasks.spelling import check_spelling
@@ -68,8 +76,14 @@ FILES_IN_PIXELS = "files_in_pixels"
 # In annotations with outlines or masks.
 _HAS_SHAPE = '"details":'
 
+# The end of annotations with an unknown size.
+_LACKS_SIZE = '],"size":[0,0]}'
+
 _EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
 _KEYS = ("xMin", "yMin", "xMax", "yMax")
+
+# Exif's orientations above this one swap width and height.
+_UPRIGHT_OR_TURNED_OVER = 4
 
 # Also matches "10%" and "0,1": no coordinates, but no labels between gaps either.
 _BEGINS_NUMBER = re.compile(r"[+-]?([.,]?\d|inf|nan)", re.IGNORECASE)
@@ -177,17 +191,55 @@ class ObjectDetection(ImageTask):
         xs, ys = numbers[::2], numbers[1::2]
         if size is None:  # AutoML's corners may be in any order
             xs, ys = [min(xs), max(xs)], [min(ys), max(ys)]
-        shares = self.unit.to_shares((xs[0], ys[0], xs[1], ys[1]), size)
+        box = Box(label, xs[0], ys[0], xs[1], ys[1])
+        if size is None:
+            return self._without_size([box], adjusted)
+        shares = self.unit.to_shares(box[1:], size)
         usable = usable_boxes([(Box(label, *shares), NOTHING)], self.bad_boxes, adjusted)
-        annotation = Boxes.of(usable, size).to_json()
+        self._note_pixels(adjusted)
+        return Boxes.of(usable, size).to_json()
+
+    def _without_size(self, boxes: Sequence[Box], adjusted: Adjustments) -> str | None:
+        """Return the annotation of boxes in shares, or in pixels of an image of unknown size."""
+        are_pixels = [self.unit.is_pixels(box[1:]) for box in boxes]  # each box is checked
+        if any(are_pixels):
+            self._note_pixels(adjusted)
+            return Boxes(tuple(boxes), UNKNOWN_SIZE).to_json()
+        pairs = [(box, NOTHING) for box in boxes]
+        return Boxes.of(usable_boxes(pairs, self.bad_boxes, adjusted)).to_json()
+
+    def _note_pixels(self, adjusted: Adjustments) -> None:
+        """Note once, not for each box, that a file is in pixels."""
         if self.unit.unit == PIXELS and not self.unit.is_noted:
-            self.unit.is_noted = True  # once, not for each box of the file
+            self.unit.is_noted = True
             adjusted.add(
                 FILES_IN_PIXELS,
                 "boxes of this file are in pixels; each was divided by the width and height of its "
-                "row",
+                "row, or else of its image",
             )
-        return annotation
+
+    def lacks_size(self, annotation: str | None) -> bool:
+        """Return whether boxes are in pixels of an image of unknown size."""
+        return annotation is not None and annotation.endswith(_LACKS_SIZE)
+
+    def sized(
+        self, annotation: str, size: tuple[int, int], orientation: int, adjusted: Adjustments
+    ) -> str | None:
+        """Return boxes of an image of unknown size in shares of it.
+
+        Args:
+            annotation: one for which :meth:`lacks_size` is true.
+            size: width and height of the stored picture, in pixels.
+            orientation: its Exif orientation, 1 to 8.
+            adjusted: collects the changes of boxes.
+
+        Raises: AnnotationError: a box is far outside of its image, or is refused.
+        """
+        is_turned = self.box_orientation == "upright" and orientation > _UPRIGHT_OR_TURNED_OVER
+        whole = ImageSize(*(size[::-1] if is_turned else size))
+        boxes = Boxes.from_json(annotation).boxes
+        shares = [(Box(box.label, *divided(box[1:], whole)), NOTHING) for box in boxes]
+        return Boxes.of(usable_boxes(shares, self.bad_boxes, adjusted), whole).to_json()
 
     def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
         [name] = self.json_keys
@@ -198,9 +250,8 @@ class ObjectDetection(ImageTask):
         for item in found:
             label = display_name(item, f"each of {name}")
             check_spelling(item, ("displayName", *_KEYS), "a box")
-            box = Box(label, *(parse_number(item.get(key), key) for key in _KEYS))
-            boxes.append((box, NOTHING))
-        return Boxes.of(usable_boxes(boxes, self.bad_boxes, adjusted)).to_json()
+            boxes.append(Box(label, *(parse_number(item.get(key), key) for key in _KEYS)))
+        return self._without_size(boxes, adjusted)
 
     def from_picture(self, picture: Picture, adjusted: Adjustments) -> RowContent:
         size = None if picture.size is None else ImageSize(*picture.size)
