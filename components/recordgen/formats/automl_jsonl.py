@@ -44,6 +44,8 @@ _TEXT_OR_COLON = re.compile(r'"(?:[^"\\]|\\[\s\S]?)*"?|:')
 LABELS_KEY = "dataItemResourceLabels"
 ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
 
+_NOT_ACCEPTED = ("reject", "ignore")
+
 # Suffixes of Vertex AI's annotation keys, in both spellings.
 _ANNOTATIONS = ("Annotation", "Annotations")
 _SNAKE_ANNOTATIONS = ("_annotation", "_annotations")
@@ -112,6 +114,7 @@ class _ByRoles:
         record: Mapping[str, Any] = {}
         try:
             record = with_path_key(parse_object(raw), self._template)
+            self._check_answer(record)
             header: list[str] = []
             fields: list[str] = []
             classes: dict[int, Classes] = {}
@@ -140,6 +143,13 @@ class _ByRoles:
             return _reject(exc, self._subject(record or _readable(raw)), source, line, self._task)
         made = self._parser.by_header(header, classes=classes)(fields, source, line)
         return made if isinstance(made, Reject) else made._replace(group=group)
+
+    def _check_answer(self, record: Mapping[str, Any]) -> None:
+        """Check Prodigy's verdict on a label. Raises: AnnotationError: it is not accepted."""
+        keys = {key for keys in self._roles.values() for key in keys}
+        answer = record.get("answer")
+        if "label" in self._roles and "answer" not in keys and answer in _NOT_ACCEPTED:
+            raise bad_annotation(f"answer must be accept to give a label (got {answer})")
 
     def _subject(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the path and the text of an object under AutoML's keys."""
