@@ -86,6 +86,7 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
     "conll": (
         *(".conll", ".txt", ".tsv", ".iob", ".iob2", ".bio", ".bioes", ".bmes", ".ner"),
         *(".train", ".dev", ".valid", ".test", ".testa", ".testb"),
+        *("train", "dev", "test"),  # WikiANN's files
     ),
     "yolo": (".yaml", ".yml", ".txt", ".names", ".labels", ".ndjson", ".jsonl"),
     "hugging_face": ("metadata.jsonl", "metadata.csv"),

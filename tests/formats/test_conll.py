@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.errors import SourceError
+from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.conll import Conll
 from recordgen.formats.listing import Listing
 from recordgen.tasks.text_entities.tags import spans_of, split_at_blanks, tags_of
@@ -120,6 +120,65 @@ def test_a_file_of_another_name_says_the_option(convert):
     with pytest.raises(SourceError, match="conll"):
         convert(files, "a.csv")
     assert convert(files, "a.csv", format="conll").examples == 1
+
+
+# lines that are not a token and, at the end, its tag, and the columns that read them
+ELSEWHERE = [
+    ("1\tAnna\tB-PER\tO\n2\tflew\tO\tO\n", "text=2,label=3"),  # nested tags
+    ("# web [2009]\n1\tAnna\tB-PER\tB-X\n2\tflew\tO\tO\n", "text=2,label=3"),
+    ("1 Anna B-PER\n2 flew O\n", "text=2,label=3"),
+    ("1 Anna NNP B-NP B-PER\n2 flew VBD O O\n", "text=2,label=5"),
+    ("B-PER\tAnna\nO\tflew\n", "text=2,label=1"),
+    ("Anna B-PER NNP\nflew O VBD\n", "text=1,label=2"),
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"format": "conll"}])
+@pytest.mark.parametrize(("lines", "columns"), ELSEWHERE)
+def test_tokens_in_other_columns_stop_with_columns_that_read_them(
+    lines, columns, options, convert, tmp_path
+):
+    """No column is guessed: the proposed options, and only these, give the tokens."""
+    with pytest.raises(NotUnderstoodError) as caught:
+        convert({"train.txt": lines}, "train.txt", **options)
+    assert caught.value.options == {"format": "conll", "columns": columns}
+    convert({"train.txt": lines}, "train.txt", **caught.value.options)
+    assert tagged(tmp_path / "out") == {"Anna flew": "B-PER O"}
+
+
+# lines of tokens and tags that no option reads
+UNREAD = [
+    ("Anna/B-PER flew/O\nCome/O\n", {}),
+    ("1\tAnna\tAnna\tPROPN\t_\t_\t0\troot\t_\tname=B-PER|SpaceAfter=No\n", {"format": "conll"}),
+]
+
+
+@pytest.mark.parametrize(("lines", "options"), UNREAD)
+def test_other_forms_of_tags_stop(lines, options, convert):
+    """A form that is not read proposes no command."""
+    with pytest.raises(NotUnderstoodError) as caught:
+        convert({"train.txt": lines}, "train.txt", **options)
+    assert caught.value.options == {}
+
+
+@pytest.mark.parametrize("columns", ["text=1", "text=word,label=2", "text=0,label=1", "path=1"])
+def test_columns_of_tokens_and_tags_are_two_numbers(columns, convert):
+    with pytest.raises(UsageError):
+        convert({"train.txt": "Anna B-PER\n"}, "train.txt", format="conll", columns=columns)
+
+
+def test_a_number_sign_is_a_token_in_given_columns(convert, tmp_path):
+    """A line is a comment only if the given column holds no tag."""
+    files = {"train.txt": "# brave words\n#\tO\tX\nAnna\tB-PER\tX\n"}
+    convert(files, "train.txt", format="conll", columns="text=1,label=2")
+    assert tagged(tmp_path / "out") == {"# Anna": "O B-PER"}
+
+
+def test_files_without_a_suffix(convert, tmp_path):
+    files = {"train": "Anna B-PER\n", "dev": "Ben B-PER\n", "test": "Ada B-PER\n"}
+    convert(files)
+    found = [tagged(tmp_path / "out", split) for split in ("train", "eval", "test")]
+    assert found == [{"Anna": "B-PER"}, {"Ben": "B-PER"}, {"Ada": "B-PER"}]
 
 
 TAGS = st.lists(

@@ -306,3 +306,16 @@ def test_shards_of_one_label_and_draws_by_content(source, tmp_path):
     assert len(splits) == 30
     assert all(len(names) == 1 for names in splits.values())
     assert content_digest(content_uri("a")).hex().startswith("ca978112")
+
+
+def test_only_accepted_answers_of_prodigy_give_labels(tmp_path):
+    """A rejected label is no label; a column of that name that is asked for is one."""
+    answers = ["accept", "accept", "reject", "ignore"]
+    rows = [{"text": f"t{n}", "label": "a", "answer": each} for n, each in enumerate(answers)]
+    source = tmp_path / "a.jsonl"
+    source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    options = {"task": "text_classification", "max_reject_fraction": 1, "fail_on": "none"}
+    for columns, count in {"text=text,label=label": 2, "text=text,label=answer": 4}.items():
+        out = tmp_path / columns
+        found = recordgen.convert(str(source), out, columns=columns, **options).dataset
+        assert found.examples == count

@@ -41,6 +41,8 @@ _TEXT_OR_COLON = re.compile(r'"(?:[^"\\]|\\[\s\S]?)*"?|:')
 LABELS_KEY = "dataItemResourceLabels"
 ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
 
+_NOT_ACCEPTED = ("reject", "ignore")
+
 # Suffixes of Vertex AI's annotation keys, in both spellings.
 _ANNOTATIONS = ("Annotation", "Annotations")
 _SNAKE_ANNOTATIONS = ("_annotation", "_annotations")
@@ -110,11 +112,14 @@ def _named_rows(
     if "split" not in given.roles:
         names.append(next(name for name in _SPLIT_NAMES if name not in names))
     reader = NamedRecords(source, names, Cells(), task, adjusted, given)
+    has_verdict = "label" in given.roles and "answer" not in keys  # of Prodigy
 
     def values(number: int, raw: bytes) -> Values:
         record: Mapping[str, Any] = {}
         try:
             record = parse_object(raw)
+            if has_verdict and (answer := record.get("answer")) in _NOT_ACCEPTED:
+                raise bad_annotation(f"answer must be accept to give a label (got {answer})")
             word = _split(record) or "" if len(keys) < len(names) else ""
         except AnnotationError as exc:
             if BOM_UTF8 in raw:

@@ -5,8 +5,10 @@ r"""CoNLL's files: a token and its tag on each line, and a blank line after each
 
     Köln<TAB>B-LOC          another sentence
 
-Tabs separate the columns of a line that has any; otherwise blanks do. Before a sentence, lines of
-``-DOCSTART-`` are skipped, and those that begin with ``#`` and end with no tag. Names give the
+Tabs separate the columns of a line that has any; otherwise blanks do. ``--columns text=2,label=3``
+gives the numbers of the columns of tokens and tags if they are others; a first column of numbers,
+or tags before their tokens, stop the run without it. Before a sentence, lines of ``-DOCSTART-`` are
+skipped, and those that begin with ``#`` and end with no tag. Names give the
 splits (:mod:`recordgen.formats.split_names`), as do those of the shared task of 2003: ``eng.testa``
 is eval, and ``eng.testb`` test.
 """
@@ -14,20 +16,26 @@ is eval, and ``eng.testb`` test.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, NamedTuple
 
 from recordgen.core.dataset.splits import EVAL, TEST
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError, bad_annotation
 from recordgen.core.task.task import Task
+from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.encodings import decoded_head
 from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.head import Head
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.iob import tagged_row, without_mark
 from recordgen.formats.lines import bounded_lines, decode_line
 from recordgen.formats.listing import HEAD_BYTES, Listing
+from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.split_names import split_in_path
+from recordgen.options import ConvertOptions
 from recordgen.registry import DOCUMENTS
 from recordgen.rejects import RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
@@ -37,6 +45,36 @@ from recordgen.tasks.text_entities.tags import BEGIN, OUTSIDE, is_tag
 _DOCUMENT = "-DOCSTART-"
 _LEAST_TAGGED = 0.9  # a few lines may be mistakes
 _SPLITS = {".testa": EVAL, ".testb": TEST}
+_SHOWN = 3
+_PLAIN_TAG = re.compile(r"O|[BI]-\S+")
+_SLASHED = re.compile(r"\S+/(?:O|[BI]-\S+)")
+_MISC = re.compile(r"(?:.*\|)?name=(?:O|[BI]-[^|]+)(?:\|.*)?")
+_CONLLU_COLUMNS = 10
+
+
+class _Places(NamedTuple):
+    """The columns of a line, by index: of its token, and of its tag."""
+
+    token: int = 0
+    tag: int = -1
+
+    @classmethod
+    def of(cls, given: Given) -> _Places:
+        """Return the columns that options give. Raises: UsageError: they are not two numbers."""
+        if not given.roles:
+            return cls()
+        if {*given.roles} != {"text", "label"}:
+            raise UsageError(
+                f"columns: files of tokens and tags need text=NUMBER,label=NUMBER "
+                f"(got {', '.join(given.roles)})"
+            )
+        numbers = [number for role in ("text", "label") for number in given.roles[role]]
+        if len(numbers) != len(cls()) or not all(re.fullmatch("[1-9][0-9]*", n) for n in numbers):
+            raise UsageError(
+                f"columns: text and label must be numbers from 1, because these lines have no "
+                f"header (got {', '.join(numbers)})"
+            )
+        return cls(*(int(number) - 1 for number in numbers))
 
 
 class Conll(Format):
@@ -44,6 +82,7 @@ class Conll(Format):
 
     name = "conll"
     is_decoded = True
+    numbered_roles: ClassVar = ("text", "label")
 
     def detect(self, listing: Listing) -> Evidence | None:
         if not listing.only and listing.images:
@@ -58,17 +97,25 @@ class Conll(Format):
     def accepts(self, task: type[Task]) -> bool:
         return task.name == TextEntities.name
 
+    def heads(
+        self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
+    ) -> Sequence[Head]:
+        if _Places.of(Given.of(options)) == _Places():
+            for file in sampled(files):
+                _check_places(file)
+        return ()
+
     def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         path = file.path
         named = _SPLITS.get(posixpath.splitext(path)[1].lower()) or split_in_path(path)
         split = named if given.names_splits else None
         begun = Adjustments()  # not reported: in IOB1, entities begin with I-
-        listing = file.around
+        listing, places = file.around, _Places.of(given)
         with listing.open(path.removeprefix(listing.root)) as opened:
             lines = without_mark(bounded_lines(opened, path, given.encoding), path, adjusted)
-            for line, sentence in _sentences(lines):
+            for line, sentence in _sentences(lines, places.tag):
                 try:
-                    tokens, tags = _tagged(sentence, line)
+                    tokens, tags = _tagged(sentence, line, places)
                 except AnnotationError as exc:
                     yield exc.reject(path, line)
                     continue
@@ -80,12 +127,22 @@ class Conll(Format):
 
 
 def _is(listing: Listing, name: str) -> bool:
-    """Return whether a file begins with tokens and tags, one of which begins an entity."""
+    """Return whether a file begins with tokens and tags, in whichever columns."""
+    rows = _head(listing, name)
+    return _is_usual(rows) or bool(_places_in(rows)) or _are_slashed(rows)
+
+
+def _head(listing: Listing, name: str) -> list[list[str]]:
+    """Return the columns of the first lines of a file that hold tokens."""
     head = listing.head(name)
     lines = decoded_head(head).decode("utf-8", "replace").removeprefix("\ufeff").split("\n")
     if len(head) >= HEAD_BYTES:
         del lines[-1]
-    rows = [fields for line in lines if (fields := _fields(line)) and not _is_aside(fields)]
+    return [fields for line in lines if (fields := _fields(line)) and not _is_aside(fields)]
+
+
+def _is_usual(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether lines end with tags, one of which begins an entity."""
     tagged = [fields for fields in rows if len(fields) > 1 and is_tag(fields[-1])]
     if len(tagged) < len(rows) * _LEAST_TAGGED:
         return False
@@ -94,7 +151,56 @@ def _is(listing: Listing, name: str) -> bool:
     return has_tokens and any(fields[-1] != OUTSIDE for fields in tagged)
 
 
-def _sentences(lines: Iterable[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
+def _places_in(rows: Sequence[Sequence[str]]) -> _Places | None:
+    """Return the columns of tokens and tags if every line has both, as advice; None if unclear."""
+    if len({len(fields) for fields in rows}) != 1:
+        return None
+    columns = [*enumerate(zip(*rows, strict=True))]
+    tags = [at for at, cells in columns if all(map(_PLAIN_TAG.fullmatch, cells))]
+    tokens = [at for at, cells in columns if at not in tags and not all(map(str.isdecimal, cells))]
+    if not tokens or not any(cell != OUTSIDE for at in tags for cell in columns[at][1]):
+        return None
+    token = tokens[0]
+    # Nested tags follow the token, the outer ones first; chunks come before entities.
+    return _Places(token, token + 1 if token + 1 in tags else tags[-1])
+
+
+def _are_slashed(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether lines are sentences of ``token/TAG``."""
+    found = [field for fields in rows for field in fields]
+    return all(map(_SLASHED.fullmatch, found)) and any("/B-" in field for field in found)
+
+
+def _check_places(file: ImportFile) -> None:
+    """Check that tokens are in the first column, and tags in the last one.
+
+    Raises: NotUnderstoodError: they are elsewhere, or are no tokens and tags.
+    """
+    rows = _head(file.around, file.path.removeprefix(file.around.root))
+    options: dict[str, str] = {}
+    if _is_usual(rows) and not all(fields[0].isdecimal() for fields in rows):
+        return
+    if _are_slashed(rows):
+        reason = "tags follow their tokens after a slash, which is not read; write a line for each"
+    elif any(len(each) == _CONLLU_COLUMNS and _MISC.fullmatch(each[-1]) for each in rows):
+        reason = (
+            "the tags are in MISC, the last column of CoNLL-U, which is not read; write each token "
+            "and its tag on a line"
+        )
+    elif places := _places_in(rows):
+        options = {"format": "conll", "columns": f"text={places.token + 1},label={places.tag + 1}"}
+        is_before = places.tag < places.token
+        found = "a tag is before its token" if is_before else "the first column is no token"
+        reason = f"{found}; expected the token first and its tag last"
+    elif rows and _is_usual(rows):
+        reason = "the first column numbers the tokens; give the columns of tokens and tags"
+    else:
+        return
+    shown = "\n".join("\t".join(fields) for fields in rows[:_SHOWN])
+    raise NotUnderstoodError(f"{file.path}: {reason}", shown=shown, options=options)
+
+
+def _sentences(lines: Iterable[bytes], tag: int) -> Iterator[tuple[int, Sequence[bytes]]]:
     """Yield the number of each sentence's first line, and its lines.
 
     The lines of a sentence that is too long end where it is.
@@ -106,7 +212,7 @@ def _sentences(lines: Iterable[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
         if is_blank and sentence:
             yield first, sentence
             sentence, size = [], 0
-        if is_blank or (not sentence and _is_aside(_fields(raw.decode("utf-8", "replace")))):
+        if is_blank or (not sentence and _is_aside(_fields(raw.decode("utf-8", "replace")), tag)):
             continue
         first = first if sentence else number
         size += len(raw)
@@ -116,7 +222,9 @@ def _sentences(lines: Iterable[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
         yield first, sentence
 
 
-def _tagged(sentence: Sequence[bytes], first: int) -> tuple[Sequence[str], Sequence[str]]:
+def _tagged(
+    sentence: Sequence[bytes], first: int, places: _Places
+) -> tuple[Sequence[str], Sequence[str]]:
     """Return the tokens and the tags of a sentence. Raises: AnnotationError."""
     if sum(map(len, sentence)) > MAX_RECORD_BYTES:
         message = f"a sentence must be at most {MAX_RECORD_BYTES} bytes long; write blank lines"
@@ -124,13 +232,14 @@ def _tagged(sentence: Sequence[bytes], first: int) -> tuple[Sequence[str], Seque
     tokens, tags = [], []
     for number, raw in enumerate(sentence, start=first):
         line = decode_line(raw, "line", "write a token on each line")
-        token, *others = _fields(line)
-        if not others:
-            raise bad_annotation(f"line {number} has no tag ({token!r:.40})")
+        fields = _fields(line)
+        if len(fields) <= max(1, *places):
+            raise bad_annotation(f"line {number} has no token or no tag ({line!r:.40})")
+        token = fields[places.token]
         if not token or " " in token:
             raise bad_annotation(f"the token of line {number} is empty or has a blank ({line:.40})")
         tokens.append(token)
-        tags.append(others[-1])
+        tags.append(fields[places.tag])
     return tokens, tags
 
 
@@ -140,6 +249,7 @@ def _fields(line: str) -> list[str]:
     return line.split("\t") if "\t" in line else line.split()
 
 
-def _is_aside(fields: Sequence[str]) -> bool:
-    """Return whether a line before a sentence is no token."""
-    return fields[0] == _DOCUMENT or (fields[0].startswith("#") and not is_tag(fields[-1]))
+def _is_aside(fields: Sequence[str], tag: int = -1) -> bool:
+    """Return whether a line before a sentence is no token; ``tag`` is the column of its tag."""
+    is_comment = fields[0].startswith("#") and not any(map(is_tag, fields[tag:][:1]))
+    return fields[0] == _DOCUMENT or is_comment

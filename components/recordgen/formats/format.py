@@ -147,6 +147,7 @@ class Format(ABC):
         name: its name in ``--format`` and ``dataset.json``.
         has_columns: rows have columns or keys, which ``--columns`` may name.
         has_roles: its documents hold images in columns or features, which ``--columns`` may name.
+        numbered_roles: roles whose columns ``--columns`` may give by number, if it has no others.
         has_headers: its files may begin with a header.
         is_decoded: its files are texts in the encoding that the option ``encoding`` names.
         heading: what the preview calls the result of :meth:`roles`.
@@ -156,6 +157,7 @@ class Format(ABC):
     name: ClassVar[str]
     has_columns: ClassVar[bool] = False
     has_roles: ClassVar[bool] = False
+    numbered_roles: ClassVar[Sequence[str]] = ()
     has_headers: ClassVar[bool] = False
     is_decoded: ClassVar[bool] = False
     heading: ClassVar[str] = "Columns"

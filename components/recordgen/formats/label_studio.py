@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from recordgen import storage
 from recordgen.core.limits import REGION_LABELS
 from recordgen.core.rows.picture import Marked, Picture, are_numbers
-from recordgen.errors import SourceError
+from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
 from recordgen.formats.json_items import key_paths
@@ -51,6 +51,7 @@ _BRUSHES = ("brushlabels", "brush", "magicwand", "bitmask", "bitmasklabels")
 # A file that was uploaded begins with eight hexadecimal digits.
 _UPLOADED = re.compile(r"[0-9a-f]{6,8}-")
 _SEVERAL = re.compile(rb'"choices"\s*:\s*\[\s*"[^"]*"\s*,')
+_SPAN_KEYS = (b'"start"', b'"end"', b'"labels"')
 _UPLOADS, _LOCAL = "/data/upload/", "/data/local-files/"
 
 
@@ -74,9 +75,12 @@ class LabelStudio(PictureFormat):
         elif b'"choices"' in head:
             task, what = several if _SEVERAL.search(head) else one, "choices"
         else:
-            raise SourceError(
+            remedy = "write a CSV with the labels"
+            if all(key in head for key in _SPAN_KEYS):
+                remedy = "texts with labelled spans are not read; export CONLL2003"
+            raise NotUnderstoodError(
                 f"{listing.root}{found[0]}: this Label Studio export has no rectangles, polygons, "
-                f"ellipses or choices of images; write a CSV with the labels"
+                f"ellipses or choices of images; {remedy}"
             )
         return Evidence(f"{found[0]} has Label Studio's {what} of images", task, found)
 
