@@ -16,7 +16,7 @@ from tests.formats.boxes import boxes_of
 from tests.formats.containers import converted, image
 from tests.formats.sources import Reading
 
-MASK = encoded(Image.fromarray(np.arange(48 * 64).reshape(48, 64).astype("uint8") % 3), "PNG")
+MASK = encoded(Image.fromarray(np.arange(12 * 16).reshape(12, 16).astype("uint8") % 3), "PNG")
 
 
 def write(folder, kind, records):

@@ -102,7 +102,10 @@ def _first_line(rows: Sequence[Sequence[str]], given: Given) -> tuple[bool, bool
     if is_named and kinds <= {"", "text"}:
         return "text" not in kinds, "text" in kinds
     begin, *subjects = (Line.of("", row).subject for row in rows)
-    is_row = any(kinds) or is_like(begin, subjects)
+    recurs = any(
+        field and field in row[at : at + 1] for row in rows[1:] for at, field in enumerate(first)
+    )
+    is_row = any(kinds) or recurs or is_like(begin, subjects)
     return False, not is_row and len(rows) > 1
 
 

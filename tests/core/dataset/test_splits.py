@@ -71,10 +71,11 @@ def of_table(word, folder):
 
 
 def of_folder(word, folder):
-    (folder / word / "cat").mkdir(parents=True)
-    (folder / word / "cat/a.jpg").touch()
+    for label in ("cat", "dog"):
+        (folder / word / label).mkdir(parents=True)
+        (folder / word / label / f"{label}.jpg").touch()
     options = ConvertOptions(task="image_classification", format="folder")
-    [row] = read_rows(options, ImportFile(f"{folder}/"))
+    row, _ = read_rows(options, ImportFile(f"{folder}/"))
     return row
 
 

@@ -128,6 +128,7 @@ def test_options_of_the_second_run(tmp_path):
     decided = {"schema", "table"}  # they are set with their task
     decided |= {"resize"}  # it is set with image_size
     decided |= {"box_orientation", "bad_boxes"}  # they are for object detection
+    decided |= {"layout"}  # it is for folders
     defaults = {**recorded_defaults(), "task": OPTIONS.task}
     recorded = {name for name, each in DECLARED.items() if each.affects_bytes}
     assert {*MUST_AGREE, *MAY_DIFFER, *OF_WHOLE} | decided == recorded | {"table"}

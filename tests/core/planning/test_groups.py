@@ -161,7 +161,10 @@ LINES = {
         ["1,p1", "2,p2", "3,"],
         {"group_by": "2", "schema": '{"n": "int", "who": "text"}'},
     ),
-    "a table": (["age,patient,y", "1,p1,a", '2," p2",b', "3,,a"], {"group_by": "patient"}),
+    "a table": (
+        ["age,patient,y", "1,p1,a", '2," p2",b', "3,,a"],
+        {"group_by": "patient", "columns": "target=y"},
+    ),
 }
 
 
@@ -198,7 +201,9 @@ def test_a_column_of_a_frame_has_the_group():
 
 
 def test_the_summary_names_the_column_of_groups(make_csv):
-    found = recordgen.plan(make_csv(LINES["a table"][0], "t.csv"), group_by="patient")
+    found = recordgen.plan(
+        make_csv(LINES["a table"][0], "t.csv"), group_by="patient", columns="target=y"
+    )
     assert dict(found.detection.columns)["patient"] == "text (group)"
     images = make_csv(["image_uri,patient,label", "TRAIN,p1,cat"])
     found = recordgen.plan(images, group_by="2", max_reject_fraction=1)
