@@ -184,7 +184,7 @@ class Given:
                 if number.isdecimal() and int(number) > count:
                     raise UsageError(
                         f"{where}: there is no column {number} for {role}; the lines have {count} "
-                        f"fields"
+                        f"fields, which commas, semicolons, tabs or bars separate"
                     )
 
     def numbered(self, fields: Sequence[str], where: str) -> list[str]:

@@ -157,7 +157,8 @@ def _check_annotations(listing: Listing, others: Sequence[str], placed: Sequence
     found = found or [name for name in documents[:_DOCUMENTS_READ] if _names(listing, name, stems)]
     if found:
         reason = "these files name the images, and may hold their labels, boxes or splits, which "
-        raise _refusal(listing, f"{reason}the folders do not say: {', '.join(found[:_SHOWN])}")
+        reason = f"{reason}the folders do not say: {', '.join(found[:_SHOWN])}"
+        raise _refusal(listing, reason, layout_of_classes([item.name for item in placed]))
 
 
 def _names(listing: Listing, name: str, stems: Collection[str]) -> bool:

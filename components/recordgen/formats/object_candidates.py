@@ -53,6 +53,9 @@ def of_objects(head: Head) -> Iterator[Candidate]:
         number, record = head.objects[0]
         if (foreign := foreign_formats.of_json(json.dumps(record).encode())) is not None:
             raise foreign.error(f"{head.path}:{number}")
+        if pair := _tokens_and_tags(record):
+            way = "write each token and its tag on a line of a CoNLL file"
+            stop(head, f"{' and '.join(pair)} hold tokens and their tags; {way}", options={})
         if spans := next((key for key in record if _are_spans(record[key])), ""):
             stop(head, f"{spans} holds spans of a text, and not as AutoML writes them", options={})
         stop(head, f"no line has one of the keys {', '.join(_SUBJECT_KEYS)}")
@@ -94,6 +97,14 @@ def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
     if len(annotations) > 1:
         return TextMultiLabel, f"{len(annotations)} {OLDER_KEY}"
     return TextClassification, f"one of {OLDER_KEY}"
+
+
+def _tokens_and_tags(record: Mapping[str, Any]) -> Sequence[str]:
+    """Return two keys with lists of the same length, as tokens and their tags; none without."""
+    lists = {key: value for key, value in record.items() if isinstance(value, list) and value}
+    texts = [key for key, value in lists.items() if all(isinstance(each, str) for each in value)]
+    pairs = ((one, key) for one in texts for key in lists if one != key)
+    return next((pair for pair in pairs if len(lists[pair[0]]) == len(lists[pair[1]]) > 1), ())
 
 
 def _are_spans(value: Any) -> bool:

@@ -185,11 +185,13 @@ def _is_document(head: bytes) -> bool:
     text = head.removeprefix(BOM_UTF8).lstrip()
     if not text.startswith(b"{"):
         return text.startswith(b"[")
+    line, _, rest = text.partition(b"\n")
     try:
-        first = json_value(text.partition(b"\n")[0])
+        first = json_value(line)
     except ValueError:  # the object goes on in the next line
         return True
-    return all(isinstance(value, dict | list) for value in first.values())
+    is_alone = not rest.lstrip().startswith(b"{")
+    return is_alone and all(isinstance(value, dict | list) for value in first.values())
 
 
 @contextmanager

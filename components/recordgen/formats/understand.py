@@ -233,7 +233,9 @@ def _tasks_of_lines(head: Head) -> Iterator[Candidate]:
         odd = next(line for line in lines if not line.kind)
         is_read = not _is_other(odd.subject)
         problem = f"{odd.subject!r:.60} is no path and no text"
-        if "/" in odd.subject and not odd.labels:
+        if not is_read:
+            problem += "; separate fields with commas or tabs"
+        elif "/" in odd.subject and not odd.labels:
             problem += "; if its folder is its class, pass the folder of the images"
         stop(head, problem, header="no", options=None if is_read else {})
     _check_texts(head, good)
