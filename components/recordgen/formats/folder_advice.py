@@ -70,7 +70,7 @@ def layout_of_pairs(images: Sequence[str]) -> str:
     found = {layout: _pairs_in(layout, tried) for layout in _pair_layouts(tried)}
     words = {layout: len(_MASKS.findall(layout)) for layout in found}
     best = max(found, key=lambda each: (found[each], words[each], -len(each)), default="")
-    return best if best and found[best] > 1 and found[best] * 5 > len(tried) else ""
+    return best if best and found[best] * 5 > len(tried) else ""
 
 
 def refusal(

@@ -158,7 +158,9 @@ def _check_annotations(listing: Listing, others: Sequence[str], placed: Sequence
     if found:
         reason = "these files name the images, and may hold their labels, boxes or splits, which "
         reason = f"{reason}the folders do not say: {', '.join(found[:_SHOWN])}"
-        raise _refusal(listing, reason, layout_of_classes([item.name for item in placed]))
+        are_tables = all(name.lower().endswith(IMPORT_SUFFIXES) for name in found)
+        layout = layout_of_classes([item.name for item in placed]) if are_tables else ""
+        raise _refusal(listing, reason, layout)
 
 
 def _names(listing: Listing, name: str, stems: Collection[str]) -> bool:
