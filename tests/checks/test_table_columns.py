@@ -86,7 +86,7 @@ def test_what_is_found(declared, tmp_path):
     """Each fault is found once, with its line if it has one, and nothing else is found."""
     source = tmp_path / "rows.csv"
     source.write_text(text_of(TABLE))
-    options = {"task": "tabular", "columns": "target=kind"}
+    options = {"task": "tabular", "columns": "split=use,target=kind"}
     if declared:
         kinds = {"use": "split", "kind": "label", "size": "float", "weight": "int"}
         options = {"schema": {name: kinds.get(name, "text") for name in TABLE}}

@@ -54,15 +54,15 @@ def test_errors_from_python_do_not_speak_of_flags(tmp_path, caplog):
     """One fault, two doors."""
     (tmp_path / "iris.csv").write_text("5.1,setosa\n4.9,setosa\n")
     source = str(tmp_path / "iris.csv")
-    assert main(["check", source, "--task", "tabular"]) == 1
-    assert "use --columns header=no, which" in caplog.text
+    assert main(["check", source, "--task", "tabular"]) == 2
+    assert "use --columns header=yes" in caplog.text
     for call in (recordgen.check, recordgen.plan, recordgen.convert):
         given = {"task": "tabular"}
         if call is recordgen.convert:
             given["output"] = tmp_path / "out"
         with pytest.raises(RecordgenError) as caught:
             call(source, **given)
-        assert "use columns='header=no', which" in str(caught.value)
+        assert "use columns='header=yes'" in str(caught.value)
         assert "--" not in str(caught.value)
     frame = pd.DataFrame({"text": ["Good one.", "Bad one."], "label": ["1", "[2]"]})
     with pytest.raises(RecordgenError) as caught:

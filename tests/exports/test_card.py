@@ -93,7 +93,7 @@ def test_names_cannot_become_markup(boxes):
 def test_a_table_is_named_by_what_is_predicted(tmp_path):
     source = str(ROOT / "examples" / SAMPLES["tabular"])
     convert(source, tmp_path / "class", columns="target=cultivar")
-    convert(source, tmp_path / "none")
+    convert(source, tmp_path / "none", task="tabular")
     head, _ = parts(card_text(read_dataset(str(tmp_path / "class"))))
     assert head["task_categories"] == ["tabular-classification"]
     assert "task_categories" not in parts(card_text(read_dataset(str(tmp_path / "none"))))[0]

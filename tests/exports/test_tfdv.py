@@ -161,7 +161,7 @@ def test_a_schema_gives_the_types_of_the_next_table(sample, tmp_path):
     pytest.importorskip("tensorflow_metadata", reason="needs TFX")
     (tmp_path / "a.csv").write_text("ml_use,size\nTRAIN,1.5\nTRAIN,2.5\n")
     (tmp_path / "b.csv").write_text("ml_use,size\nTRAIN,1\nTRAIN,2\n")
-    convert(str(tmp_path / "a.csv"), tmp_path / "a")
+    convert(str(tmp_path / "a.csv"), tmp_path / "a", task="tabular")
     schema = str(tmp_path / "a/schema.pbtxt")
     convert(str(tmp_path / "b.csv"), tmp_path / "b", schema=schema)
     assert read_dataset(str(tmp_path / "b")).features["size"].dtype == "float32"

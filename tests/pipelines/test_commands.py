@@ -144,8 +144,9 @@ def test_the_task_is_detected_from_all_spans_or_options(tmp_path, capsys):
         (tmp_path / f"{span}/a.csv").write_text("age,label\n3,yes\n")
     given += ["--columns", "target=label"]
     assert settings_of(given).task == "tabular"
-    (tmp_path / "photos-1/cat").mkdir(parents=True)
-    (tmp_path / "photos-1/cat/1.png").write_bytes(b"")
+    for label in ("cat", "dog"):
+        (tmp_path / "photos-1" / label).mkdir(parents=True)
+        (tmp_path / f"photos-1/{label}/{label}.png").write_bytes(b"")
     given = [*given[:4], "--pattern", "photos-{SPAN}/"]
     assert settings_of(given).task == "image_classification"
 

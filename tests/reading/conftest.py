@@ -38,7 +38,7 @@ def source(tmp_path_factory):
 def output(source, tmp_path_factory):
     """The converted source."""
     out = str(tmp_path_factory.mktemp("out") / "plain")
-    convert(str(source / "a.csv"), out, shard_mb=0.003)
+    convert(str(source / "a.csv"), out, shard_mb=0.003, labels="integer")
     assert len(os.listdir(f"{out}/Split-train")) > 2
     return out
 
@@ -47,7 +47,7 @@ def output(source, tmp_path_factory):
 def compressed(source, tmp_path_factory):
     """The converted source in compressed shards."""
     out = str(tmp_path_factory.mktemp("out") / "gzip")
-    convert(str(source / "a.csv"), out, shard_mb=0.003, compression="gzip")
+    convert(str(source / "a.csv"), out, shard_mb=0.003, labels="integer", compression="gzip")
     return out
 
 

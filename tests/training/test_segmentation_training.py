@@ -125,7 +125,8 @@ def test_images_without_masks_have_no_score(trained, tmp_path):
 def test_a_single_class_is_nothing_to_learn(tmp_path):
     """Masks of 0 and 255 alone are a mistake of whoever wrote them."""
     picture(0)[0].save(tmp_path / "a.png")
-    Image.fromarray(np.array([[0, 255]] * 2, np.uint8)).save(tmp_path / "m.png")
+    image = Image.open(tmp_path / "a.png")
+    Image.fromarray(np.zeros((image.height, image.width), np.uint8)).save(tmp_path / "m.png")
     (tmp_path / "a.csv").write_text("TRAIN,a.png,m.png\n")
     out = str(tmp_path / "out")
     convert(str(tmp_path / "a.csv"), out)

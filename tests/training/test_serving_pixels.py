@@ -25,7 +25,7 @@ def images():
     random = np.random.default_rng(0)
     sizes = [(2, 2), (3, 3), (5, 4), (7, 9), (1, 8), (31, 40)]
     return {
-        f"{number:02}": encoded(
+        f"{number:02}.png": encoded(
             Image.fromarray(random.integers(0, 256, (*sizes[number // 2], 3), np.uint8)),
             ("PNG", "JPEG")[number % 2],
         )
@@ -39,7 +39,7 @@ def dataset(images, tmp_path_factory):
     folder = tmp_path_factory.mktemp("images")
     for name, data in images.items():
         (folder / name).write_bytes(data)
-    rows = [f"TRAIN,{name},{name}\n" for name in images]
+    rows = [f"TRAIN,{name},{number}\n" for number, name in enumerate(images)]
     (folder / "rows.csv").write_text("".join(rows))
     convert(str(folder / "rows.csv"), str(folder / "out"), task="image_classification")
     return str(folder / "out")

@@ -47,9 +47,14 @@ _LEAST_TAGGED = 0.9  # a few lines may be mistakes
 _SPLITS = {".testa": EVAL, ".testb": TEST}
 _SHOWN = 3
 _PLAIN_TAG = re.compile(r"O|[BI]-\S+")
-_SLASHED = re.compile(r"\S+/(?:O|[BI]-\S+)")
-_MISC = re.compile(r"(?:.*\|)?name=(?:O|[BI]-[^|]+)(?:\|.*)?")
+_MISC = "name="
 _CONLLU_COLUMNS = 10
+
+
+def _names_entity(misc: str) -> bool:
+    """Return whether the last column of CoNLL-U names an entity: ``name=B-PER|SpaceAfter=No``."""
+    parts = [part for part in misc.split("|") if part.startswith(_MISC)]
+    return any(_PLAIN_TAG.fullmatch(part.removeprefix(_MISC)) for part in parts)
 
 
 class _Places(NamedTuple):
@@ -168,7 +173,12 @@ def _places_in(rows: Sequence[Sequence[str]]) -> _Places | None:
 def _are_slashed(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether lines are sentences of ``token/TAG``."""
     found = [field for fields in rows for field in fields]
-    return all(map(_SLASHED.fullmatch, found)) and any("/B-" in field for field in found)
+    return all(map(_is_slashed, found)) and any("/B-" in field for field in found)
+
+
+def _is_slashed(field: str) -> bool:
+    token, _, tag = field.rpartition("/")
+    return bool(token) and _PLAIN_TAG.fullmatch(tag) is not None
 
 
 def _check_places(file: ImportFile) -> None:
@@ -182,7 +192,7 @@ def _check_places(file: ImportFile) -> None:
         return
     if _are_slashed(rows):
         reason = "tags follow their tokens after a slash, which is not read; write a line for each"
-    elif any(len(each) == _CONLLU_COLUMNS and _MISC.fullmatch(each[-1]) for each in rows):
+    elif any(len(each) == _CONLLU_COLUMNS and _names_entity(each[-1]) for each in rows):
         reason = (
             "the tags are in MISC, the last column of CoNLL-U, which is not read; write each token "
             "and its tag on a line"

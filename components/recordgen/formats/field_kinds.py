@@ -29,7 +29,6 @@ VIDEO_SUFFIX = re.compile(rf"\.({_VIDEOS})$", re.IGNORECASE)
 IMAGE_WORD = re.compile("image|img|photo|picture", re.IGNORECASE)
 
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-BRACKETED = re.compile(r"\[.*\]|\{.*\}|\(.*\)", re.DOTALL)
 
 _DIGITS = re.compile(r"\d+")
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*://|\.{0,2}/)", re.IGNORECASE)

@@ -20,6 +20,9 @@ from recordgen.tables.roles import AUTO
 #: Separates the names of one-hot columns in ``--columns label=cat|dog``.
 BETWEEN = "|"
 
+#: Joins the labels of a list in one field. No label holds it, since it is a control character.
+BETWEEN_ITEMS = "\x1f"
+
 #: The class of a one-hot column, or those of a column of one-hot lists, in the order of the list.
 Classes: TypeAlias = "str | tuple[str, ...]"
 
@@ -135,7 +138,7 @@ def separated(fields: Sequence[str], separator: str) -> Sequence[str]:
 
 
 def _items(field: str, separator: str) -> Sequence[str]:
-    if not LIST.fullmatch(field):
+    if separator == BETWEEN_ITEMS or not LIST.fullmatch(field):
         return field.split(separator)
     quoted = [one or other for one, other in _QUOTED.findall(field)]
     return quoted or field[1:-1].split(separator)

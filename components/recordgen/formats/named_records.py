@@ -28,6 +28,7 @@ from recordgen.formats.format import Rows
 from recordgen.formats.frame_cells import is_list, text_of
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given, no_column
+from recordgen.formats.label_fields import BETWEEN_ITEMS
 from recordgen.formats.made_columns import is_constant, made_by, with_made_columns
 from recordgen.formats.path_template import PathTemplate
 from recordgen.formats.proposal import propose
@@ -35,9 +36,6 @@ from recordgen.formats.table_layout import row_parser
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.roles import BOX_ROLES, MASK_COLUMNS, SEGMENT_ROLES, SIZE_ROLES
 from recordgen.tasks.texts.text_task import CONTENT_KEY
-
-# Joins the labels of a list in one field. No label holds it, since it is a control character.
-_BETWEEN_LABELS = "\x1f"
 
 #: Records that a refusal shows.
 ROWS_SHOWN = 3
@@ -115,7 +113,7 @@ class NamedRecords:
         given: Given,
     ) -> None:
         check_roles(task, given)
-        separator = given.label_separator or _BETWEEN_LABELS
+        separator = given.label_separator or BETWEEN_ITEMS
         self._source, self._names, self._task = source, names, task
         self._given = replace(given, header="yes", label_separator=separator)
         self._parser = row_parser(task, adjusted)

@@ -22,7 +22,7 @@ from dataclasses import replace
 from itertools import chain
 
 from recordgen import tasks
-from recordgen.core.dataset.splits import is_ml_use
+from recordgen.core.dataset.splits import is_ml_use, near_ml_use
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
@@ -423,7 +423,8 @@ def _check_lines(head: Head, task: Task, *, is_given: bool) -> None:
     if numbers * 2 > len(head.lines):
         stop(head, "numbers are in the place of paths and texts", header="no")
     first = [line for line in head.lines if not line.has_ml_use and line.place == 1]
-    if len(first) * 2 > len(head.lines):  # single ones are misspelt
+    first = [line for line in first if not near_ml_use(line.fields[0])]
+    if len(first) * 2 > len(head.lines):
         stop(head, f"{first[0].fields[0]!r:.60} is before the path, and no ML_USE", header="no")
     is_by_place = type(task) in (tasks.ObjectDetection, tasks.VideoClassification)
     labelled = [line.annotation for line in head.lines if line.labels]

@@ -435,7 +435,7 @@ def test_pictures_of_several_labels_show_many(make_csv, tmp_path):
     write_pngs(tmp_path, 30)
     rare = {7: "rare,common", 13: "odd", 29: "common,strange"}
     source = make_csv(f"TRAIN,{n}.png,{rare.get(n, 'common,usual')}" for n in range(30))
-    page = converted_page(source, tmp_path / "out")
+    page = converted_page(source, tmp_path / "out", task="image_multi_label")
     alts = page.part("examples").values("img", "alt")
     assert len(alts) == 5
     shown = {label for alt in alts for label in alt.removeprefix("example of ").split(", ")}
