@@ -41,7 +41,7 @@ def dataset(images, tmp_path_factory):
         (folder / name).write_bytes(data)
     rows = [f"TRAIN,{name},{number}\n" for number, name in enumerate(images)]
     (folder / "rows.csv").write_text("".join(rows))
-    convert(str(folder / "rows.csv"), str(folder / "out"), task="image_classification")
+    convert(str(folder / "rows.csv"), str(folder / "out"), labels="integer")
     return str(folder / "out")
 
 
