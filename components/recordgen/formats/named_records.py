@@ -22,7 +22,6 @@ from recordgen.core.task.annotation import AnnotationError, bad_annotation, prin
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.box_lists import box_columns
-from recordgen.formats.column_names import KNOWN_COLUMNS, column_name
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import Rows
 from recordgen.formats.frame_cells import is_list, text_of
@@ -34,14 +33,7 @@ from recordgen.formats.path_template import PathTemplate
 from recordgen.formats.proposal import propose
 from recordgen.formats.table_layout import row_parser
 from recordgen.rejects import Reject, RejectCode
-from recordgen.tables.roles import BOX_ROLES, MASK_COLUMNS, SEGMENT_ROLES, SIZE_ROLES
 from recordgen.tasks.texts.text_task import CONTENT_KEY
-
-#: Records that a refusal shows.
-ROWS_SHOWN = 3
-
-# Columns whose names say all that is needed.
-_KNOWN = KNOWN_COLUMNS | {*BOX_ROLES, *SIZE_ROLES, *MASK_COLUMNS, *SEGMENT_ROLES}
 
 # Letters of records that become rows together.
 _LETTERS = 1 << 20
@@ -124,7 +116,10 @@ class NamedRecords:
         renamed = given.rename(header, source)
         self._columns = self._parser.columns_of(renamed)
         if not (self._parser.is_header(renamed) or (given.roles and self._has_payload)):
-            raise not_understood(source, names, ())
+            problem = (
+                f"{source}: no column is known to hold paths or texts ({', '.join(names):.200})"
+            )
+            raise NotUnderstoodError(problem, options=propose(names, (), source))
         used = {at for places in self._columns.values() for at in places}
         used |= {given.find_group(header, source)}
         whole |= {at for at, classes in one_hot.items() if isinstance(classes, tuple)}
@@ -213,34 +208,6 @@ def check_roles(task: Task, given: Given) -> None:
             f"write {task.expected} in each line of a JSONL file, and omit columns"
         )
     row_parser(task, Adjustments()).check_roles(given)
-
-
-def not_understood(
-    source: str, names: Sequence[str], rows: Sequence[Sequence[str]]
-) -> NotUnderstoodError:
-    """Return the refusal of a source whose columns have not all a known role.
-
-    ``rows`` are the texts of some records.
-    """
-    unknown = [name for name in names if column_name(name) not in _KNOWN] or names
-    shown = [names, *rows[:ROWS_SHOWN]]
-    return NotUnderstoodError(
-        f"{source}: no role is known for {', '.join(unknown):.200}",
-        shown="\n".join(f"{' | '.join(row):.160}" for row in shown),
-        options=propose(names, rows, source),
-    )
-
-
-def check_known(head: Head, given: Given) -> None:
-    """Check that every column has a known role, unless options name the path or the text.
-
-    Raises: NotUnderstoodError.
-    """
-    if given.roles.keys() & {"path", "text"}:
-        return
-    header = head.header or ()
-    if not header or any(name and column_name(name) not in _KNOWN for name in header):
-        raise not_understood(head.path, head.names, [line.fields for line in head.lines])
 
 
 def given_names(given: Given) -> Sequence[str]:

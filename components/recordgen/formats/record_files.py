@@ -34,7 +34,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.json_items import list_items, top_items
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.listing import Listing
-from recordgen.formats.named_records import Cells, NamedRecords, Values, check_known, named_head
+from recordgen.formats.named_records import Cells, NamedRecords, Values, named_head
 from recordgen.formats.parquet import opened, table_rows
 from recordgen.formats.parquet_columns import image_leaves
 from recordgen.formats.samples import Samples, sampled
@@ -112,8 +112,6 @@ class RecordFiles(Format):
                 found = self._values(file, names, islice(records, _FIRST), given)
                 values = [item[1] for item in found if not isinstance(item, Reject)]
                 head = named_head(file.path, names, values, given)
-            if options.task == AUTO:
-                check_known(head, given)
             heads.append(head)
         return heads
 
