@@ -115,11 +115,11 @@ class NamedRecords:
         one_hot = given.one_hot(header, source)
         renamed = given.rename(header, source)
         self._columns = self._parser.columns_of(renamed)
-        if not (self._parser.is_header(renamed) or (given.roles and self._has_payload)):
-            problem = (
-                f"{source}: no column is known to hold paths or texts ({', '.join(names):.200})"
+        if not self._has_payload:
+            raise NotUnderstoodError(
+                f"{source}: no column is known to hold paths or texts ({', '.join(names):.200})",
+                options=propose(names, (), source),
             )
-            raise NotUnderstoodError(problem, options=propose(names, (), source))
         used = {at for places in self._columns.values() for at in places}
         used |= {given.find_group(header, source)}
         whole |= {at for at, classes in one_hot.items() if isinstance(classes, tuple)}
