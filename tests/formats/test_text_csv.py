@@ -8,7 +8,7 @@ from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.field_kinds import is_file
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
-from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
+from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment
 from recordgen.tasks.texts.text_task import TextContent
 from tests.formats.sources import frame_rows, parsed
 
@@ -140,10 +140,6 @@ def test_dataframes():
     [item] = frame_rows(frame, TextClassification())
     assert isinstance(item, Row)
     assert TextContent.decode(item.annotation) == ("readme.txt", ["a"])
-    for columns, task in (("text", TextSentiment()), ("image_uri", ImageClassification())):
-        frame = pd.DataFrame({columns: ["a"], "target": ["b"]})
-        with pytest.raises(NotUnderstoodError, match="target"):
-            frame_rows(frame, task)
     with pytest.raises(NotUnderstoodError, match="words"):
         frame_rows(pd.DataFrame({"words": ["a"]}), TextSentiment())
 
