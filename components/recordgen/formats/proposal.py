@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
+from recordgen import tasks
 from recordgen.core.dataset.splits import PUBLISHED_WORDS, is_ml_use
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.column_names import (
@@ -42,7 +43,6 @@ from recordgen.tables.roles import (
     SIZE_ROLES,
     Columns,
 )
-from recordgen.tasks import ObjectDetection
 
 _ROWS_SHOWN = 3
 _ROW_CHARACTERS = 160
@@ -240,8 +240,8 @@ def _splits(columns: _Columns) -> list[int]:
 
 def _take_boxes(columns: _Columns) -> None:
     """Give roles to the columns of boxes: two corners, a corner and a size, or a list."""
-    if ObjectDetection.has_header([columns.names[at] for at in columns.rest]):
-        for role, known in ObjectDetection.columns.items():
+    if tasks.ObjectDetection.has_header([columns.names[at] for at in columns.rest]):
+        for role, known in tasks.ObjectDetection.columns.items():
             if role != "label":
                 columns.take(role, columns.named(known))
         return
