@@ -57,21 +57,6 @@ _EXPORTS = {
     "write": "writing.api",
 }
 
-# Name that was here → the module that has it.
-_MOVED = {
-    "CheckResult": "conversion.results",
-    "ConversionResult": "conversion.results",
-    "ConvertOptions": "options",
-    "Differences": "exports.diff.differences",
-    "RecordgenWarning": "errors",
-    "Tuning": "reading",
-    "WriteResult": "writing.api",
-    "reading_plan": "reading",
-    "render_report": "exports.report.render",
-    "text_vectorization": "reading",
-    "token_lookup": "reading",
-}
-
 # Public modules, loaded on first use: `recordgen.features` after a bare `import recordgen`.
 _MODULES = {
     "errors": "errors",
@@ -93,11 +78,6 @@ __all__ = sorted((*_EXPORTS, "__version__"))
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return _load(_MODULES[name], name)
-    if name in _MOVED:
-        raise AttributeError(
-            f"recordgen.{name} is recordgen.{_MOVED[name]}.{name}: from recordgen.{_MOVED[name]} "
-            f"import {name}"
-        )
     if name not in _EXPORTS:
         raise AttributeError(f"module 'recordgen' has no attribute {name!r}")
     value = getattr(_load(_EXPORTS[name], name), name)

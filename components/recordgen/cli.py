@@ -28,7 +28,6 @@ from recordgen.core.runs.counters import total_counts
 from recordgen.errors import NotUnderstoodError, RecordgenError, RecordgenWarning, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
-from recordgen.options.old_options import refusal
 from recordgen.registry import EXPORTS
 from recordgen.version import __version__
 
@@ -425,30 +424,9 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
-#: Commands and options of earlier versions, and what replaces them.
-RENAMED: Mapping[str, str] = {
-    "card": "recordgen export card DATASET",
-    "croissant": "recordgen export croissant DATASET",
-    "lineage": "recordgen export lineage MODEL",
-    "--where": "recordgen inspect OUTPUT --split NAME --label LABEL --code CODE --source FILE",
-}
-
-
-def _check_names(arguments: Sequence[str]) -> None:
-    """Refuse commands and options of earlier versions. Raises: UsageError, has the new ones."""
-    options = [text.partition("=")[0] for text in arguments if text.startswith("--")]
-    for name in (*arguments[:1], *options):
-        if name in RENAMED:
-            raise UsageError(f"{name} is now spelled: {RENAMED[name]}")
-
-
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    _check_names(arguments)
     args, unknown = build_parser().parse_known_args(arguments)
     if unknown:
-        flags = [text.partition("=")[0] for text in unknown if text.startswith("--")]
-        if reason := refusal([flag[2:].replace("-", "_") for flag in flags], flags=True):
-            raise UsageError(reason)
         command: _Parser = args.parser
         options = re.findall(r"--[\w-]+", command.format_help_all())
         close = get_close_matches(unknown[0].partition("=")[0], options, n=1)

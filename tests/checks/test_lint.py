@@ -296,8 +296,8 @@ def test_levels_select_codes_and_a_dash_removes_them():
     lint = ConvertOptions(lint=("Error", "few_examples", "-leak")).selection
     assert lint.codes == {"CONFLICT", "FEW_EXAMPLES"}
     assert ConvertOptions(lint=("-ALL",)).selection.codes == frozenset()
-    assert ConvertOptions().selection.codes == CHECKS.keys() - {"SEGMENT_END"}
-    assert "SEGMENT_END" in ConvertOptions(fail_on=("warning",)).selection.fatal
+    assert ConvertOptions().selection.codes == CHECKS.keys()
+    assert "OVERLAP" in ConvertOptions(fail_on=("warning",)).selection.fatal
     assert ConvertOptions(lint=("few_examples=3",)).selection.thresholds["FEW_EXAMPLES"] == 3
 
 

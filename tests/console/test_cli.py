@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from recordgen import write
-from recordgen.cli import RENAMED, main
+from recordgen.cli import main
 from recordgen.options import OPTIONS
 from tests.conftest import interrupt_convert, run_python, tree_bytes
 
@@ -117,12 +117,6 @@ WRONG = [
     (["export", "card", "{output}"], 1, "dataset.json"),
     (["export", "tfdv", "{output}", "--overwrite"], 2, "--overwrite"),
     (["export", "lineage", "{output}", "--output=a"], 2, "--output"),
-    *(([name, "{output}"], 2, shown) for name, shown in RENAMED.items() if name[0] != "-"),
-    *(
-        (["inspect", "{output}", f"{name}=a"], 2, shown)
-        for name, shown in RENAMED.items()
-        if name[0] == "-"
-    ),
 ]
 
 

@@ -1,7 +1,6 @@
-"""``export index`` repairs an index; ``export dali`` writes one as text for other readers."""
+"""``export index`` repairs an index."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,10 +8,9 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example
-from recordgen.errors import RecordError, SourceError, UsageError
-from recordgen.exports import ExportOptions, Output
-from recordgen.exports.index import Dali, Index
+from recordgen.errors import RecordError, SourceError
+from recordgen.exports import ExportOptions
+from recordgen.exports.index import Index
 
 
 @pytest.fixture
@@ -52,24 +50,3 @@ def test_shards_with_other_records_need_a_conversion(out):
         file.writelines(piece for record in records[:-1] for piece in RECORDS.frame([record]))
     with pytest.raises(RecordError, match=str(shard)):
         Index().export(str(out), ExportOptions())
-
-
-def test_offsets_for_dali(out):
-    """Each line has the place of a frame: of its length, its record and their checksums."""
-    files = Dali().export(str(out), ExportOptions()).files
-    shards = Output.open(out).dataset.shards
-    assert files == [f"{out}/dali/{shard.file}.idx" for shard in shards]
-    for path, shard in zip(files, shards, strict=True):
-        data = (out / shard.file).read_bytes()
-        places = [tuple(map(int, line.split())) for line in Path(path).read_text().splitlines()]
-        assert sum(size for _, size in places) == len(data)
-        found = [data[offset + 12 : offset + size - 4] for offset, size in places]
-        assert found == list(RECORDS.read(str(out / shard.file)))
-        assert all(parse_example(record) for record in found)
-    assert len(recordgen.source(out)) == 20  # the folders of shards hold nothing else
-
-
-def test_gzip_shards_have_no_offsets(tmp_path):
-    recordgen.write([{"x": 1}], tmp_path / "out", compression="gzip")
-    with pytest.raises(UsageError, match="gzip"):
-        Dali().export(str(tmp_path / "out"), ExportOptions())

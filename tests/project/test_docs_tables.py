@@ -12,7 +12,6 @@ from recordgen import cli
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
-from recordgen.options.old_options import OLD_NAMES
 from recordgen.rejects import Reject
 from recordgen.tasks.text_entities.task import TextEntities
 from tests.pages import ROOT, blocks, pages
@@ -91,7 +90,7 @@ def test_tables_name_every_option_of_every_command():
         action.option_strings[-1]
         for command in commands.choices.values()
         for action in command._actions
-        if action.option_strings and action.dest not in ("help", *OLD_NAMES)
+        if action.option_strings and action.dest != "help"
     }
     text = section("docs/convert.md", "The command") + text_of("docs/options.md")
     assert set(re.findall(r"^\| (?:`-\w`, )?`(--[\w-]+)", text, re.MULTILINE)) == known

@@ -1,7 +1,5 @@
 """The package as a whole: public names, imports, installation."""
 
-import importlib
-import re
 import sys
 from pathlib import Path
 
@@ -166,16 +164,6 @@ def test_public_names_exist():
         assert name in dir(recordgen)
     with pytest.raises(AttributeError, match="'nonsense'"):
         _ = recordgen.nonsense
-
-
-@pytest.mark.parametrize(
-    "name", ["ConversionResult", "ConvertOptions", "RecordgenWarning", "Tuning", "render_report"]
-)
-def test_a_name_that_moved_says_its_module(name):
-    with pytest.raises(AttributeError) as caught:
-        getattr(recordgen, name)
-    module = re.search(rf"from (recordgen[.\w]+) import {name}$", str(caught.value))
-    assert hasattr(importlib.import_module(module[1]), name)
 
 
 # Public module, its real module.

@@ -20,7 +20,7 @@ from recordgen.reading.options import (
     TableOptions,
     decode_options,
 )
-from recordgen.reading.tuning import MOVED, Tuning
+from recordgen.reading.tuning import Tuning
 from recordgen.registry import OWN
 
 # option, wrong values
@@ -65,21 +65,6 @@ def test_values_that_do_not_go_together():
         decode_options(ReadOptions, {"label_mode": None, "weights": {"a": 1}})
     with pytest.raises(UsageError, match=r"cache_bytes.*cache"):
         decode_options(ReadOptions, {"tuning": Tuning(cache_bytes=3)})
-
-
-def test_old_keywords_show_the_new_spelling(tmp_path):
-    """No keyword of an earlier version is one now, and every reader names its replacement."""
-    known = {"batch_size", "image_size", *ReadKeywords.__annotations__}
-    assert len(known) <= 20
-    assert not known & set(MOVED)
-    recordgen.write([{"x": 1}], tmp_path / "out", split="train", shards=1)
-    for name, instead in MOVED.items():
-        with pytest.raises(UsageError) as caught:
-            recordgen.read(tmp_path / "out", **{name: 1})
-        assert instead in str(caught.value)
-        with pytest.raises(UsageError) as caught:
-            recordgen.input_fn(tmp_path / "out", **{name: 1})
-        assert instead in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,6 @@ EACH, KEYED, ALIKE, KEPT, NONE = SCOPES = "each", "keyed", "alike", "kept", "non
 
 #: Members of a group of copies or near-duplicates that are examined together, at most.
 MOST_TOGETHER = 250_000
-
-#: Opens an example's payload, given its uri and the import file of its row.
-OpenPayload: TypeAlias = "Callable[[str, str], IO[bytes]]"
 
 _Shared = TypeVar("_Shared")
 
@@ -49,10 +46,6 @@ TaskT = TypeVar("TaskT", bound=CheckedTask)
 _NO_LABELS = Vocabulary("text", ())
 
 
-def _no_payload(uri: str, named_by: str) -> IO[bytes]:
-    raise FileNotFoundError(uri)
-
-
 @dataclass(frozen=True)
 class Examined(Generic[TaskT]):
     """What checks examine.
@@ -61,7 +54,6 @@ class Examined(Generic[TaskT]):
         facts: facts about the examples that a check needs together.
         thresholds: the number from which on a check finds something, by code; for checks whose
             threshold is a similarity, only if the user gave it.
-        open_payload: opens the payload of an example.
         vocabulary: all labels, and ``splits``, the splits with examples, by name: empty for checks
             of examples, which run before they are known.
         are_numbers_given: an option says that whole-number labels are the numbers of classes.
@@ -72,7 +64,6 @@ class Examined(Generic[TaskT]):
     facts: ExampleFacts
     task: TaskT
     thresholds: Mapping[str, float]
-    open_payload: OpenPayload = _no_payload
     vocabulary: Vocabulary = _NO_LABELS
     splits: Mapping[str, Split] = field(default_factory=dict)
     eval_from: str = ""
@@ -123,12 +114,10 @@ class Check:
         most_together: examples with one key that it examines together, at most, if it is one of
             :data:`KEYED`: more are examined in parts, and a warning says so. By default, all are.
         needs: the facts that it needs, see :mod:`recordgen.core.facts`: it runs for tasks that have
-            all of them. A check that needs payloads runs only if its own code is selected.
+            all of them.
         counted_as: the count in ``rows.adjusted`` whose rows are its findings; empty: none.
         remedies: what helps, if the code does not suggest it; one that names an option is only for
             tasks in which the option acts. docs/lint.md has all remedies.
-        package: the package that it needs to open payloads, and ``extra``, the extra that installs
-            it; both empty: none.
     """
 
     code: ClassVar[str]
@@ -140,8 +129,6 @@ class Check:
     needs: ClassVar[Collection[str]] = ()
     counted_as: ClassVar[str] = ""
     remedies: ClassVar[Sequence[str]] = ()
-    package: ClassVar[str] = ""
-    extra: ClassVar[str] = ""
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows | str]:
         """Yield the examples that it finds, or messages about the dataset as a whole.

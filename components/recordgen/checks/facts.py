@@ -163,11 +163,6 @@ class ExampleFacts:
         inside = ("" if is_named else uri, f"split {self.split(row)}")
         return f"{place_of(source, line, uri)} ({', '.join(filter(None, inside))})"
 
-    def payload(self, row: int) -> tuple[str, str]:
-        """Return the uri of an example's payload, and the import file that names it."""
-        source, _, uri = self._origin(row)
-        return uri, source
-
     def split(self, row: int) -> str:
         """Return the split of an example."""
         return self.names[self.splits[row]]

@@ -5,29 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from recordgen.checks.check import NONE, Check, CheckedTask, Examined
 from recordgen.checks.selection import Selection
 from recordgen.core.dataset.lint import LineSpool, Lint, LintFinding
-from recordgen.core.facts import PAYLOADS
-from recordgen.errors import UsageError
 from recordgen.registry import CHECKS
 from recordgen.rejects import Finding
-
-
-def need_packages(task: CheckedTask, selection: Selection) -> None:
-    """Check that the packages for the selected checks of a task are installed.
-
-    Raises: UsageError: a package is missing; the message names the extra that installs it.
-    """
-    for check in checks_of(task, selection):
-        if check.package and not find_spec(check.package):
-            raise UsageError(
-                f"select: {check.code} needs the package {check.package!r}, which is not "
-                f"installed: pip install 'recordgen[{check.extra}]', or omit the code"
-            )
 
 
 @dataclass
@@ -80,7 +64,6 @@ def run_checks(
 
 def checks_of(task: CheckedTask, selection: Selection) -> Iterator[Check]:
     """Yield the selected checks that examine examples of a task, in the order of the registry."""
-    has = {*task.facts, PAYLOADS}
     for code in CHECKS:
-        if code in selection.codes and has.issuperset(CHECKS[code].needs):
+        if code in selection.codes and set(CHECKS[code].needs) <= set(task.facts):
             yield CHECKS[code]()

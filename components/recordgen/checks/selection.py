@@ -1,17 +1,16 @@
 """The user's selection of checks, of codes that fail a run, and of thresholds.
 
-Codes may be written in any case; a level means all codes of the level, ``ALL`` all codes. A check
-that opens payloads runs only if its own code is selected.
+Codes may be written in any case; a level means all codes of the level, ``ALL`` all codes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from recordgen.core.dataset.lint import ERROR, WARNING
-from recordgen.core.facts import MEASURES, PAYLOADS, ROWS
+from recordgen.core.facts import MEASURES, ROWS
 from recordgen.errors import UsageError, did_you_mean
 from recordgen.registry import CHECKS
 
@@ -55,13 +54,10 @@ class Selection:
         ignored = [word[1:] for word in lint if word.startswith("-")]
         thresholds = dict(map(_threshold, (word for word in lint if "=" in word)))
         named = [word for word in lint if "=" not in word and not word.startswith("-")]
-        by_default = frozenset(
-            code for code, check in CHECKS.items() if PAYLOADS not in check.needs
-        )
-        codes = _codes("lint", named, by_default) | (thresholds.keys() if named else frozenset())
+        codes = _codes("lint", named) | (thresholds.keys() if named else frozenset())
         return cls(
-            (codes or by_default) - _codes("lint", ignored, CHECKS),
-            _codes("fail_on", fail_on, CHECKS),
+            (codes or frozenset(CHECKS)) - _codes("lint", ignored),
+            _codes("fail_on", fail_on),
             {
                 **{code: check.threshold for code, check in CHECKS.items() if check.threshold},
                 **thresholds,
@@ -69,15 +65,15 @@ class Selection:
         )
 
 
-def _codes(option: str, words: Iterable[str], grouped: Collection[str]) -> frozenset[str]:
-    """Return the codes that words select; levels and ``ALL`` include those in ``grouped``.
+def _codes(option: str, words: Iterable[str]) -> frozenset[str]:
+    """Return the codes that words select; a level or ``ALL`` selects all of its codes.
 
     Raises: UsageError: a word is neither a code, a level nor ``ALL``.
     """
     groups = {
-        ALL: frozenset(grouped),
+        ALL: frozenset(CHECKS),
         **{
-            level.upper(): frozenset(code for code in grouped if CHECKS[code].level == level)
+            level.upper(): frozenset(code for code, check in CHECKS.items() if check.level == level)
             for level in (ERROR, WARNING)
         },
     }

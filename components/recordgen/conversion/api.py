@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 
 from recordgen import storage
 from recordgen.beam.runners import need_local_workers, need_reachable, runner_factory
-from recordgen.checks.run import need_packages
 from recordgen.console import logs
 from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.conversion.appending import find_existing, task_there
@@ -236,7 +235,6 @@ def _convert_source(
     with conversion_events(source.names, output) as lineage, Phases(progress) as phases:
         storage.check_writable(output)
         conversion = conversion_of(options, source.files)
-        need_packages(conversion.task, options.selection)
         is_there = storage.exists(storage.join(output, DATASET_FILE))
         confirms = resume and is_there and not (overwrite or append)
         runner = new_runner()

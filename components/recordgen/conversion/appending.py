@@ -24,7 +24,6 @@ from recordgen.core.rows.columns import values_of
 from recordgen.core.task.task import Task
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions, differing, recorded_there
-from recordgen.options.old_options import OLD_NAMES
 from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
 
@@ -67,11 +66,6 @@ def find_existing(output: str, conversion: Conversion) -> Existing | None:
         raise UsageError(
             f"{output}: holds examples written from Python; only datasets that convert wrote can "
             f"be appended to"
-        )
-    if old := [name for name in OLD_NAMES if name in dataset.options]:
-        raise UsageError(
-            f"{output}: an earlier version wrote it, with options such as {old[0]}; convert all "
-            f"rows again, with --overwrite"
         )
     ours = dict(conversion.recorded)
     if not conversion.labels.vocabulary:

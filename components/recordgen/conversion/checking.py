@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 from recordgen.beam.runners import need_local_workers, runner_factory
-from recordgen.checks.run import need_packages
 from recordgen.checks.selection import Selection
 from recordgen.conversion.dataset import to_dataset
 from recordgen.conversion.examination import examination_of
@@ -46,7 +45,6 @@ def check_opened(
     conversion, selection = conversion_of(options), options.selection
     splits = replace(conversion.splits, without_eval="")
     conversion = replace(conversion, max_reject_fraction=1.0, splits=splits)
-    need_packages(conversion.task, selection)
     need_local_workers(beam_args, "check")
     prefix = "recordgen-check-"
     with tempfile.TemporaryDirectory(prefix=prefix) as folder, Phases(progress) as phases:

@@ -6,7 +6,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -92,13 +92,8 @@ class Examination:
         self, facts: ExampleFacts, totals: Mapping[str, Any] | None = None
     ) -> Examined[Any]:
         """Return what the checks examine."""
-        task, store = self.conversion.task, self.conversion.store
-
-        def open_payload(uri: str, named_by: str) -> IO[bytes]:
-            inside = storage.join(self.folder, "") if task.by_address else named_by
-            return store.open(storage.resolve(uri, inside), named_by)
-
-        return Examined(facts, task, self.selection.thresholds, open_payload, totals=totals or {})
+        task, thresholds = self.conversion.task, self.selection.thresholds
+        return Examined(facts, task, thresholds, totals=totals or {})
 
     @property
     def joins(self) -> int:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal
 
 from recordgen import storage
 from recordgen.beam.runners import runner_factory
-from recordgen.checks.run import need_packages
 from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.conversion import kept_plan
 from recordgen.conversion.api import open_for
@@ -104,7 +103,6 @@ def plan(
     opened.check_apart(target)
     storage.check_writable(target)
     conversion = conversion_of(decided, opened.files)
-    need_packages(conversion.task, decided.selection)
     versions = kept_plan.versions_of(file.path for file in opened.files)  # before rows are read
     with opened_run(
         target, conversion, overwrite=overwrite, append=append, resume=resume, in_parts=True
@@ -262,7 +260,6 @@ def _published(
     kept_plan.check_sources(planned)
     options = kept_plan.options_of(planned)
     conversion, selection = conversion_of(options), options.selection
-    need_packages(conversion.task, selection)
     results, run = staging.read_results(), kept_plan.run_of(output, staging, planned)
     examples = sum(each.examples for each in results.values())
     source = kept_plan.source_of(planned, options, examples)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from recordgen.core.facts.perceptual_hash import SmallPicture
 from recordgen.core.rows.row import ReadItem
@@ -98,9 +98,6 @@ class PayloadStore(Protocol):
 
     def contents(self, rows: Sequence[Named]) -> Iterable[Content | PayloadError]:
         """Return the content of each payload, or the error that refuses it."""
-
-    def open(self, path: str, source: str) -> IO[bytes]:
-        """Open a payload that a row of an import file names. Raises: PayloadError, OSError."""
 
     def fetcher(self, paths: Iterable[str]) -> Fetcher:
         """Return what fetches the payloads at ``paths``."""

@@ -22,7 +22,6 @@ from recordgen.options import (
     OptionValues,
     make_options,
     option_text,
-    refuse_old,
 )
 
 if TYPE_CHECKING:
@@ -130,7 +129,6 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
 
         Raises: UsageError: a value is not allowed (runtime parameters are checked in the run).
         """
-        refuse_old(options)
         options.setdefault("fail_on", NO_EVAL)
         check_names(options, tuple(parameters.OPTION_TYPES))
         given = {

@@ -18,7 +18,7 @@ from recordgen.core.dataset.fractions import DEFAULT_FRACTIONS, SplitFractions, 
 from recordgen.core.dataset.splits import split_named
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.import_file import ImportFile
-from recordgen.options import OPTIONS, ConvertOptions, make_options, refuse_old, without_unset
+from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
 
 DATASET_VERSION_KEY = "dataset_version"
 PREVIOUS_KEY = "previous"
@@ -197,7 +197,6 @@ class ExampleGenParameters:
 
 def given_options(properties: Mapping[str, Any]) -> ConvertOptions:
     """Return the options of an execution; rows only reach allowed files. Raises: UsageError."""
-    refuse_old({name: value for name, value in properties.items() if value is not None})
     # Vertex AI passes parameters as JSON, in which numbers are doubles.
     given = {
         name: kind(properties[name])

@@ -3,8 +3,6 @@
 A field of :class:`ConvertOptions` declares name, type, default, choices and help of an option. The
 command line and the TFX component read them from :data:`OPTIONS`; ``make options`` writes them into
 component.yaml and the tables of the documentation.
-
-old_options.py  options of earlier versions, which are refused with what replaces them
 """
 
 from __future__ import annotations
@@ -38,7 +36,6 @@ from recordgen.core.image_settings import (
 from recordgen.errors import UsageError, check_names
 from recordgen.messages.masking import without_secrets
 from recordgen.messages.signatures import takes
-from recordgen.options.old_options import OLD_NAMES, refusal
 from recordgen.registry import FORMAT_CHOICES, OF_LAYOUTS, OF_SCHEMAS, TASK_CHOICES
 from recordgen.storage.access import Access, resolved
 from recordgen.tables.columns import Table
@@ -386,7 +383,7 @@ class ConvertOptions:
         "of that level; `-CODE` skips a check, and `-ALL` all of them; `FEW_EXAMPLES=50` sets the "
         "number from which on a check reports",
         metavar="CODE|-CODE|CODE=N",
-        unset="all but `SEGMENT_END`",
+        unset="all",
         affects_bytes=False,
         heading="checks of the data",
     )
@@ -674,9 +671,8 @@ takes_options = takes(OptionValues, ConvertOptions)
 def make_options(values: Mapping[str, Any]) -> ConvertOptions:
     """Decode keyword options; lists may be text, and each merged option has its own forms.
 
-    Raises: UsageError: a name is unknown or of an earlier version, or a value is not allowed.
+    Raises: UsageError: a name is unknown, or a value is not allowed.
     """
-    refuse_old(values)
     check_names(values, tuple(OPTIONS))
     decoded: dict[str, Any] = {}
     for name, value in values.items():
@@ -693,12 +689,6 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
             if isinstance(text, str) and text.encode("utf-8", "replace").decode() != text:
                 raise UsageError(f"{name} must be UTF-8 (got {text!r:.80})")
     return ConvertOptions(**decoded)
-
-
-def refuse_old(values: Mapping[str, Any]) -> None:
-    """Refuse options of an earlier version. Raises: UsageError, which shows the new spelling."""
-    if old := [name for name in values if name in OLD_NAMES]:
-        raise UsageError(refusal(old))
 
 
 def option_text(name: str, value: Any) -> Any:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Event
 from types import TracebackType
-from typing import IO
 
 from recordgen import storage
 from recordgen.core.conversion import Content
@@ -38,7 +37,7 @@ from recordgen.payloads.requests import (
 from recordgen.payloads.sizes import payload_infos
 from recordgen.rejects import Named, RejectCode
 from recordgen.storage import ANY_REQUEST, FileInfo, RequestContext
-from recordgen.storage.access import Access, RowUrlPolicy
+from recordgen.storage.access import Access
 from recordgen.storage.retries import retried
 
 
@@ -187,11 +186,6 @@ class PayloadStore:
         # Decoding keeps threads busy; reading local files does not.
         threads = 1 if self.looking is None else threads_here(self.threads)
         return ask_all(ask, sized, is_far=is_far, threads=threads, bytes_of=_size)
-
-    def open(self, path: str, source: str) -> IO[bytes]:
-        """Open a payload that a row of an import file names. Raises: PayloadError, OSError."""
-        self.check_reach(path, source)
-        return storage.open_read(path, RequestContext(RowUrlPolicy(self.access, source)))
 
     def fetcher(self, paths: Iterable[str]) -> Fetcher:
         """Return what fetches the payloads at ``paths``."""

@@ -14,7 +14,7 @@ from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import BatchReading
-from recordgen.reading.tuning import AUTO, check_moved
+from recordgen.reading.tuning import AUTO
 from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
 
@@ -59,7 +59,6 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
     kind = kind_for(name)
     if kind.chosen is not None:
         kind = kind.chosen(shards, options)
-    check_moved(options)
     known = {field.name for field in fields(kind.options)}
     for option in options:
         if option not in known and option in ("image_size", *ReadKeywords.__annotations__):

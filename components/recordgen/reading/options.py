@@ -22,7 +22,7 @@ from recordgen.reading.checks import (
     is_integer,
     is_number,
 )
-from recordgen.reading.tuning import AUTO, Tuning, check_moved
+from recordgen.reading.tuning import AUTO, Tuning
 from recordgen.registry import TASK_CHOICES
 
 #: The types of pixels; ``uint8`` has the range 0..255.
@@ -471,7 +471,6 @@ def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
 
     Raises: UsageError: a name is unknown, or a value is not allowed.
     """
-    check_moved(values)
     check_names(values, [field.name for field in fields(kind)])
     decoded = {name: _plain(value) for name, value in values.items()}
     if is_integer(decoded.get("image_size")):

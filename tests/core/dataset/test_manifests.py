@@ -74,10 +74,7 @@ DOORS = [
     lambda place, _: ["inspect", place],
     lambda place, _: ["inspect", place, "--to", f"{place}/../seen"],
     lambda place, _: ["check", place],
-    *(
-        lambda place, _, name=name: ["export", name, place]
-        for name in ("tfds", "tfdv", "index", "dali")
-    ),
+    *(lambda place, _, name=name: ["export", name, place] for name in ("tfds", "tfdv", "index")),
     *(
         lambda place, _, name=name: ["export", name, place, "--to", f"{place}/../{name}"]
         for name in ("folder", "automl", "coco", "yolo", "parquet", "webdataset")

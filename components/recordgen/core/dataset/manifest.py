@@ -197,7 +197,6 @@ class Dataset(Shown):
         values["features"] = {
             name: FeatureSpec.from_json(spec) for name, spec in values.get("features", {}).items()
         }
-        values["options"] = _current(values.get("options", {}))
         found = built(cls, values)
         found.check_values()
         return found
@@ -279,12 +278,3 @@ def read_vocabulary(path: str) -> Vocabulary | None:
         ) from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise SourceError(f"{path}: cannot be read: {exc}") from exc
-
-
-def _current(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return recorded options with the format of images as one; older datasets have three."""
-    parts = [options.get(name) for name in ("pixels", "encode", "quality")]
-    kept = {name: value for name, value in options.items() if name not in ("pixels", "quality")}
-    if len(kept) < len(options):
-        kept["encode"] = ":".join(str(part) for part in parts if part not in (None, "encoded"))
-    return kept

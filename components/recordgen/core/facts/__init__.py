@@ -18,8 +18,6 @@ MASKS = "masks"
 SEGMENTS = "segments"
 #: Rows of a table, a sample of which is kept.
 ROWS = "rows"
-#: The payloads themselves: the check opens them.
-PAYLOADS = "payloads"
 
 
 class ImageNote(NamedTuple):

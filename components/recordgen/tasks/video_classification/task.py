@@ -8,10 +8,9 @@ from the video's beginning, and ``inf`` is its end::
      [{"displayName": "car", "startTime": "120s", "endTime": "180.5s"}]}
 
 become ``video/segment/start: 120.0``, ``video/segment/end: 180.5``, ``video/class/text: b"car"``
-and ``video/class/label: 0``. Records hold a video's address; only the check SEGMENT_END opens
-videos. Each segment is an example of its own, and so is each of several labels of one segment, as
-in AutoML. The annotation is a JSON list of label, start and end; null means no label, or the
-video's end.
+and ``video/class/label: 0``. Records hold a video's address; no video is opened. Each
+segment is an example of its own, and so is each of several labels of one segment, as in AutoML. The
+annotation is a JSON list of label, start and end; null means no label, or the video's end.
 """
 
 from __future__ import annotations
