@@ -46,8 +46,9 @@ from recordgen.tables.roles import (
 
 _ROWS_SHOWN = 3
 _ROW_CHARACTERS = 160
-_FEW = 3
-_MANY = 8
+
+# So few columns may hold short texts; so many are a table, whose texts are names or addresses.
+_FEW, _MANY = 3, 8
 
 # Words of columns that are likely to hold labels, and those that hardly do.
 _LABEL_WORDS = frozenset(
@@ -58,7 +59,7 @@ _NO_LABEL = frozenset({"id", "width", "height"})
 _OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
 
 # Four columns of a corner, the width and the height; names of two corners are the task's.
-_CORNER_AND_SIZE = (("x", "y", "width", "height"), ("x", "y", "w", "h"), ("x_1", "y_1", "width"))
+_CORNER_AND_SIZE = (("x", "y", "width", "height"), ("x", "y", "w", "h"))
 _NUMBERS_OF_A_BOX = 4
 
 # The label of boxes that have none.
@@ -66,11 +67,7 @@ _ONE_LABEL = "'object'"
 
 
 def stop(
-    head: Head,
-    problem: str,
-    *,
-    options: Mapping[str, str] | None = None,
-    header: str = "",
+    head: Head, problem: str, *, options: Mapping[str, str] | None = None, header: str = ""
 ) -> NoReturn:
     """Stop with the first rows and the options that are likely to read them.
 
@@ -164,10 +161,10 @@ def propose(
     paths = columns.those(lambda value: kind_of(value) in ("image", "video"))
     longest = sorted(columns.those(_is_text), key=lambda at: -sum(map(len, columns.all[at])))
     texts = [*columns.named(TEXT_COLUMNS), *longest]
-    if len(names) <= _FEW:  # a few words in one of few columns
+    if len(names) <= _FEW:
         texts += columns.those(lambda value: likely_kind(value) == "text" and not _numbers(value))
     elif len(names) >= _MANY and not columns.named(TEXT_COLUMNS):
-        texts = []  # a table, with names or addresses
+        texts = []
     keys = [at for at in columns.rest if len({*columns.all[at]}) == len(rows) > 1]
     keys = [at for at in keys if not any(map(_is_fraction, columns.all[at]))]
     roots = {at: root for at in keys if (root := folder_of_images(columns.all[at], source))}
