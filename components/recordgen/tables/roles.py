@@ -199,4 +199,7 @@ def _text(name: str | int) -> str:
 MASK_COLUMNS = frozenset(
     {"mask", "mask_path", "mask_uri", "mask_file", "mask_filename", "mask_image", "segmentation"}
 )
-LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})
+LABEL_COLUMNS = frozenset(
+    {"label", "labels", "label_name", "class", "class_name", "display_name", "category"}
+    | {"category_name"}
+)
