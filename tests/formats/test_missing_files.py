@@ -45,7 +45,7 @@ def test_a_file_of_that_name_is_named(file, uri, tmp_path):
 def test_two_candidates_are_no_hint(tmp_path):
     """With two files of that name, or none, there is nothing to say."""
     assert "a/1.jpg" not in hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg").text
-    assert hint(tmp_path / "x", ["a/1.jpg", "b/1.png"], "1.jpg").root  # only one has the name
+    assert hint(tmp_path / "x", ["a/1.jpg", "b/1.png"], "1.jpg").root  # only one has that name
     assert hint(tmp_path, [], "x/2.jpg") == hint(tmp_path, [], "x\\2.jpg") == Hint()
     elsewhere = Reject("https://a.example/labels.csv", 1, "1.jpg", "missing_file", "")
     assert missing_hint([elsewhere]) == Hint()
@@ -59,6 +59,8 @@ def test_two_candidates_are_no_hint(tmp_path):
         (["1.jpg"], ["1"], ""),  # beside the import file
         (["my photos/1.jpg"], ["1"], "my photos/"),
         (["../Img/a/1.jpg"], ["1.jpg"], "../Img/a/"),  # beside the import file's folder
+        (["x/1.jpg", "y/1.jpg"], ["/home/me/x/1.jpg", "/home/me/y/1.jpg"], ""),
+        (["z/x/1.jpg"], ["x/1.jpg"], "z/"),
         (["a/1.mp4"], ["1.mp4"], None),  # no images
         (["a/1.jpg", "b/1.jpg"], ["1.jpg"], None),
         ([], ["1.jpg"], None),

@@ -65,7 +65,7 @@ def missing_hint(rejects: Sequence[Reject]) -> Hint:
     for source in {item.source: None for item in missing}:
         pairs = _found([item.uri for item in missing if item.source == source], source)
         found += pairs
-        roots |= {_root(source, [path for _, path in pairs])} if pairs else set()
+        roots |= {_root(source, pairs)} if pairs else set()
     if not found:
         are_names = missing and not any({"/", "\\"} & {*item.uri} for item in missing)
         return Hint(_NO_FOLDER if are_names else "")
@@ -93,7 +93,7 @@ def folder_of_images(paths: Iterable[str], source: str) -> str:
     are_exact = all(path == written for written, path in found)
     if are_exact or len(found) < len(some) * _NEARLY_ALL:
         return ""
-    return _root(source, [path for _, path in found])
+    return _root(source, found)
 
 
 def _found(paths: Sequence[str], source: str) -> list[tuple[str, str]]:
@@ -110,15 +110,26 @@ def _found(paths: Sequence[str], source: str) -> list[tuple[str, str]]:
     return []
 
 
-def _root(source: str, files: Sequence[str]) -> str:
-    """Return the innermost folder of images, relative as the import file; "" of other files."""
-    if not all(map(IMAGE_SUFFIX.search, files)):
+def _root(source: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """Return the folder below which paths name images, relative as the import file's.
+
+    It is empty if the files are no images: ``/home/me/a/1.jpg`` means ``in/a/1.jpg`` below ``in/``.
+    """
+    if not all(IMAGE_SUFFIX.search(path) for _, path in pairs):
         return ""
-    inner = posixpath.commonpath([posixpath.dirname(path) for path in files])
-    root = storage.resolve(inner, source)
+    root = storage.resolve(posixpath.commonpath([_above(*pair) for pair in pairs]), source)
     if storage.is_local(source):
         root = posixpath.normpath(root)
     return storage.join(root, "")
+
+
+def _above(uri: str, path: str) -> str:
+    """Return the folders of a file that are above what a path says of them."""
+    folders, said = path.split("/")[:-1], uri.replace("\\", "/").split("/")[:-1]
+    while folders and said and folders[-1] == said[-1]:
+        folders.pop()
+        said.pop()
+    return "/".join(folders)
 
 
 def _by_stem(folder: str) -> dict[str, list[str]]:
@@ -154,6 +165,8 @@ def _only(there: dict[str, list[str]], uri: str) -> str:
         found = [path for path in found if IMAGE_SUFFIX.search(path)]
     name = posixpath.basename(uri)
     same = [path for path in found if posixpath.basename(path) == name] or found
+    if len(same) > 1:  # the folders of the path decide
+        same = [path for path in same if f"/{uri}".endswith(f"/{path}")]
     return same[0] if len(same) == 1 else ""
 
 
