@@ -58,13 +58,20 @@ _NO_LABEL = frozenset({"id", "width", "height"})
 
 _OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
 
-# Columns of a corner, the width and the height; names of two corners are the task's.
-_CORNER_AND_SIZE = (
-    frozenset({"x", "x1", "xmin", "x_min", "left"}),
-    frozenset({"y", "y1", "ymin", "y_min", "top"}),
-    frozenset({"w", "width", "box_width"}),
-    frozenset({"h", "height", "box_height"}),
-)
+# Columns of a corner or the center, the width and the height; two corners are the task's names.
+_SIZE = frozenset({"w", "width", "box_width"}), frozenset({"h", "height", "box_height"})
+_SIDES = {
+    "xywh": (
+        frozenset({"x", "x1", "xmin", "x_min", "left"}),
+        frozenset({"y", "y1", "ymin", "y_min", "top"}),
+        *_SIZE,
+    ),
+    "center_xywh": (
+        frozenset({"xc", "cx", "x_center", "center_x", "xcenter"}),
+        frozenset({"yc", "cy", "y_center", "center_y", "ycenter"}),
+        *_SIZE,
+    ),
+}
 _NUMBERS_OF_A_BOX = 4
 
 # The label of boxes that have none.
@@ -259,11 +266,11 @@ def _take_boxes(columns: _Columns) -> None:
         if first is not None:
             _take_numbers(columns, first)
         return
-    found = [columns.named(known) for known in _CORNER_AND_SIZE]
-    if all(found):
-        places = [first for first, *_ in found]
-        columns.roles["xywh"] = BETWEEN.join(columns.names[at] for at in places)
-        columns.rest = [at for at in columns.rest if at not in places]
+    for form, sides in _SIDES.items():
+        if all(found := [columns.named(known) for known in sides]):
+            places = [first for first, *_ in found]
+            columns.roles[form] = BETWEEN.join(columns.names[at] for at in places)
+            columns.rest = [at for at in columns.rest if at not in places]
 
 
 def _take_numbers(columns: _Columns, first: int) -> None:
