@@ -134,6 +134,7 @@ def _stored_records(output):
 UNKNOWN = [
     ({"label": "cat", "stars": 7}, "image=pixels,label=label"),
     ({"class": 1, "x": 3.5}, "image=pixels,label=class"),
+    ({"label": "cat", "split": "test"}, "image=pixels,split=split,label=label"),
 ]
 
 
