@@ -79,6 +79,7 @@ BOXES = [
     ({"a": [8], "b": [12], "c": [16], "d": [24]}, "xmin=a,ymin=b,xmax=c,ymax=d"),
     ({"x": 8, "y": 12, "w": 8, "h": 12}, "xywh=x|y|w|h"),
     ({"x": 8, "y": 12, "w": 16, "h": 24}, "xyxy=x|y|w|h"),
+    ({"box": [12, 18, 8, 12]}, "center_xywh=box"),
 ]
 
 
