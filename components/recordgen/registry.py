@@ -71,8 +71,8 @@ OWN_FORMATS: Mapping[str, str] = {
     "iob": "recordgen.formats.iob:Sentences",
     "csv": "recordgen.formats.line_files:CsvFile",
     "jsonl": "recordgen.formats.line_files:JsonLines",
-    "text_folder": "recordgen.formats.text_folder:TextFolder",
-    "folder": "recordgen.formats.image_folder:ImageFolder",
+    "text_folder": "recordgen.formats.class_folders:TextFolder",
+    "folder": "recordgen.formats.class_folders:ImageFolder",
     OF_LAYOUTS: "recordgen.formats.folder_layout:FolderLayout",
 }
 

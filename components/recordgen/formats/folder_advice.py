@@ -160,7 +160,9 @@ def _is_outer(found: re.Match[str], folder: str) -> bool:
 
 
 def layout_of_classes(names: Sequence[str]) -> str:
-    """Return a layout in which the last folder of each file is its label; empty if none suits.
+    """Return a layout in which the last folder of each file is its label.
+
+    It is empty if no layout suits, or if there would be only one class.
 
     ``20news-bydate-train/sci.space/1, 20news-bydate-test/alt.atheism/2``
     →  ``20news-bydate-{split}/{label}/{name}``
@@ -171,6 +173,6 @@ def layout_of_classes(names: Sequence[str]) -> str:
     inner = f"{last.pop()}/" if last in ({each} for each in _INNER) else ""
     classes = [f"{posixpath.dirname(name)}/".removesuffix(inner)[:-1] for name in names]
     above = {_pattern_of_folders(each, None) for each in classes}
-    if len(above) != 1 or not all(classes):
+    if len(above) != 1 or not all(classes) or len({*map(posixpath.basename, classes)}) == 1:
         return ""
     return f"{above.pop()}{{label}}/{inner}{{name}}{suffix}".replace(" ", "*")
