@@ -10,9 +10,9 @@ from recordgen.conversion.texts.summaries import check_summary
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, NotUnderstoodError, SourceError, UsageError
+from recordgen.formats.class_folders import ImageFolder
 from recordgen.formats.folder_names import is_no_image
 from recordgen.formats.header import NOTHING_GIVEN
-from recordgen.formats.class_folders import ImageFolder
 from recordgen.formats.import_file import ImportFile
 from recordgen.rejects import OddLine
 from recordgen.storage import is_inside
@@ -279,7 +279,10 @@ NO_CLASSES = {
         [f"{s}/{at}/{s}{n}.png" for s in ("train", "val") for at in "abc" for n in "xy"],
         False,
     ),
-    "files in more folders": (["cat/red/1.jpg", "dog/blue/1.jpg"], False),
+    "files in more folders": (["cat/red/1.jpg", "dog/blue/1.jpg"], True),
+    "pairs": ([f"{at}/{n}_{at[0]}.png" for at in ("noisy", "clean") for n in "123"], False),
+    "pairs of numbers": ([f"{at}/{n}.png" for at in ("rgb", "depth") for n in "123"], False),
+    "two sizes": ([f"{at}/0{n}{at}.png" for at in ("HR", "LR") for n in "123"], False),
     "texts": (["a/1", "b/2"], True),
     "videos": (["train/run/1.mp4", "test/walk/2.mp4"], True),
     "texts one folder too deep": (["in/a/1.txt", "in/b/1.txt", "in/readme.txt"], True),
@@ -302,8 +305,17 @@ def test_folders_that_may_be_no_classes_stop(names, is_proposed, tmp_path):
         assert not found.rejects
 
 
+@pytest.mark.parametrize("name", ["{0}s/{0}.{1}.jpg", "{0}/{1}.jpg", "train/{0}/IMG_{1}{0}.jpg"])
+def test_numbers_in_names_of_classes(name, tmp_path):
+    """Classes may number their files alike."""
+    names = [name.format(kind, number) for kind in ("cat", "dog") for number in (1, 2, 3)]
+    labels = {label for _, _, label in read(folder(tmp_path, *names))}
+    assert {label[:3] for label in labels} == {"cat", "dog"}
+
+
 LISTS = {
     "lists.txt": "cat/a001\ndog/b002\n",
+    "paths.txt": "cat/a001.jpg\ndog/b002.jpg\n",
     "boxes.tsv": "a001.jpg\t1\nb002.jpg\t2\n",
     "ids.csv": "id,age\na001,3\nb002,4\n",
     "all.json": '{"a001.jpg": 1, "b002.jpg": 2}',

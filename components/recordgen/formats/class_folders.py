@@ -16,6 +16,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
@@ -24,13 +25,14 @@ from recordgen.core.task.annotation import AnnotationError, check_label, check_u
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, PayloadError, SourceError
 from recordgen.formats import foreign_formats, iob
-from recordgen.formats.field_kinds import IMAGE_SUFFIX
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.folder_advice import layout_of_classes, layout_of_pairs, refusal
-from recordgen.formats.folder_names import ANNOTATIONS, PlacedFile, is_no_image, placed
+from recordgen.formats.folder_names import ANNOTATIONS, PAIRED, PlacedFile, is_no_image, placed
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing
 from recordgen.formats.pictures import in_addresses, notes_about
+from recordgen.formats.separators import read_separator
 from recordgen.rejects import Reject
 from recordgen.tasks import ImageClassification, TextClassification
 from recordgen.tasks.texts.text_task import TextContent, stored
@@ -42,8 +44,10 @@ if TYPE_CHECKING:
 # Files that may describe others, how many of them are read, and names of files in their text.
 _DESCRIBING = (".txt", ".csv", ".tsv", ".json", ".xml")
 _DOCUMENTS_READ = 32
-_TOKEN = re.compile(r"[^\s,;:\"'/<>|]+")
+_TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
+_LINES_READ = 100
 _SHOWN = 4
+_DIGITS = re.compile(r"\d+")
 
 _TEXT = ".txt"
 # Folders of texts without labels, beside those of classes.
@@ -149,6 +153,7 @@ class TextFolder(_ClassFolders):
         except ValueError as exc:
             raise _refusal(listing, str(exc), layout_of_classes(inside)) from None
         labelled = [item for item in found if item.label]
+        _check_pairs(listing, labelled)
         for at, item in enumerate(labelled):
             if str(item.label).lower() in _UNLABELLED:
                 roles[posixpath.dirname(item.name)] = "no label"
@@ -191,8 +196,8 @@ class ImageFolder(_ClassFolders):
                 reason = f"{exc}; these are masks and their images"
                 raise _refusal(listing, reason, layout) from None
             _check_annotations(listing, others, images)
-            raise _refusal(listing, str(exc)) from None
-        _check_pairs(listing, found)
+            raise _refusal(listing, str(exc), layout_of_classes(images)) from None
+        _check_masks(listing, found)
         _check_import_files(listing, others, found)
         _check_annotations(listing, others, images)
         _check_classes(listing, found)
@@ -223,42 +228,67 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     raise _refusal(listing, f"there is no image in this folder{shown}", layout)
 
 
-def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
+def _check_masks(listing: Listing, files: Sequence[PlacedFile]) -> None:
     """Check that files are images, and none of them masks. Raises: NotUnderstoodError."""
     names = [item.name for item in files]
-    classes: dict[str, set[str]] = {}
-    for item in files:
-        if item.label is not None:
-            classes.setdefault(item.label, set()).add(_stem(item.name))
     if not listing.images:
         reason = f"{names[0]} is no image by its name; these may be texts or videos"
         raise _refusal(listing, reason, layout_of_classes(names))
-    if len(classes) != 1 and (layout := layout_of_pairs(names)):
+    is_one = len({item.label for item in files} - {None}) == 1
+    if not is_one and (layout := layout_of_pairs(names)):
         raise _refusal(listing, "masks lie beside these images", layout)
-    if _hold_the_same(classes.values()):
-        reason = f"files in {' and '.join(classes)} have the same names, as images and masks do"
-        raise _refusal(listing, reason)
 
 
 def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
-    """Check that there is not one class only. Raises: NotUnderstoodError."""
+    """Check that folders are several classes, and no pairs. Raises: NotUnderstoodError."""
+    _check_pairs(listing, files)
     classes = {item.label for item in files} - {None}
     if len(classes) == 1:
         reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
         raise _refusal(listing, reason)
 
 
-def _hold_the_same(folders: Collection[Collection[str]]) -> bool:
-    """Return whether folders hold files of the same names, which are no mere numbers.
+def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
+    """Check that no file belongs to one of another folder. Raises: NotUnderstoodError."""
+    classes: dict[str, set[str]] = {}
+    for item in files:
+        if item.label is not None:
+            classes.setdefault(item.label, set()).add(_stem(item.name))
+    if _hold_the_same(classes):
+        reason = f"files in {' and '.join(classes)} have the same names, as those of pairs have"
+        layout = layout_of_classes([item.name for item in files])
+        confirm = f"; if each folder is a class, --layout '{layout}' says so" if layout else ""
+        raise _refusal(listing, f"{reason}{confirm}")
 
-    They do if all have more than half of the names of the second largest one: numbered files of
-    classes also have the same names, but not as many in each class.
+
+def _hold_the_same(folders: Mapping[str, Collection[str]]) -> bool:
+    """Return whether folders hold files of the same names, or of the same numbers.
+
+    Names are the same if each folder has more than half of the names of the second largest one.
+    Numbers of classes are often the same. They are those of pairs if the names around them differ
+    by folder, such as ``noisy/7_n.png`` and ``clean/7_c.png``; but ``cats/cat.7.jpg`` and
+    ``dogs/dog.7.jpg`` are classes; or if folders have names that classes hardly have.
     """
     if len(folders) < 2:
         return False
-    shared = set.intersection(*map(set, folders))
+    shared = set.intersection(*map(set, folders.values()))
     named = [stem for stem in shared if not stem.isdecimal()]
-    return len(named) > 1 and len(named) * 2 > sorted(map(len, folders))[-2]
+    if len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]:
+        return True
+    is_said = not PAIRED.isdisjoint(chain.from_iterable(map(words_of, folders)))
+    numbers = [_numbers_in(folder, stems) for folder, stems in folders.items()]
+    is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
+    is_same = all(each == numbers[0] for each in numbers)
+    return is_same and len(numbers[0]) > (1 if is_said else 2) and (is_said or not is_bare)
+
+
+def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
+    """Return the numbers in names of one form; none if the form has the name of the folder."""
+    numbers = {each[0] for stem in stems if (each := _DIGITS.search(stem))}
+    forms = {_DIGITS.sub("#", stem, count=1) for stem in stems}
+    words = {word for form in forms for word in words_of(form) if len(word) > 2}
+    is_own = any(word in folder.lower() or folder.lower() in word for word in words)
+    return numbers if len(forms) == 1 and len(numbers) == len(stems) and not is_own else ()
 
 
 def _check_import_files(
@@ -303,19 +333,33 @@ def _check_annotations(listing: Listing, others: Sequence[str], images: Sequence
     ]
     if found:
         are_tables = all(name.lower().endswith(IMPORT_SUFFIXES) for name in found)
+        lists = [name for name in found if _is_list(listing, name)]
         raise _refusal(
             listing,
             f"these files name the images, and may hold their labels, boxes or splits, which the "
             f"folders do not say: {', '.join(found[:_SHOWN])}",
             layout_of_classes(images) if are_tables else "",
+            storage.join(listing.root, lists[0]) if lists else "",
         )
 
 
+def _is_list(listing: Listing, name: str) -> bool:
+    """Return whether each line of a text begins with the path of an image, and says more."""
+    lines = listing.head(name).splitlines(keepends=True)
+    try:
+        separator, lines_of_fields = read_separator(lines, name)
+    except SourceError:
+        return False
+    fields = [line.decode("utf-8", "replace").split(separator) for line in lines_of_fields]
+    are_paths = [len(each) > 1 and IMAGE_SUFFIX.search(each[0]) for each in fields[:_LINES_READ]]
+    return name.lower().endswith(_TEXT) and bool(fields) and all(are_paths)
+
+
 def _named(listing: Listing, name: str, stems: Collection[str]) -> int:
-    """Return how many images a file names; two digits may be any number, such as an epoch's."""
+    """Return how many images a file names; two letters are none, but may be an epoch's number."""
     tokens = set(_TOKEN.findall(listing.head(name).decode("utf-8", "replace")))
-    named = {IMAGE_SUFFIX.sub("", each) for each in tokens}
-    return sum(len(stem) > 2 and stem in stems for stem in named)
+    named = {_stem(each) for each in tokens if IMAGE_SUFFIX.search(each) or len(each) > 2}
+    return len(named & {*stems})
 
 
 def _stem(name: str) -> str:

@@ -40,6 +40,14 @@ ANNOTATIONS = frozenset(
     | {"trimaps", "depth", "depths", "truth"}
 )
 
+# Words for one half of pairs. Folders of these names are no classes if they hold the same numbers.
+PAIRED = ANNOTATIONS | frozenset(
+    {"rgb", "ir", "nir", "thermal", "left", "right", "hr", "lr", "sat", "map", "maps"}
+    | {"input", "inputs", "output", "outputs", "source", "sources", "target", "targets"}
+    | {"noisy", "clean", "hazy", "clear", "blur", "blurred", "sharp", "before", "after"}
+    | {"query", "gallery", "articles", "summaries", "questions", "answers"}
+)
+
 # Names of masks: "benign (1)_mask_1". The first group is the name of the image.
 _MASK_NAME = re.compile(
     r"(.+)[ _-](?:mask|seg|segmentation|gt|groundtruth)(?:[ _-]?\d+)?", re.I | re.S
@@ -76,6 +84,11 @@ def is_no_image(name: str) -> bool:
 def holds_no_images(folder: str) -> bool:
     """Return whether programs keep files of their own in a folder of this name: ``__MACOSX``."""
     return folder.lower() in _NO_IMAGE_FOLDERS
+
+
+def may_be_class(folder: str) -> bool:
+    """Return whether the name of a folder may be that of a class, and no split, mask or pair."""
+    return (PAIRED | _SURELY_NO_CLASS).isdisjoint(words_of(folder)) and _split_name(folder) is None
 
 
 class PlacedFile(NamedTuple):
