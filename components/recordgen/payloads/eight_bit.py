@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.opening import NEGATIVE, decoded
+from recordgen.payloads.opening import decoded
 from recordgen.rejects import RejectCode
 
 #: Rows flattened on white at a time.
@@ -46,8 +46,6 @@ def _high_bits(image: Image.Image) -> Image.Image:
     [bits] = tags.get(_BITS_PER_SAMPLE, (16,))
     values = np.asarray(image)
     levels = (values >> bits - 8).astype(np.uint8)
-    if NEGATIVE in image.info:
-        np.invert(levels, out=levels)
     if "transparency" in image.info:
         levels[values == image.info["transparency"]] = 255
     return Image.fromarray(levels)
