@@ -7,9 +7,8 @@ machine, one after the other, into a file in the temporary folder (``TMPDIR``):
 
 All processes of a user share these files. They take at most :data:`CACHE_BYTES`, beyond which those
 that were not used for the longest time are removed. When a process ends, it removes those that it
-made, and those that nobody used for a day, which killed processes left. A value of the dictionary
-is in a file only once, however many rows have it. Values for which there is no room are refused.
-Memory is bounded by :mod:`recordgen.payloads.parquet_pages`, for each of
+made, and those that nobody used for a day, which killed processes left. Values for which there is
+no room are refused. Memory is bounded by :mod:`recordgen.payloads.parquet_pages`, for each of
 :data:`UNPACKED_AT_ONCE` row groups.
 """
 
@@ -27,15 +26,13 @@ from recordgen import storage
 from recordgen.core.ordered import slot
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, StorageError
-from recordgen.payloads.parquet_pages import ROWS_AT_ONCE, check_schema, unpacking
+from recordgen.payloads.parquet_pages import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
 from recordgen.storage import RequestContext
 from recordgen.storage.copies import CACHE_BYTES, locked, make_room, remove_at_end
 
 #: Row groups that a process unpacks at once, although more threads wait for far payloads.
 UNPACKED_AT_ONCE = 2
-
-_BUFFER_BYTES = 1 << 20
 
 # Another process may remove a file between two steps, to make room.
 _ATTEMPTS = 8
@@ -51,48 +48,6 @@ _refused: dict[str, PayloadError] = {}
 # The file that was opened last, and its version, with its footer: each row group is unpacked on its
 # own, and a footer grows with their number.
 _footers: dict[tuple[str, str], Any] = {}
-
-
-class Places:
-    """Where the values of a column begin in the file of its values, one after the other.
-
-    The first ``shared`` rows have values of the dictionary, each of which is in the file once.
-
-    Attributes:
-        size: bytes of the file.
-        total: bytes of all values.
-    """
-
-    def __init__(self, shared: int) -> None:
-        self._shared = shared
-        self._places: dict[bytes, int] = {}
-        self.size = self.total = 0
-
-    def place(self, row: int, value: bytes | memoryview) -> int:
-        """Return where the value of a row begins: at :attr:`size` if it is a new one."""
-        self.total += len(value)
-        at = self.size
-        if row < self._shared:
-            at = self._places.setdefault(hashlib.sha256(value).digest(), at)
-        if at == self.size:
-            self.size += len(value)
-        return at
-
-
-def parquet_file(raw: IO[bytes], footer: Any = None) -> Any:
-    """Return a Parquet file whose pages are read one by one.
-
-    Args: footer: its metadata, if the same file was opened before.
-
-    Raises: ArrowException, OSError, ValueError.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if footer is None:
-        check_schema(raw)
-    source = pa.PythonFile(raw, "r")
-    return pq.ParquetFile(source, metadata=footer, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
 def read_value(part: Range, container: str, context: RequestContext) -> bytes:
@@ -170,7 +125,7 @@ def _unpack(raw: IO[bytes], part: Range, container: str, path: str) -> None:
         file = _opened(raw, part.file, container)
         chunk = file.metadata.row_group(group).column(column)
         leaf, is_far = chunk.path_in_schema, not storage.is_local(part.file)
-        rows, shared = unpacking(raw, file, group, {leaf}, leaf, ROWS_AT_ONCE, is_far=is_far)
+        rows = rows_at_once(raw, file, group, {leaf}, leaf, ROWS_AT_ONCE, is_far=is_far)
     except (pa.ArrowException, OSError, IndexError) as exc:
         if _is_real(exc):
             raise
@@ -179,18 +134,15 @@ def _unpack(raw: IO[bytes], part: Range, container: str, path: str) -> None:
         raise PayloadError(RejectCode.TOO_MANY_BYTES.value, f"{part.file}: {exc}") from exc
     room = make_room(os.path.dirname(path), chunk.total_uncompressed_size, CACHE_BYTES)
     remove_at_end(path)
-    places, written = Places(shared), 0
     try:
         with storage.replacing(path) as copy:
-            for row, value in _values(file, group, leaf, rows):
-                places.place(row, value)
-                if places.size > room:
+            for value in _values(file, group, leaf, rows):
+                room -= len(value)
+                if room < 0:
                     with open(path + _CUT, "wb"):
                         remove_at_end(path + _CUT)
                     break
-                if places.size > written:  # a new value
-                    copy.write(value)
-                    written = places.size
+                copy.write(value)
     except StorageError as exc:
         if isinstance(exc.__cause__, OSError) and exc.__cause__.errno in _FULL:
             raise _no_room(path) from exc
@@ -215,11 +167,10 @@ def _no_room(path: str) -> PayloadError:
     )
 
 
-def _values(file: Any, group: int, leaf: str, rows: int) -> Iterator[tuple[int, memoryview]]:
-    """Yield the rows of a row group with a value in a column, up to the first damaged page."""
+def _values(file: Any, group: int, leaf: str, rows: int) -> Iterator[memoryview]:
+    """Yield the values of a column in a row group, up to the first damaged page."""
     import pyarrow as pa
 
-    row = 0
     try:
         for batch in file.iter_batches(rows, row_groups=[group], columns=[leaf]):
             array = batch.column(0)
@@ -227,8 +178,7 @@ def _values(file: Any, group: int, leaf: str, rows: int) -> Iterator[tuple[int, 
                 array = array.field(0)
             for each in array:
                 if each.is_valid:
-                    yield row, memoryview(each.as_buffer())
-                row += 1
+                    yield memoryview(each.as_buffer())
     except (pa.ArrowException, OSError) as exc:
         if _is_real(exc):
             raise
