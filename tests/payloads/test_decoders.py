@@ -264,7 +264,6 @@ FURTHER = {
     "tiff with a further page": encoded(_PICTURE, "TIFF", save_all=True, append_images=[_OTHER]),
     "tiff with separate planes": encoded(_PICTURE, "TIFF", tiffinfo={284: 2}),
     "palette tiff": encoded(_PALETTE, "TIFF"),
-    "big tiff": encoded(_PICTURE, "TIFF", big_tiff=True),
     "ico of three": encoded(noise(64, 64), "ICO", sizes=[(16, 16), (48, 48), (32, 32)]),
 }
 

@@ -1,4 +1,4 @@
-"""Read the directories of a TIFF without decoding (TIFF Revision 6.0, section 2; BigTIFF).
+"""Read the directories of a TIFF without decoding (TIFF Revision 6.0, section 2).
 
 Pillow and libtiff read all values of every tag, also if thousands of tags name the same bytes. So
 they get a directory with only the tags that say where the pixels are and what they mean.
@@ -14,8 +14,12 @@ from recordgen.errors import PayloadError
 from recordgen.payloads.header import UPRIGHT, FileHeader, valid_orientation
 from recordgen.rejects import RejectCode
 
-#: Valid first bytes, and those that Pillow reads although their order is wrong.
-TIFF_MAGICS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"II\0*", b"MM*\0")
+# The byte order by the first bytes, and where the offset of the first directory is.
+_ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
+_OFFSET = 4
+_ENTRY = "HHI4s"
+
+TIFF_MAGICS = tuple(_ORDERS)
 
 #: Most values of a tag, such as offsets of strips, which Pillow decodes one by one. A palette of 16
 #: bits has nearly as many.
@@ -45,7 +49,7 @@ _REDUCED, _MASK, _OLD_REDUCED = 1, 4, 2
 
 _SEPARATE = 2  # planes: each sample has strips or tiles of its own
 _PLAIN, _OLD_JPEG, _JPEG = 1, 6, 7  # compressions
-_NUMBERS = {3: "H", 4: "I", 16: "Q"}  # types of values: SHORT, LONG and LONG8
+_NUMBERS = {3: "H", 4: "I"}  # types of values: SHORT and LONG
 _BYTES = (1, 7)  # BYTE and UNDEFINED
 
 
@@ -58,30 +62,10 @@ class Entry(NamedTuple):
     field: bytes
 
 
-class Layout:
-    """Structs of the byte order and the size of offsets of a file."""
-
-    def __init__(self, data: bytes) -> None:
-        """``data`` begins as a TIFF does."""
-        self.order = "<" if data.startswith(b"II") else ">"
-        self.is_big = b"+" in data[:4]
-        self.offset = struct.Struct(self.order + ("Q" if self.is_big else "I"))
-        self.count = struct.Struct(self.order + ("Q" if self.is_big else "H"))
-        self.entry = struct.Struct(self.order + ("HHQ8s" if self.is_big else "HHI4s"))
-
-    @property
-    def head(self) -> bytes:
-        """The bytes in front of the offset of the first directory."""
-        if self.is_big:
-            return b"II+\0\x08\0\0\0" if self.order == "<" else b"MM\0+\0\x08\0\0"
-        return b"II*\0" if self.order == "<" else b"MM\0*"
-
-
 class Directory(NamedTuple):
     """A directory of a TIFF: a page, a smaller copy of one, or a mask. Entries are by tag."""
 
     data: bytes
-    layout: Layout
     entries: Mapping[int, Entry]
 
     def number(self, tag: int, default: int) -> int:
@@ -89,10 +73,11 @@ class Directory(NamedTuple):
         entry = self.entries.get(tag)
         if entry is None or entry.kind not in _NUMBERS or not entry.values:
             return default
-        number = struct.Struct(self.layout.order + _NUMBERS[entry.kind])
+        order = _ORDERS[self.data[:4]]
+        number = struct.Struct(order + _NUMBERS[entry.kind])
         source, at = entry.field, 0
         if number.size * entry.values > len(source):
-            source, [at] = self.data, self.layout.offset.unpack(source)
+            source, [at] = self.data, struct.unpack(order + "I", source)
         return (
             int(number.unpack_from(source, at)[0]) if at + number.size <= len(source) else default
         )
@@ -106,23 +91,23 @@ class Directory(NamedTuple):
 
 def directories(data: bytes) -> Iterator[Directory]:
     """Yield the directories up to the first that is cut, or overlaps others."""
-    layout, seen, left = Layout(data), set[int](), len(data)
+    order, seen, left = _ORDERS[data[:4]], set[int](), len(data)
+    entry = struct.Struct(order + _ENTRY)
     try:
-        [at] = layout.offset.unpack_from(data, len(layout.head))
+        [at] = struct.unpack_from(order + "I", data, _OFFSET)
         while at and at not in seen and len(seen) < MAX_PAGES:
             seen.add(at)
-            [count] = layout.count.unpack_from(data, at)
-            at += layout.count.size
-            end = at + count * layout.entry.size
+            [count] = struct.unpack_from(order + "H", data, at)
+            end = at + 2 + count * entry.size
             left -= end - at
             if left < 0:
                 return
             entries: dict[int, Entry] = {}
-            for entry in map(Entry._make, layout.entry.iter_unpack(data[at:end])):
-                entries.setdefault(entry.tag, entry)  # libtiff ignores an entry's repetition
-            yield Directory(data, layout, entries)
-            [at] = layout.offset.unpack_from(data, end)
-    except (struct.error, OverflowError):
+            for each in map(Entry._make, entry.iter_unpack(data[at + 2 : end])):
+                entries.setdefault(each.tag, each)  # libtiff ignores an entry's repetition
+            yield Directory(data, entries)
+            [at] = struct.unpack_from(order + "I", data, end)
+    except struct.error:
         return
 
 
@@ -214,8 +199,8 @@ def _parts(directory: Directory, width: int, height: int) -> tuple[int, int]:
 
 def _with_directory(data: bytes, entries: list[Entry]) -> bytes:
     """Return a TIFF with another directory, behind the old bytes; it is the only one."""
-    layout, at = Layout(data), len(data) + len(data) % 2
-    head = layout.head + layout.offset.pack(at)
-    packed = b"".join(layout.entry.pack(*entry) for entry in entries)
-    directory = layout.count.pack(len(entries)) + packed + bytes(layout.offset.size)
+    order, at = _ORDERS[data[:4]], len(data) + len(data) % 2
+    packed = b"".join(struct.pack(order + _ENTRY, *entry) for entry in entries)
+    directory = struct.pack(order + "H", len(entries)) + packed + bytes(4)
+    head = data[:_OFFSET] + struct.pack(order + "I", at)
     return b"".join([head, data[len(head) :], bytes(at - len(data)), directory])
