@@ -20,14 +20,13 @@ from benchmarks import bombs
 from benchmarks.mutants import images
 from recordgen.errors import PayloadError
 from recordgen.payloads.check import check_image
-from recordgen.payloads.drawing import draw_boxes
+from recordgen.payloads.drawing import draw_boxes, to_thumbnail
 from recordgen.payloads.header import exif_orientation
 from recordgen.payloads.image import prepare
 from recordgen.payloads.jpeg import MAX_SEGMENTS
 from recordgen.payloads.jpeg_decoding import read_jpeg
 from recordgen.payloads.opening import file_header, open_image
 from recordgen.payloads.stored import stored_image
-from recordgen.payloads.thumbnail import to_thumbnail
 from tests.conftest import COMPONENTS, encoded, exif_of, noise, run_python
 from tests.payloads import hostile
 from tests.preloaded import WITH_BEAM
@@ -57,7 +56,7 @@ from recordgen.core.settings import PayloadSettings
 from tests.settings import payload_settings
 from recordgen.payloads.drawing import draw_boxes
 from recordgen.payloads.check import check_image, picture_in_small
-from recordgen.payloads.thumbnail import to_thumbnail
+from recordgen.payloads.drawing import to_thumbnail
 from tests.payloads import hostile
 
 DOORS = {

@@ -9,11 +9,10 @@ from PIL import Image
 from benchmarks import bombs
 from recordgen.errors import PayloadError, RunnerError
 from recordgen.payloads import image, jpeg_decoding, reencoding
-from recordgen.payloads.budget import MemoryBudget, default_budget
-from recordgen.payloads.check import check_apart, check_image
-from recordgen.payloads.eight_bit import flattened
+from recordgen.payloads.check import MemoryBudget, check_apart, check_image, default_budget
 from recordgen.payloads.image import prepare
 from recordgen.payloads.jpeg import jpeg_header
+from recordgen.payloads.reencoding import flattened
 from recordgen.storage.memory import memory_limit
 from tests.conftest import encoded, noise, run_python
 from tests.settings import payload_settings

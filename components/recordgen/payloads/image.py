@@ -22,11 +22,9 @@ from PIL import Image
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.features import WEBP
-from recordgen.payloads.budget import keep_pillow_memory_low
-from recordgen.payloads.eight_bit import is_transparent
 from recordgen.payloads.header import UPRIGHT, FileHeader
 from recordgen.payloads.jpeg_decoding import prepare_jpeg, read_jpeg
-from recordgen.payloads.opening import decoded, file_header, open_image
+from recordgen.payloads.opening import decoded, file_header, keep_pillow_memory_low, open_image
 from recordgen.payloads.png import check_png
 from recordgen.payloads.profiles import png_colours, profile_colours
 from recordgen.payloads.reencoding import (
@@ -34,6 +32,7 @@ from recordgen.payloads.reencoding import (
     Prepared,
     has_one_channel,
     in_small,
+    is_transparent,
     load,
     reencode,
 )

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TypeVar
 
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError, _imaging
 
 from recordgen.errors import PayloadError
 from recordgen.payloads.converted_formats import (
@@ -27,6 +28,7 @@ from recordgen.payloads.converted_formats import (
 from recordgen.payloads.header import FileHeader
 from recordgen.payloads.jpeg import jpeg_header, without_metadata
 from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, PNG_MAGIC, png_header
+from recordgen.payloads.stored import kind_of
 from recordgen.payloads.tiff import TIFF_MAGICS, tiff_header
 from recordgen.rejects import RejectCode
 
@@ -35,7 +37,20 @@ _NETPBM_MAGICS = (b"P4", b"P5", b"P6")
 
 EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP, TIFF, PBM, PGM or PPM"
 
+# glibc keeps freed blocks of up to 32 MB for their thread, and returns larger ones to the system.
+_BLOCK_BYTES = 64 << 20
+
 _T = TypeVar("_T")
+
+
+@cache
+def keep_pillow_memory_low() -> None:
+    """Let Pillow allocate images in larger blocks than its default of 16 MB.
+
+    Otherwise the blocks that threads keep would exceed the budget.
+    """
+    if hasattr(_imaging, "set_block_size"):  # not part of Pillow's documented interface
+        _imaging.set_block_size(_BLOCK_BYTES)
 
 
 def file_header(data: bytes) -> FileHeader:
@@ -49,7 +64,7 @@ def file_header(data: bytes) -> FileHeader:
     if read is None and is_webp(data):
         read = webp_header
     if read is None:
-        raise _not_an_image(data)
+        raise PayloadError(RejectCode.NOT_AN_IMAGE, f"expected {EXPECTED} (got {kind_of(data)})")
     header = read(data)
     if not (header.width and header.height):
         raise PayloadError(
@@ -97,15 +112,13 @@ def open_image(header: FileHeader) -> Image.Image:
     try:
         image = decoded("image", lambda: Image.open(file, formats=(header.format,)))
     except PayloadError as exc:
-        if isinstance(exc.__cause__, UnidentifiedImageError) and header.format == "TIFF":
-            raise PayloadError(
-                RejectCode.UNSUPPORTED_PIXELS,
-                "the TIFF has a depth, colour model or layout of samples that is not supported, or "
-                "a damaged header; save it again, as PNG or with 8 bits",
-            ) from exc
-        if isinstance(exc.__cause__, UnidentifiedImageError):
-            raise _not_an_image(header.data) from exc
-        raise
+        if header.format != "TIFF" or not isinstance(exc.__cause__, UnidentifiedImageError):
+            raise
+        raise PayloadError(
+            RejectCode.UNSUPPORTED_PIXELS,
+            "the TIFF has a depth, colour model or layout of samples that is not supported, or a "
+            "damaged header; save it again, as PNG or with 8 bits",
+        ) from exc
     if image.size != (header.width, header.height):
         raise PayloadError(
             RejectCode.CORRUPT,
@@ -128,12 +141,6 @@ def without_empty_alpha(image: Image.Image) -> Image.Image:
     opaque = image.convert("RGB")
     opaque.format = image.format
     return opaque
-
-
-def _not_an_image(data: bytes) -> PayloadError:
-    from recordgen.payloads.kinds import kind_of  # only refusals name what a file is
-
-    return PayloadError(RejectCode.NOT_AN_IMAGE, f"expected {EXPECTED} (got {kind_of(data)})")
 
 
 def decoded(name: str, decode: Callable[[], _T]) -> _T:
