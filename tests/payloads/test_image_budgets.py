@@ -163,22 +163,6 @@ print(peak() - before)
     assert more < 64_000_000, more  # bytes of the decoded image
 
 
-def test_pillow_is_set_up_by_the_first_image():
-    code = """
-import sys
-from PIL import Image
-default = Image.core.get_block_size()
-from recordgen.core.settings import PayloadSettings
-from tests.settings import payload_settings
-from recordgen.payloads.image import prepare
-assert Image.core.get_block_size() == default
-prepare(bytes.fromhex(sys.argv[1]), payload_settings())
-assert Image.core.get_block_size() > 32 << 20
-"""
-    done = run_python("-c", code, JPEG.hex())
-    assert done.returncode == 0, done.stderr
-
-
 def test_default_budget():
     assert 256_000_000 <= default_budget() <= max(256_000_000, memory_limit() // 2)
     assert payload_settings().limit.memory_bytes is None

@@ -32,17 +32,6 @@ def fixed(*values):
     return struct.pack(f">{len(values)}i", *(round(value * 65536) for value in values))
 
 
-def curve(gamma):
-    return b"curv" + struct.pack(">IIH", 0, 1, round(gamma * 256))
-
-
-def parametric(kind, *values):
-    return b"para" + struct.pack(">IHH", 0, kind, 0) + fixed(*values)
-
-
-SRGB_CURVE = parametric(3, 2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045)
-
-
 def profile(space, tags):
     """Return an ICC profile."""
     at, entries, bodies = 128 + 4 + 12 * len(tags), b"", b""
@@ -54,13 +43,11 @@ def profile(space, tags):
     return (head + b"acsp").ljust(128, b"\0") + struct.pack(">I", len(tags)) + entries + bodies
 
 
-def rgb(primaries, tone=SRGB_CURVE):
-    """Return a profile of three primaries with one tone curve."""
-    tags = {
-        name + b"XYZ": b"XYZ \0\0\0\0" + fixed(*values)
-        for name, values in zip((b"r", b"g", b"b"), primaries, strict=True)
-    }
-    return profile(b"RGB ", {**tags, **{name + b"TRC": tone for name in (b"r", b"g", b"b")}})
+def rgb(primaries):
+    """Return a profile of three primaries."""
+    names = (b"rXYZ", b"gXYZ", b"bXYZ")
+    bodies = (b"XYZ \0\0\0\0" + fixed(*values) for values in primaries)
+    return profile(b"RGB ", dict(zip(names, bodies, strict=True)))
 
 
 LUT = {b"A2B0": b"mft2" + bytes(40)}
@@ -69,13 +56,10 @@ LUT = {b"A2B0": b"mft2" + bytes(40)}
 PROFILES = [
     (SRGB, None),
     *[(rgb(found), None if name == "sRGB" else name) for name, found in PRIMARIES.items()],
-    (rgb(PRIMARIES["sRGB"], curve(2.2)), None),
-    (rgb(PRIMARIES["Adobe RGB"], curve(2.2)), "Adobe RGB"),
     (rgb([(0.55, 0.25, 0.01), *PRIMARIES["sRGB"][1:]]), "RGB profile"),
     (profile(b"RGB ", LUT), "RGB profile"),
     (profile(b"RGB ", {**LUT, b"desc": b"desc\0\0\0\0\0\0\0\4sRGB v4"}), None),
     (profile(b"RGB ", {**LUT, b"desc": b"mluc" + "sRGB".encode("utf-16-be")}), None),
-    (profile(b"GRAY", {b"kTRC": curve(2.2)}), None),
     (profile(b"CMYK", LUT), "CMYK profile"),
     (profile(b"Lab ", LUT), "profile of another colour model"),
     (b"", None),
