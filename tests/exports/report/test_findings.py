@@ -21,7 +21,7 @@ from recordgen.exports.report.finding_groups import groups_of, places_of
 from recordgen.exports.report.record_views import RecordView
 from recordgen.exports.report.render import render_report
 from recordgen.exports.report.sampling import Place
-from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.payloads.drawing import Thumbnail
 from recordgen.registry import CHECKS
 from tests.conftest import encoded, noise
 from tests.exports.outputs import rendered

@@ -28,8 +28,7 @@ from recordgen.exports.report.balance import class_balance
 from recordgen.exports.report.page import REJECTS_SHOWN, page_template, to_html
 from recordgen.exports.report.render import Report, render_report
 from recordgen.options import ConvertOptions
-from recordgen.payloads.drawing import label_colour
-from recordgen.payloads.thumbnail import to_thumbnail
+from recordgen.payloads.drawing import label_colour, to_thumbnail
 from recordgen.rejects import Reject
 from tests.conftest import COMPONENTS, encoded, noise
 from tests.deaths import write_source

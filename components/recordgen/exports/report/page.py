@@ -33,8 +33,7 @@ from recordgen.exports.report.finding_groups import CodeGroup
 from recordgen.exports.report.record_views import RecordView
 from recordgen.messages import INVISIBLE, megabytes, shortened
 from recordgen.options import recorded_defaults
-from recordgen.payloads.drawing import label_colour
-from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.payloads.drawing import Thumbnail, label_colour
 from recordgen.rejects import FOUND_BY_NAME, Reject
 from recordgen.tasks import TASKS
 from recordgen.tasks.object_detection.box_geometry import (

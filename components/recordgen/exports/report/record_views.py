@@ -20,9 +20,8 @@ from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.core.records.class_masks import background_of
 from recordgen.errors import PayloadError
 from recordgen.messages.masking import without_secrets
-from recordgen.payloads.drawing import draw_mask
+from recordgen.payloads.drawing import Thumbnail, draw_mask, to_thumbnail
 from recordgen.payloads.stored import stored_image
-from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail
 
 SIDE = 128  # pixels of a thumbnail
 
