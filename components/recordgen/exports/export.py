@@ -81,13 +81,10 @@ class FileExport(Export):
     Attributes:
         file: name of the file, which is written beside the dataset by default.
         has_answers: whether people edit the file; then only ``overwrite`` replaces it.
-        outdated: names of further files that describe one state of the dataset: the next
-            conversion into the same output removes them.
     """
 
     file: ClassVar[str]
     has_answers: ClassVar[bool] = False
-    outdated: ClassVar[Sequence[str]] = ()
     takes: ClassVar[Collection[str]] = ("output",)
 
     @abstractmethod
