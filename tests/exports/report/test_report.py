@@ -24,9 +24,14 @@ from recordgen.core.dataset.counts import RowCounts, Shard, Split
 from recordgen.core.dataset.manifest import REPORT_FILE, Dataset, read_dataset
 from recordgen.errors import PayloadError, SourceError
 from recordgen.exports import ExportOptions
-from recordgen.exports.report.balance import class_balance
-from recordgen.exports.report.page import REJECTS_SHOWN, page_template, to_html
-from recordgen.exports.report.render import Report, render_report
+from recordgen.exports.report.charts import class_balance
+from recordgen.exports.report.render import (
+    REJECTS_SHOWN,
+    Report,
+    page_template,
+    render_report,
+    to_html,
+)
 from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import to_thumbnail
@@ -347,8 +352,8 @@ def test_balance_counts_everything():
         ("a", 0, (5, 2)),
         ("c", 2, (1, 0)),
     ]
-    assert (balance.unlabelled, balance.empty) == ((3, 3), 1)
-    assert (balance.most, balance.median, balance.least) == (7, 4, 1)
+    assert (balance.unlabelled, balance.empty, balance.median) == ([3, 3], 1, 4)
+    assert [item.total for item in balance.by_size] == [7, 1]
 
 
 def write_pngs(folder, count):
@@ -676,7 +681,7 @@ def test_templates_are_compiled_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Environment, "compile", count)
     folder = tmp_path / "cache"
-    (folder / str(COMPONENTS / "recordgen" / "exports" / "report").lstrip("/")).mkdir(parents=True)
+    (folder / str(COMPONENTS / "recordgen/exports/templates").lstrip("/")).mkdir(parents=True)
     assert count_compiled(folder, writes=False) == 1
     assert count_compiled(folder) == 1
     assert count_compiled(folder) == 0
