@@ -147,10 +147,10 @@ REFUSED = [
     ("yolo", "GIF", BOX, BOXES, "GIF"),
     ("folder", "PNG", "", UNLABELLED, "'train'"),
     ("folder", "PNG", ",a/b", ONE, "'a/b'"),
-    ("folder", "PNG", ",a,b", {"task": "image_multi_label"}, "one"),
-    ("folder", "GIF", BOX, BOXES, "one"),
-    ("coco", "PNG", "", UNLABELLED, "images with boxes"),
-    ("yolo", "PNG", "", UNLABELLED, "images with boxes"),
+    ("folder", "PNG", ",a,b", {"task": "image_multi_label"}, "image_multi_label"),
+    ("folder", "GIF", BOX, BOXES, "object_detection"),
+    ("coco", "PNG", "", UNLABELLED, "image_classification"),
+    ("yolo", "PNG", "", UNLABELLED, "image_classification"),
 ]
 
 
@@ -166,7 +166,7 @@ def test_what_a_format_cannot_hold(name, kind, fields, options, fact, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "fact"),
-    [("coco", "with boxes"), ("automl", "with labels or boxes"), ("webdataset", "'blob'")],
+    [("coco", "text_classification"), ("automl", "text_classification"), ("webdataset", "'blob'")],
 )
 def test_what_is_no_image(name, fact, sample, tmp_path):
     out = sample("text_classification")

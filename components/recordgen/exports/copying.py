@@ -10,6 +10,7 @@ keeps the files that are there, so that it does what the first one left.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -29,10 +30,14 @@ from recordgen.core.progress import Counter, Progress
 from recordgen.core.task.stored import declared_values, stored_features
 from recordgen.errors import OutputExistsError, UsageError
 from recordgen.exports.export import Export, Exported, ExportOptions
+from recordgen.exports.losses import lost_objects
 from recordgen.exports.output import Output
 from recordgen.features import OBJECTS, FeatureSpec
 from recordgen.messages import listed
+from recordgen.messages.masking import masked
 from recordgen.version import __version__
+
+_log = logging.getLogger(__name__)
 
 #: The file of a copy that says what it is a copy of.
 MARK = ".recordgen-export.json"
@@ -147,17 +152,17 @@ class CopyExport(Export):
 
     Attributes:
         tasks: the tasks whose examples it can hold; empty: all.
-        holds: what the format holds, for messages.
+        keeps: what the format keeps of a dataset, see :data:`recordgen.exports.losses.PARTS`.
         refused_formats: formats of images that its readers do not read, such as ``webp``.
         only_splits: the splits that the format has; empty: any.
     """
 
     name: ClassVar[str]
     tasks: ClassVar[Collection[str]] = ()
-    holds: ClassVar[str] = ""
+    keeps: ClassVar[Collection[str]]
     refused_formats: ClassVar[Collection[str]] = ()
     only_splits: ClassVar[Collection[str]] = ()
-    takes: ClassVar[Collection[str]] = ("to", "split")
+    takes: ClassVar[Collection[str]] = ("to", "split", "lossy")
 
     @abstractmethod
     def write(self, copy: Copy) -> None:
@@ -182,6 +187,7 @@ class CopyExport(Export):
         copy = Copy(output, _chosen(output, options.split), to, progress=options.progress)
         self._check_task(copy)
         self.check(copy)
+        self._check_losses(copy, is_lossy=options.lossy)
         mark = {
             "export": self.name,
             "digest": output.dataset.digest,
@@ -222,8 +228,8 @@ class CopyExport(Export):
         task = copy.dataset.task
         if self.tasks and task not in self.tasks:
             raise UsageError(
-                f"{self.name} holds {self.holds} (task {listed(self.tasks, str)}; got {task}); "
-                f"export parquet or webdataset holds all tasks"
+                f"{self.name} keeps {', '.join(self.keeps)} (task {listed(self.tasks, str)}; got "
+                f"{task}); export parquet and webdataset take all tasks"
             )
         other = [name for name in copy.splits if self.only_splits and name not in self.only_splits]
         if other:
@@ -237,6 +243,18 @@ class CopyExport(Export):
                 f"{self.name} holds no {refused[0].upper()} images, and the dataset has some; "
                 f"convert with --encode png or --encode jpeg"
             )
+
+    def _check_losses(self, copy: Copy, *, is_lossy: bool) -> None:
+        lost = lost_objects(copy.output, copy.splits, self.keeps)
+        counts = [f"{part} ({number:,} objects)" for part, number in lost.items()]
+        if "crowd" in lost and not is_lossy:
+            raise UsageError(
+                f"{self.name} has no word for crowds, and a model would take each for one object; "
+                f"use --lossy to leave them out, or export coco, which keeps them; it does not "
+                f"keep: {', '.join(counts)}"
+            )
+        if lost:
+            _log.warning("%s: the copy does not keep: %s", masked(copy.to), ", ".join(counts))
 
 
 def _chosen(output: Output, split: str | None) -> Mapping[str, Split]:
