@@ -10,7 +10,6 @@ keeps the files that are there, so that it does what the first one left.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import shutil
@@ -29,15 +28,12 @@ from recordgen.core.dataset.splits import find_split
 from recordgen.core.progress import Counter, Progress
 from recordgen.core.task.stored import declared_values, stored_features
 from recordgen.errors import OutputExistsError, UsageError
+from recordgen.exports import losses
 from recordgen.exports.export import Export, Exported, ExportOptions
-from recordgen.exports.losses import lost_objects
 from recordgen.exports.output import Output
 from recordgen.features import OBJECTS, FeatureSpec
 from recordgen.messages import listed
-from recordgen.messages.masking import masked
 from recordgen.version import __version__
-
-_log = logging.getLogger(__name__)
 
 #: The file of a copy that says what it is a copy of.
 MARK = ".recordgen-export.json"
@@ -187,7 +183,7 @@ class CopyExport(Export):
         copy = Copy(output, _chosen(output, options.split), to, progress=options.progress)
         self._check_task(copy)
         self.check(copy)
-        self._check_losses(copy, is_lossy=options.lossy)
+        losses.check(output, copy.splits, self.name, self.keeps, is_lossy=options.lossy)
         mark = {
             "export": self.name,
             "digest": output.dataset.digest,
@@ -243,18 +239,6 @@ class CopyExport(Export):
                 f"{self.name} holds no {refused[0].upper()} images, and the dataset has some; "
                 f"convert with --encode png or --encode jpeg"
             )
-
-    def _check_losses(self, copy: Copy, *, is_lossy: bool) -> None:
-        lost = lost_objects(copy.output, copy.splits, self.keeps)
-        counts = [f"{part} ({number:,} objects)" for part, number in lost.items()]
-        if "crowd" in lost and not is_lossy:
-            raise UsageError(
-                f"{self.name} has no word for crowds, and a model would take each for one object; "
-                f"use --lossy to leave them out, or export coco, which keeps them; it does not "
-                f"keep: {', '.join(counts)}"
-            )
-        if lost:
-            _log.warning("%s: the copy does not keep: %s", masked(copy.to), ", ".join(counts))
 
 
 def _chosen(output: Output, split: str | None) -> Mapping[str, Split]:

@@ -5,13 +5,17 @@ A COCO document with three crowds  ─export yolo─▶  {"crowd": 3, "area": 41
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from recordgen import features
 from recordgen.core.rows.details import Details
+from recordgen.errors import UsageError
 from recordgen.exports.output import Output
 from recordgen.tasks.object_detection.annotation import Boxes
+
+_log = logging.getLogger(__name__)
 
 #: All that a dataset may have, in the order of the table in the documentation.
 PARTS = (
@@ -27,6 +31,25 @@ _FEATURES: Mapping[str, Sequence[str]] = {
     "keypoints": [features.IMAGE_OBJECT_KEYPOINT_X],
     "outlines": [features.IMAGE_OBJECT_POLYGON_X, features.IMAGE_OBJECT_MASK_RUNS],
 }
+
+
+def check(
+    output: Output, splits: Collection[str], name: str, keeps: Collection[str], *, is_lossy: bool
+) -> None:
+    """Warn of what a copy named ``name`` would lose of the objects of some splits.
+
+    Raises: UsageError: these are crowds, and ``is_lossy`` is false.
+    """
+    lost = lost_objects(output, splits, keeps)
+    counts = ", ".join(f"{part} ({number:,} objects)" for part, number in lost.items())
+    if "crowd" in lost and not is_lossy:
+        raise UsageError(
+            f"{name} has no word for crowds, and a model would take each for one object; use "
+            f"--lossy to leave them out, or export coco, which keeps them; it does not keep: "
+            f"{counts}"
+        )
+    if lost:
+        _log.warning("the copy does not keep: %s", counts)
 
 
 def lost_objects(

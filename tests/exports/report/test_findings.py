@@ -18,8 +18,9 @@ from recordgen.core.dataset.manifest import REPORT_FILE, read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError
 from recordgen.exports.report.findings import groups_of, places_of
-from recordgen.exports.report.records import Place, RecordView
+from recordgen.exports.report.records import RecordView
 from recordgen.exports.report.render import render_report
+from recordgen.exports.report.sampling import Place
 from recordgen.payloads.thumbnail import Thumbnail
 from recordgen.registry import CHECKS
 from tests.conftest import encoded, noise

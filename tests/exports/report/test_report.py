@@ -24,7 +24,7 @@ from recordgen.core.dataset.counts import RowCounts, Shard, Split
 from recordgen.core.dataset.manifest import REPORT_FILE, Dataset, read_dataset
 from recordgen.errors import PayloadError, SourceError
 from recordgen.exports import ExportOptions
-from recordgen.exports.report.charts import class_balance
+from recordgen.exports.report.contents import class_balance
 from recordgen.exports.report.render import (
     REJECTS_SHOWN,
     Report,

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.exports.report.records import Label, Place, RecordView
+from recordgen.exports.report.records import Label, RecordView
+from recordgen.exports.report.sampling import Place
 from recordgen.tasks.suiting import remedies_of
 
 # Limits of the records read for findings, and of the bytes of their pictures on the page.

@@ -9,9 +9,7 @@ import base64
 import hashlib
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -24,25 +22,18 @@ from markupsafe import Markup
 from recordgen.core.dataset.lint import ERROR, WARNING, LintFinding, count_level
 from recordgen.core.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.core.facts import BOXES
-from recordgen.core.records.boxes import StoredBox
-from recordgen.core.rows.details import KEYPOINT
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.exports import templates
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
-from recordgen.exports.report.charts import (
-    COLUMNS,
-    HEAT_SIDE,
-    Contents,
-    class_balance,
-    contents_of,
-)
+from recordgen.exports.report.charts import HEAT_SIDE
+from recordgen.exports.report.contents import COLUMNS, Contents, class_balance, contents_of
 from recordgen.exports.report.findings import CodeGroup, groups_of, places_of, rows_of
-from recordgen.exports.report.records import RecordView, read_shown
+from recordgen.exports.report.records import RecordView, outlines
+from recordgen.exports.report.sampling import read_shown
 from recordgen.exports.templates import environment
 from recordgen.messages import INVISIBLE, megabytes, shortened
 from recordgen.options import recorded_defaults
-from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import Thumbnail
 from recordgen.rejects import FOUND_BY_NAME, Reject
 from recordgen.tasks import TASKS
@@ -60,15 +51,6 @@ _CHARTED = 1_000_000
 
 REJECTS_SHOWN = 50
 FINDINGS_SHOWN = 12  # of each code
-
-# More points of a polygon would not be seen in the small picture.
-_POINTS_DRAWN = 60
-
-# Half of a cross at a keypoint, as a share of the picture.
-_CROSS = 0.015
-
-# More boxes would only cover the small picture.
-_BOXES_DRAWN = 100
 
 _SOURCES_SHOWN = 20
 _CLASSES_LISTED = 1000
@@ -269,52 +251,3 @@ def _percent(part: float, whole: float = 1.0) -> str:
 def _data_uri(thumbnail: Thumbnail) -> str:
     text = base64.b64encode(thumbnail.data).decode("ascii")
     return f"data:image/{thumbnail.format};base64,{text}"
-
-
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """The boxes of one label, with their polygons and keypoints.
-
-    Attributes:
-        colour: colour of the lines, as ``#rrggbb``.
-        path: the lines as SVG path data, in shares of the image's width and height; empty if none
-            is drawn.
-    """
-
-    text: str
-    count: int
-    colour: str
-    path: str
-
-
-def _shapes(box: StoredBox) -> str:
-    """Return the polygons of a box and a cross for each keypoint as SVG path data."""
-    path = ""
-    for points in box.details.polygons:
-        pairs = [f"{x:.3g} {y:.3g}" for x, y in zip(points[::2], points[1::2], strict=True)]
-        path += f"M{'L'.join(pairs[:: 1 + len(pairs) // _POINTS_DRAWN])}z"
-    numbers = box.details.keypoints
-    for x, y, shown in zip(*(numbers[at::KEYPOINT] for at in range(KEYPOINT)), strict=True):
-        if shown:
-            path += f"M{x - _CROSS:.3g} {y:.3g}h{2 * _CROSS}M{x:.3g} {y - _CROSS:.3g}v{2 * _CROSS}"
-    return path
-
-
-def outlines(boxes: Sequence[StoredBox]) -> list[Outline]:
-    """Return the boxes of an image by label, in the order of their numbers.
-
-    A box of "cat", 0, from (0.1, 0.2) to (0.5, 0.5) →
-    ``Outline("cat", 1, "#ff2626", "M0.1 0.2H0.5V0.5H0.1z")``
-    """
-    counts: dict[tuple[int, str], int] = defaultdict(int)
-    paths: dict[tuple[int, str], str] = defaultdict(str)
-    for place, box in enumerate(boxes):
-        label = (box.number, box.label)
-        counts[label] += 1
-        if place < _BOXES_DRAWN:
-            left, top, right, bottom = (f"{value:.3g}" for value in box[2:6])
-            paths[label] += f"M{left} {top}H{right}V{bottom}H{left}z{_shapes(box)}"
-    return [
-        Outline(text, count, "#" + bytes(label_colour(number)).hex(), paths[number, text])
-        for (number, text), count in sorted(counts.items())
-    ]
