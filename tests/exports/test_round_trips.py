@@ -77,6 +77,7 @@ def test_boxes_come_back(name, tmp_path):
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_labels_come_back(name, tmp_path):
+    """With the same splits: diff finds no difference."""
     place, source = CLASSES[name]
     old = labelled(tmp_path, place)
     new = again(tmp_path, old, name, source)
@@ -87,6 +88,7 @@ def test_labels_come_back(name, tmp_path):
 
 
 def test_several_labels_come_back(tmp_path):
+    """In any order in the row."""
     place, source = CLASSES["automl"]
     lines = pictures(tmp_path, place, lambda number, size: LABELS[: 1 + number % 3])
     old = converted(tmp_path, lines, task="image_multi_label")
