@@ -19,7 +19,7 @@ import pyarrow as pa
 from jinja2 import Template
 from markupsafe import Markup
 
-from recordgen.core.dataset.lint import ERROR, WARNING, LintFinding, count_level
+from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.core.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.core.facts import BOXES
 from recordgen.core.task.annotations import SEVERAL
@@ -28,9 +28,15 @@ from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.exports.report.charts import HEAT_SIDE
 from recordgen.exports.report.contents import COLUMNS, Contents, class_balance, contents_of
-from recordgen.exports.report.findings import CodeGroup, groups_of, places_of, rows_of
+from recordgen.exports.report.findings import (
+    CodeGroup,
+    Line,
+    groups_of,
+    places_in,
+    wanted_lines,
+)
 from recordgen.exports.report.records import RecordView, outlines
-from recordgen.exports.report.sampling import read_shown
+from recordgen.exports.report.sampling import Place, read_shown
 from recordgen.exports.templates import environment
 from recordgen.messages import INVISIBLE, megabytes, shortened
 from recordgen.options import recorded_defaults
@@ -87,8 +93,7 @@ class Report(FileExport):
 
     def text(self, output: Output) -> str:
         dataset, findings = output.dataset, output.findings(FINDINGS_SHOWN)
-        facts, near = _some_examples(output, findings)
-        places = places_of(findings, near)
+        facts, places = _some_examples(output, wanted_lines(findings))
         records = read_shown(dataset, output.path_of, list(dict.fromkeys(places.values())))
         return to_html(
             dataset,
@@ -99,21 +104,21 @@ class Report(FileExport):
         )
 
 
-def _some_examples(output: Output, findings: Sequence[LintFinding]) -> tuple[Any, Any]:
-    """Return the examples of the charts, and those of the findings; None if they are unknown.
+def _some_examples(output: Output, wanted: Sequence[Line]) -> tuple[Any, Mapping[Line, Place]]:
+    """Return the examples of the charts, None if they are unknown; and the places of lines.
 
     Memory does not grow with their number: of very many, charts show each second one, or fewer.
     """
     step, start = max(1, -(-output.dataset.examples // _CHARTED)), 0
-    charted, near = [], []
+    charted: list[Any] = []
+    places: dict[Line, Place] = {}
     for part in output.example_parts(COLUMNS):
         charted.append(part.take(pa.array(np.arange(-start % step, len(part), step))))
-        near.append(rows_of(findings, part))
+        places = {**places_in(part, wanted), **places}
         start += len(part)
         del part  # it may be large: the next one follows
-    if not charted:
-        return None, None
-    return pa.concat_tables(charted).unify_dictionaries(), pa.concat_tables(near)
+    facts = pa.concat_tables(charted).unify_dictionaries() if charted else None
+    return facts, {line: places[line] for line in wanted if line in places}
 
 
 def render_report(output: str | os.PathLike[str]) -> str:
