@@ -101,7 +101,7 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
 #: The import paths of Recordgen's own exports, in the order in which they are listed.
 OWN_EXPORTS: Mapping[str, str] = {
     "report": "recordgen.exports.report.render:Report",
-    "croissant": "recordgen.exports.croissant.index:Croissant",
+    "croissant": "recordgen.exports.croissant:Croissant",
     "tfdv": "recordgen.exports.tfdv:Tfdv",
     "card": "recordgen.exports.card:Card",
     "lineage": "recordgen.exports.lineage:Lineage",

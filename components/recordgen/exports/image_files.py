@@ -81,6 +81,11 @@ class ImageExample(NamedTuple):
             raise RecordError(f"{self.where}: {exc}") from exc
 
     @property
+    def objects(self) -> Sequence[StoredBox]:
+        """The boxes of single objects: a format without a word for crowds leaves those out."""
+        return [box for box in self.boxes if features.IS_CROWD not in box.details.flags]
+
+    @property
     def labels(self) -> Sequence[str]:
         """The labels of the image. Raises: RecordError: they are no text."""
         try:
