@@ -11,12 +11,10 @@
                                between/…               what steps of the checks leave for the next
                                lint/CODE.jsonl         findings about examples
                                about/….json            findings about the dataset as a whole
-                               check_seconds.json      how long the checks took
                                settled/00000-…         settled rows of a bucket
                                rows/00000-…            planned rows of a bucket
                                planning/….json         heartbeat of a worker that reads or plans
                                progress/train-00000.json  heartbeat of a worker on a shard
-                               checking/….json         heartbeat of a worker that examines shards
                                error.json              error of a worker
                                replacing               the old dataset in OUT is being removed
                                moving                  shards are being moved to OUT
@@ -328,17 +326,6 @@ class Staging:
                 about_all.setdefault(code, []).extend(texts)
         return about_all, remarks
 
-    def write_seconds(self, seconds: float) -> None:
-        """Write how long the steps of the checks took together."""
-        storage.write_text(self.path("check_seconds.json"), json.dumps(seconds))
-
-    def read_seconds(self) -> float:
-        """Return how long the steps of the checks took together."""
-        try:
-            return float(json.loads(storage.read_text(self.path("check_seconds.json"))))
-        except (FileNotFoundError, RecursionError, TypeError, ValueError):
-            return 0.0  # no shard was examined; or the file, which only informs, was changed
-
     def _facts_path(self, split: str, index: int) -> str:
         return self.path("facts", f"{split}-{index:05d}.arrow")
 
@@ -407,18 +394,13 @@ class Staging:
         """Return the heartbeat of another worker that reads or plans rows."""
         return Heartbeat(self.path("planning", f"{uuid.uuid4().hex}.json"), self.heartbeat_seconds)
 
-    def checking_heartbeat(self) -> Heartbeat:
-        """Return the heartbeat of a worker that counts the work of the checks."""
-        return Heartbeat(self.path("checking", f"{uuid.uuid4().hex}.json"), self.heartbeat_seconds)
-
     def read_heartbeats(
         self, finished: dict[str, tuple[int, int, int]], folder: str = "progress"
     ) -> tuple[int, int, int]:
         """Return the sums of heartbeats so far; ``finished`` keeps them by file between calls.
 
         Of ``progress``, they are examples, rejects and payload bytes; of ``planning``, rows read,
-        planned and rejected, where work that a runner repeats counts twice; of ``checking``, shards
-        that were read, buckets that were joined, and shards that were examined.
+        planned and rejected, where work that a runner repeats counts twice.
         """
         counts = []
         names = [
