@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import recordgen
 from benchmarks import lint_tables
-from recordgen.checks.class_shares import distance_of_samples
+from recordgen.checks.skew import distance_of_samples
 from recordgen.checks.target_leakage import codes_of, scoring
 from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder
 from recordgen.errors import UsageError

@@ -17,7 +17,7 @@ from recordgen.core.flow.runner import Step
 from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import ExistingGroup
 from recordgen.core.planning.messages import FoundFile
-from recordgen.core.rows.columns import packed, unpacked
+from recordgen.core.rows.columns import packed
 from recordgen.core.runs.staging import Staging
 
 #: What a message is about, and a number: of a bucket, or of a batch of shards.
@@ -99,8 +99,7 @@ class Stage(Step):
         )
 
     def _read(self, part: Rows) -> Columns:
-        [columns] = unpacked(self.staging.read_left(part.file, part.start, part.length))
-        return columns
+        return self.staging.read_left_columns(part.file, part.start, part.length)
 
     def found(
         self, name: str, checks: Sequence[Check], examined: Examined[Any], *, is_whole: bool = False
