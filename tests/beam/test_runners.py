@@ -508,7 +508,7 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says():
         PlannedRow(placing(0)(uri).sort_key, source, n, uri, "rose", 100_000 + n, version, True)
         for n, uri in enumerate(uris)
     ]
-    content, _ = encode_bucket(0, "0", {Group("train", None): columns_of(PlannedRow, planned)})
+    content, _ = encode_bucket({Group("train", None): columns_of(PlannedRow, planned)})
     assert len(content) / len(uris) < costs.STAGED_ROW_BYTES
 
 
