@@ -1,4 +1,4 @@
-"""The arguments of a training without TFX: what TFX's Trainer and Tuner pass as ``FnArgs``."""
+"""The arguments of a training without TFX: what TFX's Trainer passes as ``FnArgs``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from recordgen.core.dataset.splits import EVAL, TRAIN
 def training_arguments(
     roots: Sequence[str], settings: Mapping[str, Any], **folders: str | None
 ) -> SimpleNamespace:
-    """Return the arguments for ``run_fn`` and ``tuner_fn``.
+    """Return the arguments for ``run_fn``.
 
     Args:
         roots: folders or URLs of the datasets, which are read as one.
         settings: the ``custom_config``.
-        **folders: ``serving_model_dir``, ``model_run_dir``, ``working_dir`` and ``base_model``.
+        **folders: ``serving_model_dir``, ``model_run_dir`` and ``base_model``.
 
     Raises: SourceError: there is no dataset.
     """

@@ -37,7 +37,6 @@ from recordgen.training.learner import TaskTrainer
 from recordgen.training.progress_log import log_info
 from recordgen.training.replicas import Replicas, find_replicas
 from recordgen.training.saving import save_for_serving
-from recordgen.training.search import tuned_settings
 from recordgen.training.warm_start import warm_start
 
 
@@ -68,9 +67,10 @@ def run(fn_args: Any) -> None:
     Args:
         fn_args: TFX's ``FnArgs``, of which ``train_files``, ``eval_files``, ``train_steps``,
             ``eval_steps``, ``custom_config``, ``serving_model_dir`` and ``model_run_dir`` are used;
-            ``hyperparameters``, which replace settings of ``custom_config``; ``base_model``, whose
-            weights the training begins with (:mod:`recordgen.training.warm_start`); and
-            ``transform_output``, the graph that made the examples.
+            ``hyperparameters`` that a Tuner found, which replace settings of ``custom_config``;
+            ``base_model``, whose weights the training begins with
+            (:mod:`recordgen.training.warm_start`); and ``transform_output``, the graph that made
+            the examples.
 
     Raises:
         UsageError: a setting is not allowed, or does not suit the data.
@@ -79,10 +79,8 @@ def run(fn_args: Any) -> None:
         StorageError: checkpoints cannot be written.
         RecordError: a record cannot be read; names its file, its number and its source id.
     """
-    tuned = tuned_settings(getattr(fn_args, "hyperparameters", None))
+    tuned = (getattr(fn_args, "hyperparameters", None) or {}).get("values", {})
     config = TrainingConfig.from_custom_config({**(fn_args.custom_config or {}), **tuned})
-    if tuned:
-        log_info("the Tuner's hyperparameters: %s", tuned)
     replicas = find_replicas()
     with _events(fn_args) if replicas.is_chief else nullcontext() as events:
         fitting = fit(fn_args, config, replicas)
@@ -115,8 +113,7 @@ def _save(fitting: Fitting, fn_args: Any) -> None:
 def fit(fn_args: Any, config: TrainingConfig, replicas: Replicas | None = None) -> Fitting:
     """Train a model; return the finished training, which still has its checkpoints.
 
-    ``fn_args`` and errors are as for :func:`run`. Without ``model_run_dir``, there are no logs for
-    TensorBoard, and checkpoints go to ``working_dir``.
+    ``fn_args`` and errors are as for :func:`run`.
     """
     try:
         return _fit(fn_args, config, replicas or find_replicas())
@@ -166,11 +163,8 @@ def _callbacks(
     fn_args: Any, trainer: TaskTrainer, model: keras.Model, epochs: int
 ) -> list[keras.callbacks.Callback]:
     """Return the callbacks that log each epoch: metrics, and the confusion matrix of split eval."""
-    folder = fn_args.model_run_dir
     callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=partial(_log_epoch, epochs))]
-    if folder is None:
-        return callbacks
-    folder = os.environ.get(LOG_DIR) or folder
+    folder = os.environ.get(LOG_DIR) or fn_args.model_run_dir
     callbacks.append(keras.callbacks.TensorBoard(folder, write_graph=False))
     if fn_args.eval_files and trainer.accumulator().has_confusion:
         root, split = examples_of(fn_args, fn_args.eval_files)
@@ -204,9 +198,8 @@ def checkpoint_folder(
 ) -> str:
     """Return the folder for the checkpoints of these settings, data and numbers of devices."""
     config = trainer.config
-    parent = fn_args.model_run_dir or fn_args.working_dir
     folder = config.checkpoint_dir or os.environ.get(CHECKPOINT_DIR)
-    folder = folder or storage.join(parent, "checkpoints")
+    folder = folder or storage.join(fn_args.model_run_dir, "checkpoints")
     settings = config.to_custom_config()
     for name in CHECKPOINT_SETTINGS:
         del settings[name]
