@@ -29,7 +29,7 @@ from recordgen.kubeflow.execution import (
 )
 from recordgen.options import without_unset
 from recordgen.training import TrainingConfig
-from recordgen.training.auc import ManyLabelsAccumulator
+from recordgen.training.measures import ManyLabelsAccumulator
 from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.training.measures import OneLabelAccumulator
 from tests.conftest import encoded, noise

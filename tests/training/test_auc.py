@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn.metrics import roc_auc_score
 
-from recordgen.training.auc import THRESHOLDS, ManyLabelsAccumulator
+from recordgen.training.measures import THRESHOLDS, ManyLabelsAccumulator
 
 SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 4))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from recordgen.training.average_precision import CROWD, BoxAccumulator, intersections_over_unions
+from recordgen.training.measures import CROWD, BoxAccumulator, overlaps_of
 
 HERE, THERE = (0.0, 0.0, 0.4, 0.4), (0.5, 0.5, 0.9, 0.9)
 NEARLY_HERE = (0.0, 0.0, 0.4, 0.3)  # 0.75 of it
@@ -89,7 +89,7 @@ def test_padding_is_no_box():
 
 def test_boxes_without_area_overlap_nothing():
     boxes = np.array([(0.2, 0.2, 0.2, 0.5), HERE], np.float32)
-    np.testing.assert_allclose(intersections_over_unions(boxes, boxes), [[0, 0], [0, 1]])
+    np.testing.assert_allclose(overlaps_of(boxes, boxes), [[0, 0], [0, 1]])
 
 
 CORNERS = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 3), st.integers(1, 3))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordgen.tasks.text_entities.tags import Token, spans_of, tag_names
-from recordgen.training.entity_counts import EntityAccumulator, entities
+from recordgen.training.measures import EntityAccumulator, entities
 
 NAMES = np.array(tag_names(["city", "date", "person"]))
 

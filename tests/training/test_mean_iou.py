@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from recordgen.training.mean_iou import MaskAccumulator
+from recordgen.training.measures import MaskAccumulator
 
 # true mask, answer → IoU by class, mean
 CASES = [

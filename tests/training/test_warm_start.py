@@ -15,7 +15,7 @@ from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.earlier import EarlierModel, write_inputs
 from recordgen.training.model_labels import write_model_labels
-from recordgen.training.moments import Scale, rescale
+from recordgen.training.moments import Scale
 from recordgen.training.saving import save_for_serving
 from recordgen.training.warm_start import warm_start
 from recordgen.training.words import WordVectors, word_vectors
@@ -139,13 +139,12 @@ def test_rows_get_the_scores_of_the_first_model(y, added, tmp_path):
     assert np.ptp(before) > 0.01
 
 
-def test_equal_numbers_have_taught_nothing():
-    before, now = (
-        Scale.of({"mean": [7, 1], "deviation": [0, 4]}),
-        Scale.of({"mean": [5, 3], "deviation": [2, 0]}),
-    )
-    weights, moved = rescale(np.ones((2, 1)), before, now)
-    assert (weights.tolist(), moved.tolist()) == ([[0], [0.25]], [[0], [0.5]])
+def test_equal_numbers_get_the_deviation_of_new_ones():
+    """A scale stays; a column without one is measured from the number that it always had."""
+    before = Scale(np.array([7.0, 1.0]), np.array([0.0, 4.0]))
+    now = Scale(np.array([10.0, 3.0]), np.array([4.0, 9.0]))
+    mean, deviation = before.kept(now)
+    assert (mean.tolist(), deviation.tolist()) == ([7, 1], [5, 4])
 
 
 # the columns of an earlier model, the error

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import keras
-import numpy.typing as npt
 import tensorflow as tf
 
 from recordgen.access.scales import AUTO
@@ -17,7 +16,6 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import Tuning, eval_dataset, steps_per_epoch, train_dataset
 from recordgen.reading.targets import lookup_table
-from recordgen.registry import TASKS
 from recordgen.training.config import (
     BALANCED,
     LABEL,
@@ -30,7 +28,6 @@ from recordgen.training.config import (
 )
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.inputs import Root
-from recordgen.training.measures import EvalAccumulator, record_batches, shard_files
 from recordgen.training.words import word_vectors
 
 #: The input of signatures for serialised records.
@@ -38,8 +35,6 @@ EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
 
 #: A traceable function of a saved model.
 Signature: TypeAlias = tf.types.experimental.PolymorphicFunction
-
-Weights = npt.NDArray[Any]  # the values of one weight of a model
 
 
 class Models(NamedTuple):
@@ -164,16 +159,6 @@ class TaskTrainer(ABC):
         """Return the names of the last layer's outputs, for the labels of a model."""
         return labels
 
-    def rescaled(
-        self, model: keras.Model, weights: list[Weights], earlier: EarlierModel
-    ) -> list[Weights]:
-        """Return an earlier model's weights, rescaled to inputs normalised as in this training.
-
-        ``weights`` are in the order of the weights of ``model``, the new model.
-        """
-        del model, earlier
-        return weights
-
     @abstractmethod
     def loss(self) -> Any:
         """Return the loss for ``keras.Model.compile``."""
@@ -239,31 +224,6 @@ class TaskTrainer(ABC):
             WEIGHT: tf.cast(is_labelled, tf.float32),
             UNKNOWN: self.unknown(tf.RaggedTensor.from_tensor(texts[:, None])),
         }
-
-    def accumulator(self) -> EvalAccumulator:
-        """Return an empty accumulator of the task's measure."""
-        made = TASKS[self.dataset.task].declared("measure")
-        found: EvalAccumulator = made(len(self.dataset.labels))
-        return found
-
-    def counting(self, model: keras.Model) -> Callable[[Root, str, int], EvalAccumulator]:
-        """Return a function that counts a model's answers to a split of a dataset.
-
-        It takes the dataset, the split, and the maximum number of examples, 0 for all.
-        """
-
-        @tf.function(input_signature=[EXAMPLES], autograph=False)
-        def answer(examples: tf.Tensor) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-            return self.scores(model, examples), self.truth(examples)
-
-        def count(root: Root, split: str, most: int) -> EvalAccumulator:
-            found = self.accumulator()
-            for batch in record_batches(shard_files(root, split), most or None):
-                scores, truth = answer(tf.constant(batch))
-                found.add_answers(scores.numpy(), {name: it.numpy() for name, it in truth.items()})
-            return found
-
-        return count
 
     def numbers(self, texts: Any) -> Any:
         """Return the model's numbers of labels (int64, as ``texts``), -1 for unknown ones.

@@ -29,7 +29,6 @@ from recordgen.training.config import (
     TrainingConfig,
     check_task,
 )
-from recordgen.training.confusion import Confusion
 from recordgen.training.earlier import EarlierModel
 from recordgen.training.fitting import Fitting
 from recordgen.training.inputs import examples_of, read_examples, roots_of
@@ -144,9 +143,7 @@ def _fit(fn_args: Any, config: TrainingConfig, replicas: Replicas) -> Fitting:
             steps=steps,
             epochs=epochs,
             validation=validation_data(fn_args, trainer),
-            callbacks=_callbacks(fn_args, trainer, models.saved, epochs)
-            if replicas.is_chief
-            else [],
+            callbacks=_callbacks(fn_args, epochs) if replicas.is_chief else [],
             replicas=replicas,
             folder=checkpoint_folder(fn_args, trainer, replicas, steps, epochs),
         )
@@ -159,21 +156,13 @@ def _fit(fn_args: Any, config: TrainingConfig, replicas: Replicas) -> Fitting:
     return fitting
 
 
-def _callbacks(
-    fn_args: Any, trainer: TaskTrainer, model: keras.Model, epochs: int
-) -> list[keras.callbacks.Callback]:
-    """Return the callbacks that log each epoch: metrics, and the confusion matrix of split eval."""
-    callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=partial(_log_epoch, epochs))]
+def _callbacks(fn_args: Any, epochs: int) -> list[keras.callbacks.Callback]:
+    """Return the callbacks that log the metrics of each epoch: as text, and for TensorBoard."""
     folder = os.environ.get(LOG_DIR) or fn_args.model_run_dir
-    callbacks.append(keras.callbacks.TensorBoard(folder, write_graph=False))
-    if fn_args.eval_files and trainer.accumulator().has_confusion:
-        root, split = examples_of(fn_args, fn_args.eval_files)
-        if trainer.can_validate(split):
-            most = (fn_args.eval_steps or 0) * trainer.config.batch_size
-            count_answers = partial(trainer.counting(model), root, split, most)
-            folder = storage.join(folder, "validation")
-            callbacks.append(Confusion(count_answers, trainer.dataset.labels, folder))
-    return callbacks
+    return [
+        keras.callbacks.LambdaCallback(on_epoch_end=partial(_log_epoch, epochs)),
+        keras.callbacks.TensorBoard(folder, write_graph=False),
+    ]
 
 
 @contextlib.contextmanager

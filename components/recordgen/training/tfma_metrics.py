@@ -16,15 +16,15 @@ import numpy as np
 import numpy.typing as npt
 from tensorflow_model_analysis import EvalConfig, SlicingSpec, metrics
 
-from recordgen.training.auc import ManyLabelsAccumulator
-from recordgen.training.average_precision import BoxAccumulator
 from recordgen.training.config import KNOWN, UNKNOWN
-from recordgen.training.entity_counts import EntityAccumulator
-from recordgen.training.mean_iou import MaskAccumulator
 from recordgen.training.measures import (
     MOST_LABELS,
     UNKNOWN_LABELS,
+    BoxAccumulator,
+    EntityAccumulator,
     EvalAccumulator,
+    ManyLabelsAccumulator,
+    MaskAccumulator,
     OneLabelAccumulator,
     TableAccumulator,
     check_answers,
@@ -66,7 +66,7 @@ class BoxPrecision(_CountingMetric):
     """``map``: the mean over all labels; ``map`` of class id N: the precision of label N.
 
     An example's label and prediction are boxes, float32 [n, 5] and [k, 6], in the format of
-    :mod:`recordgen.training.average_precision` and of TFMA's own metrics.
+    :class:`recordgen.training.measures.BoxAccumulator` and of TFMA's own metrics.
     """
 
     accumulator = BoxAccumulator

@@ -27,7 +27,7 @@ from recordgen.training.config import (
     TrainingConfig,
 )
 from recordgen.training.learner import Models
-from recordgen.training.mean_iou import UNKNOWN_CLASS
+from recordgen.training.measures import UNKNOWN_CLASS
 from recordgen.training.model import convolved
 
 # Filters of the layers before each halving, and of those in the middle.

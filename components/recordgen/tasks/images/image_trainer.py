@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.access.scales import AUTO
+from recordgen.access.shards import find_shards
 from recordgen.core.records import RECORDS
 from recordgen.reading import parsing_spec
 from recordgen.reading.attempts import answered
@@ -26,7 +27,6 @@ from recordgen.tasks.images.stored_images import (
 )
 from recordgen.training.config import PHOTO, PIXELS, SCORES, SMALL_CNN
 from recordgen.training.learner import Signature, TaskTrainer
-from recordgen.training.measures import shard_files
 from recordgen.training.progress_log import log_info
 
 
@@ -81,7 +81,8 @@ class ImageTrainer(TaskTrainer):
     def _chosen_size(self) -> tuple[int, int]:
         size = self.earlier.settings.get("image_size") if self.earlier else None
         if size is None:
-            size = size_of(self.config.model, sampled_sizes(shard_files(self.root, self.split)))
+            files = [file.path for file in find_shards(self.root, self.split).files]
+            size = size_of(self.config.model, sampled_sizes(files))
         height, width = size
         return height, width
 
