@@ -20,7 +20,6 @@ from recordgen.core.records.example import serialize_example
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.exports.lineage import find_lineage
 from recordgen.reading import describe
-from tests import serving
 from tests.bulk_inferrer import scores_in
 from tests.cpp_loader import CppModel
 from tests.trainer import records_of
@@ -156,7 +155,6 @@ def test_rows_of_transform(run):
     answer = served.run("serving_default", examples=[b"".join(serialize_example(row))])
     assert answer["labels"][0, 0] == b"big"
     assert "columns" not in served.signatures
-    serving.check_warm_up(model)
     # Evaluator and BulkInferrer read raw rows
     held = records_of(raw, "eval")
     scores = served.run("evaluate", examples=held)["scores"]

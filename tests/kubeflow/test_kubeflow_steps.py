@@ -29,9 +29,8 @@ from recordgen.kubeflow.execution import (
 )
 from recordgen.options import without_unset
 from recordgen.training import TrainingConfig
-from recordgen.training.measures import ManyLabelsAccumulator
 from recordgen.training.config import TRAINING_OPTIONS
-from recordgen.training.measures import OneLabelAccumulator
+from recordgen.training.measures import ManyLabelsAccumulator, OneLabelAccumulator
 from tests.conftest import encoded, noise
 from tests.preloaded import WITH_TENSORFLOW
 from tests.steps import call, executor_input

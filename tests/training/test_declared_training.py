@@ -147,7 +147,6 @@ def instance(record, longest):
 @pytest.mark.slow
 def test_columns_by_name_get_the_answers_of_examples(classifier):
     """A row of JSON has the columns of a row of CSV, image files in base64."""
-    serving.check_warm_up(classifier.model)
     examples = trainer.records_of(classifier.output)[:8]
     gaps = tf.train.Example.FromString(examples[0])
     for name in ("a/b", "place", "marks"):

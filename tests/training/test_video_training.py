@@ -18,7 +18,7 @@ from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.tasks.video_classification.frames import frames_between, segment_frames, shown_until
-from tests import serving, trainer
+from tests import trainer
 from tests.conftest import encoded
 from tests.cpp_loader import CppModel
 
@@ -166,7 +166,6 @@ def test_new_segments_are_classified(dataset, trained):
 
 @pytest.mark.slow
 def test_records_and_requests_give_the_same_scores(dataset, trained):
-    serving.check_warm_up(trained[0])
     model = CppModel(trained[0])
     records = trainer.records_of(dataset)
     spec = {

@@ -26,7 +26,7 @@ from recordgen.training.measures import (
     check_answers,
     record_batches,
 )
-from recordgen.training.model_labels import read_model_labels
+from recordgen.training.model_files import read_model_labels
 
 _SHOWN = 10
 

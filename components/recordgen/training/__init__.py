@@ -49,6 +49,6 @@ def save(
         SourceError, DataError: Recordgen did not write the examples, or their task has no model.
         StorageError: the model cannot be written.
     """
-    from recordgen.training.own_model import save_model
+    from recordgen.training.saving import save_model
 
     save_model(model, path, examples, split, settings)

@@ -1,4 +1,4 @@
-"""The base class of trainers: a task names its own as its ``trainer``."""
+"""The base classes of trainers: a task names its own as its ``trainer``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -17,6 +17,8 @@ from recordgen.errors import DataError, UsageError
 from recordgen.reading import Tuning, eval_dataset, steps_per_epoch, train_dataset
 from recordgen.reading.targets import lookup_table
 from recordgen.training.config import (
+    ACCURACY,
+    AUC,
     BALANCED,
     LABEL,
     PHOTO,
@@ -26,8 +28,8 @@ from recordgen.training.config import (
     WEIGHT,
     TrainingConfig,
 )
-from recordgen.training.earlier import EarlierModel
 from recordgen.training.inputs import Root
+from recordgen.training.model_files import EarlierModel
 from recordgen.training.words import word_vectors
 
 #: The input of signatures for serialised records.
@@ -179,11 +181,6 @@ class TaskTrainer(ABC):
 
         return serve
 
-    def sample(self, spec: tf.TensorSpec) -> Any:
-        """Return a batch of one value for an input, with which a server warms up."""
-        shape = [size or 1 for size in spec.shape]
-        return tf.fill(shape, "") if spec.dtype == tf.string else tf.zeros(shape, spec.dtype)
-
     def more_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
         """Return the task's own signatures; with ``pixels``, layers must be Keras's own."""
         return {}
@@ -243,6 +240,73 @@ class TaskTrainer(ABC):
         """The table from labels to numbers; the saved model must track it."""
         numbers = {label: number for number, label in enumerate(self.dataset.labels)}
         return lookup_table(numbers, default=-1)
+
+
+class LabelTrainer(TaskTrainer):
+    """The base of the two trainers for labels of whole examples.
+
+    Attributes:
+        activation: the activation of the last layer.
+        label_mode: see :class:`recordgen.reading.LabelOptions`.
+        feature: the feature with the texts of the labels.
+    """
+
+    activation: ClassVar[str]
+    label_mode: ClassVar[Literal["int", "multi_hot"]]
+    feature: ClassVar[str]
+
+    @property
+    def reading(self) -> Mapping[str, Any]:
+        return {**super().reading, "label_mode": self.label_mode}
+
+
+class OneLabel(LabelTrainer):
+    """One label per example."""
+
+    activation = "softmax"
+    label_mode = "int"
+
+    @property
+    def settings(self) -> Set[str]:
+        return {*super().settings, "class_weights"}
+
+    def loss(self) -> str:
+        return "sparse_categorical_crossentropy"
+
+    def metrics(self) -> Sequence[keras.metrics.Metric]:
+        return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
+
+    def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the number of each label, int64 [batch]; -1 if unknown, 0 without a label."""
+        return self.truth_of_labels(records, self.feature)
+
+
+class ManyLabels(LabelTrainer):
+    """Any number of labels per example."""
+
+    activation = "sigmoid"
+    label_mode = "multi_hot"
+
+    def loss(self) -> str:
+        return "binary_crossentropy"
+
+    def metrics(self) -> Sequence[keras.metrics.Metric]:
+        # Use Keras's default thresholds: in a graph, others fail together with multi_label.
+        # With num_labels, variables are created here, not in a step on several devices.
+        classes = len(self.dataset.labels)
+        return [keras.metrics.AUC(multi_label=True, num_labels=classes, name=AUC)]
+
+    def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return 0 and 1 for each label that the model knows, float32 [batch, classes]."""
+        classes = len(self.dataset.labels)
+        spec = {self.feature: tf.io.RaggedFeature(tf.string)}
+        texts = tf.io.parse_example(records, spec)[self.feature]
+        hot = tf.reduce_sum(tf.one_hot(self.numbers(texts), classes), axis=1)
+        return {
+            LABEL: tf.ensure_shape(hot, [None, classes]),
+            WEIGHT: tf.cast(texts.row_lengths() > 0, tf.float32),
+            UNKNOWN: self.unknown(texts),
+        }
 
 
 def in_order(data: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:

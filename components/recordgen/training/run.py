@@ -29,10 +29,10 @@ from recordgen.training.config import (
     TrainingConfig,
     check_task,
 )
-from recordgen.training.earlier import EarlierModel
 from recordgen.training.fitting import Fitting
 from recordgen.training.inputs import examples_of, read_examples, roots_of
 from recordgen.training.learner import TaskTrainer
+from recordgen.training.model_files import EarlierModel
 from recordgen.training.progress_log import log_info
 from recordgen.training.replicas import Replicas, find_replicas
 from recordgen.training.saving import save_for_serving

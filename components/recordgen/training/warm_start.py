@@ -17,8 +17,8 @@ import keras
 import tensorflow as tf
 
 from recordgen.errors import UsageError
-from recordgen.training.earlier import EarlierModel
 from recordgen.training.learner import TaskTrainer
+from recordgen.training.model_files import EarlierModel
 from recordgen.training.progress_log import log_info
 from recordgen.training.words import WordVectors, word_vectors
 

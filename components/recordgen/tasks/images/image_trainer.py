@@ -21,7 +21,6 @@ from recordgen.reading import parsing_spec
 from recordgen.reading.attempts import answered
 from recordgen.tasks.images.stored_images import (
     IMAGE_BYTES,
-    black_image,
     request_images,
     stored_images,
 )
@@ -90,11 +89,6 @@ class ImageTrainer(TaskTrainer):
         """``image_bytes`` → the :meth:`answers`, and ``error``."""
         images, error = request_images(request[0], self.config.size)
         return answered(self.answers(model, images), error)
-
-    def sample(self, spec: tf.TensorSpec) -> Any:
-        if spec == IMAGE_BYTES:
-            return [black_image(self.config.size)]
-        return super().sample(spec)
 
     @abstractmethod
     def answers(self, model: keras.Model, images: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import read
 from recordgen.reading.attempts import answered
@@ -28,12 +27,10 @@ from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
 from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
 from recordgen.tables.stored import table_of
-from recordgen.tasks.images.stored_images import black_image
 from recordgen.tasks.tables.reading import TableReader
 from recordgen.tasks.tables.serving import COLUMNS, column_specs, decode_columns, given_columns
 from recordgen.tasks.tables.transformed import TransformGraph
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
-from recordgen.training.earlier import EarlierModel
 from recordgen.training.learner import (
     EXAMPLES,
     Models,
@@ -42,6 +39,7 @@ from recordgen.training.learner import (
     in_order,
 )
 from recordgen.training.model import movement, small_cnn
+from recordgen.training.model_files import EarlierModel
 from recordgen.training.moments import Moments, Scale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
@@ -141,15 +139,11 @@ class TableTrainer(TaskTrainer):
     def _check_earlier(self, earlier: EarlierModel) -> None:
         """Check that an earlier model has the same columns. Raises: UsageError."""
         before, now = earlier.inputs.get("columns", {}), self._columns
-        differing = [
-            f"{name!r} was {before.get(name, 'missing')} and is {now.get(name, 'missing')}"
-            for name in {**before, **now}
-            if before.get(name) != now.get(name)
-        ]
-        if differing or list(before) != list(now):
-            found = "; ".join(differing) or f"their order was {', '.join(before)}"
+        if list(before.items()) != list(now.items()):
+            changed = sorted({name for name, _ in before.items() ^ now.items()}) or list(before)
             raise UsageError(
-                f"base_model {earlier.path} was trained on other columns: {found}; train without it"
+                f"base_model {earlier.path} was trained on other columns, or in another order: "
+                f"{', '.join(changed)}; train without it"
             )
 
     @property
@@ -315,18 +309,6 @@ class TableTrainer(TaskTrainer):
         if self.are_classes:
             return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
         return [keras.metrics.RootMeanSquaredError(name=RMSE)]
-
-    def sample(self, spec: tf.TensorSpec) -> Any:
-        """Return a row of zeros, empty texts and black images, or an example with such images."""
-        names = column_specs(self.table)
-        image, images = black_image(self.config.size), self._images.values()
-        if spec == EXAMPLES:
-            if self.graph is not None:
-                return [self.graph.sample()]
-            parts = {self.table.image_feature(name, "encoded"): image for name in images}
-            return [b"".join(serialize_example(parts))]
-        is_image = spec.name in [names[name].name for name in images]
-        return [image] if is_image else super().sample(spec)
 
     def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``examples`` → ``labels`` and ``scores``, best first; ``predictions`` if numbers."""
