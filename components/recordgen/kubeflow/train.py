@@ -7,8 +7,8 @@ from typing import Any
 from recordgen.console.quiet import load_tensorflow
 from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
 from recordgen.options import without_unset
-from recordgen.training.arguments import training_arguments
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
+from recordgen.training.inputs import examples_root, read_examples, training_arguments
 
 #: Inputs with datasets, which are read as one.
 DATASETS = ("dataset", "earlier_dataset", "earlier_datasets")
@@ -34,7 +34,6 @@ def run(step: StepInput) -> StepOutput:
         base_model=base[0] if base else None,
     )
     load_tensorflow()
-    from recordgen.training.inputs import examples_root, read_examples
     from recordgen.training.run import run as train
 
     dataset = read_examples(examples_root(given.train_files)[0])

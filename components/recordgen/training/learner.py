@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -29,6 +29,7 @@ from recordgen.training.config import (
     TrainingConfig,
 )
 from recordgen.training.inputs import Root
+from recordgen.training.model import Models
 from recordgen.training.model_files import EarlierModel
 from recordgen.training.words import word_vectors
 
@@ -37,19 +38,6 @@ EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
 
 #: A traceable function of a saved model.
 Signature: TypeAlias = tf.types.experimental.PolymorphicFunction
-
-
-class Models(NamedTuple):
-    """Two models with the same weights.
-
-    Attributes:
-        trained: the model to fit; may have further layers, such as augmentation.
-        backbone: the pretrained layers of both, which may be frozen; None without pretraining.
-    """
-
-    trained: keras.Model
-    saved: keras.Model
-    backbone: keras.Model | None = None
 
 
 @dataclass(frozen=True)
@@ -170,10 +158,7 @@ class TaskTrainer(ABC):
         """Return new metrics that are logged."""
 
     def serving(self, model: keras.Model) -> Signature:
-        """Return the signature ``serving_default``.
-
-        Lookup tables of the function must belong to ``model``, or they are not saved.
-        """
+        """Return ``serving_default``; its lookup tables must belong to ``model`` to be saved."""
 
         @tf.function(input_signature=list(self.request), autograph=False)
         def serve(*request: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -20,8 +20,8 @@ from recordgen.tasks.video_classification.frames import MAGIC, segment_frames
 from recordgen.tasks.video_classification.reading import to_addresses
 from recordgen.training.config import TrainingConfig
 from recordgen.training.inputs import Root
-from recordgen.training.learner import Models, OneLabel, in_order
-from recordgen.training.model import answer, convolved, movement
+from recordgen.training.learner import OneLabel, in_order
+from recordgen.training.model import Models, answer, convolved, movement
 
 _SEGMENT = (features.VIDEO_URI, features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
 
