@@ -25,7 +25,6 @@ from kfp import compiler, components
 from pipelines.terminal import run_main
 from recordgen.options import Option
 from recordgen.training.config import TRAINING_OPTIONS
-from recordgen.training.search import SEARCH_OPTIONS
 
 COMPONENT_FILE = Path(__file__).parents[1] / "component.yaml"
 FOLDER = COMPONENT_FILE.parent / "steps"
@@ -45,9 +44,8 @@ _OF_CONVERT = ("transfer", "dataset_version", "previous")
 
 
 def _setting(option: Option) -> dict[str, str]:
-    """Return the input for a setting of a training or search; KFP has no None and no tuples."""
-    kind = dict if option.name == "search" else option.kind
-    unset_value: Any = [] if len(option.metavar.split()) > 1 else kind()
+    """Return the input for a setting of a training; KFP has no None and no tuples."""
+    unset_value: Any = [] if len(option.metavar.split()) > 1 else option.kind()
     default = unset_value if option.default is None else option.default
     unset = f"; {default or 'empty'}: {option.unset}" if option.unset else ""
     return {
@@ -67,7 +65,6 @@ def _steps() -> Mapping[str, dict[str, Any]]:
     steps["fingerprint"]["inputs"] = [each for each in read if each["name"] != "beam_args"]
     steps["check"]["outputs"] += [each for each in convert["outputs"] if each["type"] == "Integer"]
     steps["train"]["inputs"] += map(_setting, TRAINING_OPTIONS.values())
-    steps["tune"]["inputs"] += map(_setting, {**SEARCH_OPTIONS, **TRAINING_OPTIONS}.values())
     container = convert["implementation"]["container"]
     for name, step in steps.items():
         command = [*container["command"][:-1], name]

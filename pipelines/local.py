@@ -24,7 +24,7 @@ from recordgen.formats.detect import detect
 from recordgen.formats.import_file import find_import_files
 from recordgen.options import AUTO
 from recordgen.tasks import TASKS
-from recordgen.training.model_labels import read_model_labels
+from recordgen.training.model_files import read_model_labels
 
 # The placeholders of span, version and date in a pattern.
 _SPAN = re.compile(r"\{[A-Z][^}]*\}")

@@ -200,7 +200,7 @@ WRONG = [
     (["--machine", "train=4"], "--machine"),
     (["--machine", "train=0,4"], "--machine"),
     (["--machine", "train=4,4,nvidia.com/gpu"], "nvidia.com/gpu"),
-    (["--machine", "tune=4,4"], "convert, "),
+    (["--machine", "tuner=4,4"], "convert, "),
 ]
 
 

@@ -17,7 +17,7 @@ from recordgen import features
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.kubeflow import convert, evaluate, predict, push, statistics, train, tune
+from recordgen.kubeflow import convert, evaluate, predict, push, statistics, train
 from recordgen.kubeflow.execution import (
     Artifact,
     StepInput,
@@ -29,9 +29,8 @@ from recordgen.kubeflow.execution import (
 )
 from recordgen.options import without_unset
 from recordgen.training import TrainingConfig
-from recordgen.training.auc import ManyLabelsAccumulator
 from recordgen.training.config import TRAINING_OPTIONS
-from recordgen.training.measures import OneLabelAccumulator
+from recordgen.training.measures import ManyLabelsAccumulator, OneLabelAccumulator
 from tests.conftest import encoded, noise
 from tests.preloaded import WITH_TENSORFLOW
 from tests.steps import call, executor_input
@@ -248,22 +247,6 @@ def test_train_joins_datasets_and_begins_with_an_earlier_model(trained, digits, 
     both = join_datasets([(path, read_dataset(path)) for path in (inputs["dataset"], digits)])
     assert (metadata["dataset_digest"], metadata["epochs"]) == (both.digest, 1)
     assert trained.uris["model"] in caplog.text
-
-
-@pytest.mark.slow
-def test_tune_finds_settings_for_train(digits, tmp_path):
-    pytest.importorskip("keras_tuner")
-    settings = {"image_size": [8, 8], "epochs": 1, "trials": 2}
-    search = {"batch_size": [16, 64], "learning_rate": [0.001, 0.1, "log"]}
-    component = load_step("tune", IMAGE)
-    found = tune.run(
-        step_input(component, tmp_path, {"dataset": digits}, search=search, **settings)
-    )
-    best = found.parameters["hyperparameters"]
-    assert best.keys() == search.keys()
-    assert best["batch_size"] in (16, 64)
-    assert 0 <= found.parameters["score"] <= 1
-    TrainingConfig.from_custom_config(best)
 
 
 def test_equal_labels_give_no_score_and_no_nan():

@@ -22,7 +22,6 @@ STEPS = (
     "convert",
     "check",
     "statistics",
-    "tune",
     "train",
     "evaluate",
     "predict",

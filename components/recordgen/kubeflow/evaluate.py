@@ -19,14 +19,14 @@ from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.push import BLESSED, newest_version
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
+from recordgen.training.inputs import record_batches
 from recordgen.training.measures import (
     MOST_LABELS,
     UNKNOWN_LABELS,
     EvalAccumulator,
     check_answers,
-    record_batches,
 )
-from recordgen.training.model_labels import read_model_labels
+from recordgen.training.model_files import read_model_labels
 
 _SHOWN = 10
 

@@ -18,7 +18,7 @@ from recordgen.core.records.example import parse_example
 from recordgen.kubeflow.evaluate import load_model
 from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
 from recordgen.training.config import EVALUATE, SCORES
-from recordgen.training.measures import record_batches
+from recordgen.training.inputs import record_batches
 
 PREDICTIONS_FILE = "predictions.jsonl.gz"
 
