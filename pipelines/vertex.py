@@ -1,4 +1,8 @@
-"""``python -m pipelines.vertex``: compile the pipeline for Vertex AI, and start it there."""
+"""``python -m pipelines.vertex``: compile the pipeline to a job of Vertex AI Pipelines.
+
+Google's client starts the job, as often as wanted and with other parameters:
+``aiplatform.PipelineJob(template_path="job.json", …).submit()``.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +21,20 @@ from pipelines.settings import (
     parse_machine,
     to_settings,
 )
-from pipelines.submit import (
-    CUSTOM_CONFIG,
-    EVAL_CONFIG,
-    add_run_options,
-    check_url,
-    in_run,
-    submit_job,
-)
 from pipelines.terminal import run_main
 from recordgen import storage
 from recordgen.beam import runners
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
-from recordgen.errors import UsageError, did_you_mean
+from recordgen.errors import UsageError
 from recordgen.options import NO_NAMES, OPTIONS
 
 # The measure and the features of the statistics depend on these, so they are compiled in.
 _COMPILED = ("task", "schema")
 # Parameters of AutoMLExampleGen that are whole messages of TFX, as JSON.
 _MESSAGES = ("input_config", "output_config", "range_config")
-# Numbers of accelerators of the service's machine types.
-_ACCELERATOR_COUNTS = (1, 2, 4, 8, 16)
+# The settings of the training, and the Evaluator's metrics and thresholds, as JSON.
+_CUSTOM_CONFIG = "custom_config"
+_EVAL_CONFIG = "eval_config"
 
 
 def compile_job(
@@ -74,7 +71,7 @@ def compile_job(
         del values[name]
     parameters: dict[str, Any] = {
         name: RuntimeParameter(name, ptype=OPTION_TYPES.get(name, str))
-        for name in (*values, "train_args", CUSTOM_CONFIG, EVAL_CONFIG)
+        for name in (*values, "train_args", _CUSTOM_CONFIG, _EVAL_CONFIG)
     }
     pipeline = create_pipeline(
         settings.name,
@@ -85,8 +82,8 @@ def compile_job(
             task=settings.task,
             schema=settings.options.schema,
         ),
-        custom_config=parameters[CUSTOM_CONFIG],
-        eval_config=parameters[EVAL_CONFIG],
+        custom_config=parameters[_CUSTOM_CONFIG],
+        eval_config=parameters[_EVAL_CONFIG],
         train_args=parameters["train_args"],
         serving_dir=serving_dir,
         beam_pipeline_args=[*(beam_args or LOCAL_BEAM_ARGS)],
@@ -94,8 +91,8 @@ def compile_job(
     measured = eval_config(settings.task, settings.min_score)
     values |= {
         "train_args": "{}",
-        CUSTOM_CONFIG: json.dumps(settings.training.to_custom_config()),
-        EVAL_CONFIG: json_format.MessageToJson(
+        _CUSTOM_CONFIG: json.dumps(settings.training.to_custom_config()),
+        _EVAL_CONFIG: json_format.MessageToJson(
             measured, preserving_proto_field_name=True, indent=None
         ),
     }
@@ -145,47 +142,24 @@ def set_machines(spec: dict[str, Any], machines: Mapping[str, Machine]) -> None:
         executor["container"]["resources"] = resources
 
 
-def check_accelerators(machines: Mapping[str, Machine]) -> None:
-    """Check that Vertex AI has the accelerators, and as many for one machine.
-
-    Raises: UsageError: it does not.
-    """
-    wanted = {step: machine for step, machine in machines.items() if machine.accelerator}
-    if not wanted:
-        return
-    from google.cloud.aiplatform_v1.types import AcceleratorType  # takes seconds
-
-    kinds: Any = AcceleratorType  # its types do not say that it is an enumeration
-    known = [kind.name for kind in kinds if kind]
-    for step, machine in wanted.items():
-        if machine.accelerator not in known:
-            hint = did_you_mean(str(machine.accelerator), known, "")
-            raise UsageError(
-                f"--machine {step}: Vertex AI has the accelerators {', '.join(known)} "
-                f"(got {machine.accelerator}{hint})"
-            )
-        if machine.accelerators not in _ACCELERATOR_COUNTS:
-            counts = ", ".join(map(str, _ACCELERATOR_COUNTS))
-            raise UsageError(
-                f"--machine {step}: a machine has {counts} accelerators "
-                f"(got {machine.accelerators})"
-            )
+def check_url(option: str, url: str) -> None:
+    """Check that the service can reach ``url``. Raises: UsageError."""
+    if not url.startswith("gs://") or not url.removeprefix("gs://").strip("/"):
+        raise UsageError(f"{option} must be a folder in a bucket, gs://BUCKET/… (got {url!r})")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser."""
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.vertex",
-        description="Compile the pipeline to a job of Vertex AI Pipelines; with --submit, start "
-        "it. python -m pipelines.submit starts a compiled job again, with other parameters.",
+        description="Compile the pipeline to a job of Vertex AI Pipelines, which Google's client "
+        "starts: aiplatform.PipelineJob(template_path=…).",
     )
-    add_run_options(parser)
     add = parser.add_argument
     add("--data", required=True, help="gs:// folder of the import files")
     add("--pipeline-root", required=True, help="gs:// folder for all artifacts")
     add("--image", required=True, help="image of all steps, in a registry")
     add("--output", required=True, metavar="JOB.json", help="the compiled job; file or URL")
-    add("--submit", action="store_true", help="start it; needs Google Cloud credentials")
     add("--serving-dir", help="gs:// folder for blessed models; default ROOT/serving")
     add("--trainer-image", help="image of the Trainer, such as one with CUDA; default: --image")
     add_machine_option(parser, "Trainer=8,30,NVIDIA_TESLA_T4")
@@ -213,7 +187,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = to_settings(args, args.data, args.pattern)
         machines = dict(map(parse_machine, args.machine))
         check_accelerator_image(machines.get("Trainer"), args.trainer_image, "--trainer-image")
-        check_accelerators(machines)
         images = {"default_image_path": args.image, "Trainer": args.trainer_image or args.image}
         if args.beam_args:
             runners.check_flags(args.beam_args)
@@ -222,13 +195,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         load_tensorflow()  # takes 10 s or more, so check the arguments first
         job = compile_job(settings, args.pipeline_root, serving_dir, images, args.beam_args)
         set_machines(job["pipelineSpec"], machines)
-        job = in_run(job, args)
         storage.write_text(args.output, json.dumps(job, indent=1, sort_keys=True) + "\n")
         print(f"compiled   {args.output}")
         for name, value in sorted(job["runtimeConfig"]["parameterValues"].items()):
             print(f"parameter  {name}={value}")
-        if args.submit:
-            submit_job(job, project=args.project, region=args.region, endpoint=args.endpoint)
 
     return run_main(run)
 

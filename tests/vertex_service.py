@@ -1,7 +1,7 @@
 """An emulated REST interface of Vertex AI, which keeps requests.
 
-It accepts pipeline jobs, models for the Model Registry, endpoints, and models for them; its
-operations are finished at once.
+It accepts models for the Model Registry, endpoints, and models for them; its operations are
+finished at once.
 """
 
 from __future__ import annotations
@@ -11,26 +11,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
-
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from urllib.parse import urlsplit
 
 
 class Service(ThreadingHTTPServer):
-    """The requests that it received, and its answer.
-
-    Attributes:
-        requests: method, path, query, headers and body of each request.
-        refusal: status and message of its answers; None if it accepts jobs.
-    """
+    """The requests that it received: path and body of each."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.requests: list[dict[str, Any]] = []
-        self.refusal: tuple[int, str] | None = None
 
     @property
     def url(self) -> str:
@@ -44,29 +34,17 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         name = urlsplit(self.path).path.removeprefix("/v1/")
         resources = ["DEDICATED_RESOURCES"]
-        self._answer(200, {"name": name, "supportedDeploymentResourcesTypes": resources})
+        self._answer({"name": name, "supportedDeploymentResourcesTypes": resources})
 
     def do_POST(self) -> None:
         url = urlsplit(self.path)
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        query = {name: values[0] for name, values in parse_qs(url.query).items()}
-        self.server.requests.append(
-            {"path": url.path, "query": query, "headers": dict(self.headers), "body": body}
-        )
-        if self.server.refusal is None:
-            name = url.path.removeprefix("/v1/")
-            if "pipelineJobId" in query:
-                job = {"name": f"{name}/{query['pipelineJobId']}"}
-                self._answer(200, {**job, "state": "PIPELINE_STATE_PENDING"})
-            else:
-                self._answer(200, _finished(name))
-        else:
-            status, message = self.server.refusal
-            self._answer(status, {"error": {"code": status, "message": message}})
+        self.server.requests.append({"path": url.path, "body": body})
+        self._answer(_finished(url.path.removeprefix("/v1/")))
 
-    def _answer(self, status: int, content: dict[str, Any]) -> None:
+    def _answer(self, content: dict[str, Any]) -> None:
         body = json.dumps(content).encode()
-        self.send_response(status)
+        self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -100,22 +78,3 @@ def serving() -> Iterator[Service]:
         finally:
             service.shutdown()
             thread.join()
-
-
-def write_key(path: Path) -> None:
-    """Write the key file of a made-up service account."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    account = {
-        "type": "service_account",
-        "project_id": "my-project",
-        "private_key_id": "1",
-        "private_key": pem.decode(),
-        "client_email": "submitter@my-project.iam.gserviceaccount.com",
-        "token_uri": "http://127.0.0.1:9/never-asked",
-    }
-    path.write_text(json.dumps(account))

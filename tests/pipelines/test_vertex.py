@@ -4,19 +4,19 @@ import json
 from dataclasses import replace
 
 import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import aiplatform
 
 from pipelines import vertex
 from pipelines.pipeline import LOCAL_BEAM_ARGS
 from recordgen.examplegen.parameters import OPTION_TYPES, given_options
 from recordgen.options import ConvertOptions
 from recordgen.training import TrainingConfig
-from tests.vertex_service import serving, write_key
 
 REQUIRED = [
-    *("--project", "my-project", "--region", "us-central1", "--data", "gs://bucket/data"),
-    *("--pipeline-root", "gs://bucket/root", "--image", "host/recordgen:1"),
+    *("--data", "gs://bucket/data", "--pipeline-root", "gs://bucket/root"),
+    *("--image", "host/recordgen:1"),
 ]
-GPU_IMAGE = ["--trainer-image", "host/recordgen:1-gpu"]
 DATAFLOW = [
     *("--", "--runner=DataflowRunner", "--project=my-project", "--region=us-central1"),
     *("--temp_location=gs://bucket/root/dataflow", "--max_num_workers=20"),
@@ -30,7 +30,6 @@ NAMES = {
     *OF_TRAINER,
     "eval_config",
 }
-ACCOUNT = "runner@my-project.iam.gserviceaccount.com"
 
 
 @pytest.fixture(scope="module")
@@ -125,19 +124,6 @@ def test_machines_stand_in_the_containers(compiled):
     assert found["Trainer"]["image"] == "host/recordgen:1-gpu"
 
 
-def test_account_network_and_labels_are_in_the_job(compiled):
-    job = compiled(
-        *("--service-account", ACCOUNT, "--network", "projects/12/global/networks/inner"),
-        *("--label", "team=vision", "--label", "cost=lab-2", "--name", "flowers"),
-    )
-    assert job["serviceAccount"] == ACCOUNT
-    assert job["network"] == "projects/12/global/networks/inner"
-    assert {"team": "vision", "cost": "lab-2"}.items() <= job["labels"].items()
-    assert job["displayName"] == job["pipelineSpec"]["pipelineInfo"]["name"] == "flowers"
-    plain = compiled()
-    assert not {"serviceAccount", "network"} & set(plain)
-
-
 def test_images_are_in_the_cache_key_unless_told_otherwise(compiled):
     def driver(job):
         return containers(job)["AutoMLExampleGen"]["lifecycle"]["preCacheCheck"]["command"]
@@ -161,18 +147,28 @@ def test_without_dataflow_all_steps_run_in_memory(compiled):
     assert arguments(compiled(), "StatisticsGen")[-len(LOCAL_BEAM_ARGS) :] == list(LOCAL_BEAM_ARGS)
 
 
-def test_submit_sends_what_was_compiled(tmp_path, monkeypatch, capsys):
-    write_key(tmp_path / "key.json")
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
+def test_the_client_of_google_starts_the_job_with_other_parameters(compiled, tmp_path):
+    """``PipelineJob`` takes steps and parameters from the file, and checks the given ones."""
     path = tmp_path / "job.json"
-    with serving() as service:
-        given = ["--output", str(path), "--submit", "--endpoint", service.url, "--span", "3"]
-        assert vertex.main([*REQUIRED, *given, "--pattern", "{SPAN}/*.csv"]) == 0
-    [request] = service.requests
-    assert request["body"] == json.loads(path.read_text())
-    printed = capsys.readouterr().out
-    assert f"compiled   {path}\n" in printed
-    assert "submitted  projects/my-project/locations/us-central1/pipelineJobs/recordgen-" in printed
+    path.write_text(json.dumps(compiled()))
+
+    def started(**given):
+        return aiplatform.PipelineJob(
+            display_name="flowers",
+            template_path=str(path),
+            parameter_values=given,
+            project="my-project",
+            location="us-central1",
+            credentials=AnonymousCredentials(),
+        ).to_dict()
+
+    made, job = started(seed=7, image_size="64max"), compiled()
+    assert made["pipelineSpec"] == job["pipelineSpec"]
+    values = job["runtimeConfig"]["parameterValues"]
+    assert made["runtimeConfig"]["parameterValues"] == {**values, "seed": 7, "image_size": "64max"}
+    assert made["runtimeConfig"]["gcsOutputDirectory"] == "gs://bucket/root"
+    with pytest.raises(ValueError, match="epoch"):
+        started(epoch=3)
 
 
 # further arguments, what the error names
@@ -182,8 +178,6 @@ WRONG = [
     (["--data", "s3://bucket/x"], "--data"),
     (["--machine", "Trainer"], "--machine"),
     (["--machine", "Trainer=8,30,NVIDIA_L4"], "NVIDIA_L4"),
-    (["--machine", "Trainer=8,30,NVIDIA_T4", *GPU_IMAGE], "NVIDIA_T4"),
-    (["--machine", "Trainer=8,30,NVIDIA_L4:3", *GPU_IMAGE], "--machine Trainer"),
     (["--machine", "Tuner=8,30"], "'Tuner'"),
     (["--span", "3"], "span"),
     (["--epochs", "0"], "epochs"),

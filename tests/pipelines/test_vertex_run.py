@@ -42,8 +42,7 @@ STEPS = {
 }
 DIGITS = 400
 SETTINGS = [
-    *("--project", "my-project", "--region", "us-central1", "--image", "recordgen"),
-    *("--data", "gs://bucket/data", "--pattern", "span-{SPAN}/*.csv"),
+    *("--image", "recordgen", "--data", "gs://bucket/data", "--pattern", "span-{SPAN}/*.csv"),
     *("--pipeline-root", "gs://bucket/root", "--serving-dir", "gs://models/digits"),
     *("--image-size", "16", "16", "--epochs", "12", "--learning-rate", "0.003"),
     *("--min-score", "0.9"),
