@@ -7,10 +7,9 @@ import os
 import re
 import sqlite3
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pipelines.metadata import Metadata, metadata_path
 from pipelines.settings import Settings, add_pipeline_options, local_input, to_settings
@@ -18,7 +17,7 @@ from pipelines.terminal import run_main, show_progress
 from recordgen import storage
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
 from recordgen.core.dataset.manifest import Dataset, read_dataset
-from recordgen.errors import RunnerError
+from recordgen.errors import RunnerError, SourceError
 from recordgen.exports.lineage import TFX_FOLDER
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import find_import_files
@@ -32,17 +31,8 @@ _SPAN = re.compile(r"\{[A-Z][^}]*\}")
 _LOWEST_LABELS = 5  # the labels with the lowest scores are printed
 
 
-def run_pipeline(
-    settings: Settings,
-    workdir: str,
-    *,
-    create: Callable[[Settings, str], Any] | None = None,
-    verbose: bool = False,
-) -> None:
-    """Run the pipeline that ``create`` returns in this process, by default the local one.
-
-    Raises: RecordgenError.
-    """
+def run_pipeline(settings: Settings, workdir: str, *, verbose: bool = False) -> None:
+    """Run the pipeline in this process. Raises: RecordgenError."""
     print("loading TFX …", flush=True)
     if not verbose:
         load_tensorflow()
@@ -51,7 +41,7 @@ def run_pipeline(
     from pipelines.pipeline import create_local_pipeline
 
     workdir = os.path.abspath(workdir)
-    pipeline = (create or create_local_pipeline)(settings, workdir)
+    pipeline = create_local_pipeline(settings, workdir)
     show_progress(len(pipeline.components), verbose=verbose)
     os.makedirs(workdir, exist_ok=True)
     check_not_locked(metadata_path(workdir))
@@ -165,10 +155,15 @@ def print_report(report: Report, workdir: str) -> None:
     splits = ", ".join(f"{name} {split.examples}" for name, split in dataset.splits.items())
     print(f"\nexamples   {dataset.examples} ({splits}), {len(dataset.labels)} labels")
     print(f"rejects    {dataset.rows.rejects}")
+    if report.span:
+        print(f"span       {report.span}; trained on {', '.join(map(str, report.trained_on))}")
+    print("\n  ".join((f"anomalies  {len(report.anomalies)}", *report.anomalies)))
     print(f"{report.measure:10} {report.score:.4f} on eval")
     if report.scores:
         lowest = (f"{label} {score:.4f}" for score, label in report.scores[:_LOWEST_LABELS])
         print(f"lowest     {', '.join(lowest)}")
+    if report.baseline is not None:
+        print(f"before     {report.baseline:.4f}: the score of the last blessed model")
     print(f"blessed    {'yes' if report.blessed else 'no'}")
     print(f"pushed to  {report.pushed_to or 'nowhere: only blessed models are pushed'}")
     print(f"artifacts  {artifacts}")
@@ -186,6 +181,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--data", required=True, help="a folder of import CSVs or of labelled images, or one CSV")
     add("--workdir", required=True, help="folder for artifacts, metadata and pushed models")
     add_pipeline_options(parser, other_task="detected from the files")
+    add("--curated-schema", default="", metavar="FILE", help="schema.pbtxt to compare a span with")
+    add("--window", type=int, default=3, metavar="N", help="with it, train on the last N spans")
     add("--verbose", action="store_true", help="also show TFX's own log")
     return parser
 
@@ -208,7 +205,13 @@ def parse_settings(args: argparse.Namespace) -> Settings:
 
     Raises: UsageError: a value is not allowed; SourceError: there are no data.
     """
-    return with_task(to_settings(args, *local_input(args.data, args.pattern)))
+    settings = with_task(to_settings(args, *local_input(args.data, args.pattern)))
+    if args.curated_schema and not storage.exists(args.curated_schema):
+        raise SourceError(
+            f"{args.curated_schema}: no such file; copy the schema.pbtxt of a dataset you have "
+            f"checked"
+        )
+    return replace(settings, curated_schema=args.curated_schema, window=args.window)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -32,6 +32,9 @@ class Settings:
         dataset_version: your own name for the data, part of the cache key.
         fingerprint_images: whether size and time of every image are part of the cache key.
         min_score: the lowest score on ``eval`` of a blessed model, 0..1; the task's measure.
+        curated_schema: a schema (pbtxt) to compare a span with; with it, the training continues
+            from the last blessed model, on the last spans.
+        window: number of these spans, including the newest.
     """
 
     input_base: str
@@ -43,6 +46,8 @@ class Settings:
     options: ConvertOptions = field(default_factory=ConvertOptions)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     min_score: float = 0.8
+    curated_schema: str = ""
+    window: int = 3
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -54,6 +59,13 @@ class Settings:
                 f"span {self.span} needs a pattern with {{SPAN}}, or with {{YYYY}}, {{MM}} and "
                 f"{{DD}} (got {self.pattern!r})"
             )
+        if self.curated_schema and not self.has_spans:
+            raise UsageError(
+                f"a curated schema needs a pattern with {{SPAN}}, or with {{YYYY}}, {{MM}} and "
+                f"{{DD}} (got {self.pattern!r})"
+            )
+        if self.window < 1:
+            raise UsageError(f"window must be at least 1 (got {self.window})")
         if self.task == Tabular.name and not self.options.columns.target:
             raise UsageError(
                 "a model of a table needs the column to predict: --columns target=NAME"

@@ -28,6 +28,7 @@ from recordgen.core.runs.counters import total_counts
 from recordgen.errors import NotUnderstoodError, RecordgenError, RecordgenWarning, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
+from recordgen.options.spelling import as_flags
 from recordgen.registry import EXPORTS
 from recordgen.version import __version__
 
@@ -76,6 +77,7 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
             _offer_resume(args)
         if isinstance(exc, NotUnderstoodError) and args is not None and "source" in args:
             exc.complete(arguments, args.source)
+        exc.args = tuple(as_flags(arg) if isinstance(arg, str) else arg for arg in exc.args)
         logs.failed(exc, exc.exit_code, traceback=debug)
         return exc.exit_code
     except KeyboardInterrupt as exc:

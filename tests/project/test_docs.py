@@ -74,7 +74,6 @@ NOT_RUN = {
     "docs/pipeline.md": {
         "python -m pipelines.local": _PIPELINE,
         "cp checked/schema.pbtxt": _PIPELINE,
-        "python -m pipelines.spans": _PIPELINE,
         "recordgen export lineage": "needs a pipeline that has run; tests/pipelines has one",
     },
     "docs/runners.md": {

@@ -1,7 +1,7 @@
 """``recordgen.convert``, ``check`` and ``plan``: errors name options as keywords of Python.
 
-The command calls the functions of :mod:`recordgen.conversion.api`, whose messages have its own
-spelling; see :mod:`recordgen.conversion.texts.warned`.
+The command calls the functions of :mod:`recordgen.conversion.api`, whose messages may have its own
+spelling; see :mod:`recordgen.options.spelling`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from recordgen.conversion import api
-from recordgen.conversion.texts.warned import spelled
 from recordgen.errors import DataError, RecordgenError
+from recordgen.options.spelling import as_keywords
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -25,9 +25,9 @@ def in_python(function: _Function) -> _Function:
         try:
             return function(*args, **options)
         except RecordgenError as exc:
-            exc.args = tuple(spelled(arg) if isinstance(arg, str) else arg for arg in exc.args)
+            exc.args = tuple(as_keywords(arg) if isinstance(arg, str) else arg for arg in exc.args)
             if isinstance(exc, DataError):
-                exc.message = spelled(exc.message)
+                exc.message = as_keywords(exc.message)
             raise
 
     return cast(_Function, call)

@@ -1,14 +1,8 @@
-"""Warnings of the Python API: what the commands print about rejects and findings.
-
-    use --columns path=1,label=2, or --append    →    use columns='path=1,label=2', or append=True
-
-Messages name options as the command does, where both differ.
-"""
+"""Warnings of the Python API: what the commands print about rejects and findings."""
 
 from __future__ import annotations
 
 import inspect
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,25 +16,12 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import RecordgenWarning
 from recordgen.messages import shortened
 from recordgen.messages.masking import masked
-from recordgen.options import OPTIONS
-from recordgen.registry import OWN
+from recordgen.options.spelling import as_keywords
 from recordgen.rejects import Reject, place_of
 from recordgen.tasks.suiting import remedies_of
 
 # A message may quote a whole row.
 _MESSAGE_SHOWN = 400
-
-# Options of the command that need no value, and are keywords of Python.
-_FLAGS = frozenset({"append", "overwrite", "resume"})
-
-# A value: in quotes, with a character that words do not have, in capitals, one of the choices, a
-# scheme, or a format, which may be another package's, and its task.
-_CHOICES = {
-    str(choice) for name, each in OPTIONS.items() if name != "task" for choice in each.known_values
-} | {name for name in OWN if "_" not in name}
-_VALUE = rf"'[^']*'|[^\s;()]*[=:_,*/{{\d][^\s;()]*|[A-Z|]{{2,}}|(?:{'|'.join(sorted(_CHOICES))})\b"
-_VALUE += "|(?<=--allow )[a-z][a-z0-9+.-]*|(?<=--format )[a-z][a-z0-9]*(?= for )"
-_OPTION = re.compile(rf"(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![\w-])(?:[ =]({_VALUE}))?")
 
 
 def warn_about(result: CheckResult | PlanResult) -> None:
@@ -52,7 +33,7 @@ def warn_about(result: CheckResult | PlanResult) -> None:
 def _texts(result: CheckResult | PlanResult) -> Iterator[str]:
     if isinstance(result, PlanResult):
         yield from _about_rejects(result.rejects, "the plan's rejects")
-        yield from map(spelled, result.vocabulary.warnings)
+        yield from map(as_keywords, result.vocabulary.warnings)
         return
     files = f"{result.output}/" if isinstance(result, ConversionResult) else ""
     rejects = f"{files}rejects.jsonl" if files else "the result's rejects"
@@ -62,7 +43,7 @@ def _texts(result: CheckResult | PlanResult) -> Iterator[str]:
         where = f"{files}lint.jsonl" if files else "the result's lint.findings()"
         yield from _about_findings(lint, result.dataset, where)
         known = {item.message for item in lint.about_all}
-    yield from (spelled(text) for text in result.dataset.warnings if text not in known)
+    yield from (as_keywords(text) for text in result.dataset.warnings if text not in known)
 
 
 def _about_rejects(rejects: Sequence[Reject], where: str) -> Iterator[str]:
@@ -76,7 +57,7 @@ def _about_findings(lint: Lint, dataset: Dataset, where: str) -> Iterator[str]:
     for item in lint.first(1):
         remedy = f"lint='-{item.code}' skips this check"
         if known := remedies_of(item.code, dataset):
-            remedy = f"{spelled(known)}; {remedy}"
+            remedy = f"{as_keywords(known)}; {remedy}"
         yield (
             f"{item.code}: {_number(lint.counts[item.code], item.level)}. First: {_place(item)}. "
             f"Remedy: {remedy}. All: {where}"
@@ -87,28 +68,11 @@ def _place(item: Reject | LintFinding) -> str:
     """Return ``file:line: message [uri]``; only the message if the whole dataset is concerned."""
     where = f"{place_of(item.source, item.line, item.uri)}: " if item.source else ""
     uri = f" [{item.uri}]" if is_worth_naming(item) else ""
-    return f"{where}{spelled(shortened(item.message, _MESSAGE_SHOWN))}{uri}"
+    return f"{where}{as_keywords(shortened(item.message, _MESSAGE_SHOWN))}{uri}"
 
 
 def _number(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def spelled(text: str) -> str:
-    """Return a message whose options are spelled as keywords of Python."""
-    return _OPTION.sub(_keyword, text)
-
-
-def _keyword(found: re.Match[str]) -> str:
-    name, value = found[1].replace("-", "_"), found[2]
-    if name in _FLAGS:
-        return f"{name}=True" + (f" {value}" if value else "")
-    if name not in OPTIONS:
-        return found[0]
-    if value is None:
-        return name
-    plain = value.rstrip(",.:")
-    return f"{name}={plain.strip(chr(39))!r}{value[len(plain) :]}"
 
 
 def _warn(text: str) -> None:
