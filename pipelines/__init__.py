@@ -4,6 +4,5 @@ python -m pipelines.demo                                     scanned digits, end
 python -m pipelines.samples TASK FOLDER                      only the data of a demo
 python -m pipelines.local --data data/ --workdir work/       your data, on this machine
 python -m pipelines.vertex --output job.json …               the same on Vertex AI
-python -m pipelines.kubeflow --output recordgen.yaml         for Kubeflow, or in containers
-python -m pipelines.component                                compile component.yaml
+python -m pipelines.component                                the steps of pipelines on Kubeflow
 """

@@ -160,7 +160,7 @@ def _inputs_of_span(settings: Settings) -> dict[str, Any]:
     earlier = Resolver(
         strategy_class=tfx.dsl.experimental.LatestArtifactStrategy, previous=converted
     ).with_id("earlier_examples")
-    example_gen = example_gen_of(settings, earlier.outputs["previous"])
+    example_gen = example_gen_of(settings, previous=earlier.outputs["previous"])
     rolling = tfx.proto.RangeConfig(rolling_range=tfx.proto.RollingRange(num_spans=settings.window))
     last_spans = Resolver(
         strategy_class=SpanRangeStrategy, config={"range_config": rolling}, examples=converted
@@ -180,12 +180,16 @@ def _inputs_of_span(settings: Settings) -> dict[str, Any]:
     }
 
 
-def example_gen_of(settings: Settings, previous: tfx.dsl.Channel | None = None) -> AutoMLExampleGen:
-    """Return the conversion; labels of the examples in ``previous`` keep their numbers."""
-    span = None
-    if settings.span is not None:
-        static = {"start_span_number": settings.span, "end_span_number": settings.span}
-        span = tfx.proto.RangeConfig(static_range=tfx.proto.StaticRange(**static))
+def span_range(span: int | None) -> tfx.proto.RangeConfig | None:
+    """Return the range of one span; None for the latest."""
+    if span is None:
+        return None
+    static = tfx.proto.StaticRange(start_span_number=span, end_span_number=span)
+    return tfx.proto.RangeConfig(static_range=static)
+
+
+def example_gen_of(settings: Settings, **replaced: Any) -> AutoMLExampleGen:
+    """Return the conversion; ``replaced`` are other parameters of it."""
     fractions = settings.options.split.fractions
     shares = [
         tfx.proto.SplitConfig.Split(name=name, hash_buckets=weight)
@@ -196,18 +200,18 @@ def example_gen_of(settings: Settings, previous: tfx.dsl.Channel | None = None) 
     options = {name: getattr(settings.options, name) for name in OPTION_TYPES if name != "split"}
     # Without split eval, Trainer and Evaluator would fail after the whole conversion.
     options["fail_on"] = (NO_EVAL, *settings.options.fail_on)
-    return AutoMLExampleGen(
-        settings.input_base,
-        input_config=tfx.proto.Input(
-            splits=[tfx.proto.Input.Split(name="import", pattern=settings.pattern)]
-        ),
-        output_config=tfx.proto.Output(split_config=tfx.proto.SplitConfig(splits=shares)),
-        range_config=span,
-        previous=previous,
-        dataset_version=settings.dataset_version,
-        fingerprint_images=settings.fingerprint_images,
-        **{**options, "task": settings.task},
-    )
+    splits = [tfx.proto.Input.Split(name="import", pattern=settings.pattern)]
+    parameters = {
+        "input_base": settings.input_base,
+        "input_config": tfx.proto.Input(splits=splits),
+        "output_config": tfx.proto.Output(split_config=tfx.proto.SplitConfig(splits=shares)),
+        "range_config": span_range(settings.span),
+        "dataset_version": settings.dataset_version,
+        "fingerprint_images": settings.fingerprint_images,
+        **options,
+        "task": settings.task,
+    }
+    return AutoMLExampleGen(**{**parameters, **replaced})
 
 
 def eval_config(task: str, min_score: float) -> tfma.EvalConfig:

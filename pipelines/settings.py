@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.cli import add_options
@@ -16,8 +15,6 @@ from recordgen.training import TrainingConfig
 from recordgen.training.config import TRAINING_OPTIONS
 
 _SPAN_MARKS = ("{SPAN", "{YYYY}")  # placeholders of spans: numbers, or dates
-
-_MACHINE_FORM = "STEP=CPUS,GB[,ACCELERATOR[:N]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,52 +153,3 @@ def local_input(data: str, pattern: str) -> tuple[str, str]:
         return parent, name
     has_others = pattern == "*.csv" and not storage.list_files(storage.join(data, pattern))
     return (parent, f"{name}/") if has_others else (data, pattern)
-
-
-class Machine(NamedTuple):
-    """The resources of a step."""
-
-    cpus: float
-    gigabytes: float
-    accelerator: str | None = None
-    accelerators: int = 1
-
-
-def add_machine_option(parser: argparse.ArgumentParser, example: str) -> None:
-    """Add ``--machine``, whose values are for :func:`parse_machine`."""
-    parser.add_argument(
-        "--machine",
-        action="append",
-        default=[],
-        metavar=_MACHINE_FORM,
-        help=f"cores, memory and accelerators of a step, such as {example}; may be repeated",
-    )
-
-
-def parse_machine(text: str) -> tuple[str, Machine]:
-    """``Trainer=8,30,NVIDIA_TESLA_T4:2`` → the step and its resources. Raises: UsageError."""
-    step, _, values = text.partition("=")
-    try:
-        cpus, memory, *more = values.split(",")
-        [kind] = more or [""]
-        kind, _, count = kind.partition(":")
-        machine = Machine(float(cpus), float(memory), kind or None, int(count or 1))
-    except ValueError as exc:
-        raise UsageError(f"--machine must be {_MACHINE_FORM} (got {text!r})") from exc
-    if min(machine.cpus, machine.gigabytes, machine.accelerators) <= 0:
-        raise UsageError(f"the numbers of --machine must be above 0 (got {text!r})")
-    return step, machine
-
-
-def check_accelerator_image(machine: Machine | None, image: str | None, option: str) -> None:
-    """Check that a training step with an accelerator has an image of its own.
-
-    The default image has no CUDA: TensorFlow would train on the CPU beside the GPU.
-
-    Raises: UsageError: the step has an accelerator and no image.
-    """
-    if machine is not None and machine.accelerator and not image:
-        raise UsageError(
-            f"{machine.accelerator} needs an image with CUDA's TensorFlow: {option} IMAGE (build "
-            f'one with: make image ARGS="--build-arg ACCELERATOR=gpu")'
-        )

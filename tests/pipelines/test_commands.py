@@ -2,10 +2,8 @@
 
 import importlib
 import json
-import sqlite3
 import sys
 from collections import Counter, defaultdict
-from contextlib import closing
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ from pipelines.samples import __main__ as samples
 from pipelines.samples.digits import IMPORT_FILE, write_digit_groups, write_digits
 from pipelines.settings import Settings, local_input
 from pipelines.terminal import run_main
-from recordgen.errors import RunnerError, SourceError, UsageError
+from recordgen.errors import SourceError, UsageError
 
 
 @pytest.fixture
@@ -208,17 +206,3 @@ def test_a_command_writes_the_sample_of_a_task(tmp_path, capsys):
     assert samples.main(["image_multi_label", str(tmp_path), "--examples", "3"]) == 0
     assert capsys.readouterr().out == f"{tmp_path / IMPORT_FILE}\n"
     assert len((tmp_path / IMPORT_FILE).read_text().splitlines()) == 3
-
-
-def test_a_locked_metadata_store_fails_the_run_before_its_first_step(tmp_path):
-    path = tmp_path / "metadata.sqlite"
-    local.check_not_locked(str(path))
-    assert not path.exists()
-    # isolation_level=None: the test itself sends BEGIN and ROLLBACK.
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(RunnerError, match=str(path)):
-            local.check_not_locked(str(path), seconds=0.01)
-        other.execute("ROLLBACK")
-        local.check_not_locked(str(path))
-        other.execute("BEGIN EXCLUSIVE")  # the check holds no lock
