@@ -205,8 +205,10 @@ def _declared(samples, folder):
 
 
 def _pipeline(_, folder):
-    (folder / "data").mkdir()
-    (folder / "data/import.csv").write_text("TRAIN,a.png,a\n")
+    (folder / "data/span-1").mkdir(parents=True)
+    for name in ("import.csv", "span-1/import.csv"):
+        (folder / "data" / name).write_text("TRAIN,a.png,a\n")
+    (folder / "curated.pbtxt").touch()
     columns = {"use": "split", "photo": "image", "kind": "label"}
     (folder / "columns.json").write_text(json.dumps(columns))
 
@@ -511,6 +513,7 @@ def test_vertex_takes_the_kubeflow_pipeline(kubeflow):
         made = aiplatform.PipelineJob(
             display_name="flowers",
             template_path=str(path),
+            pipeline_root="gs://bucket/pipelines",
             parameter_values={"source": "gs://bucket/flowers/labels.csv"},
             project="project",
             location="europe-west4",

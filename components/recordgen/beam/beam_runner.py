@@ -17,7 +17,6 @@ import grpc
 from apache_beam.metrics import Metrics
 from apache_beam.runners.runner import PipelineResult
 
-from recordgen.console.quiet import quiet_workers
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Step
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
@@ -43,7 +42,7 @@ class BeamRunner:
         job: PipelineResult | None = None
         kills = memory_kills()
         try:
-            with quiet_workers(), dying_with_workers():
+            with dying_with_workers():
                 job = self.pipeline.run()
                 job.wait_until_finish()
         except KeyboardInterrupt:
