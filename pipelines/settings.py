@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from recordgen import storage
 from recordgen.cli import add_options
 from recordgen.errors import SourceError, UsageError
-from recordgen.options import AUTO, OPTIONS, ConvertOptions
+from recordgen.options import AUTO, OPTIONS, ConvertOptions, make_options
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, task_for
 from recordgen.training import TrainingConfig
 from recordgen.training.config import TRAINING_OPTIONS
@@ -131,7 +131,7 @@ def to_settings(args: argparse.Namespace, input_base: str, pattern: str) -> Sett
         span=args.span,
         dataset_version=args.dataset_version,
         fingerprint_images=not args.no_fingerprint_images,
-        options=ConvertOptions(**{**options, "task": args.task or AUTO}),
+        options=make_options({**options, "task": args.task or AUTO}),
         training=TrainingConfig(
             **{**training, "image_size": args.image_size and tuple(args.image_size)}
         ),

@@ -27,7 +27,7 @@ from recordgen.conversion.texts import events, inspected, planned, summaries
 from recordgen.core.runs.counters import total_counts
 from recordgen.errors import NotUnderstoodError, RecordgenError, RecordgenWarning, UsageError
 from recordgen.messages.masking import masked, masked_json
-from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
+from recordgen.options import OPTIONS, Option, make_options, parse_names
 from recordgen.options.spelling import as_flags
 from recordgen.registry import EXPORTS
 from recordgen.version import __version__
@@ -123,14 +123,8 @@ def _offer_resume(args: argparse.Namespace | None) -> None:
 
 def _log_settings(arguments: Sequence[str]) -> tuple[str, bool]:
     """Return ``--log-format`` and ``--debug``, even if other arguments are wrong."""
-    early = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    early.add_argument("--log-format", nargs="?", default="text")
-    early.add_argument("--debug", action="store_true")
-    try:
-        known, _ = early.parse_known_args(arguments)
-    except argparse.ArgumentError:
-        return "text", False  # the main parser reports the error
-    return known.log_format, known.debug
+    is_json = "--log-format json" in " ".join(arguments).replace("=", " ")
+    return "json" if is_json else "text", "--debug" in arguments
 
 
 # --- commands ---------------------------------------------------------------------------------
@@ -320,8 +314,7 @@ def _exit_code(usable: int, rejects: int, read: int, options: Mapping[str, Any])
     """Return 1 if a conversion would fail: nothing to convert, or too many rejects."""
     from recordgen.core.planning.plan import too_many
 
-    most = ConvertOptions(**options).max_reject_fraction
-    return 1 if not usable or too_many(rejects, read, most) else 0
+    return int(not usable or too_many(rejects, read, options["max_reject_fraction"]))
 
 
 def _inspect(args: argparse.Namespace) -> int:
@@ -559,7 +552,7 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_argument(
         "--allow",
         metavar=OPTIONS["allow"].metavar,
-        action=_Several,
+        action=_Joined,
         default=(),
         help="lineage: open the dataset also there, if lineage.json names it; as in convert",
     )
@@ -649,9 +642,7 @@ def add_options(
         }
         if option.kind is bool:
             more = {"action": "store_true"}
-        if option.several:
-            more["action"] = _Several
-        elif option.decode is not None:
+        if option.several or option.decode is not None:
             more["action"] = _Joined
         if option.choices is not None:
             more["choices"] = option.choices
@@ -675,6 +666,8 @@ class _Joined(argparse.Action):
     """Joins the values of an option that is given several times with commas."""
 
     def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
+        if OPTIONS[self.dest].several:
+            parse_names(self.dest, values)  # each must have a value
         before = getattr(args, self.dest)
         is_first = not isinstance(before, str)
         setattr(args, self.dest, values if is_first else f"{before},{values}")
@@ -688,18 +681,9 @@ class _HelpAll(argparse.Action):
         parser.exit()
 
 
-class _Several(argparse.Action):
-    """Collects the values of an option that may be given several times."""
-
-    def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
-        setattr(
-            args, self.dest, (*(getattr(args, self.dest) or ()), *parse_names(self.dest, values))
-        )
-
-
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     values = {name: getattr(args, name) for name in OPTIONS}
-    ConvertOptions(**values)  # wrong values are reported before Beam is loaded
+    make_options(values)  # wrong values are reported before Beam is loaded
     return values
 
 

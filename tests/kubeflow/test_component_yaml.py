@@ -191,22 +191,6 @@ def test_a_pipeline_needs_the_files_alone(files, tmp_path):
     }
 
 
-def test_counts_decide_what_a_pipeline_does(step, tmp_path):
-    @dsl.pipeline(name="counted")
-    def pipeline():  # no "-> None": kfp would consider the postponed annotation an output
-        records = step(source="labels.csv")
-        with dsl.If(records.outputs["eval_examples"] > 100):
-            step(source="more.csv")
-
-    path = tmp_path / "pipeline.yaml"
-    compiler.Compiler().compile(pipeline, str(path))
-    tasks = content(path)["root"]["dag"]["tasks"]
-    assert tasks["condition-1"]["triggerPolicy"]["condition"] == (
-        "int(inputs.parameter_values["
-        "'pipelinechannel--convert-images-to-tfrecords-eval_examples']) > 100"
-    )
-
-
 def test_image_is_of_this_version():
     written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
     assert written["implementation"]["container"]["image"] == f"recordgen:{__version__}"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
+from tensorflow.python.saved_model.signature_constants import PREDICT_METHOD_NAME
 
 from pipelines.metadata import Metadata, metadata_path
 from pipelines.samples import sample_of
@@ -152,7 +153,15 @@ def test_the_pushed_model_serves_raw_bytes(demo):
             image.resize((8 + number % 9, 8 + number % 7)).save(resized, "PNG")
         images.append(resized.getvalue())
         expected.append(label.encode())
-    answer = CppModel(pushed).run("serving_default", image_bytes=images)
+    model = CppModel(pushed)
+    signature = model.signatures["serving_default"]
+    assert signature.method_name == PREDICT_METHOD_NAME
+    # The only input needs no name in a request, and an output called …_bytes would be base64.
+    assert set(signature.inputs) == {"image_bytes"}
+    assert set(signature.outputs) == {"labels", "scores", "error"}
+    for tensor in (*signature.inputs.values(), *signature.outputs.values()):
+        assert tensor.tensor_shape.dim[0].size == -1  # a batch of any size
+    answer = model.run("serving_default", image_bytes=images)
     assert answer["labels"].shape == answer["scores"].shape == (40, 5)
     right = sum(a == b for a, b in zip(answer["labels"][:, 0], expected, strict=True))
     assert right >= 34

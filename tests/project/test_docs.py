@@ -81,7 +81,6 @@ NOT_RUN = {
         "dask ": _CLUSTER,
         "python -m apache_beam.runners": _CLUSTER,
         "recordgen convert labels.csv out -- --runner=": _CLUSTER,
-        "recordgen convert labels.csv out -- --direct_num_workers": _CLUSTER,
         "recordgen convert gs://": _CLOUD,
         "import ray": _SCHEDULER,
         "from pyspark": _SCHEDULER,
