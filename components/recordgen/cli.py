@@ -24,11 +24,11 @@ from recordgen.console import logs, progress_bar, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.conversion.texts import events, inspected, planned, summaries
+from recordgen.conversion.texts.warned import as_flags
 from recordgen.core.runs.counters import total_counts
 from recordgen.errors import NotUnderstoodError, RecordgenError, RecordgenWarning, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, Option, make_options, parse_names
-from recordgen.options.spelling import as_flags
 from recordgen.registry import EXPORTS
 from recordgen.version import __version__
 
@@ -151,19 +151,15 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _show_converted(args: argparse.Namespace, result: ConversionResult) -> int:
-    if args.json:
-        _print_json(
-            {
-                "output": result.output,
-                "seconds": result.seconds,
-                "kept_shards": result.kept_shards,
-                "unchanged": result.unchanged,
-                "detection": _detection(result.detection),
-                **result.dataset.to_json(),
-            }
-        )
-    else:
-        terminal.show(summaries.conversion_summary(result))
+    values = {
+        "output": result.output,
+        "seconds": result.seconds,
+        "kept_shards": result.kept_shards,
+        "unchanged": result.unchanged,
+        "detection": _detection(result.detection),
+        **result.dataset.to_json(),
+    }
+    _show(args, values, summaries.conversion_summary(result))
     events.converted(result)
     return 0
 
@@ -231,10 +227,7 @@ def _work(args: argparse.Namespace) -> int:
     from recordgen.conversion.parts import work
 
     result = work(args.output, args.part, said=None if args.quiet else logs.said)
-    if args.json:
-        _print_json(asdict(result))
-    else:
-        terminal.show(planned.part_summary(result))
+    _show(args, asdict(result), planned.part_summary(result))
     return 0
 
 
@@ -289,10 +282,7 @@ def _verify(args: argparse.Namespace) -> int:
             f"dataset.json; omit the options, which are for import files"
         )
     result = verify(args.source, None if args.quiet else logs.said)
-    if args.json:
-        _print_json(result.to_json())
-    else:
-        terminal.show(planned.verification_summary(*result))
+    _show(args, result.to_json(), planned.verification_summary(*result))
     return 1 if result.differences else 0
 
 
@@ -325,10 +315,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
     num = args.num or _RECORDS_SHOWN
     found = inspect(args.output, split=args.split, num=num, to=args.to)
-    if args.json:
-        _print_json([record.to_json() for record in found])
-    else:
-        terminal.show(inspected.records_table(found))
+    _show(args, [record.to_json() for record in found], inspected.records_table(found))
     return 0
 
 
@@ -384,6 +371,14 @@ def _diff(args: argparse.Namespace) -> int:
         terminal.show(difference_summary(found))
     reasons = {"changes": not found.is_same, "leaks": bool(found.leaks)}
     return 1 if any(reasons.get(name) for name in args.fail_on) else 0
+
+
+def _show(args: argparse.Namespace, values: object, summary: str) -> None:
+    """Print a result as JSON or as text, as the command line wants it."""
+    if args.json:
+        _print_json(values)
+    else:
+        terminal.show(summary)
 
 
 def _print_json(value: object) -> None:

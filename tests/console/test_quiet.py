@@ -58,16 +58,6 @@ def test_commands_say_nothing_but_our_lines(source, tmp_path):
     assert all(line.startswith("recordgen: ") for line in done.stderr.splitlines()), done.stderr
 
 
-def test_workers_say_nothing(make_images, make_csv, tmp_path, monkeypatch):
-    monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
-    dead = [f"http://127.0.0.1:1/{number}.jpg" for number in range(100)]
-    source = make_csv(f"TRAIN,{path},cat" for path in [*make_images(12), *dead])
-    flags = ("--allow=http", "--max-reject-fraction=1", "-q", "--", "--direct_num_workers=2")
-    done = run_python("-m", "recordgen.cli", "convert", source, str(tmp_path / "out"), *flags)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "  http://127.0.0.1:1 100\n" in done.stdout
-
-
 # module that warns, category, whether the warning is shown
 WARNINGS = [
     ("google.api_core.something", "FutureWarning", False),

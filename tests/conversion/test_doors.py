@@ -8,8 +8,8 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.conversion import api
+from recordgen.conversion.texts.warned import as_flags, as_keywords
 from recordgen.errors import DataError, RecordgenError
-from recordgen.options.spelling import as_flags, as_keywords
 
 # a message of the command, the same in Python
 SPELLED = [

@@ -1,7 +1,7 @@
 """``recordgen.convert``, ``check`` and ``plan``: errors name options as keywords of Python.
 
 The command calls the functions of :mod:`recordgen.conversion.api`, whose messages may have its own
-spelling; see :mod:`recordgen.options.spelling`.
+spelling; see :mod:`recordgen.conversion.texts.warned`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from recordgen.conversion import api
+from recordgen.conversion.texts.warned import as_keywords
 from recordgen.errors import DataError, RecordgenError
-from recordgen.options.spelling import as_keywords
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -1,8 +1,16 @@
-"""Warnings of the Python API: what the commands print about rejects and findings."""
+"""Warnings of the Python API, and options in messages as the user of each door types them.
+
+    use --columns path=1,label=2, or --append    ↔    use columns='path=1,label=2', or append=True
+
+Warnings say what the commands print about rejects and findings. A message is written once, in
+either spelling: :func:`as_keywords` is for Python, :func:`as_flags` for the command.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
+import shlex
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,12 +24,28 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import RecordgenWarning
 from recordgen.messages import shortened
 from recordgen.messages.masking import masked
-from recordgen.options.spelling import as_keywords
+from recordgen.options import OPTIONS
+from recordgen.registry import OWN
 from recordgen.rejects import Reject, place_of
 from recordgen.tasks.suiting import remedies_of
 
 # A message may quote a whole row.
 _MESSAGE_SHOWN = 400
+
+# Options of the command that need no value, and are keywords of Python.
+_FLAGS = frozenset({"append", "overwrite", "resume"})
+
+# A value: in quotes, with a character that words do not have, in capitals, one of the choices, a
+# scheme, or a format, which may be another package's, and its task.
+_CHOICES = {
+    str(choice) for name, each in OPTIONS.items() if name != "task" for choice in each.known_values
+} | {name for name in OWN if "_" not in name}
+_VALUE = rf"'[^']*'|[^\s;()]*[=:_,*/{{\d][^\s;()]*|[A-Z|]{{2,}}|(?:{'|'.join(sorted(_CHOICES))})\b"
+_VALUE += "|(?<=--allow )[a-z][a-z0-9+.-]*|(?<=--format )[a-z][a-z0-9]*(?= for )"
+_FLAG = rf"(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![\w-])(?:[ =]({_VALUE}))?"
+_NAMES = "|".join((*OPTIONS, *_FLAGS))
+# Not the roles in the value of another option, which the first part of the pattern takes.
+_FLAG_OR_KEYWORD = re.compile(rf"{_FLAG}|(?<![\w/?&.'\"-])({_NAMES})=('[^']*'|[^\s;,()]+)")
 
 
 def warn_about(result: CheckResult | PlanResult) -> None:
@@ -73,6 +97,39 @@ def _place(item: Reject | LintFinding) -> str:
 
 def _number(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def as_keywords(text: str) -> str:
+    """Return a message whose options are spelled as keywords of Python."""
+    return re.sub(_FLAG, _keyword, text)
+
+
+def as_flags(text: str) -> str:
+    """Return a message whose options are spelled as flags of the command."""
+    return _FLAG_OR_KEYWORD.sub(_flag, text)
+
+
+def _keyword(found: re.Match[str]) -> str:
+    name, value = found[1].replace("-", "_"), found[2]
+    if name in _FLAGS:
+        return f"{name}=True" + (f" {value}" if value else "")
+    if name not in OPTIONS:
+        return found[0]
+    if value is None:
+        return name
+    plain = value.rstrip(",.:")
+    return f"{name}={plain.strip(chr(39))!r}{value[len(plain) :]}"
+
+
+def _flag(found: re.Match[str]) -> str:
+    name, value = found[3], found[4]
+    if name is None:
+        return found[0]
+    flag = f"--{name.replace('_', '-')}"
+    if name in _FLAGS:
+        return flag
+    plain = value.rstrip(".:")
+    return f"{flag} {shlex.quote(plain.strip(chr(39)))}{value[len(plain) :]}"
 
 
 def _warn(text: str) -> None:
