@@ -24,7 +24,6 @@ from recordgen.console import logs, progress_bar, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.conversion.texts import events, inspected, planned, summaries
-from recordgen.conversion.texts.warned import as_flags
 from recordgen.core.runs.counters import total_counts
 from recordgen.errors import NotUnderstoodError, RecordgenError, RecordgenWarning, UsageError
 from recordgen.messages.masking import masked, masked_json
@@ -77,6 +76,8 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
             _offer_resume(args)
         if isinstance(exc, NotUnderstoodError) and args is not None and "source" in args:
             exc.complete(arguments, args.source)
+        from recordgen.conversion.texts.warned import as_flags  # the help needs none
+
         exc.args = tuple(as_flags(arg) if isinstance(arg, str) else arg for arg in exc.args)
         logs.failed(exc, exc.exit_code, traceback=debug)
         return exc.exit_code

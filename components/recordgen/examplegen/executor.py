@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
+from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner, DirectRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from tfx import types
 from tfx.components.example_gen import utils as example_gen
@@ -29,6 +29,9 @@ from recordgen.examplegen.parameters import PREVIOUS_KEY, ExampleGenParameters
 # With any other text, StatisticsGen and Transform fail. The custom property ``compression`` holds
 # the real compression.
 _FILE_FORMAT = "tfrecords_gzip"
+
+# Beam's runners on this machine: for a worker process that died, they would wait forever.
+_HERE = (FnApiRunner, DirectRunner, BundleBasedDirectRunner)
 
 
 class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
@@ -72,16 +75,15 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
             parameters.files,
             examples.uri,
             options,
-            new_runner=self._new_runner,
+            new_runner=self.new_runner,
         )
         describe(examples, result.dataset, parameters)
         events.converted(result)
 
-    def _new_runner(self) -> LocalRunner | BeamRunner:
+    def new_runner(self) -> LocalRunner | BeamRunner:
         """Return this process as a runner in place of Beam's own runners on this machine."""
         pipeline = self._make_beam_pipeline()
-        is_here = isinstance(pipeline.runner, FnApiRunner | BundleBasedDirectRunner)
-        return LocalRunner() if is_here else BeamRunner(pipeline)
+        return LocalRunner() if isinstance(pipeline.runner, _HERE) else BeamRunner(pipeline)
 
 
 def newest(examples: Iterable[types.Artifact]) -> types.Artifact:
