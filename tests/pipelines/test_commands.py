@@ -3,17 +3,13 @@
 import importlib
 import json
 import sys
-from collections import Counter, defaultdict
 
-import numpy as np
 import pytest
-from PIL import Image
-from sklearn.datasets import load_digits
 
 import pipelines
 from pipelines import demo, local
 from pipelines.samples import __main__ as samples
-from pipelines.samples.digits import IMPORT_FILE, write_digit_groups, write_digits
+from pipelines.samples.digits import IMPORT_FILE, write_digits
 from pipelines.settings import Settings, local_input
 from pipelines.terminal import run_main
 from recordgen.errors import SourceError, UsageError
@@ -179,27 +175,6 @@ def test_digits_are_written_once(tmp_path):
         tmp_path / "images/0007.png",
         tmp_path / IMPORT_FILE,
     }
-
-
-def test_groups_show_their_labels(tmp_path):
-    scans = load_digits()
-    number_of = {pixels.tobytes(): number for number, pixels in enumerate(scans.images)}
-    write_digit_groups(str(tmp_path), 400)
-    splits = defaultdict(set)
-    sizes = Counter()
-    for line in (tmp_path / IMPORT_FILE).read_text().splitlines():
-        split, name, *labels = line.split(",")
-        with Image.open(tmp_path / name) as image:
-            pixels = np.rint(np.asarray(image) * (16 / 255))
-        cells = [cell for cell in np.hsplit(pixels, 3) if cell.any()]
-        numbers = [number_of[np.ascontiguousarray(cell).tobytes()] for cell in cells]
-        assert sorted({str(scans.target[number]) for number in numbers}) == labels
-        sizes[len(numbers)] += 1
-        for number in numbers:
-            splits[number].add(split)
-    assert set(sizes) == {1, 2, 3}
-    assert all(len(found) == 1 for found in splits.values())
-    assert set().union(*splits.values()) == {"TRAIN", "VALIDATION", "TEST"}
 
 
 def test_a_command_writes_the_sample_of_a_task(tmp_path, capsys):
