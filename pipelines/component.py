@@ -1,5 +1,7 @@
 """``python -m pipelines.component``: compile every step to a file that kfp can load by itself.
 
+The files are written to ``steps/``, or to another folder:
+
 steps/convert.yaml           component.yaml as KFP's intermediate representation: consoles show the
                              descriptions of its inputs
 steps/convert_artifact.yaml  its ``source`` is a Dataset artifact, from an importer or another step
@@ -27,7 +29,6 @@ from recordgen.options import Option
 from recordgen.training.config import TRAINING_OPTIONS
 
 COMPONENT_FILE = Path(__file__).parents[1] / "component.yaml"
-FOLDER = COMPONENT_FILE.parent / "steps"
 
 #: The names of types in KFP.
 TYPES = {
@@ -111,7 +112,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m pipelines.component",
         description=f"Compile the steps {', '.join(STEPS)} to files that kfp can load.",
     )
-    parser.add_argument("--folder", default=str(FOLDER), help="where to write them")
+    parser.add_argument(
+        "--folder", default="steps", help="where to write them; default %(default)s"
+    )
     parser.add_argument("--image", help="the image's name in your registry; default: the file's")
     args = parser.parse_args(argv)
     return run_main(lambda: compile_steps(args.folder, args.image))

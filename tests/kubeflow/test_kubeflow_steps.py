@@ -1,6 +1,5 @@
 """The steps after the conversion: statistics, training, evaluation, push; paths of artifacts."""
 
-import gzip
 import json
 import shutil
 from dataclasses import replace
@@ -17,7 +16,7 @@ from recordgen import features
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.kubeflow import convert, evaluate, predict, push, statistics, train
+from recordgen.kubeflow import convert, evaluate, push, statistics, train
 from recordgen.kubeflow.execution import (
     Artifact,
     StepInput,
@@ -205,29 +204,6 @@ def test_evaluate_blesses_a_model_that_is_no_worse_than_the_one_that_serves(
     assert (better, metrics["change"], metrics["baseline"]) == (False, 0, metrics["accuracy"])
     given, metrics = evaluated(inputs={"baseline": model})
     assert (given, metrics["change"], metrics["blessed"]) == (True, 0, 1)
-
-
-@pytest.mark.slow
-def test_predict_scores_each_record(trained, digits, tmp_path):
-    inputs = {"dataset": digits, "model": trained.uris["model"]}
-    step = step_input(load_step("predict", IMAGE), tmp_path, inputs, top_k=3, split="eval")
-    dataset, file = read_dataset(digits), tmp_path / "predictions/predictions.jsonl.gz"
-    assert predict.run(step).parameters == {"examples": dataset.splits["eval"].examples}
-    lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
-
-    import tensorflow as tf
-
-    loaded = tf.saved_model.load(trained.uris["model"]).signatures["evaluate"]
-    shards = [shard.file for shard in dataset.splits["eval"].shards]
-    records = tf.data.TFRecordDataset([f"{digits}/{name}" for name in shards]).batch(1000)
-    [scores] = [loaded(examples=batch)["scores"].numpy() for batch in records]
-    assert [line["scores"][0] for line in lines] == pytest.approx(scores.max(axis=1).tolist())
-    best = [dataset.labels[number] for number in scores.argmax(axis=1)]
-    assert [line["labels"][0] for line in lines] == best
-    assert {len(line["labels"]) for line in lines} == {3}
-    assert [line["record"] for line in lines] == list(range(len(lines)))  # one shard
-    assert {line["shard"] for line in lines} == set(shards)
-    assert all(line["source_id"].endswith(".png") for line in lines)
 
 
 @pytest.mark.slow
