@@ -10,9 +10,9 @@ from recordgen.conversion.texts.summaries import check_summary
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, NotUnderstoodError, SourceError, UsageError
+from recordgen.formats.class_folders import ImageFolder
 from recordgen.formats.folder_names import is_no_image
 from recordgen.formats.header import NOTHING_GIVEN
-from recordgen.formats.class_folders import ImageFolder
 from recordgen.formats.import_file import ImportFile
 from recordgen.rejects import OddLine
 from recordgen.storage import is_inside
