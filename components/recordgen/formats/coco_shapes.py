@@ -8,14 +8,11 @@
 from __future__ import annotations
 
 import math
-import os
-import weakref
 from array import array
 from collections.abc import KeysView, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 from recordgen.core.limits import KEYPOINTS, MASK_PIXELS, MASK_RUNS
 from recordgen.core.records.run_lengths import runs_of, text_of
@@ -29,12 +26,9 @@ _TRIANGLE = 6
 
 @dataclass(eq=False)
 class Shapes:
-    """The shapes of annotations by index. Millions of points are in a temporary file."""
+    """The shapes of annotations by index. Each number of a point takes 4 bytes."""
 
-    at_once: int = 1 << 18  # numbers of points that are in memory, before they are written
-    _points: array[float] = field(default_factory=lambda: array("f"))  # behind those in the file
-    _file: IO[bytes] | None = None
-    _written: int = 0
+    _points: array[float] = field(default_factory=lambda: array("f"))
     _ends: array[int] = field(default_factory=lambda: array("q", [0]))  # of each polygon
     _polygons: array[int] = field(default_factory=lambda: array("q", [0]))  # up to each annotation
     _masks: dict[int, Mask | str] = field(default_factory=dict)  # or why there is none
@@ -47,8 +41,6 @@ class Shapes:
         for points in polygons_in(shape):
             self._points += points
             self._ends.append(self._ends[-1] + len(points))
-        if len(self._points) >= self.at_once:
-            self._write()
         self._polygons.append(len(self._ends) - 1)
         try:
             if (mask := mask_in(shape)) is not None:
@@ -70,28 +62,14 @@ class Shapes:
         """The annotations that have keypoints."""
         return self._keypoints.keys()
 
-    def _write(self) -> None:
-        if self._file is None:
-            self._file = TemporaryFile()  # noqa: SIM115 closed with the shapes
-            weakref.finalize(self, self._file.close)
-        self._file.write(self._points)
-        self._file.flush()
-        self._written += len(self._points)
-        self._points = array("f")
-
     def polygons(self, at: int) -> Polygons:
         """Return the polygons of an annotation."""
         first, last = self._polygons[at], self._polygons[at + 1]
         if first == last:
             return NO_POLYGONS
         ends = self._ends[first : last + 1]
-        start, count = ends[0] - self._written, ends[-1] - ends[0]
-        if self._file is None or start >= 0:
-            points = self._points[start : start + count].tobytes()
-        else:
-            points = os.pread(self._file.fileno(), 4 * count, 4 * ends[0])
         sizes = tuple((end - start) // 2 for start, end in pairwise(ends))
-        return Polygons(sizes, points)
+        return Polygons(sizes, self._points[ends[0] : ends[-1]].tobytes())
 
     def mask(self, at: int) -> Mask | None:
         """Return the mask of an annotation. Raises: ValueError: it is damaged."""
