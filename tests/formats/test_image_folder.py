@@ -61,6 +61,8 @@ UNDERSTOOD = [
      {"chest": BARE, "chest/train": TRAIN, "chest/test": TEST}),
     (["HAM_images_part_1/1.jpg", "HAM_images_part_2/1.jpg"], [(None, None)] * 2,
      {"HAM_images_part_1": BARE, "HAM_images_part_2": BARE}),
+    ([f"{at}/{n}.png" for at in "ab" for n in range(12)],
+     [(None, at) for at in "ab" for n in range(12)], {}),
     # Numbered files of classes have the same names, but not as many in each class.
     (["a/i1.jpg", "a/i2.jpg", "b/i1.jpg", "b/i2.jpg", "b/i3.jpg", "b/i4.jpg", "c/i1.jpg",
       "c/i2.jpg", "c/i3.jpg", "c/i4.jpg"],
@@ -117,6 +119,7 @@ STOPS = {
     "one class with inner folders": (["train/cat/images/1.jpg"], "'cat'", False),
     "one folder beside lists": (["basic/images/1.jpg", "basic/images/2.jpg", "a.txt"], "", False),
     "same names": ([f"{at}/{n}.jpg" for at in "ab" for n in ("i1", "i2")], "same names", False),
+    "same numbers": ([f"{at}/00{n}.png" for at in ("HR", "LR") for n in range(4)], "HR", False),
     "same names in three folders": (
         [f"{at}/{n}.png" for at in ("HR", "LR", "up") for n in ("i1", "i2", "i3")], "HR", False
     ),

@@ -249,15 +249,16 @@ def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
 
 
 def _hold_the_same(folders: Collection[Collection[str]]) -> bool:
-    """Return whether folders hold files of the same names, which are no mere numbers.
+    """Return whether folders hold files of the same names.
 
     They do if all have more than half of the names of the second largest one: numbered files of
-    classes also have the same names, but not as many in each class.
+    classes also have the same names, but not as many in each class. Numbers without zeros before
+    them are no names, since most classes of this kind have them.
     """
     if len(folders) < 2:
         return False
     shared = set.intersection(*map(set, folders))
-    named = [stem for stem in shared if not stem.isdecimal()]
+    named = [stem for stem in shared if not stem.isdecimal() or stem[:-1].startswith("0")]
     return len(named) > 1 and len(named) * 2 > sorted(map(len, folders))[-2]
 
 
