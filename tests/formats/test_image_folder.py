@@ -127,6 +127,9 @@ STOPS = {
         [f"{s}/{at}/{s}{n}.png" for s in ("train", "val") for at in "abc" for n in "xy"], "", False
     ),
     "files in more folders": (["cat/red/1.jpg", "dog/blue/1.jpg"], "cat/red/1.jpg", False),
+    "numbered folders in a class": (
+        ["cat/images/1.jpg", "cat/7/1.jpg", "dog/images/1.jpg"], "cat/7/1.jpg", False
+    ),
     "a deeper file": (["cat/1.jpg", "cat/more/2.jpg", "dog/3.jpg"], "cat/more/2.jpg", False),
     "texts without a suffix": (["a/1", "b/2"], "a/1", True),
     "videos": (["train/run/1.mp4", "test/walk/2.mp4"], "2.mp4", True),
