@@ -1,12 +1,8 @@
 """Plan what a reading caches for its next epochs.
 
-    1. decoded images, if all of them fit;
-    2. as many decoded images as fit, and the stored records of the others;
-    3. stored records, if they fit;
-    4. nothing.
-
-Only in the first case is every image decoded once; in the second, the others are decoded in each
-epoch.
+1. decoded images, if all of them fit;
+2. stored records, if they fit, which are decoded in each epoch;
+3. nothing.
 """
 
 from __future__ import annotations
@@ -34,9 +30,6 @@ _WHAT = {
 # Assumed for pictures of unknown or different sizes: their area, relative to the part with the
 # returned images' shape. It is true for 3:2 photos and a square image size.
 _SHAPE = 1.5
-
-# A smaller share of decoded images is not worth two ways of reading.
-_LEAST_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,46 +63,23 @@ def plan_cache(
     record_bytes: float | None,
     *,
     is_checked: bool,
-    is_divisible: bool,
-) -> tuple[CachePlan | None, tuple[int, CachePlan] | None]:
-    """Plan a cache; what is None is unknown.
-
-    Examples that are divisible can be divided by position into cached and others.
-
-    Returns:
-        The cache, or None without one. Then, if it holds only some examples, their number and the
-        cache of the others; else None.
-    """
+) -> CachePlan | None:
+    """Plan a cache; what is None is unknown. Returns: None without a cache."""
     if options.cache is None:
-        return None, None
+        return None
     path = "" if options.cache == MEMORY else os.fspath(options.cache)
     # Do not plan by a disk's free space: it changes while the cache is written, and a different
     # plan would need a different file. The model and the shuffle buffer need half of the memory.
     room = options.tuning.cache_bytes or (math.inf if path else free_memory() // 2)
+    if isinstance(options, ReadOptions) and examples is not None:
+        decoded = examples * image_bytes(options, images)
+        # A seed promises the same batches, so crops must not depend on the free memory.
+        is_free = options.seed is None or options.tuning.cache_bytes is not None
+        if decoded <= room and (not options.draws_pixels or (is_checked and is_free)):
+            stage = PICTURES if options.draws_pixels else IMAGES
+            return CachePlan(stage, path, decoded, room)
     stored = None if examples is None or record_bytes is None else int(examples * record_bytes)
-    fits = stored is None or stored <= room
-    records = CachePlan(RECORDS if fits else NOTHING, path, stored, room)
-    if not isinstance(options, ReadOptions) or examples is None:
-        return records, None
-    # A seed promises the same batches, so they must not depend on the free memory.
-    is_free = options.seed is None or options.tuning.cache_bytes is not None
-    if options.draws_pixels and not (is_checked and is_free):
-        return records, None
-    stage = PICTURES if options.draws_pixels else IMAGES
-    each = image_bytes(options, images)
-    if examples * each <= room:
-        return CachePlan(stage, path, examples * each, room), None
-    if fits and record_bytes is not None:
-        kept = int((room - examples * record_bytes) / (each - record_bytes))
-    else:
-        kept = int(room / each)
-    if not is_divisible or not is_free or kept < _LEAST_SHARE * examples:
-        return records, None
-    others = None if stored is None else round(stored * (examples - kept) / examples)
-    return (
-        CachePlan(stage, path, kept * each, room),
-        (kept, CachePlan(RECORDS if fits else NOTHING, path, others, max(0, room - kept * each))),
-    )
+    return CachePlan(RECORDS if stored is None or stored <= room else NOTHING, path, stored, room)
 
 
 def image_bytes(options: ReadOptions, images: ImageStats | None) -> int:

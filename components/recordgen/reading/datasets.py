@@ -17,9 +17,9 @@ from recordgen.core.dataset.description import Described
 from recordgen.errors import RecordError, UsageError
 from recordgen.messages.signatures import Depends, takes
 from recordgen.reading.caching import NOTHING
+from recordgen.reading.files import with_lengths_checked
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import Kind, kind_of
-from recordgen.reading.lengths import with_lengths_checked
 from recordgen.reading.naming import Search, searchable
 from recordgen.reading.options import (
     EntityOptions,
@@ -239,10 +239,9 @@ def dataset_of(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> t
     """Return the dataset of shards, for training or in order. Raises: as :func:`input_fn`."""
     kind, decoded, plan = _planned(shards, given, trains=trains)
     _check_batch_size(plan.examples, decoded)
-    for part in plan.parts or (plan,):
-        if part.cache is not None:
-            level = logging.WARNING if part.cache.stage == NOTHING else logging.INFO
-            _log.log(level, "cache: %s", part.cache)
+    if plan.cache is not None:
+        level = logging.WARNING if plan.cache.stage == NOTHING else logging.INFO
+        _log.log(level, "cache: %s", plan.cache)
     reading = kind.reading(shards, plan, decoded)
     search = Search(plan.files, lambda: (reading.keep, reading.to_batch))
     found = searchable(reading.dataset(), search)

@@ -16,9 +16,9 @@ from recordgen.features import FeatureSpec
 from recordgen.messages import listed
 from recordgen.messages.signatures import takes
 from recordgen.reading.decoding import as_written
+from recordgen.reading.files import with_lengths_checked
 from recordgen.reading.foreign import check_first, first_record
 from recordgen.reading.keywords import RecordKeywords
-from recordgen.reading.lengths import with_lengths_checked
 from recordgen.reading.naming import Search, searchable
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, with_gaps

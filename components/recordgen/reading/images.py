@@ -24,7 +24,6 @@ from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
 from recordgen.reading.levels import to_uint8, typed
 from recordgen.reading.options import ReadOptions
-from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import (
@@ -33,6 +32,7 @@ from recordgen.reading.records import (
     may_fail,
     mixed,
     parallel_calls,
+    random_numbers,
     read_records,
     repeated,
     without_errors,
@@ -100,14 +100,17 @@ class ImageReading:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options
         parallel = parallel_calls(options)
+        records = read_records(plan, options, self.keep)
         if plan.cache is not None and plan.cache.stage in DECODED:
-            images = repeated(self._decoded_once(), options)
+            # Cache before augmenting: otherwise every epoch would see the same changes.
+            images = cached(self._to_keep(records), plan, options)
+            images = repeated(mixed(images, plan, options), options)
             images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
             images = self._seeded(images).map(
                 as_written(lambda kept, seed: self._elements(self._changed(kept, seed))), **parallel
             )
             return finished(images, plan, options)
-        records = mixed(cached(self._records(plan), plan, options), plan, options)
+        records = mixed(cached(records, plan, options), plan, options)
         if may_fail(plan, options):
             # Decode one by one, before repeating: without a sound image, an endless dataset ends
             # at once.
@@ -122,30 +125,6 @@ class ImageReading:
             as_written(lambda batch, seed: self._elements(self._decoded(batch, seed))), **parallel
         )
         return finished(images, plan, options)
-
-    def _records(self, plan: ReadPlan) -> tf.data.Dataset:
-        return read_records(plan, self.options, self.keep)
-
-    def _decoded_once(self) -> tf.data.Dataset:
-        """Return one pass over the decoded images, of which all or as many as fit are cached."""
-        plan, options = self.plan, self.options
-        # Cache before augmenting: otherwise every epoch would see the same changes.
-        if not plan.parts:
-            records = self._records(plan)
-            return mixed(cached(self._to_keep(records), plan, options), plan, options)
-        kept, others = plan.parts
-        images = cached(self._to_keep(self._records(kept)), kept, options)
-        records = cached(self._records(others), others, options)
-        again = self._to_keep(mixed(records, others, options))
-        if not options.shuffle:
-            return images.concatenate(again)
-        weights = [float(part.examples or 0) for part in plan.parts]
-        return tf.data.Dataset.sample_from_datasets(
-            [mixed(images, kept, options), again],
-            weights=weights,
-            seed=options.seed,
-            rerandomize_each_iteration=True,
-        )
 
     def _to_keep(self, records: tf.data.Dataset) -> tf.data.Dataset:
         """Decode records, in batches, to single images or pictures for the cache."""

@@ -33,7 +33,7 @@ class Tuning:
             seed or without shuffling.
         drop_remainder: drop a short last batch, so that all shapes are known.
         cache_bytes: how many bytes a cache may take; None: half of the free memory, or any number
-            in a file. Images are kept decoded as far as they fit, see
+            in a file. Images are kept decoded if all of them fit, see
             :mod:`recordgen.reading.caching`.
         crop_margin: size of the pictures that a cache keeps for ``random_crop``: their largest
             crops are this times ``image_size``, unless a picture is smaller; 1..16.
