@@ -8,8 +8,8 @@ from recordgen.core.dataset.counts import ImageStats, RowCounts, Split
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.reading.caching import image_bytes
 from recordgen.reading.classes import class_weights, plan_classes
+from recordgen.reading.memory import image_bytes
 from recordgen.reading.options import ReadOptions, RecordOptions
 from recordgen.reading.plan import plan_reading, plan_records
 from recordgen.reading.tuning import AUTOTUNE, Tuning

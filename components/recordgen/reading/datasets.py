@@ -16,10 +16,10 @@ from recordgen.core.dataset import splits
 from recordgen.core.dataset.description import Described
 from recordgen.errors import RecordError, UsageError
 from recordgen.messages.signatures import Depends, takes
-from recordgen.reading.caching import NOTHING
 from recordgen.reading.files import with_lengths_checked
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import Kind, kind_of
+from recordgen.reading.memory import NOTHING
 from recordgen.reading.naming import Search, searchable
 from recordgen.reading.options import (
     EntityOptions,

@@ -133,7 +133,7 @@ def read_piece(
     """Return serialised records (string []) of the shard at ``path`` (string []).
 
     With ``start`` and ``count`` (int64 []) only the records of a
-    :class:`recordgen.reading.plan.Piece`, whose count includes damaged records.
+    :class:`recordgen.reading.shares.Piece`, whose count includes damaged records.
     """
     path = path if written is None else _unchanged(written, path)
     records = read(path) if damaged is None else damaged.readable(read, path)

@@ -16,14 +16,15 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.access.shards import ShardSet
 from recordgen.reading.augmentation import Changes, draw_changes, shown_views
-from recordgen.reading.caching import DECODED, picture_size
 from recordgen.reading.class_masks import Masks, MaskTargets
 from recordgen.reading.classes import BOX_MODE, MASK_MODE
 from recordgen.reading.decoding import ImageDecoder, as_written, image_sizes, stored_sizes
 from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
 from recordgen.reading.levels import to_uint8, typed
+from recordgen.reading.memory import DECODED, picture_size
 from recordgen.reading.options import ReadOptions
+from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import (
@@ -32,7 +33,6 @@ from recordgen.reading.records import (
     may_fail,
     mixed,
     parallel_calls,
-    random_numbers,
     read_records,
     repeated,
     without_errors,

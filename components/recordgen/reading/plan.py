@@ -8,14 +8,13 @@ shuffling, and what is cached. ``print(plan)`` shows it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from recordgen import storage
 from recordgen.access.shards import ShardFile, ShardSet
 from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.errors import DataError, RecordError, UsageError
-from recordgen.reading.caching import DECODED, NOTHING, CachePlan, plan_cache
 from recordgen.reading.classes import (
     PART_MODES,
     ClassPlan,
@@ -27,32 +26,18 @@ from recordgen.reading.classes import (
     shown_names,
 )
 from recordgen.reading.decoding import check_formats
+from recordgen.reading.memory import (
+    CachePlan,
+    block_length_of,
+    cycle_length_of,
+    plan_cache,
+    read_buffer_of,
+    record_bytes_of,
+    shuffle_buffer_of,
+)
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
-from recordgen.reading.tuning import AUTO, AUTOTUNE
-
-# Memory that shuffling may take. Recordgen's shards are already shuffled, others may be sorted.
-_SHUFFLE_BYTES = 64_000_000
-_FOREIGN_SHUFFLE_BYTES = 256_000_000
-
-_MAX_SHUFFLE_RECORDS = 16_384
-_MIN_SHUFFLE_BATCHES = 2
-
-# With one class per file, more open files mix better, but tf.data opens three times as many ahead,
-# each with a buffer of 256 kB.
-_OPEN_SHARDS = 32
-
-# Consecutive records of one file: handing over each by itself costs more than reading it, but
-# tf.data holds two such blocks of every open file.
-_BLOCK_RECORDS = 16
-_BLOCK_BYTES = 2_000_000
-
-# Each open file has a buffer. Large records of local files cost less without it, because it is one
-# more copy. In object stores each read is a request.
-_READ_BUFFER_BYTES = 256 * 1024
-_UNBUFFERED_RECORD_BYTES = 64 * 1024
-
-# Assumed size of a record that was not measured.
-_UNKNOWN_RECORD_BYTES = 100_000
+from recordgen.reading.shares import Piece, consecutive_share, even_share
+from recordgen.reading.tuning import AUTOTUNE
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,110 +231,6 @@ def _nothing_left(shards: ShardSet, options: LabelOptions) -> str:
             f"label_mode=None reads them"
         )
     return f"{where} has no examples"
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Consecutive records of one file.
-
-    Attributes:
-        file: the file's index in the list of files.
-        start: the index of the first record.
-        count: the number of records.
-    """
-
-    file: int
-    start: int
-    count: int
-
-
-def consecutive_share(counts: Sequence[int], index: int, workers: int) -> list[Piece]:
-    """Return a worker's share of few files: whole files, and at most two in part.
-
-    The files are divided as if they were one, so all workers together open at most
-    ``len(counts) + workers - 1`` files.
-    """
-    total = sum(counts)
-    first, end = index * total // workers, (index + 1) * total // workers
-    pieces = []
-    before = 0
-    for file, count in enumerate(counts):
-        start, stop = max(first - before, 0), min(end - before, count)
-        if start < stop:
-            pieces.append(Piece(file, start, stop - start))
-        before += count
-    return pieces
-
-
-def even_share(counts: Sequence[int], index: int, workers: int) -> list[Piece]:
-    """Return a share of every file, for files with one class each.
-
-    The workers' parts of a file differ by one record at most. The workers take the remaining
-    records in turn, so that the whole shares also differ by one record at most.
-    """
-    pieces = []
-    before = 0
-    for file, count in enumerate(counts):
-        place = (index - before) % workers
-        size, odd = divmod(count, workers)
-        mine = size + (place < odd)
-        if mine:
-            pieces.append(Piece(file, place * size + min(place, odd), mine))
-        before += count
-    return pieces
-
-
-def record_bytes_of(files: Sequence[ShardFile]) -> float | None:
-    """Return the mean size of a record; None if unknown."""
-    known = [(f.bytes, f.examples) for f in files if f.bytes is not None and f.examples]
-    count = sum(examples for _, examples in known)
-    return sum(size for size, _ in known) / count if count else None
-
-
-def cycle_length_of(options: RecordOptions, files: int, is_fixed: bool) -> int:
-    """Return the number of files that are read at the same time."""
-    if options.tuning.cycle_length != AUTOTUNE:
-        return min(options.tuning.cycle_length, files)
-    if not options.shuffle:
-        return 1  # one file after the other keeps the order of the shards
-    # Workers that take turns must see one order, but AUTOTUNE's depends on the machine.
-    return min(files, _OPEN_SHARDS) if is_fixed else AUTOTUNE
-
-
-def block_length_of(record_bytes: float | None) -> int:
-    """Return the number of consecutive records of one file."""
-    return max(1, min(_BLOCK_RECORDS, int(_BLOCK_BYTES / (record_bytes or _UNKNOWN_RECORD_BYTES))))
-
-
-def read_buffer_of(files: Sequence[ShardFile], record_bytes: float | None) -> int:
-    """Return the bytes of a file that are read ahead; 0: each record by itself."""
-    is_large = record_bytes is not None and record_bytes >= _UNBUFFERED_RECORD_BYTES
-    is_local = all(storage.is_local(file.path) for file in files)
-    return 0 if is_large and is_local else _READ_BUFFER_BYTES
-
-
-def shuffle_buffer_of(
-    options: RecordOptions,
-    examples: int | None,
-    record_bytes: float | None,
-    cache: CachePlan | None,
-    is_mixed: bool,
-) -> int:
-    """Return how many records are held for shuffling; 0: no shuffling."""
-    if not options.shuffle:
-        return 0
-    if options.tuning.shuffle_buffer != AUTO:
-        return int(options.tuning.shuffle_buffer)
-    each = record_bytes or _UNKNOWN_RECORD_BYTES
-    if cache is not None and examples is not None and cache.stage != NOTHING:
-        if not cache.path:
-            return examples  # they are in memory anyway, so the buffer only holds references
-        if cache.stage in DECODED and cache.bytes is not None:
-            each = cache.bytes / examples
-    room = _SHUFFLE_BYTES if is_mixed else _FOREIGN_SHUFFLE_BYTES
-    fitting = int(room / each)
-    wanted = max(_MIN_SHUFFLE_BATCHES * options.batch_size, min(fitting, _MAX_SHUFFLE_RECORDS))
-    return wanted if examples is None else max(1, min(wanted, examples))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,4 @@
-"""Shards → serialised records → batches, in the order and number of the plan.
-
-Random order and random numbers depend only on the given seed: ``Dataset.shuffle`` and
-``Dataset.random`` would combine it with the global seed of ``tf.random.set_seed``. Without a seed,
-TensorFlow's own rules apply.
-"""
+"""Shards → serialised records → batches, in the order and number of the plan."""
 
 from __future__ import annotations
 
@@ -20,7 +15,6 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.errors import UsageError
-from recordgen.reading.caching import DECODED, NOTHING, PICTURES, CachePlan
 from recordgen.reading.decoding import PIXELS_VERSION, as_written
 from recordgen.reading.files import (
     DamagedFiles,
@@ -30,7 +24,9 @@ from recordgen.reading.files import (
     read_piece,
     slices_of,
 )
+from recordgen.reading.memory import DECODED, NOTHING, PICTURES, CachePlan
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
+from recordgen.reading.order import shuffled
 from recordgen.reading.parsing import as_floats
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.tuning import AUTOTUNE
@@ -39,10 +35,6 @@ Keep = Callable[[tf.Tensor], tf.Tensor]
 Arrange = Callable[[tf.data.Dataset], tf.data.Dataset]
 
 _COMMON_SEED = 0
-
-# TensorFlow's default global seed: a seed gives the same order as in ``Dataset.shuffle`` without
-# ``tf.random.set_seed``.
-_GLOBAL_SEED = 87654321
 
 
 def keeping(
@@ -280,50 +272,3 @@ def _auto_shard_policy(options: RecordOptions) -> tf.data.experimental.AutoShard
     # If the workers' orders differ, every n-th batch would repeat some examples and miss others.
     # Divide by files, or fail if that is not possible.
     return policies.FILE
-
-
-def shuffled(dataset: tf.data.Dataset, buffer: int, seed: int | None) -> tf.data.Dataset:
-    """Shuffle with a buffer of ``buffer`` elements, in a new order in each iteration."""
-    if seed is None:
-        return dataset.shuffle(buffer)
-    specs = [_flat_spec(spec) for spec in tf.nest.flatten(dataset.element_spec)]
-    variant = tf.raw_ops.ShuffleDatasetV3(
-        input_dataset=tf.data.experimental.to_variant(dataset),
-        buffer_size=buffer,
-        seed=_GLOBAL_SEED,
-        seed2=_op_seed(seed),
-        seed_generator=tf.raw_ops.DummySeedGenerator(),
-        reshuffle_each_iteration=True,
-        output_types=[spec.dtype for spec in specs],
-        output_shapes=[spec.shape for spec in specs],
-    )
-    found = tf.data.experimental.from_variant(variant, dataset.element_spec)
-    # A variant does not keep the tables and variables of earlier functions alive.
-    found.shuffled_from = dataset
-    return found
-
-
-def random_numbers(seed: int | None) -> tf.data.Dataset:
-    """Return an endless dataset of random numbers (int64 []), new in each iteration."""
-    if seed is None:
-        return tf.data.Dataset.random(rerandomize_each_iteration=True)
-    spec = tf.TensorSpec((), tf.int64)
-    variant = tf.raw_ops.RandomDatasetV2(
-        seed=_GLOBAL_SEED,
-        seed2=_op_seed(seed),
-        seed_generator=tf.raw_ops.DummySeedGenerator(),
-        rerandomize_each_iteration=True,
-        output_types=[spec.dtype],
-        output_shapes=[spec.shape],
-    )
-    return tf.data.experimental.from_variant(variant, spec)
-
-
-def _op_seed(seed: int) -> int:
-    """Reduce a seed of any size to the 31 bits of TensorFlow's seeds."""
-    return seed % (2**31 - 1)
-
-
-def _flat_spec(spec: tf.TypeSpec) -> tf.TensorSpec:
-    """Return the op's spec of a component: ragged and sparse tensors are variants."""
-    return spec if isinstance(spec, tf.TensorSpec) else tf.TensorSpec(None, tf.variant)

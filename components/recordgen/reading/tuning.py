@@ -34,7 +34,7 @@ class Tuning:
         drop_remainder: drop a short last batch, so that all shapes are known.
         cache_bytes: how many bytes a cache may take; None: half of the free memory, or any number
             in a file. Images are kept decoded if all of them fit, see
-            :mod:`recordgen.reading.caching`.
+            :mod:`recordgen.reading.memory`.
         crop_margin: size of the pictures that a cache keeps for ``random_crop``: their largest
             crops are this times ``image_size``, unless a picture is smaller; 1..16.
         decoder: how images are decoded. ``fast`` decodes JPEGs at the smallest scale that covers
