@@ -35,8 +35,8 @@ STEPS = (
 # task: number of examples of the demo here; training, eval and test examples, and labels; name of
 # the score; the score; whether the model is pushed (None: depends on the score); number of epochs,
 # if not the sample's. tests/training trains the model of declared columns until it has learnt, and
-# the models of texts and tables on their samples; tests/examplegen/test_foreign_examples.py
-# evaluates one of those in TFX, and test_compile.py checks the measure of each task.
+# the models of texts and tables on their samples; test_compile.py checks the measure of each
+# task.
 DEMOS = {
     "image_classification": (400, "train 266, eval 69, test 65), 10", "accuracy", 0.95, True, None),
     "image_multi_label": (900, "train 720, eval 90, test 90), 10", "auc", 0.95, True, None),

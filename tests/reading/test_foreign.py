@@ -7,8 +7,15 @@ import fsspec
 import pytest
 import tensorflow as tf
 
-from recordgen import convert, eval_dataset, read, steps_per_epoch, train_dataset, write
-from recordgen.errors import DataError, RecordError, SourceError, StorageError, UsageError
+from recordgen import convert, eval_dataset, read, source, steps_per_epoch, train_dataset, write
+from recordgen.errors import (
+    DataError,
+    NotUnderstoodError,
+    RecordError,
+    SourceError,
+    StorageError,
+    UsageError,
+)
 from recordgen.reading import Tuning, named_errors
 from tests.conftest import encoded, noise
 from tests.opened import opened
@@ -179,7 +186,10 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
     ("record", "options", "error", "message"),
     [
         # the first record, options, error, message
-        ({"x": 1, "y": 2}, {}, DataError, r"a\.rec.*record 0"),
+        ({"x": 1, "y": 2}, {}, NotUnderstoodError, r"a\.rec"),
+        ({"image": b"", "label": 1}, dict(columns="image=x"), UsageError, "'x'"),
+        ({"image": b"", "label": 1}, dict(columns="picture=image"), NotUnderstoodError, "image"),
+        ({"image": b"", "label": 1}, dict(columns="image=image,xmin=x"), UsageError, "xmin"),
         ({"image/encoded": b""}, {}, DataError, r"a\.rec.*record 0"),
         (
             {"image/encoded": b"", "image/class/label": 1},
@@ -199,6 +209,39 @@ def test_a_missing_feature_is_found_before_training(tmp_path, record, options, e
     path = write_records(tmp_path / "a.rec", [example(record)])
     with pytest.raises(error, match=message):
         eval_dataset(path, **SIZE, **options)
+
+
+NUMBERED = [{"image": IMAGE, "label": n % 3} for n in range(6)]
+NAMED = [{"jpg": IMAGE, "kind": b"abc"[n % 3 : n % 3 + 1]} for n in range(6)]
+TEXTS = [{"body": b"a text", "kind": n % 3} for n in range(6)]
+OF_TEXTS = dict(task="text_classification")
+
+
+@pytest.mark.parametrize(
+    ("records", "options", "columns"),
+    [
+        # features of records, options, the columns that name them; "": known names
+        (NUMBERED, SIZE, ""),
+        (NUMBERED, dict(SIZE, only=lambda it: it["label"] >= 0), ""),
+        (NAMED, dict(SIZE, vocabulary=["a", "b", "c"]), "image=jpg,label=kind"),
+        (NAMED, dict(SIZE, vocabulary=["a", "b", "c"], cache="memory"), "image=jpg,label=kind"),
+        (TEXTS, OF_TEXTS, "text=body,label=kind"),
+    ],
+)
+def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options, columns):
+    """Other tools' records are read by known names or ``columns``; a refusal names the columns."""
+    path = write_records(tmp_path / "a.rec", map(example, records))
+    if columns:
+        with pytest.raises(NotUnderstoodError) as error:
+            eval_dataset(path, **options)
+        assert error.value.options == {"columns": columns}
+        options = dict(options, columns=columns)
+    found = [int(label) for _, labels in eval_dataset(path, **options) for label in labels]
+    assert found == [0, 1, 2] * 2
+    assert steps_per_epoch(path, 4, **{k: v for k, v in options.items() if k not in SIZE}) == 2
+    if "vocabulary" not in options:
+        pairs = source(path).pairs(columns=columns, task=options.get("task", "auto"))
+        assert [int(label) for _, label in pairs] == found
 
 
 def test_a_tfrecord_of_other_content_is_an_error(tmp_path):
@@ -239,7 +282,7 @@ def test_written_images_are_read(tmp_path):
     write(examples, str(tmp_path / "out"))
     assert sorted(ids(eval_dataset(tmp_path / "out", split="train", **WITH_IDS))) == NAMES[:6]
     write([{"x": 1}], str(tmp_path / "other"))
-    with pytest.raises(DataError, match="'image/encoded'"):
+    with pytest.raises(NotUnderstoodError):
         eval_dataset(tmp_path / "other", split="train", **SIZE)
 
 

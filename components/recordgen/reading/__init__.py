@@ -10,7 +10,6 @@ try:
     from recordgen.reading.datasets import steps_per_epoch as steps_per_epoch
     from recordgen.reading.datasets import train_dataset as train_dataset
     from recordgen.reading.decoding import decode_images as decode_images
-    from recordgen.reading.describe import describe as describe
     from recordgen.reading.examples import read as read
     from recordgen.reading.loading import load as load
     from recordgen.reading.naming import bad_records as bad_records

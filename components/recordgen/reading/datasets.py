@@ -13,7 +13,6 @@ import tensorflow as tf
 from recordgen.access.counting import lengths_in, remembered
 from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
-from recordgen.core.dataset.description import Described
 from recordgen.errors import RecordError, UsageError
 from recordgen.messages.signatures import Depends, takes
 from recordgen.reading.files import with_lengths_checked
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Described
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 ImageSize = int | tuple[int, int]
 
 # The option classes of all tasks.
@@ -71,7 +70,7 @@ def input_fn(
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``; or file patterns (TFX's
-            ``fn_args.train_files``); or :func:`recordgen.reading.describe`'s result.
+            ``fn_args.train_files``).
         split: the split to read, by any of its names (``validation`` is ``eval``); file patterns
             name it themselves.
         batch_size: examples per batch; with ``input_context`` the sum over all replicas.

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
-from recordgen.core.dataset.description import Described
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed
@@ -47,7 +46,7 @@ _SPECS = (
 
 @takes(RecordKeywords, RecordOptions)
 def read(
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Described,
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     feature_spec: Mapping[str, Any] | None = None,
     split: str = splits.TRAIN,

@@ -25,7 +25,7 @@ from recordgen.reading.levels import to_uint8, typed
 from recordgen.reading.memory import DECODED, picture_size
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.order import random_numbers
-from recordgen.reading.parsing import parsing_spec
+from recordgen.reading.parsing import parse_named, parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import (
     cached,
@@ -51,6 +51,7 @@ class ImageReading:
     Attributes:
         targets: how labels, boxes or masks are read.
         extras: specs of the further features.
+        stored: the names of features in other tools' records by Recordgen's.
         has_raw: whether formats must be read to know which images are raw pixels.
         keep: the function that selects records; None if all are read.
     """
@@ -81,15 +82,16 @@ class ImageReading:
             self.targets = MaskTargets(plan.classes, options)
         else:
             self.targets = Targets(plan.classes, options)
-        ours = is_ours(shards, features.IMAGE_ENCODED)
-        names = tuple(self.targets.spec)
-        self.extras = check_record(plan.files, plan.task, names, options.extras, is_ours=ours)
+        ours, names = is_ours(shards), tuple(self.targets.spec)
+        self.extras, self.stored = check_record(shards, plan, options, names)
         images = shards.images if ours else None
         size, resize = options.image_size, options.resize
         self.decoder = ImageDecoder(size, resize, options.tuning.decoder, images)
         are_all_raw = self.decoder.are_raw and plan.is_checked
         self.has_raw = ours and shards.may_be_raw and not are_all_raw
-        self.keep = keeping_labelled(plan, options, self.targets, described or {}, is_ours=ours)
+        self.keep = keeping_labelled(
+            shards, plan, options, self.targets, self.stored, described or {}
+        )
 
     def to_batch(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into a batch, in one step."""
@@ -146,7 +148,7 @@ class ImageReading:
         if self.plan.is_checked or self.has_raw:
             sizes = [features.IMAGE_HEIGHT, features.IMAGE_WIDTH]
             wanted |= parsing_spec([*sizes, features.IMAGE_FORMAT] if self.has_raw else sizes)
-        parsed = tf.io.parse_example(records, wanted)
+        parsed = parse_named(records, wanted, self.stored)
         extras = parsed
         if not self.extras.keys().isdisjoint(self.targets.spec):
             # As labels, features are parsed as lists; as extras, with their own shape.

@@ -12,7 +12,6 @@ import tensorflow as tf
 from recordgen.access.shards import find_shards
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.counts import Split
-from recordgen.core.dataset.description import Described
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset, read_dataset
 from recordgen.core.task.annotations import ONE, SEVERAL
 from recordgen.errors import SplitNotFoundError, UsageError
@@ -72,7 +71,7 @@ class Splits(Mapping[str, tf.data.Dataset]):
 
 @takes_options
 def load(
-    source: str | os.PathLike[str] | Described,
+    source: str | os.PathLike[str],
     *,
     batch_size: int = 32,
     image_size: ImageSize | None = None,
@@ -84,8 +83,7 @@ def load(
     validation_data=data["validation"], epochs=5)`` needs it.
 
     Args:
-        source: an output folder, an Examples uri or a ``dataset.json``; or the result of
-            :func:`recordgen.reading.describe`.
+        source: an output folder, an Examples uri or a ``dataset.json``.
         batch_size: examples per batch.
         image_size: as in :func:`input_fn`.
         **options: as in :func:`input_fn`, for all splits; ``augment`` and ``weights`` only for
@@ -100,12 +98,9 @@ def load(
     """
     if "split" in options:
         raise UsageError("load reads all splits; input_fn(…, split=…) reads one")
-    if isinstance(source, Described):
-        where, dataset = str(source), source.dataset
-    elif isinstance(source, str | os.PathLike):
-        where, dataset = os.fspath(source), read_dataset(source)
-    else:
+    if not isinstance(source, str | os.PathLike):
         raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
+    dataset = read_dataset(source)
     given = given_options(options, batch_size, image_size)
     has_task = dataset.task != EXAMPLES
     found, unlabelled = {}, []
@@ -127,7 +122,7 @@ def load(
             found[name] = dataset_of(shards, own, trains=is_training)
     # Take the datasets' names, not the manifest's: ``vocabulary`` may have changed their order.
     names = next((data.class_names for data in found.values()), ()) if has_task else ()
-    return Splits(where, found, names, unlabelled)
+    return Splits(os.fspath(source), found, names, unlabelled)
 
 
 def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> bool:

@@ -240,7 +240,9 @@ class LabelOptions(TaskOptions):
         weights: ``balanced``: all classes have the same total weight, the mean weight is 1; or a
             weight for each class; None: no weights.
         columns: further features to return, such as ``image/source_id`` or ``source_id``, as a
-            dict. Of a table, the columns to return, or a dict by column with the value of rows that
+            dict; or, of other tools' records, the features to read by their roles:
+            ``image=jpg,label=kind`` (``image``, ``text``, ``label``, ``mask``, ``xmin``, …). Of a
+            table, the columns to return, or a dict by column with the value of rows that
             have none (None: NaN for numbers, and empty text); None: all but the target and the
             weights.
     """
@@ -248,7 +250,7 @@ class LabelOptions(TaskOptions):
     label_mode: Literal["auto", "int", "binary", "categorical", "multi_hot"] | None = AUTO
     vocabulary: Sequence[str] | None = None
     weights: Literal["balanced"] | Mapping[str, float] | None = None
-    columns: Collection[str] | Mapping[str, Any] | None = None
+    columns: str | Collection[str] | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         TaskOptions.__post_init__(self)
@@ -262,9 +264,10 @@ class LabelOptions(TaskOptions):
                     raise UsageError(
                         f"weights must be finite and at least 0 (got {weight!r} for {label!r})"
                     )
-        for name in ("vocabulary", "columns"):
-            if getattr(self, name) is not None:
-                check_list_of_names(name, getattr(self, name))
+        if self.vocabulary is not None:
+            check_list_of_names("vocabulary", self.vocabulary)
+        if self.columns is not None and not self.roles:
+            check_list_of_names("columns", self.columns)
         if self.vocabulary is not None and len(set(self.vocabulary)) < max(1, len(self.vocabulary)):
             raise UsageError(
                 f"vocabulary must name classes, each once (got {list(self.vocabulary)})"
@@ -285,9 +288,14 @@ class LabelOptions(TaskOptions):
         return None if callable(self.only) else self.only
 
     @property
+    def roles(self) -> str:
+        """The features of other tools' records by role, such as ``image=jpg``; else empty."""
+        return self.columns if isinstance(self.columns, str) and "=" in self.columns else ""
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """The further features to return."""
-        return tuple(self.columns or ())
+        return () if self.roles else tuple(self.columns or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -445,8 +453,10 @@ class TableOptions(LabelOptions):
     def __post_init__(self) -> None:
         LabelOptions.__post_init__(self)
         ReadOptions(image_size=self.image_size, scale=self.scale)  # checks them
-        if self.columns is not None and not self.columns:
-            raise UsageError(f"columns must name at least one (got {self.columns!r})")
+        if self.columns is not None:
+            check_list_of_names("columns", self.columns)
+            if not self.columns:
+                raise UsageError(f"columns must name at least one (got {self.columns!r})")
         check_one_of("resize", self.resize, _ROW_RESIZES)
         if not isinstance(self.padding, str):
             raise UsageError(

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from recordgen.access.scales import AUTO, BACKBONES, PixelScale, scale_of
-from recordgen.core.dataset.description import DESCRIPTION_KEYS
 from recordgen.core.image_settings import check_image_size
 from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.options import Option, declared_options, option
@@ -254,16 +253,15 @@ class TrainingConfig:
 
 
 def own_settings(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a ``custom_config`` without what describes examples, and without Vertex AI's keys.
+    """Return a ``custom_config`` without Vertex AI's keys.
 
-    ``{"ai_platform_training_args": {…}, "task": "tabular", "epochs": 3}`` → ``{"epochs": 3}``; the
+    ``{"ai_platform_training_args": {…}, "epochs": 3}`` → ``{"epochs": 3}``; the
     names are those of ``tfx.extensions.google_cloud_ai_platform``.
     """
-    others = (*_VERTEX_KEYS, *DESCRIPTION_KEYS)
     return {
         name: value
         for name, value in (values or {}).items()
-        if not str(name).startswith(_VERTEX_PREFIX) and name not in others
+        if not str(name).startswith(_VERTEX_PREFIX) and name not in _VERTEX_KEYS
     }
 
 

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.access.shards import find_shards
-from recordgen.core.dataset.description import Described
 from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError
@@ -43,7 +42,7 @@ class TfmaMetric(NamedTuple):
     module: str = "recordgen.training.tfma_metrics"
 
 
-def shard_files(root: str | tuple[str, ...] | Described, split: str) -> list[str]:
+def shard_files(root: str | tuple[str, ...], split: str) -> list[str]:
     """Return the paths or URLs of a split's shards. Raises: SourceError if no dataset exists."""
     return [file.path for file in find_shards(root, split).files]
 

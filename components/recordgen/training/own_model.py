@@ -7,7 +7,6 @@ from typing import Any
 
 import keras
 
-from recordgen.core.dataset.description import Described
 from recordgen.registry import TASKS
 from recordgen.training.config import TrainingConfig, check_task
 from recordgen.training.inputs import Root, examples_root, read_examples
@@ -17,12 +16,12 @@ from recordgen.training.saving import save_for_serving
 def save_model(
     model: keras.Model,
     path: str,
-    examples: str | Sequence[str] | Described,
+    examples: str | Sequence[str],
     split: str,
     settings: Mapping[str, Any],
 ) -> None:
     """Save a model that another program trained; see :func:`recordgen.training.save`."""
-    root: Root = examples if isinstance(examples, str | Described) else tuple(examples)
+    root: Root = examples if isinstance(examples, str) else tuple(examples)
     if isinstance(root, tuple) and all("/Split-" in pattern for pattern in root):
         root, split = examples_root(root)
     height_and_width = getattr(model, "input_shape", ())[1:3]

@@ -31,7 +31,6 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.core.dataset.description import Described
 from recordgen.core.dataset.lineage import (
     DatasetLineage,
     ModelLineage,
@@ -52,17 +51,12 @@ KEY = tf.TensorSpec([None], tf.string, name="key")
 KERAS_FILE = "assets.extra/model.keras"
 
 
-def save_for_serving(
-    model: keras.Model, path: str, trainer: TaskTrainer, transform_output: str | None = None
-) -> None:
+def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> None:
     """Save a model with the three signatures, for TensorFlow's C++ loader, which servers use.
 
     The model's labels, facts about its inputs for a later training, and its lineage are saved
-    with it. If TFX's Transform made the examples, the signatures take records from before it.
+    with it.
     """
-    stored = trainer
-    if transform_output:
-        trainer = stored.served(transform_output)
 
     @tf.function(input_signature=[EXAMPLES], autograph=False)
     def evaluate(examples: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -94,7 +88,6 @@ def save_for_serving(
     saved.tables = [part for part in parts if isinstance(part, resource)]
     if trainer.dataset.labels:
         saved.label_table = trainer.label_table
-    saved.graph = trainer.graph
     tf.saved_model.save(saved, path, signatures=traced)
     if PIXELS in signatures:
         with tempfile.TemporaryDirectory() as folder:
@@ -103,11 +96,8 @@ def save_for_serving(
             storage.write_bytes(storage.join(path, KERAS_FILE), local.read_bytes())
     write_warm_up(path, for_clients, trainer.sample)
     write_model_labels(path, trainer.dataset.labels)
-    write_inputs(path, stored.known_inputs(model))
-    root = trainer.root
-    if isinstance(root, Described):
-        root = root.roots if len(root.roots) > 1 else root.roots[0]
-    dataset = DatasetLineage.of(root, trainer.dataset)
+    write_inputs(path, trainer.known_inputs(model))
+    dataset = DatasetLineage.of(trainer.root, trainer.dataset)
     settings = trainer.config.to_custom_config()
     lineage = ModelLineage(dataset, trainer.split, settings, software=software_here())
     write_lineage(path, lineage)

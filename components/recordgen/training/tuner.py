@@ -17,7 +17,7 @@ import keras_tuner
 from recordgen.errors import DataError, UsageError
 from recordgen.training.checkpoints import remove_checkpoints
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig, check_keys
-from recordgen.training.inputs import examples_of
+from recordgen.training.inputs import examples_root
 from recordgen.training.progress_log import log_info
 from recordgen.training.replicas import find_replicas
 from recordgen.training.run import (
@@ -113,7 +113,7 @@ class _Trainings:
         count_answers = fitting.trainer.counting(fitting.models.saved)
         # Use the same examples in each trial, whatever its batch size.
         most = (fn_args.eval_steps or 0) * settings.batch_size
-        found = count_answers(*examples_of(fn_args, fn_args.eval_files), most)
+        found = count_answers(*examples_root(fn_args.eval_files), most)
         fitting.remove_checkpoints()
         score = found.score()
         if math.isnan(score):
