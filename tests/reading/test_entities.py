@@ -112,21 +112,6 @@ def test_training_does_not_leave_out_the_longest(out):
     assert missing < 3
 
 
-def test_numbers_of_tokens(out):
-    """A lookup adapted to train numbers tokens; 0 is padding, 1 an unknown token."""
-    lookup = recordgen.reading.token_lookup(out)
-    names = np.array(lookup.get_vocabulary(), object)
-    train = recordgen.load(out, batch_size=16, seed=0)["train"]
-    for inputs, tags in train:
-        ids = lookup(inputs["tokens"]).numpy()
-        np.testing.assert_array_equal(ids > 1, inputs["mask"])
-        np.testing.assert_array_equal(tags.numpy() >= 0, inputs["mask"])
-        assert {name.split(".")[1] for name in names[ids[:, 0]]} == {"0"}
-    for inputs, _ in recordgen.eval_dataset(out, batch_size=16):
-        np.testing.assert_array_equal(lookup(inputs["tokens"]) == 1, inputs["mask"])
-    assert len(recordgen.reading.token_lookup(out, max_tokens=50).get_vocabulary()) == 50
-
-
 def test_a_sequence_length_fixes_every_shape(out):
     data = recordgen.train_dataset(
         out,

@@ -20,8 +20,6 @@ try:
     from recordgen.reading.options import RecordOptions as RecordOptions
     from recordgen.reading.parsing import parsing_spec as parsing_spec
     from recordgen.reading.tuning import Tuning as Tuning
-    from recordgen.reading.vectorization import text_vectorization as text_vectorization
-    from recordgen.reading.vectorization import token_lookup as token_lookup
     from recordgen.reading.words import split_words as split_words
 except ImportError as exc:
     raise MissingPackageError.of(exc, "recordgen.reading") or exc from exc

@@ -30,8 +30,6 @@ class Kind:
         plan: plans a reading, before the first record is read.
         reading: prepares a planned reading.
         has_target: whether the examples are rows, whose target is a class or a number.
-        words: what :func:`recordgen.reading.text_vectorization` (``texts``) or
-            :func:`recordgen.reading.token_lookup` (``tokens``) learns words from; else empty.
         chosen: returns the kind for these shards and options, if it depends on them.
     """
 
@@ -39,7 +37,6 @@ class Kind:
     plan: Callable[[ShardSet, Any], ReadPlan]
     reading: Callable[[ShardSet, ReadPlan, Any], BatchReading | ImageReading]
     has_target: bool = False
-    words: str = ""
     chosen: Callable[[ShardSet, Mapping[str, Any]], Kind] | None = None
 
 

@@ -23,7 +23,7 @@ from recordgen.reading import read
 from recordgen.reading.attempts import answered
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
-from recordgen.reading.vectorization import learn_words
+from recordgen.reading.words import learn_words
 from recordgen.tables.columns import Table
 from recordgen.tables.stored import table_of
 from recordgen.tasks.images.stored_images import black_image

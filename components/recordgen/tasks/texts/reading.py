@@ -42,4 +42,4 @@ def read_texts(shards: ShardSet, plan: ReadPlan, options: LabelOptions) -> Batch
     return BatchReading(plan, options, keep, to_batch)
 
 
-TEXTS = Kind(options=LabelOptions, plan=plan_texts, reading=read_texts, words="texts")
+TEXTS = Kind(options=LabelOptions, plan=plan_texts, reading=read_texts)
