@@ -162,23 +162,6 @@ def test_free_memory_is_that_of_the_machine_or_less_of_its_control_group(tmp_pat
     assert free_memory(str(tmp_path / "none"), str(tmp_path / "none")) > 100_000_000
 
 
-def test_random_crops_of_cached_images_differ_in_each_epoch(pets):
-    dataset = train_dataset(
-        pets,
-        cache="memory",
-        epochs=2,
-        augment=None,
-        resize="random_crop",
-        seed=1,
-        columns=["image/source_id"],
-        **SMALL,
-    )
-    batches = list(dataset)
-    first, second = by_id(batches[:8]), by_id(batches[8:])
-    assert first.keys() == second.keys()
-    assert sum(first[name] != second[name] for name in first) > 30  # small images, few windows
-
-
 def test_a_second_dataset_reads_the_file_of_the_first(copy, tmp_path):
     cache = str(tmp_path / "kept")
     options = dict(cache=cache, columns=["image/source_id"], **SMALL)

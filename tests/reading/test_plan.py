@@ -10,9 +10,8 @@ from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.classes import class_weights, plan_classes
 from recordgen.reading.memory import image_bytes
-from recordgen.reading.options import ReadOptions, RecordOptions
+from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions, Tuning
 from recordgen.reading.plan import plan_reading, plan_records
-from recordgen.reading.tuning import AUTOTUNE, Tuning
 
 MIXED = tuple(ShardFile(f"s{n}", 100, 1_000_000) for n in range(4))
 

@@ -1,6 +1,5 @@
 """Rows of tables as batches: columns by name, the target, and weights."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen.errors import RecordError, UsageError
-from recordgen.reading import Tuning, named_errors
+from recordgen.errors import UsageError
+from recordgen.reading import Tuning
 
 LINES = """split,age,balance,job,w,y
 TRAIN,1,0.5,cook,2,yes
@@ -203,20 +202,6 @@ def test_read_gives_nan_too(folder):
         recordgen.read(output, batch_size=3, only=lambda row: tf.math.is_nan(row["age"]))
     )
     assert found["y"].tolist() == [b"no"]
-
-
-def test_earlier_datasets_do_not_say_whether_there_are_gaps(tmp_path):
-    """Their -1 is no longer made up: a missing number is an error that names its column."""
-    output = gaps(tmp_path, task="tabular")
-    path = Path(output) / "dataset.json"
-    values = json.loads(path.read_text().replace('"default": "nan"', '"default": -1'))
-    del values["inexact"]
-    path.write_text(json.dumps(values))
-    data = recordgen.eval_dataset(output, split="train", columns=["age"])
-    with pytest.raises(RecordError, match="age"), named_errors(data):
-        batches(data)
-    found = batches(recordgen.eval_dataset(output, split="train", columns=["id"]))
-    assert len(found[0]["id"]) == 3
 
 
 def test_spans_with_and_without_gaps_are_read_as_one(tmp_path):

@@ -18,8 +18,8 @@ try:
     from recordgen.reading.options import LabelOptions as LabelOptions
     from recordgen.reading.options import ReadOptions as ReadOptions
     from recordgen.reading.options import RecordOptions as RecordOptions
+    from recordgen.reading.options import Tuning as Tuning
     from recordgen.reading.parsing import parsing_spec as parsing_spec
-    from recordgen.reading.tuning import Tuning as Tuning
     from recordgen.reading.words import split_words as split_words
 except ImportError as exc:
     raise MissingPackageError.of(exc, "recordgen.reading") or exc from exc

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen.access.counting import lengths_in, remembered
+from recordgen.access.counting import remembered
 from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
-from recordgen.errors import RecordError, UsageError
+from recordgen.errors import UsageError
 from recordgen.messages.signatures import Depends, takes
 from recordgen.reading.files import with_lengths_checked
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import Kind, kind_of
 from recordgen.reading.memory import NOTHING
-from recordgen.reading.naming import Search, searchable
+from recordgen.reading.naming import Search, named_errors, searchable
 from recordgen.reading.options import (
     EntityOptions,
     LabelOptions,
@@ -207,13 +207,9 @@ def steps_per_epoch(
 def _counted(shards: ShardSet, plan: ReadPlan, options: RecordOptions, kind: Kind) -> int:
     reading = kind.reading(shards, plan, options)
     records = read_records(plan, options, reading.keep)
-    try:
+    search = Search(plan.files, lambda: (reading.keep, tf.identity))
+    with named_errors(searchable(records, search)):
         return int(records.reduce(tf.constant(0, tf.int64), lambda total, _: total + 1))
-    except tf.errors.DataLossError as exc:
-        for path in plan.files:
-            lengths_in(path)  # raises an error that names the file and the offset
-        where = f"{plan.files[0]} or another of {len(plan.files)} files"
-        raise RecordError(f"{where}: {exc.message}") from exc
 
 
 def given_options(

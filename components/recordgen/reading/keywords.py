@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
-from recordgen.reading.tuning import Tuning
+from recordgen.reading.options import Tuning
 
 
 class RecordKeywords(TypedDict, total=False):

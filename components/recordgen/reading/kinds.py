@@ -14,11 +14,10 @@ from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.images import ImageReading
 from recordgen.reading.keywords import ReadKeywords
-from recordgen.reading.options import RecordOptions, TaskOptions
+from recordgen.reading.options import AUTO, RecordOptions, TaskOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
 from recordgen.reading.records import BatchReading, keeping
-from recordgen.reading.tuning import AUTO
 from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
 

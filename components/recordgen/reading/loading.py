@@ -14,7 +14,7 @@ from recordgen.core.dataset import splits
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.manifest import EXAMPLES, Dataset, read_dataset
 from recordgen.core.task.annotations import ONE, SEVERAL
-from recordgen.errors import SplitNotFoundError, UsageError
+from recordgen.errors import UsageError
 from recordgen.reading.datasets import ImageSize, dataset_of, given_options, takes_options
 from recordgen.reading.examples import read_features
 from recordgen.reading.keywords import ReadKeywords
@@ -42,21 +42,13 @@ class Splits(Mapping[str, tf.data.Dataset]):
         source: str,
         datasets: Mapping[str, tf.data.Dataset],
         class_names: Sequence[str],
-        unlabelled: Sequence[str] = (),
     ) -> None:
         self.class_names = list(class_names)
-        self._unlabelled = tuple(unlabelled)
         self._source = source
         self._datasets = dict(datasets)
 
     def __getitem__(self, split: str) -> tf.data.Dataset:
         """Return the dataset of a split. Raises: SplitNotFoundError, a KeyError."""
-        for name in (split, splits.split_named(split)) if isinstance(split, str) else ():
-            if name in self._unlabelled:
-                raise SplitNotFoundError(
-                    f"{self._source}: no example of split {name!r} has a label, so it is not "
-                    f"loaded; label_mode=None reads it without labels"
-                )
         return self._datasets[splits.find_split(self._source, split, list(self._datasets))]
 
     def __iter__(self) -> Iterator[str]:
@@ -103,7 +95,7 @@ def load(
     dataset = read_dataset(source)
     given = given_options(options, batch_size, image_size)
     has_task = dataset.task != EXAMPLES
-    found, unlabelled = {}, []
+    found = {}
     for name, split in dataset.splits.items():
         is_training = name == splits.TRAIN
         shards = find_shards(source, name)
@@ -111,7 +103,6 @@ def load(
             order = {"shuffle": is_training, **options}
             found[name] = read_features(shards, None, batch_size, order)
         elif not _has_labels(dataset, split, given):
-            unlabelled.append(name)
             _log.warning(
                 "load: split %r has no labelled example and is skipped; read it with "
                 "label_mode=None",
@@ -122,7 +113,7 @@ def load(
             found[name] = dataset_of(shards, own, trains=is_training)
     # Take the datasets' names, not the manifest's: ``vocabulary`` may have changed their order.
     names = next((data.class_names for data in found.values()), ()) if has_task else ()
-    return Splits(os.fspath(source), found, names, unlabelled)
+    return Splits(os.fspath(source), found, names)
 
 
 def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> bool:

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from recordgen import storage
 from recordgen.access.shards import ShardFile
 from recordgen.core.dataset.counts import ImageStats
-from recordgen.reading.options import MEMORY, ReadOptions, RecordOptions
-from recordgen.reading.tuning import AUTO, AUTOTUNE
+from recordgen.reading.options import AUTO, AUTOTUNE, MEMORY, ReadOptions, RecordOptions
 from recordgen.storage.memory import free_memory
 
 #: The stages that can be kept.

@@ -35,9 +35,8 @@ from recordgen.reading.memory import (
     record_bytes_of,
     shuffle_buffer_of,
 )
-from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
+from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.shares import Piece, consecutive_share, even_share
-from recordgen.reading.tuning import AUTOTUNE
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,10 @@ from recordgen.reading.files import (
     slices_of,
 )
 from recordgen.reading.memory import DECODED, NOTHING, PICTURES, CachePlan
-from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
+from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
 from recordgen.reading.parsing import as_floats
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.tuning import AUTOTUNE
 
 Keep = Callable[[tf.Tensor], tf.Tensor]
 Arrange = Callable[[tf.data.Dataset], tf.data.Dataset]

@@ -10,9 +10,8 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.errors import UsageError
 from recordgen.reading.classes import ClassPlan, class_weights
-from recordgen.reading.options import LabelOptions
+from recordgen.reading.options import AUTO, LabelOptions
 from recordgen.reading.parsing import parse_named
-from recordgen.reading.tuning import AUTO
 
 # The number of a text that is skipped, and of a text outside the vocabulary.
 _UNWANTED = -1
