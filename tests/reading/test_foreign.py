@@ -1,13 +1,23 @@
 """Other tools' files: counting, checks of the first record, and errors of bad files."""
 
 import os
+import shutil
 from pathlib import Path
 
 import fsspec
 import pytest
 import tensorflow as tf
 
-from recordgen import convert, eval_dataset, read, source, steps_per_epoch, train_dataset, write
+from recordgen import (
+    convert,
+    eval_dataset,
+    load,
+    read,
+    source,
+    steps_per_epoch,
+    train_dataset,
+    write,
+)
 from recordgen.errors import (
     DataError,
     NotUnderstoodError,
@@ -239,6 +249,10 @@ def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options
     found = [int(label) for _, labels in eval_dataset(path, **options) for label in labels]
     assert found == [0, 1, 2] * 2
     assert steps_per_epoch(path, 4, **{k: v for k, v in options.items() if k not in SIZE}) == 2
+    (tmp_path / "Split-eval").mkdir()
+    shutil.copy(path, tmp_path / "Split-eval/a")
+    loaded = load(tmp_path, **options)["validation"]
+    assert [int(label) for _, labels in loaded for label in labels] == found
     if "vocabulary" not in options:
         pairs = source(path).pairs(columns=columns, task=options.get("task", "auto"))
         assert [int(label) for _, label in pairs] == found

@@ -34,7 +34,7 @@ from recordgen.reading.records import (
     mixed,
     parallel_calls,
     read_records,
-    repeated,
+    repeated_batches,
     without_errors,
 )
 from recordgen.reading.targets import Targets
@@ -105,27 +105,20 @@ class ImageReading:
         records = read_records(plan, options, self.keep)
         if plan.cache is not None and plan.cache.stage in DECODED:
             # Cache before augmenting: otherwise every epoch would see the same changes.
-            images = cached(self._to_keep(records), plan, options)
-            images = repeated(mixed(images, plan, options), options)
-            images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
-            images = self._seeded(images).map(
-                as_written(lambda kept, seed: self._elements(self._changed(kept, seed))), **parallel
-            )
+            kept = mixed(cached(self._to_keep(records), plan, options), plan, options)
+            change = as_written(lambda kept, seed: self._elements(self._changed(kept, seed)))
+            images = self._seeded(repeated_batches(kept, options)).map(change, **parallel)
             return finished(images, plan, options)
         records = mixed(cached(records, plan, options), plan, options)
         if may_fail(plan, options):
             # Decode one by one, before repeating: without a sound image, an endless dataset ends
             # at once.
             images = self._seeded(records.batch(1)).map(self._decoded, **parallel)
-            images = repeated(without_errors(images, plan, options).unbatch(), options)
-            images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
+            images = repeated_batches(without_errors(images, plan, options).unbatch(), options)
             return finished(images.map(self._elements, **parallel), plan, options)
         # Batch before parse: one vectorised call for all records.
-        records = repeated(records, options)
-        records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-        images = self._seeded(records).map(
-            as_written(lambda batch, seed: self._elements(self._decoded(batch, seed))), **parallel
-        )
+        decode = as_written(lambda batch, seed: self._elements(self._decoded(batch, seed)))
+        images = self._seeded(repeated_batches(records, options)).map(decode, **parallel)
         return finished(images, plan, options)
 
     def _to_keep(self, records: tf.data.Dataset) -> tf.data.Dataset:

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from recordgen import storage
 from recordgen.access.shards import find_shards
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.counts import Split
-from recordgen.core.dataset.manifest import EXAMPLES, Dataset, read_dataset
+from recordgen.core.dataset.manifest import (
+    DATASET_FILE,
+    EXAMPLES,
+    SPLIT_PREFIX,
+    Dataset,
+    read_dataset,
+)
 from recordgen.core.task.annotations import ONE, SEVERAL
 from recordgen.errors import UsageError
 from recordgen.reading.datasets import ImageSize, dataset_of, given_options, takes_options
@@ -75,7 +82,8 @@ def load(
     validation_data=data["validation"], epochs=5)`` needs it.
 
     Args:
-        source: an output folder, an Examples uri or a ``dataset.json``.
+        source: an output folder, an Examples uri or a ``dataset.json``; or a folder of other tools'
+            records in folders ``Split-train``, ….
         batch_size: examples per batch.
         image_size: as in :func:`input_fn`.
         **options: as in :func:`input_fn`, for all splits; ``augment`` and ``weights`` only for
@@ -92,17 +100,19 @@ def load(
         raise UsageError("load reads all splits; input_fn(…, split=…) reads one")
     if not isinstance(source, str | os.PathLike):
         raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
-    dataset = read_dataset(source)
-    given = given_options(options, batch_size, image_size)
-    has_task = dataset.task != EXAMPLES
+    given, where = given_options(options, batch_size, image_size), os.fspath(source)
+    parts = _splits_of(where)
+    has_task = not any(
+        dataset is not None and dataset.task == EXAMPLES for dataset in parts.values()
+    )
     found = {}
-    for name, split in dataset.splits.items():
+    for name, dataset in parts.items():
         is_training = name == splits.TRAIN
         shards = find_shards(source, name)
         if not has_task:
             order = {"shuffle": is_training, **options}
             found[name] = read_features(shards, None, batch_size, order)
-        elif not _has_labels(dataset, split, given):
+        elif dataset is not None and not _has_labels(dataset, dataset.splits[name], given):
             _log.warning(
                 "load: split %r has no labelled example and is skipped; read it with "
                 "label_mode=None",
@@ -113,7 +123,16 @@ def load(
             found[name] = dataset_of(shards, own, trains=is_training)
     # Take the datasets' names, not the manifest's: ``vocabulary`` may have changed their order.
     names = next((data.class_names for data in found.values()), ()) if has_task else ()
-    return Splits(os.fspath(source), found, names)
+    return Splits(where, found, names)
+
+
+def _splits_of(where: str) -> dict[str, Dataset | None]:
+    """Return the splits of an output, or those of other tools' records, without a dataset."""
+    folders = storage.list_folders(where, SPLIT_PREFIX)
+    if folders and not storage.exists(storage.join(where, DATASET_FILE)):
+        return dict.fromkeys(folder.removeprefix(SPLIT_PREFIX) for folder in folders)
+    dataset = read_dataset(where)
+    return dict.fromkeys(dataset.splits, dataset)
 
 
 def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> bool:

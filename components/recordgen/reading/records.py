@@ -167,6 +167,12 @@ def repeated(dataset: tf.data.Dataset, options: RecordOptions) -> tf.data.Datase
     return dataset if options.passes == 1 else dataset.repeat(options.passes)
 
 
+def repeated_batches(dataset: tf.data.Dataset, options: RecordOptions) -> tf.data.Dataset:
+    """Repeat the elements, then batch them."""
+    whole = repeated(dataset, options)
+    return whole.batch(options.batch_size, drop_remainder=options.has_full_batches)
+
+
 def batches(
     plan: ReadPlan,
     options: RecordOptions,
