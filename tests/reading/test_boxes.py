@@ -36,6 +36,7 @@ def corners(draw, least=0, most=6):
     ],
 )
 def test_a_moved_box_keeps_its_place_among_the_pixels(view, expected):
+    """A box is relative to the part of its image that is shown."""
     box = tf.constant([(0.5, 0.25, 0.75, 0.5)])
     np.testing.assert_allclose(boxes.moved(box, tf.constant([view], tf.float32)), [expected])
 
@@ -52,6 +53,7 @@ def test_a_moved_box_keeps_its_place_among_the_pixels(view, expected):
     ],
 )
 def test_a_box_is_visible_with_the_requested_share_inside(box, share):
+    """A box counts as visible by the share of its area inside."""
     box = tf.constant([box], tf.float32)
     assert boxes.are_visible(box, share).numpy().all()
     assert not boxes.are_visible(box, min(1, share + 0.01)).numpy().all() or share == 1
@@ -69,12 +71,14 @@ def test_a_box_is_visible_with_the_requested_share_inside(box, share):
     ],
 )
 def test_a_box_without_area_inside_is_never_visible(box):
+    """A box without area inside the image is never visible."""
     assert not boxes.are_visible(tf.constant([box], tf.float32), 0.0).numpy().any()
 
 
 @FEW
 @given(found=corners(0, 12), most=st.integers(1, 4), data=st.data())
 def test_the_largest_boxes_are_chosen_and_of_equal_ones_the_first(found, most, data):
+    """The largest boxes of each image are kept, of equal ones the first."""
     images = sorted(
         data.draw(st.lists(st.integers(0, 3), min_size=len(found), max_size=len(found)))
     )
@@ -92,6 +96,7 @@ def test_the_largest_boxes_are_chosen_and_of_equal_ones_the_first(found, most, d
 @FEW
 @given(found=corners())
 def test_formats_are_those_of_keras(box_format, found):
+    """Each format is converted back by Keras's function."""
     height, width = 30, 50
     given = boxes.formatted(tf.constant(found), box_format, (height, width)).numpy()
     if box_format == "rel_center_xywh":  # Keras swaps height and width here

@@ -54,6 +54,7 @@ def numbers(dataset):
 
 
 def test_all_labels_of_a_dataset_with_several_are_read(output):
+    """Labels are 0 and 1 for each class, for the examples with a label."""
     dataset = eval_dataset(output, **IDS)
     assert hot(dataset) == HOT
     assert numbers(dataset) == [0, 1, 2, 3, 4]
@@ -63,6 +64,7 @@ def test_all_labels_of_a_dataset_with_several_are_read(output):
 
 
 def test_foreign_records_are_read_with_task(others):
+    """Other tools' records need the task and the vocabulary."""
     options = dict(task="image_multi_label", vocabulary=COLOURS, **READ)
     assert hot(eval_dataset(others, **options)) == HOT
     with pytest.raises(UsageError, match=r"label_mode.*'multi_hot'"):
@@ -89,6 +91,7 @@ def test_foreign_records_are_read_with_task(others):
 def test_an_example_with_several_requested_labels_is_counted_once(
     output, counts_cache, options, expected
 ):
+    """Examples and steps count once, whichever classes are read."""
     dataset = eval_dataset(output, **options, **IDS)
     if options.get("label_mode", "auto") is None:
         found = [name for _, extras in dataset for name in extras["image/source_id"].numpy()]
@@ -101,6 +104,7 @@ def test_an_example_with_several_requested_labels_is_counted_once(
 
 @pytest.mark.parametrize("label_mode", [None, "auto"])
 def test_lists_as_extras_are_ragged(output, label_mode):
+    """Lists of labels as further features are ragged."""
     names = ["image/class/text", "image/class/label"]
     dataset = eval_dataset(output, columns=names, label_mode=label_mode, **READ)
     texts, labels = (
@@ -112,5 +116,6 @@ def test_lists_as_extras_are_ragged(output, label_mode):
 
 
 def test_read_returns_labels_as_lists(output):
+    """read gives the stored lists of labels."""
     [batch] = read(output, batch_size=6)
     assert batch["image/class/label"].to_list() == LABELS
