@@ -50,10 +50,12 @@ def bad_pet(number):
 
 @pytest.mark.parametrize("as_list", [False, True])
 def test_foreign_files_are_read_in_order_from_a_path_or_list(path, as_list):
+    """Files are read in their order."""
     assert ids(eval_dataset([path] if as_list else path, **WITH_IDS)) == NAMES
 
 
 def test_a_file_that_matches_several_patterns_is_read_once(tmp_path):
+    """Each file is read once, and folders are not."""
     for number in (1, 0, 2):
         write_records(tmp_path / f"{number}.rec", [pet(number)])
     (tmp_path / "folder.rec").mkdir()
@@ -64,6 +66,7 @@ def test_a_file_that_matches_several_patterns_is_read_once(tmp_path):
 
 
 def test_empty_shards_are_skipped(tmp_path):
+    """Empty files are skipped; nothing but empty files is an error."""
     for suffix in ("", ".gz"):
         files = [
             write_records(tmp_path / f"0.rec{suffix}", []),
@@ -75,6 +78,7 @@ def test_empty_shards_are_skipped(tmp_path):
 
 
 def test_files_are_counted_again_only_if_they_change(path, counts_cache):
+    """A count is kept until the size or version of a file changes."""
     assert steps_per_epoch(path, 3) == 7
     assert steps_per_epoch(path, 3, tuning=Tuning(drop_remainder=True)) == 6
     kept = sorted((counts_cache / "recordgen" / "counts").iterdir())
@@ -93,6 +97,7 @@ def test_files_are_counted_again_only_if_they_change(path, counts_cache):
 
 
 def test_counting_works_without_a_cache_folder(path, tmp_path, monkeypatch):
+    """Without a folder for counts, files are counted each time."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert steps_per_epoch(path, 3) == steps_per_epoch(path, 3) == 7
@@ -112,6 +117,7 @@ def test_counting_works_without_a_cache_folder(path, tmp_path, monkeypatch):
     ids=str,
 )
 def test_only_what_is_read_is_counted(tmp_path, counts_cache, options, expected):
+    """Steps count the records that options select."""
     unlabelled = {"image/class/label": [], "image/class/text": []}
     records = [pet(n, **({} if n < 15 else unlabelled)) for n in range(20)]
     source = write_records(tmp_path / "a.rec", records)
@@ -123,6 +129,7 @@ def test_only_what_is_read_is_counted(tmp_path, counts_cache, options, expected)
 
 @pytest.mark.parametrize(("label_mode", "cache"), [("int", None), (None, "memory")])
 def test_images_that_do_not_decode_are_skipped_and_all_others_read(tmp_path, label_mode, cache):
+    """Skipping drops the images that do not decode, and no other."""
     source = write_records(tmp_path / "a.rec", map(bad_pet, range(21)))
     options = dict(on_error="skip", label_mode=label_mode, cache=cache, **WITH_IDS)
     dataset = eval_dataset(source, **options)
@@ -133,6 +140,7 @@ def test_images_that_do_not_decode_are_skipped_and_all_others_read(tmp_path, lab
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_unchecked_bad_images_of_ours_are_skipped(tmp_path, on_error):
+    """An unchecked output may hold bad images: they are named, or skipped."""
     for name in "abcdef":
         (tmp_path / f"{name}.jpg").write_bytes(b"no image" if name == "c" else IMAGE)
     rows = [f"TRAIN,{name}.jpg,x\n" for name in "abcdef"]
@@ -169,6 +177,7 @@ def flipped(data):
     ],
 )
 def test_counting_names_the_place_of_damage(tmp_path, name, damage, message):
+    """Damage is found by counting, and named with file and offset."""
     path = write_records(tmp_path / name, map(pet, range(20)))
     Path(path).write_bytes(damage(Path(path).read_bytes()))
     with pytest.raises(RecordError, match=message):
@@ -216,6 +225,7 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
     ],
 )
 def test_a_missing_feature_is_found_before_training(tmp_path, record, options, error, message):
+    """A feature that the first record lacks is an error before training."""
     path = write_records(tmp_path / "a.rec", [example(record)])
     with pytest.raises(error, match=message):
         eval_dataset(path, **SIZE, **options)
@@ -259,6 +269,7 @@ def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options
 
 
 def test_a_tfrecord_of_other_content_is_an_error(tmp_path):
+    """Records that are no examples are an error."""
     path = write_records(tmp_path / "a.rec", [b"\xff\xff\xff"])
     with pytest.raises(RecordError, match=r"a\.rec.*record 0"):
         eval_dataset(path, **SIZE)
@@ -277,11 +288,13 @@ def test_a_tfrecord_of_other_content_is_an_error(tmp_path):
     ],
 )
 def test_a_pattern_without_a_match_is_named(source, error, message):
+    """A source without files is an error."""
     with pytest.raises(error, match=message):
         eval_dataset(source, **SIZE)
 
 
 def test_storage_that_tensorflow_cannot_read_is_an_error(tmp_path):
+    """Storage that only fsspec reads is an error before reading."""
     write_records(tmp_path / "a.rec", map(pet, range(3)))
     fsspec.filesystem("memory").put(str(tmp_path / "a.rec"), "/data/a.rec")
     with pytest.raises(UsageError):
@@ -289,6 +302,7 @@ def test_storage_that_tensorflow_cannot_read_is_an_error(tmp_path):
 
 
 def test_written_images_are_read(tmp_path):
+    """Examples written from Python are read as other tools' records are."""
     examples = [
         {"image/encoded": IMAGE, "image/class/label": n, "image/source_id": f"pet {n}"}
         for n in range(6)
@@ -301,6 +315,7 @@ def test_written_images_are_read(tmp_path):
 
 
 def test_read_without_a_specification_lists_the_features(path):
+    """The error without feature_spec lists the features."""
     with pytest.raises(UsageError, match=r"feature_spec.*/class"):
         read(path)
 
@@ -313,6 +328,7 @@ def unnamed(path, records):
 
 
 def test_compressed_records_need_no_suffix(tmp_path, counts_cache):
+    """Compressed files are known by their bytes, and may be mixed with plain ones."""
     mixed = [
         unnamed(tmp_path / "0.rec", map(pet, range(7))),
         write_records(tmp_path / "1.rec", map(pet, range(7, 12))),
@@ -344,6 +360,8 @@ def test_a_record_whose_length_reads_as_gzip_is_no_gzip(tmp_path):
 
 
 def test_the_reader_of_tfx_tutorials_needs_compressed_shards(tmp_path, make_csv):
+    """A reader that expects gzip reads --compression gzip."""
+
     def gzip_reader(files):
         return tf.data.TFRecordDataset(files, compression_type="GZIP")
 
