@@ -119,6 +119,7 @@ class Pairs(BatchedSequence):
         readers = source.readers(specs, is_text=True)
         self._readers = {stored.get(name, name): reader for name, reader in readers.items()}
         self._stored = stored
+        self._to_item = self._item if stored else self._pairing.item
         self.threads = source.threads
 
     def __reduce__(self) -> Any:
@@ -135,9 +136,10 @@ class Pairs(BatchedSequence):
 
         Raises: IndexError: there is no such record; RecordError: a record or an image is damaged.
         """
-        return self.source.read(index, self._readers, self._item)
+        return self.source.read(index, self._readers, self._to_item)
 
     def _item(self, example: Example) -> Any:
+        """Return inputs and label of another tool's example, under Recordgen's names."""
         named = {name: example[stored] for name, stored in self._stored.items()}
         return self._pairing.item({**example, **named})
 
