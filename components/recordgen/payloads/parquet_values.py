@@ -283,6 +283,8 @@ def rows_at_once(
         else:
             largest += value
             text_bytes += value * values
+    if held > UNPACKED_TIMES.most * packed:  # a value is in the dictionary and in its row
+        UNPACKED_BYTES.check(held + largest)
     if max(in_lists, list_bytes, text_bytes) > UNPACKED_TIMES.most * packed:
         LIST_VALUES.check(in_lists)
         UNPACKED_BYTES.check(list_bytes)
