@@ -22,8 +22,9 @@ from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.lines import bounded_lines
 from recordgen.messages.masking import masked, masked_values, without_secrets
 from recordgen.options import ConvertOptions
-from recordgen.payloads.check import check_image, prepare
+from recordgen.payloads.check import check_image
 from recordgen.payloads.drawing import draw_boxes, to_thumbnail
+from recordgen.payloads.image import prepare
 from recordgen.payloads.opening import file_header
 from recordgen.rejects import Reject, RejectCode
 from recordgen.storage.access import Access

@@ -20,9 +20,10 @@ from PIL import Image
 from benchmarks import bombs
 from benchmarks.mutants import images
 from recordgen.errors import PayloadError
-from recordgen.payloads.check import check_image, prepare
+from recordgen.payloads.check import check_image
 from recordgen.payloads.drawing import draw_boxes, to_thumbnail
 from recordgen.payloads.header import exif_orientation
+from recordgen.payloads.image import prepare
 from recordgen.payloads.jpeg import MAX_SEGMENTS
 from recordgen.payloads.jpeg_decoding import read_jpeg
 from recordgen.payloads.opening import file_header, open_image

@@ -8,8 +8,9 @@ from PIL import Image
 
 from benchmarks import bombs
 from recordgen.errors import PayloadError, RunnerError
-from recordgen.payloads import check, jpeg_decoding, reencoding
-from recordgen.payloads.check import MemoryBudget, check_apart, check_image, default_budget, prepare
+from recordgen.payloads import image, jpeg_decoding, reencoding
+from recordgen.payloads.check import MemoryBudget, check_apart, check_image, default_budget
+from recordgen.payloads.image import prepare
 from recordgen.payloads.jpeg import jpeg_header
 from recordgen.payloads.reencoding import flattened
 from recordgen.storage.memory import memory_limit
@@ -223,8 +224,8 @@ def test_a_process_that_is_stopped(tmp_path, monkeypatch):
     ("module", "name"),
     [
         (jpeg_decoding, "decoded_jpeg"),
-        (check, "file_header"),
-        (check, "open_image"),
+        (image, "file_header"),
+        (image, "open_image"),
         (reencoding, "encoded"),
     ],
 )

@@ -136,7 +136,7 @@ def _tolerant(decode: Callable[[bytes], _Decoded], data: bytes) -> _Decoded:
 
 
 def prepare_jpeg(data: bytes, settings: PayloadSettings) -> Prepared:
-    """Prepare a JPEG as :func:`recordgen.payloads.check.prepare` does."""
+    """Prepare a JPEG as :func:`recordgen.payloads.image.prepare` does."""
     jpeg = decoded("JPEG", lambda: read_jpeg(data))
     header = jpeg.header
     settings.limit.check_pixels(header.height, header.width)

@@ -59,7 +59,7 @@ class CheckedImage(NamedTuple):
             does not recognise it.
         height: pixels; None if ``check=none`` cannot read the header.
         width: pixels; None if ``check=none`` cannot read the header.
-        reencoded: reason for the re-encoding (see :mod:`recordgen.payloads.check`), or None.
+        reencoded: reason for the re-encoding (see :mod:`recordgen.payloads.image`), or None.
         orientation: the file's Exif orientation if the image was turned upright, else 1.
         small: the downscaled image; None if no check needs it or the pixels were not decoded.
         is_gray: whether the image has one channel, by its header; None if unknown.
