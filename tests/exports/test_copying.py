@@ -146,7 +146,7 @@ REFUSED = [
     ("tfds", "PNG", ",a", {**ONE, "encode": "webp"}, "WEBP"),
     ("tfds", "PNG", ",a", {**ONE, "compression": "gzip"}, "compressed"),
     ("automl", "PNG", ",a", {**ONE, "encode": "webp"}, "WEBP"),
-    ("yolo", "GIF", BOX, BOXES, "GIF"),
+    ("yolo", "GIF", BOX, {**BOXES, "check": "none"}, "GIF"),
     ("folder", "PNG", "", UNLABELLED, "'train'"),
     ("folder", "PNG", ",a/b", ONE, "'a/b'"),
     ("folder", "PNG", ",a,b", {"task": "image_multi_label"}, "image_multi_label"),

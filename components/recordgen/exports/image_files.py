@@ -28,8 +28,7 @@ from recordgen.errors import RecordError, UsageError
 from recordgen.exports.copying import Copy, CopyExport
 from recordgen.exports.output import Output
 from recordgen.messages.masking import without_secrets
-from recordgen.payloads.kinds import kind_of
-from recordgen.payloads.stored import stored_image
+from recordgen.payloads.stored import kind_of, stored_image
 
 _THREADS = 8
 _MAX_BYTES_AHEAD = 256 << 20

@@ -4,7 +4,8 @@
     b6ab77fd7,1024,1024,"[834.0, 222.0, 56.0, 36.0]",usask_1
 
 The numbers are two corners (``--columns xyxy=bbox``), or one and the width and height
-(``xywh=bbox``, or ``xywh=x|y|w|h`` for four columns), which only the user can tell.
+(``xywh=bbox``, or ``xywh=x|y|w|h`` for four columns), or the center and these (``center_xywh``),
+which only the user can tell.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class BoxList:
         """Return the corners of a box; of four numbers are none, the text, which is rejected."""
         text = values[0] if len(values) == 1 else ",".join(values)
         numbers = _numbers_in(text)
-        return [repr(side) for side in _corners(self.form, numbers)] if numbers else [text, *"   "]
+        return (
+            [repr(side) for side in corners_of(self.form, *numbers)] if numbers else [text, *"   "]
+        )
 
 
 def box_columns(name: str, known: Sequence[str]) -> Sequence[str]:
@@ -83,6 +86,10 @@ def _numbers_in(text: str) -> _Numbers | None:
     return (x, y, right, down) if math.isfinite(x + y + right + down) else None
 
 
-def _corners(form: str, numbers: _Numbers) -> _Numbers:
-    x, y, right, down = numbers
-    return numbers if form == "xyxy" else (x, y, x + right, y + down)
+def corners_of(form: str, x: float, y: float, width: float, height: float) -> _Numbers:
+    """Return two corners of a box in one of :data:`BOX_LISTS`."""
+    if form == "xyxy":
+        return x, y, width, height
+    if form == "center_xywh":
+        x, y = x - width / 2, y - height / 2
+    return x, y, x + width, y + height

@@ -21,7 +21,7 @@ from recordgen.exports.report.findings import groups_of, places_in, wanted_lines
 from recordgen.exports.report.records import RecordView
 from recordgen.exports.report.render import render_report
 from recordgen.exports.report.sampling import Place
-from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.payloads.drawing import Thumbnail
 from recordgen.registry import CHECKS
 from tests.conftest import encoded, noise
 from tests.exports.outputs import rendered

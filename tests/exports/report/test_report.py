@@ -33,8 +33,7 @@ from recordgen.exports.report.render import (
     to_html,
 )
 from recordgen.options import ConvertOptions
-from recordgen.payloads.drawing import label_colour
-from recordgen.payloads.thumbnail import to_thumbnail
+from recordgen.payloads.drawing import label_colour, to_thumbnail
 from recordgen.rejects import Reject
 from tests.conftest import COMPONENTS, encoded, noise
 from tests.deaths import write_source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from recordgen.console.terminal import aligned, one_line
 from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.runs import counters
-from recordgen.formats.missing_files import missing_hint
+from recordgen.formats.missing_files import Hint, missing_hint
 from recordgen.messages import megabytes
 from recordgen.options import AUTO
 from recordgen.registry import FORMATS
@@ -91,7 +92,7 @@ def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json
         *detection_lines(result.detection),
         *row_lines(dataset, result.rejects),
         *first_lines(result.rejects, limit, len(result.rejects), f"{lister} lists all"),
-        *([f"Hint       {hint}"] if (hint := missing_hint(result.rejects)) else []),
+        *_hint_lines(missing_hint(result.rejects)),
         *first_lines(
             result.findings,
             limit,
@@ -103,6 +104,12 @@ def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json
         ),
     ]
     return "\n".join(lines)
+
+
+def _hint_lines(hint: Hint) -> list[str]:
+    """Return the lines about missing files."""
+    option = f"; use --image-root {shlex.quote(hint.root)}" if hint.root else ""
+    return [f"Hint       {hint.text}{option}"] if hint.text else []
 
 
 def detection_lines(detection: Detection | None) -> list[str]:
@@ -226,8 +233,9 @@ def row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
         total = sum(dataset.reencoded.values())
         lines.append(f"Re-encoded {total:,}{_detail(dataset.reencoded)}")
     if dataset.psnr:
-        measured = "PSNR       {mean_db} dB, the mean of {images:,} encoded images"
-        lines.append(measured.format(**dataset.psnr))
+        mean, images = dataset.psnr["mean_db"], dataset.psnr["images"]
+        of = "of the encoded image" if images == 1 else f"the mean of {images:,} encoded images"
+        lines.append(f"PSNR       {mean} dB, {of}")
     lines += [f"Warning    {one_line(text)}" for text in dataset.warnings]
     return lines
 
@@ -250,9 +258,11 @@ def nouns_of(dataset: Dataset) -> str:
 
 
 def _detail(counts: Mapping[str, int]) -> str:
-    if not counts:
-        return ""
-    return f" ({', '.join(f'{name} {count:,}' for name, count in counts.items())})"
+    return f" ({_counted(counts)})" if counts else ""
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
 def first_lines(items: Sequence[Reject | Finding], limit: int, count: int, where: str) -> list[str]:
@@ -273,4 +283,4 @@ def adjusted_lines(adjusted: Mapping[str, int], root: str) -> list[str]:
     """Return the numbers of the changes in rows; ``root`` is where their paths start."""
     changed, by_name = _listed(adjusted), adjusted.get(FOUND_BY_NAME)
     lines = [f"Images     {by_name:,} paths found below {root} by name"] if by_name else []
-    return [*lines, f"Adjusted  {_detail(changed)}"] if changed else lines
+    return [*lines, f"Adjusted   {_counted(changed)}"] if changed else lines

@@ -22,9 +22,8 @@ from recordgen.core.records.class_masks import background_of
 from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import PayloadError
 from recordgen.messages.masking import without_secrets
-from recordgen.payloads.drawing import draw_mask, label_colour
+from recordgen.payloads.drawing import Thumbnail, draw_mask, label_colour, to_thumbnail
 from recordgen.payloads.stored import stored_image
-from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail
 
 SIDE = 128  # pixels of a thumbnail
 
