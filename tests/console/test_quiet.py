@@ -177,10 +177,9 @@ def test_pipelines_show_what_user_code_says():
 
 
 DYING = """
-import os, signal, sys, threading
-from recordgen.console.quiet import quiet_after_interrupt
+import os, signal, threading
+from recordgen.console.stopping import stopping
 {before}
-quiet_after_interrupt()
 class Unfinished:
     def __del__(self):
         raise ValueError("finalizer")
@@ -192,8 +191,9 @@ def die_in_thread():
     thread.start()
     thread.join()
 try:
-    {first}
-    os.kill(os.getpid(), signal.SIGINT)
+    with stopping():
+        {first}
+        os.kill(os.getpid(), signal.SIGINT)
 except KeyboardInterrupt:
     print("interrupted")
 die_in_thread()
