@@ -2,7 +2,6 @@
 
 import json
 import os
-import pickle
 import re
 import signal
 import subprocess
@@ -31,11 +30,7 @@ from recordgen.core.flow import graph
 from recordgen.core.flow.found import MergeFindings
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Each
-from recordgen.core.planning.bucket_files import encode_bucket
 from recordgen.core.planning.messages import RowBlock
-from recordgen.core.rows.columns import columns_of
-from recordgen.core.rows.placing import placing
-from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.core.runs.commit import Run
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
@@ -471,23 +466,6 @@ def test_defaults_are_added_where_none_are_given(given, added):
 
 def test_the_page_shows_what_the_script_says():
     assert f"\n{costs.table()}\n" in (ROOT / "docs" / "runners.md").read_text()
-
-
-def test_a_row_travels_in_as_many_bytes_as_the_page_says():
-    uris = [f"gs://my-bucket/datasets/flowers/images/{n:09d}.jpg" for n in range(1000)]
-    source = "gs://my-bucket/labels.csv"
-    placed = [
-        PlacedRow(*placing(0)(uri), source, n, None, uri, "rose") for n, uri in enumerate(uris)
-    ]
-    block = RowBlock(columns_of(PlacedRow, placed))
-    assert len(pickle.dumps(block)) / len(uris) < costs.ROW_BYTES
-    version = str(1_700_000_000_000_000)
-    planned = [
-        PlannedRow(placing(0)(uri).sort_key, source, n, uri, "rose", 100_000 + n, version, True)
-        for n, uri in enumerate(uris)
-    ]
-    content, _ = encode_bucket(0, "0", {Group("train", None): columns_of(PlannedRow, planned)})
-    assert len(content) / len(uris) < costs.STAGED_ROW_BYTES
 
 
 # --- this process ------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from tfx.utils import proto_utils
 
 from pipelines.pipeline import LOCAL_BEAM_ARGS
 from recordgen.beam.beam_runner import BeamRunner
-from recordgen.core.dataset.fractions import SplitFractions
+from recordgen.core.dataset.fractions import DEFAULT_FRACTIONS, SplitFractions
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.errors import SourceError, UsageError
 from recordgen.examplegen import AutoMLExampleGen
@@ -26,6 +26,7 @@ def properties(base, inputs, **more):
 
 
 def test_every_option_is_a_parameter():
+    """Each option has a parameter of its type, whose default is that of the option."""
     assert AutoMLExampleGen.__init__.__annotations__["options"] == "Unpack[OptionValues]"
     component = AutoMLExampleGen("data")
     assert set(OPTIONS) == set(OPTION_TYPES)
@@ -96,6 +97,8 @@ def test_hash_buckets_are_stronger_than_a_name(tmp_path, outputs, from_name):
         given["output_config"] = proto_utils.proto_to_json(output_config(**outputs))
     decoded = ExampleGenParameters.from_exec_properties(given)
     assert decoded.options.split.names == from_name
+    expected = DEFAULT_FRACTIONS if outputs is None else SplitFractions(("train", "eval"), (1, 1))
+    assert decoded.options.split.fractions == expected
 
 
 def test_default_fractions():
