@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from recordgen import storage
-from recordgen.core.dataset.events import dataset_name
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.annotations import ONE, PARTS, SEVERAL
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
+from recordgen.lineage.events import dataset_name
 from recordgen.options import recorded_defaults
 from recordgen.tables.stored import table_of
 from recordgen.tasks import TASKS

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recordgen import storage
-from recordgen.core.dataset.lineage import LINEAGE_FILE
 from recordgen.errors import SourceError
+from recordgen.lineage.models import LINEAGE_FILE
 from recordgen.training.model_labels import read_model_labels
 
 INPUTS_FILE = "assets.extra/inputs.json"

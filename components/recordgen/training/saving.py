@@ -32,15 +32,15 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.core.dataset.description import Described
-from recordgen.core.dataset.lineage import (
+from recordgen.core.dataset.vocabulary import shown_labels
+from recordgen.core.records import RECORDS
+from recordgen.core.records.example import varint
+from recordgen.lineage.models import (
     DatasetLineage,
     ModelLineage,
     software_here,
     write_lineage,
 )
-from recordgen.core.dataset.vocabulary import shown_labels
-from recordgen.core.records import RECORDS
-from recordgen.core.records.example import varint
 from recordgen.training.config import EVALUATE, KNOWN, PIXELS, SCORES, TRUTH
 from recordgen.training.earlier import write_inputs
 from recordgen.training.learner import EXAMPLES, TaskTrainer

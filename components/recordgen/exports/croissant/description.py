@@ -20,7 +20,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recordgen.core.dataset.events import dataset_name
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.core.task.stored import is_image, stored_features
@@ -33,6 +32,7 @@ from recordgen.exports.croissant.fields import (
     file_object,
     named,
 )
+from recordgen.lineage.events import dataset_name
 
 _ROWS_FILES = "examples-parquet"
 
