@@ -11,17 +11,17 @@ from aiohttp import web
 
 from recordgen import convert, write
 from recordgen.cli import main
-from recordgen.core.dataset.lineage import (
+from recordgen.core.dataset.manifest import read_dataset
+from recordgen.errors import SourceError
+from recordgen.exports.lineage import find_lineage, lineage_lines
+from recordgen.kubeflow.push import copy_model
+from recordgen.lineage.models import (
     LINEAGE_FILE,
     DatasetLineage,
     ModelLineage,
     software_here,
     write_lineage,
 )
-from recordgen.core.dataset.manifest import read_dataset
-from recordgen.errors import SourceError
-from recordgen.exports.lineage import find_lineage, lineage_lines
-from recordgen.kubeflow.push import copy_model
 from tests.golden import ROOT, SAMPLES
 from tests.servers import serving
 

@@ -27,8 +27,7 @@ from recordgen.conversion.texts.warned import warn_about
 from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.flow import graph
 from recordgen.core.flow.running import NewRunner, running
-from recordgen.core.progress import SHARDS, Progress
-from recordgen.core.runs.phases import Phases
+from recordgen.core.progress import SHARDS, Phases, Progress
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import DataError, UsageError
 from recordgen.exports.openlineage import conversion_events, facets_of

@@ -21,10 +21,9 @@ from recordgen.core.dataset.manifest import Dataset, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.runner import Runner
 from recordgen.core.flow.running import running
-from recordgen.core.progress import SHARDS, Progress
+from recordgen.core.progress import SHARDS, Phases, Progress
 from recordgen.core.runs.commit import open_run, ways_on
 from recordgen.core.runs.counters import total_counts
-from recordgen.core.runs.phases import Phases
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import SplitSum
 from recordgen.errors import OutputExistsError

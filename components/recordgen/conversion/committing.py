@@ -36,10 +36,9 @@ from recordgen.core.dataset.manifest import (
 )
 from recordgen.core.facts.columns import Columns, to_parquet
 from recordgen.core.planning.appending import Existing, merge, merge_findings
-from recordgen.core.progress import COMMIT
+from recordgen.core.progress import COMMIT, Phases
 from recordgen.core.runs.commit import Run, check_appendable, commit, open_run
 from recordgen.core.runs.counters import total_counts
-from recordgen.core.runs.phases import Phases
 from recordgen.core.task.stored import label_files
 from recordgen.exports.beside import CONVERTED, described_names, exported, no_files
 from recordgen.exports.output import Output

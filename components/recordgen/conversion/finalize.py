@@ -19,9 +19,8 @@ from recordgen.core.dataset.manifest import INDEX_FILE, LINT_FILE, REJECTS_FILE,
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.plan import too_many
-from recordgen.core.progress import CHECKS
+from recordgen.core.progress import CHECKS, Phases
 from recordgen.core.runs.commit import leave_failed
-from recordgen.core.runs.phases import Phases
 from recordgen.core.runs.staging import StagedPlan, Staging
 from recordgen.core.shards.task import SplitSum
 from recordgen.errors import (

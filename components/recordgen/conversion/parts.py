@@ -32,7 +32,7 @@ from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.running import running
 from recordgen.core.flow.steps import ShardKey
 from recordgen.core.planning.bucket_files import ShardOutline
-from recordgen.core.progress import SHARDS, Progress
+from recordgen.core.progress import SHARDS, Phases, Progress
 from recordgen.core.runs import lease
 from recordgen.core.runs.commit import (
     find_planned,
@@ -55,7 +55,6 @@ from recordgen.core.runs.parts import (
     worker_lease,
     write_planned,
 )
-from recordgen.core.runs.phases import Phases
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import RunnerError, UsageError
 from recordgen.exports.openlineage import conversion_events, facets_of

@@ -69,7 +69,7 @@ class CheckResult(Shown):
         counts: counts by the names in :mod:`recordgen.core.runs.counters`.
         detection: detected format, task and columns of the source.
         lint: findings of the checks, as in ``lint.jsonl``.
-        phases: seconds of each phase, see :mod:`recordgen.core.runs.phases`.
+        phases: seconds of each phase, see :mod:`recordgen.core.progress`.
     """
 
     dataset: Dataset

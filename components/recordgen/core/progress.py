@@ -1,10 +1,18 @@
-"""The progress of a run or of an export, and who receives it."""
+"""The progress of a run or of an export, how long its phases take, and who receives both."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+from recordgen.core.ordered import beside
+
+if TYPE_CHECKING:
+    from threading import Event
 
 #: Phases in their order. Rows are read, planned and written in one graph, so they are one phase.
 # The checks of examples are steps of it, too: CHECKS is what the launcher does with their findings.
@@ -13,6 +21,9 @@ SHARDS, CHECKS, COMMIT = "shards", "checks", "commit"
 #: A short export shows no progress, longer ones show it this often.
 FIRST_SECONDS = 2.0
 SECONDS = 0.5
+
+# Short phases are not shown.
+_POLL_SECONDS = 0.5
 
 # Heartbeats lag behind the work: over a shorter time than this, the speed would be wrong.
 _PACE_SECONDS = 1.0
@@ -77,6 +88,48 @@ class PhaseProgress(Progress, Protocol):
 
     def phase(self, phase: Phase) -> None:
         """Called about twice a second in a phase after the shards; ``finished`` follows."""
+
+
+class Phases(ExitStack):
+    """Measures phases, and reports them to a Progress from a thread of its own.
+
+    Attributes:
+        progress: where phases are reported, if it has the method.
+        seconds: how long each finished phase took, in their order.
+    """
+
+    def __init__(
+        self, progress: Progress | None = None, poll_seconds: float = _POLL_SECONDS
+    ) -> None:
+        super().__init__()
+        self.seconds: dict[str, float] = {}
+        self.progress = progress
+        self._poll_seconds = poll_seconds
+        self._now: tuple[str, float] | None = None
+        self._reports = False
+
+    @contextmanager
+    def during(self, name: str) -> Iterator[None]:
+        """Measure a phase, and report it."""
+        started = time.monotonic()
+        self._now = name, started
+        if name != SHARDS and not self._reports and isinstance(self.progress, PhaseProgress):
+            self._reports = True
+            self.enter_context(beside(partial(self._report, self.progress)))
+        try:
+            yield
+        finally:
+            self._now = None
+            self.seconds[name] = time.monotonic() - started
+
+    def _report(self, progress: PhaseProgress, done: Event) -> None:
+        is_shown = False
+        while not done.wait(self._poll_seconds):
+            if (now := self._now) is not None:
+                is_shown = True
+                progress.phase(Phase(now[0], time.monotonic() - now[1]))
+        if is_shown:
+            progress.finished()
 
 
 class Pace:

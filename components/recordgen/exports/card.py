@@ -13,13 +13,13 @@ import posixpath
 import re
 
 from recordgen import storage
-from recordgen.core.dataset.events import dataset_name
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.task.annotations import ONE, PARTS, SEVERAL
 from recordgen.core.task.stored import is_image, stored_features
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.exports.templates import environment
+from recordgen.lineage.events import dataset_name
 from recordgen.options import recorded_defaults
 from recordgen.tables.stored import table_of
 from recordgen.tasks import TASKS

@@ -13,7 +13,6 @@ from itertools import count
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from recordgen.core.dataset.events import dataset_name
 from recordgen.core.records.boxes import StoredBox
 from recordgen.core.rows.details import KEYPOINT, Details
 from recordgen.exports.copying import Copy
@@ -25,6 +24,7 @@ from recordgen.exports.image_files import (
     split_word,
 )
 from recordgen.features import IS_CROWD
+from recordgen.lineage.events import dataset_name
 from recordgen.tasks import ObjectDetection
 
 # Of a pixel, in segmentations and keypoints.

@@ -18,13 +18,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recordgen.core.dataset.events import dataset_name
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, Dataset
 from recordgen.core.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.core.task.stored import is_image, label_files, stored_features
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.features import FeatureSpec
+from recordgen.lineage.events import dataset_name
 
 _TYPES = {
     "bool": "sc:Boolean",

@@ -2,7 +2,7 @@
 
     model serving/17  ─▶  dataset work/digits  ─▶  1,797 rows of digits.csv
 
-Each model has its lineage inside, see :mod:`recordgen.core.dataset.lineage`.
+Each model has its lineage inside, see :mod:`recordgen.lineage.models`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.joining import join_datasets
-from recordgen.core.dataset.lineage import FORMAT, LINEAGE_FILE, DatasetLineage, ModelLineage
 from recordgen.core.dataset.manifest import DATASET_FILE, read_dataset
 from recordgen.core.shards.intact import Difference
 from recordgen.errors import DataError, SourceError
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.templates import environment
 from recordgen.exports.verifying import verify as verify_files
+from recordgen.lineage.models import FORMAT, LINEAGE_FILE, DatasetLineage, ModelLineage
 from recordgen.options import make_options
 from recordgen.storage.access import Access, RowUrlPolicy
 

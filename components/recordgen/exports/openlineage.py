@@ -1,4 +1,4 @@
-"""OpenLineage events of conversions, and of finished datasets; see :mod:`.core.dataset.events`."""
+"""Events of :mod:`recordgen.lineage` for conversions and for finished datasets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from recordgen.core.dataset.events import (
+from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.task.stored import stored_features
+from recordgen.errors import StorageError, UsageError
+from recordgen.exports.export import Export, Exported, ExportOptions
+from recordgen.exports.output import Output
+from recordgen.lineage.events import (
     CONFIG_FILE,
     PRODUCER,
     SETTINGS,
@@ -17,11 +22,6 @@ from recordgen.core.dataset.events import (
     run_events,
     source_name,
 )
-from recordgen.core.dataset.manifest import Dataset
-from recordgen.core.task.stored import stored_features
-from recordgen.errors import StorageError, UsageError
-from recordgen.exports.export import Export, Exported, ExportOptions
-from recordgen.exports.output import Output
 from recordgen.tables.stored import label_features
 
 

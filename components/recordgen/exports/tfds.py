@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from recordgen import features, storage
 from recordgen.core.dataset.counts import Split
-from recordgen.core.dataset.events import dataset_name
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.core.task.stored import is_image, label_files, stored_features
@@ -27,6 +26,7 @@ from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.image_files import image_formats
 from recordgen.exports.output import Output
 from recordgen.features import LIST_DTYPES, FeatureSpec
+from recordgen.lineage.events import dataset_name
 from recordgen.tables.stored import label_features
 
 _FEATURES_FILE, _INFO_FILE = TFDS_FILES

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recordgen import storage
-from recordgen.core.dataset.lineage import LINEAGE_FILE
 from recordgen.core.dataset.manifest import LABELS_FILE
 from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.errors import SourceError
+from recordgen.lineage.models import LINEAGE_FILE
 
 MODEL_LABELS_FILE = f"assets.extra/{LABELS_FILE}"
 INPUTS_FILE = "assets.extra/inputs.json"

@@ -16,8 +16,8 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.core.dataset.events import RunEvents, run_events, source_name
 from recordgen.errors import UsageError
+from recordgen.lineage.events import RunEvents, run_events, source_name
 from recordgen.reading import eval_dataset
 from recordgen.reading.naming import RECORD_ERRORS, raise_named
 from recordgen.registry import TASKS

@@ -30,13 +30,13 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.core.dataset.lineage import (
+from recordgen.core.dataset.vocabulary import shown_labels
+from recordgen.lineage.models import (
     DatasetLineage,
     ModelLineage,
     software_here,
     write_lineage,
 )
-from recordgen.core.dataset.vocabulary import shown_labels
 from recordgen.registry import TASKS
 from recordgen.training.config import (
     EVALUATE,

@@ -3,8 +3,7 @@
 import threading
 
 import recordgen
-from recordgen.core.progress import CHECKS, COMMIT, SHARDS
-from recordgen.core.runs.phases import Phases
+from recordgen.core.progress import CHECKS, COMMIT, SHARDS, Phases
 
 
 class Recorder:
