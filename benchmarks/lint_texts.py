@@ -22,10 +22,14 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from benchmarks.lint_precision import best_times, print_table, share_in_groups
 from recordgen.checks.near_pairs import LEAST_SIMILARITY, group_texts
-from recordgen.core.facts.text_samples import SeenText, TextFacts, measured
+from recordgen.core.facts.minhash import SIGNATURE_BYTES
+from recordgen.core.facts.text_samples import SeenText, measured
 
 _ACCENTED = (
     "café",
@@ -116,14 +120,16 @@ GARBLED: Mapping[str, Callable[[str], str]] = {
 }
 
 
-def facts_of(texts: Sequence[str]) -> TextFacts:
+def facts_of(texts: Sequence[str]) -> Mapping[str, Sequence[Any]]:
     return measured([SeenText(text.encode(), len(text), ()) for text in texts])
 
 
 def share_of_copies(texts: Sequence[str], fault: Fault) -> str:
     draw = random.Random(2)
     copies = [" ".join(fault(text.split(), draw)) for text in texts]
-    return share_in_groups(group_texts(facts_of([*texts, *copies]).signatures, LEAST_SIMILARITY))
+    signatures = np.frombuffer(b"".join(facts_of([*texts, *copies])["signature"]), np.uint8)
+    groups = group_texts(signatures.reshape(-1, SIGNATURE_BYTES), LEAST_SIMILARITY)
+    return share_in_groups(groups)
 
 
 def with_accents(text: str, draw: random.Random) -> str:
@@ -136,8 +142,8 @@ def with_accents(text: str, draw: random.Random) -> str:
 def share_of_garbled(texts: Sequence[str], garble: Callable[[str], str]) -> str:
     draw = random.Random(3)
     right = [with_accents(text, draw) for text in texts]
-    found = sum(part is not None for part in facts_of(list(map(garble, right))).garbled)
-    false = sum(part is not None for part in facts_of(right).garbled)
+    found = sum(part is not None for part in facts_of(list(map(garble, right)))["garbled"])
+    false = sum(part is not None for part in facts_of(right)["garbled"])
     return f"{found / len(texts):.0%}" + (f", {false} false" if false else "")
 
 

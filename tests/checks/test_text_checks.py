@@ -7,7 +7,7 @@ import pytest
 
 import recordgen
 from recordgen.checks.near_pairs import group_texts
-from recordgen.core.facts.minhash import MOST_BYTES, similarity, words_of
+from recordgen.core.facts.minhash import MOST_BYTES, SIGNATURE_BYTES, similarity, words_of
 from recordgen.core.facts.neighbours import group_by_keys
 from recordgen.core.facts.text_samples import SeenText, measured
 from tests.checks.facts import findings
@@ -31,7 +31,10 @@ def sentence(draw, words):
 
 
 def signatures_of(texts):
-    return measured([SeenText(text.encode(), len(text), ()) for text in texts]).signatures
+    """Return the signatures, uint8 [n, 64]; zeros without words."""
+    found = measured([SeenText(text.encode(), len(text), ()) for text in texts])["signature"]
+    data = b"".join(signature or bytes(SIGNATURE_BYTES) for signature in found)
+    return np.frombuffer(data, np.uint8).reshape(-1, SIGNATURE_BYTES)
 
 
 def test_the_estimate_of_what_texts_share():
@@ -79,11 +82,11 @@ def test_facts_do_not_depend_on_neighbours():
     seen = [SeenText(text.encode(), len(text), labels) for text in texts * 9]
     together = measured(seen)
     for number, each in enumerate(seen[: len(texts)]):
-        alone = measured([each])
-        assert alone.signatures.tolist() == together.signatures[[number]].tolist()
-        assert alone.has_words[0] == together.has_words[number]
-        assert alone.named == [together.named[number]]
-    named = {texts[at]: found for at, found in enumerate(together.named[: len(texts)]) if found}
+        of_all = {name: [column[number]] for name, column in together.items()}
+        assert measured([each]) == of_all
+    named = {
+        text: found for text, found in zip(texts, together["named_labels"], strict=False) if found
+    }
     assert named == {
         **{"It is very good": ["very good"], "not Very, good": ["very good"]},
         **{"bad": ["Bad"], "四五六": ["五"], long: ["Bad"]},

@@ -3,7 +3,8 @@
 import io
 import json
 import tarfile
-from xml.sax.saxutils import escape, quoteattr
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 import pyarrow as pa
@@ -15,6 +16,7 @@ from recordgen.cli import main
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import serialize_example
 from tests.conftest import encoded, noise
+from tests.formats.written import WRITERS
 
 URL = "https://me:SECa@127.0.0.1:1/p/1.png?token=SECb&X-Amz-Signature=SECc"
 SECRETS = (b"SECa", b"SECb", b"SECc")
@@ -26,45 +28,21 @@ NAMES = (
     *("k:l.png", "o&p=q.png", "r?token=1.png", "r?token=2.png", "[s]*.png", "me:pw@h.png"),
 )
 
-SIZE = {"width": 16, "height": 12}
-BOX = {"name": "rect", "x": 1, "y": 1, **SIZE}
 PART = {"x": 10, "y": 10, "width": 30, "height": 30, "rectanglelabels": ["cat"]}
-VOC = "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>5</xmax><ymax>5</ymax></bndbox>"
 STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 
 def image(number):
-    return encoded(noise(seed=number), "PNG")
+    return encoded(noise(40, 20, number), "PNG")
 
 
 def jsonl(*items):
     return "".join(f"{json.dumps(item)}\n" for item in items)
 
 
-def coco(names):
-    boxes = [
-        {"id": at, "image_id": at, "category_id": 1, "bbox": [1, 1, 4, 4]}
-        for at, _ in enumerate(names)
-    ]
-    images = [
-        {"id": at, "file_name": name, "coco_url": URL, **SIZE} for at, name in enumerate(names)
-    ]
-    return {"images": images, "categories": [{"id": 1, "name": "cat"}], "annotations": boxes}
-
-
 def label_studio(name):
-    result = {"type": "rectanglelabels", "original_width": 16, "original_height": 12, "value": PART}
+    result = {"type": "rectanglelabels", "original_width": 40, "original_height": 20, "value": PART}
     return {"data": {"image": name}, "annotations": [{"result": [result]}]}
-
-
-def labelme(name):
-    shape = {"label": "cat", "shape_type": "rectangle", "points": [[1, 1], [4, 4]]}
-    return {"imagePath": name, "imageWidth": 16, "imageHeight": 12, "shapes": [shape]}
-
-
-def via(name):
-    regions = [{"shape_attributes": BOX, "region_attributes": {"class": "cat"}}]
-    return {"filename": name, "size": 1, "regions": regions}
 
 
 def classified(name):
@@ -77,20 +55,17 @@ def mask(name):
     return {"imageGcsUri": SOUND, "segmentationAnnotation": annotation}
 
 
-def voc(name):
-    name = escape(name)
-    return (
-        f"<annotation><filename>{name}</filename><path>{name}</path><size><width>16</width>"
-        f"<height>12</height></size><object><name>cat</name>{VOC}</object></annotation>"
-    )
+def written(name):
+    """Return a function that returns the documents of a format of boxes."""
 
+    def documents(names):
+        with TemporaryDirectory() as root:
+            folder = Path(root, "in")
+            folder.mkdir()
+            WRITERS[name](folder, names)
+            return {path.name: path.read_bytes() for path in folder.iterdir()}
 
-def cvat(names):
-    box = '<box label="cat" xtl="1" ytl="1" xbr="5" ybr="5"/>'
-    return "".join(
-        f'<image id="{at}" name={quoteattr(name)} width="16" height="12">{box}</image>'
-        for at, name in enumerate(names)
-    )
+    return documents
 
 
 def tfrecord(names):
@@ -132,35 +107,21 @@ def webdataset(names):
 
 # Of each format, the files that name images: (names) → {name of the file: its content}. The source
 # is their folder, or the only file if it is an import file.
+BOXES = ("coco", "pascal_voc", "cvat", "labelme", "create_ml", "via", "yolo_keras")
 DOCUMENTS = {
+    **{name: written(name) for name in BOXES},
     "csv": lambda names: {"a.csv": "".join(f"TRAIN,{name},cat\n" for name in names)},
     "header": lambda names: {
         "a.csv": "image_uri,label\n" + "".join(f"{name},cat\n" for name in names)
     },
     "jsonl": lambda names: {"a.jsonl": jsonl(*map(classified, names))},
-    "coco": lambda names: {"a.json": json.dumps(coco(names))},
     "hugging_face": lambda names: {
         "metadata.jsonl": jsonl(*({"file_name": name, "label": "cat"} for name in names))
     },
     "hugging_face_csv": lambda names: {
         "metadata.csv": "file_name,label\n" + "".join(f"{name},cat\n" for name in names)
     },
-    "pascal_voc": lambda names: {f"{at}.xml": voc(name) for at, name in enumerate(names)},
-    "cvat": lambda names: {"annotations.xml": f"<annotations>{cvat(names)}</annotations>"},
-    "labelme": lambda names: {
-        f"{at}.json": json.dumps(labelme(name)) for at, name in enumerate(names)
-    },
-    "create_ml": lambda names: {
-        "a.json": json.dumps(
-            [{"image": n, "annotations": [{"label": "cat", "coordinates": BOX}]} for n in names]
-        )
-    },
     "label_studio": lambda names: {"a.json": json.dumps([*map(label_studio, names)])},
-    "via": lambda names: {"a.json": json.dumps({name: via(name) for name in names})},
-    "yolo_keras": lambda names: {
-        "_classes.txt": "cat\n",
-        "_annotations.txt": "".join(f"{name} 1,1,4,4,0\n" for name in names),
-    },
     "tfrecord": lambda names: {"a.tfrecord": tfrecord(names)},
     "parquet": lambda names: {"a.parquet": parquet(names, has_bytes=True)},
     "parquet_paths": lambda names: {"a.parquet": parquet(names, has_bytes=False)},
@@ -169,10 +130,7 @@ DOCUMENTS = {
 # Places of URLs that are no images of a class or with boxes.
 OTHERS = {
     "masks": lambda names: {"a.jsonl": jsonl(*map(mask, names))},
-    "retinanet": lambda names: {
-        "_annotations.csv": "".join(f"{name},1,1,4,4,cat\n" for name in names),
-        "_classes.csv": "cat,0\n",
-    },
+    "retinanet": written("retinanet"),
     "yolo": lambda names: {
         "data.yaml": "train: a.txt\nnames: [cat]\n",
         "a.txt": "".join(f"{name}\n" for name in names),

@@ -5,6 +5,7 @@ Every image has 40 × 20 pixels, and a cat at (4, 5, 8, 10) and a dog that fills
 
 import json
 from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
 
 CLASSES = ("cat", "dog")
 #: the corners of each class, in pixels
@@ -48,9 +49,9 @@ def _pascal_voc(folder, names):
         for label, corners in zip(CLASSES, CORNERS, strict=True)
     ]
     size = "<size><width>40</width><height>20</height></size>"
-    for name in names:
+    for at, name in enumerate(map(escape, names)):
         text = f"<annotation><filename>{name}</filename>{size}{''.join(objects)}</annotation>"
-        (folder / name).with_suffix(".xml").write_text(text)
+        (folder / f"{at}.xml").write_text(text)
 
 
 def _hugging_face(folder, names):
@@ -65,7 +66,8 @@ def _cvat(folder, names):
         for label, (x1, y1, x2, y2) in zip(CLASSES, CORNERS, strict=True)
     ]
     images = [
-        f'<image name="{name}" width="40" height="20">{"".join(boxes)}</image>' for name in names
+        f'<image name={quoteattr(name)} width="40" height="20">{"".join(boxes)}</image>'
+        for name in names
     ]
     text = f"<annotations>{''.join(images)}</annotations>"
     (folder / "annotations.xml").write_text(text)
@@ -77,9 +79,9 @@ def _labelme(folder, names):
         for label, corners in zip(CLASSES, CORNERS, strict=True)
     ]
     size = {"imageWidth": 40, "imageHeight": 20}
-    for name in names:
+    for at, name in enumerate(names):
         content = {"shapes": shapes, "imagePath": name, **size}
-        (folder / name).with_suffix(".json").write_text(json.dumps(content))
+        (folder / f"{at}.json").write_text(json.dumps(content))
 
 
 def _create_ml(folder, names):

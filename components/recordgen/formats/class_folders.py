@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
 from recordgen.core.rows.row import Adjustments, Row
-from recordgen.core.task.annotation import AnnotationError, check_label, check_uri
+from recordgen.core.task.annotation import AnnotationError, check_uri
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, PayloadError, SourceError
 from recordgen.formats import foreign_formats, iob
@@ -94,8 +94,7 @@ class _ClassFolders(Format):
         for note in notes_about(sorted(found.others), "files of other kinds were skipped"):
             adjusted.add_line(listing.root, 0, note.code, note.message)
         for line, item in enumerate(found.placed, start=1):
-            row = row_of_file(listing, line, item.name, item.label or "", task, adjusted)
-            yield row._replace(split=item.split) if isinstance(row, Row) else row
+            yield row_of_file(listing, line, *item, task, adjusted)
 
     def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
         found = (self.files(file.around) for file in files)
@@ -103,11 +102,16 @@ class _ClassFolders(Format):
 
 
 def row_of_file(
-    listing: Listing, line: int, path: str, label: str, task: Task, adjusted: Adjustments
+    listing: Listing,
+    line: int,
+    path: str,
+    split: str | None,
+    label: str | None,
+    task: Task,
+    adjusted: Adjustments,
 ) -> Row | Reject:
     """Return the row of a file whose path says everything, or its reject."""
     try:
-        label = check_label(label)
         said = task.from_fields([label] if label else [], adjusted)
         uri = check_uri(path)
         content = stored(uri, TextContent.decode(said).said) if task.kind == "text" else (uri, said)
@@ -116,7 +120,7 @@ def row_of_file(
         return Reject(listing.root, line, path, exc.code, exc.message)
     except AnnotationError as exc:
         return exc.reject(listing.root, line, path)
-    return Row(listing.root, line, None, *content, addresses=addresses)
+    return Row(listing.root, line, split, *content, addresses=addresses)
 
 
 def _refusal(

@@ -135,16 +135,15 @@ class FolderLayout(Format):
         for note in notes:
             adjusted.add_line(listing.root, 0, note.code, note.message)
         for line, found in enumerate(matches.files, start=1):
-            words = found.words
+            words, label = found.words, found.words.get(LABEL)
+            split = parse_ml_use(words.get(SPLIT, ""))
             if kind.second is None:
-                label = words.get(LABEL, "")
-                row = row_of_file(listing, line, found.path, label, task, adjusted)
+                row = row_of_file(listing, line, found.path, split, label, task, adjusted)
             elif found.others:
                 row = _read_row(listing, line, found, kind.second, task, adjusted)
             else:
                 continue
             if isinstance(row, Row):
-                split = parse_ml_use(words.get(SPLIT, ""))
                 row = row._replace(split=split, group=words.get(given.group))
             yield row
         for line, path in enumerate(matches.alone, start=len(matches.files) + 1):

@@ -110,38 +110,46 @@ def placed(names: Sequence[str]) -> tuple[list[PlacedFile], dict[str, str]]:
     """
     if (mask := _mask_beside(names)) is not None:
         raise ValueError(f"{mask}: the name is that of a mask of the image beside it")
-    # Packed files often unpack into a folder of their own name.
-    paths = {name: [each for each, _ in groupby(name.split("/")[:-1])] for name in names}
+    folder_of = {name: name.rpartition("/")[0] for name in sorted(names)}
+    paths = {folder: _path(folder) for folder in set(folder_of.values())}
     splits: dict[str, str | None] = {}
     labels: dict[str, str] = {}
     roles: dict[str, str] = {}
     for depth in range(max(map(len, paths.values()), default=0)):
-        deep = {name: path for name, path in paths.items() if len(path) > depth}
-        folders = sorted({path[depth] for path in deep.values()})
+        deep = {folder: path for folder, path in sorted(paths.items()) if len(path) > depth}
+        beside = sorted({path[depth] for path in deep.values()})
         if labels:
-            _check_inside(folders, deep, depth)
-        elif named := _splits_of(folders):
-            for name, path in deep.items():
+            _check_inside(deep, depth)
+        elif named := _splits_of(beside):
+            for folder, path in deep.items():
                 split = named[path[depth]]
-                if splits.setdefault(name, split) != split:
-                    raise ValueError(f"{name} is in folders of two splits")
+                if splits.setdefault(folder, split) != split:
+                    raise ValueError(f"{folder} is in folders of two splits")
                 roles["/".join(path[: depth + 1])] = f"split {split}" if split else "no split"
-        elif _are_containers(folders, deep.values(), depth):
+        elif _are_containers(beside, deep.values(), depth):
             roles |= {"/".join(path[: depth + 1]): "no label" for path in deep.values()}
         else:
-            labels = {name: path[depth] for name, path in deep.items()}
-    files = [PlacedFile(name, splits.get(name), labels.get(name)) for name in sorted(names)]
+            labels = {folder: path[depth] for folder, path in deep.items()}
+    files = [
+        PlacedFile(name, splits.get(folder), labels.get(folder))
+        for name, folder in folder_of.items()
+    ]
     return files, roles
 
 
-def _check_inside(folders: Iterable[str], paths: Mapping[str, Sequence[str]], depth: int) -> None:
+def _path(folder: str) -> Sequence[str]:
+    """Return the names of nested folders; packed files often unpack into one of their own name."""
+    return [each for each, _ in groupby(folder.split("/"))] if folder else []
+
+
+def _check_inside(paths: Mapping[str, Sequence[str]], depth: int) -> None:
     """Check that folders below those of classes hold images in general. Raises: ValueError."""
-    others = [each for each in folders if not (words := _words(each)) or words - _INSIDE_A_CLASS]
-    if others:
-        name = next(name for name, path in paths.items() if path[depth] in others)
-        raise ValueError(
-            f"{name} is too deep for a folder of a class, and may be one of several masks"
-        )
+    for folder, path in paths.items():
+        words = _words(path[depth])
+        if not words or words - _INSIDE_A_CLASS:
+            raise ValueError(
+                f"{folder} is too deep for a folder of a class, and may hold one of several masks"
+            )
 
 
 class _SplitName(NamedTuple):

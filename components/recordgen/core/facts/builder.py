@@ -177,18 +177,8 @@ def _text_columns(notes: Sequence[ExampleNote | None]) -> Iterator[tuple[str, An
     texts = [None if note is None else note.text for note in notes]
     read = [text for text in texts if text is not None]
     if read:
-        facts, places = measured_texts(read), _places(texts)
-        signed = [
-            signature.tobytes() if has_words else None
-            for signature, has_words in zip(facts.signatures, facts.has_words, strict=True)
-        ]
-        columns: Mapping[str, Any] = {
-            "signature": signed,
-            "characters": facts.characters,
-            "garbled": facts.garbled,
-            "named_labels": facts.named,
-        }
-        for name, column in columns.items():
+        places = _places(texts)
+        for name, column in measured_texts(read).items():
             yield name, pa.array(column, NOTED.field(name).type).take(places)
 
 

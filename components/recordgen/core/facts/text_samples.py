@@ -1,7 +1,7 @@
 r"""The facts that a worker collects about texts, many at a time.
 
 SeenText(b"The caf\xc3\x83\xc2\xa9 is good", 16, ("good", "bad"))
-  ─measured─▶  TextFacts(…, characters=[16], garbled=["The cafÃ© is good"], named=[["good"]])
+  ─measured─▶  characters [16], garbled ["The cafÃ© is good"], named_labels [["good"]], signature
 """
 
 from __future__ import annotations
@@ -10,19 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.core.facts.minhash import (
-    SIGNATURE_BYTES,
-    Signatures,
-    Words,
-    chunks,
-    signatures,
-    words_of,
-)
+from recordgen.core.facts.minhash import Words, chunks, signatures, words_of
 
 # Labels with more words are not searched.
 _MOST_WORDS = 4
@@ -49,33 +42,29 @@ class SeenText(NamedTuple):
     labels: tuple[str, ...]  # all labels of the dataset; the same tuple for all its texts
 
 
-class TextFacts(NamedTuple):
-    """Facts about several texts."""
+def measured(texts: Sequence[SeenText]) -> Mapping[str, Sequence[Any]]:
+    """Return the columns of texts, see :data:`recordgen.core.facts.columns.NOTED`.
 
-    signatures: Signatures  # uint8 [n, 64], see minhash; zeros without words
-    has_words: npt.NDArray[np.bool_]  # bool [n]
-    characters: npt.NDArray[np.int32]  # int32 [n]
-    # A part of each text that was decoded wrongly; None if none was found.
-    garbled: Sequence[str | None]
-    # The labels that each text contains, in any order; None if there are none.
-    named: Sequence[Sequence[str] | None]
-
-
-def measured(texts: Sequence[SeenText]) -> TextFacts:
-    """Collect facts about texts; many at once cost less than one by one."""
-    found = np.zeros((len(texts), SIGNATURE_BYTES), np.uint8)
-    has_words = np.zeros(len(texts), np.bool_)
+    Many at once cost less than one by one. A ``signature`` (64 bytes, see minhash) is None without
+    words, ``garbled`` (a part that was decoded wrongly) and ``named_labels`` (the labels in the
+    text, in any order) without any.
+    """
+    signed: list[bytes | None] = [None] * len(texts)
     named: list[list[str] | None] = [None] * len(texts)
     labels = texts[0].labels if texts else ()
     for start, chunk in chunks([text.data for text in texts]):
         words = words_of(chunk)
-        signed, rows = signatures(words)
-        found[start + rows] = signed
-        has_words[start + rows] = True
+        found, rows = signatures(words)
+        for row, signature in zip(rows.tolist(), found, strict=True):
+            signed[start + row] = signature.tobytes()
         for at, label in _labels_in(words, labels):
             named[start + at] = [*(named[start + at] or ()), label]
-    characters = np.fromiter((text.characters for text in texts), np.int32, len(texts))
-    return TextFacts(found, has_words, characters, [_garbled(each.data) for each in texts], named)
+    return {
+        "signature": signed,
+        "characters": [text.characters for text in texts],
+        "garbled": [_garbled(each.data) for each in texts],
+        "named_labels": named,
+    }
 
 
 def _garbled(data: bytes) -> str | None:
