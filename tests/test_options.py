@@ -95,7 +95,7 @@ def alternatives(hint):
         "components/recordgen/reading/keywords.py",
         *(
             f"docs/{page}.md"
-            for page in ("kubeflow", "options", "pipeline", "reading-options", "tfx")
+            for page in ("options", "pipeline", "reading-options")
         ),
     ],
 )
