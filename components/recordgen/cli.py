@@ -25,7 +25,7 @@ from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.conversion.texts import events, inspected, planned, summaries
 from recordgen.core.runs.counters import total_counts
-from recordgen.errors import NotUnderstoodError, RecordgenError, RecordgenWarning, UsageError
+from recordgen.errors import RecordgenError, RecordgenWarning, RemediedError, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
 from recordgen.registry import EXPORTS
@@ -74,7 +74,7 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
     except RecordgenError as exc:
         if not isinstance(exc, UsageError):
             _offer_resume(args)
-        if isinstance(exc, NotUnderstoodError) and args is not None and "source" in args:
+        if isinstance(exc, RemediedError) and args and "source" in args:
             exc.complete(arguments, args.source)
         logs.failed(exc, exc.exit_code, traceback=debug)
         return exc.exit_code

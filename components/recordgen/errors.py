@@ -21,6 +21,8 @@ RecordgenError
 ├── RunnerError            Beam's runner failed for another reason             exit code 1
 ├── RecordError            a TFRecord file is damaged                          exit code 1
 └── PayloadError           one payload is refused: becomes a reject, never ends a run
+
+NotUnderstoodError and DataError are also RemediedErrors: they may know options that help.
 """
 
 from __future__ import annotations
@@ -49,6 +51,56 @@ class RecordgenError(Exception):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(_shown(arg) if isinstance(arg, str) else arg for arg in args))
+
+
+class RemediedError(RecordgenError):
+    """An error that knows the options that are likely to read the source.
+
+    Attributes:
+        reason: what is wrong, and where.
+        shown: what was understood: three rows, or a folder with counts; a line each.
+        options: the options that are likely to read the source, by keyword; empty if none can.
+        source: what to pass instead of the source; empty if it stays.
+        command: the whole command as arguments, which the command line fills in.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        shown: str = "",
+        options: Mapping[str, str] | None = None,
+        source: str = "",
+    ) -> None:
+        self.reason, self.shown = _shown(reason), _shown(shown)
+        self.options, self.source = dict(options or {}), source
+        self.command: Sequence[str] = ()
+        super().__init__("\n".join(filter(None, (reason, shown, self._remedy()))))
+
+    def _remedy(self) -> str:
+        values = [repr(self.source)] if self.source else []
+        values += [f"{name}={value!r}" for name, value in self.options.items()]
+        return f"read it with: {', '.join(values)}" if values else ""
+
+    def complete(self, arguments: Sequence[str], source: str) -> None:
+        """Fill in the command, from that of the user and the source in it."""
+        if not (self.options or self.source):
+            return
+        flags = {f"--{name.replace('_', '-')}": value for name, value in self.options.items()}
+        found: list[str] = []
+        rest = iter(arguments)
+        for argument in rest:
+            name, equals, _ = argument.partition("=")
+            if name in flags:
+                if not equals:
+                    next(rest, None)  # its value
+            else:
+                found.append(self.source if self.source and argument == source else argument)
+        for flag, value in flags.items():
+            found += [flag, value]
+        self.command = ("recordgen", *found)
+        lines = (self.reason, self.shown, "read it with:", shlex.join(self.command))
+        self.args = ("\n".join(filter(None, lines)),)
 
 
 class RecordgenWarning(UserWarning):
@@ -107,7 +159,7 @@ _EXTRAS = {
 }
 
 
-class DataError(RecordgenError):
+class DataError(RemediedError):
     """The data as a whole cannot be turned into a dataset.
 
     Attributes:
@@ -117,9 +169,15 @@ class DataError(RecordgenError):
     """
 
     def __init__(
-        self, message: str, *, rejects: Sequence[Reject] = (), rejects_file: str | None = None
+        self,
+        message: str,
+        *,
+        rejects: Sequence[Reject] = (),
+        rejects_file: str | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(f"{message}; see {rejects_file}" if rejects_file else message)
+        named = f"{message}; see {rejects_file}" if rejects_file else message
+        super().__init__(named, options=options)
         self.message = _shown(message)
         self.rejects = tuple(rejects)
         self.rejects_file = rejects_file
@@ -148,54 +206,8 @@ class SourceError(RecordgenError):
     """An import file is missing or malformed."""
 
 
-class NotUnderstoodError(UsageError, SourceError):
-    """A source fits no definition of docs/formats.md as a whole; nothing is read or written.
-
-    Attributes:
-        reason: the one clause that does not fit, after the place.
-        shown: what was understood: three rows, or a folder with counts; a line each.
-        options: the options that are likely to read it, by keyword; empty if none can.
-        source: what to pass instead of the source; empty if it stays.
-        command: the whole command as arguments, which the command line fills in.
-    """
-
-    def __init__(
-        self,
-        reason: str,
-        *,
-        shown: str = "",
-        options: Mapping[str, str] | None = None,
-        source: str = "",
-    ) -> None:
-        self.reason, self.shown = _shown(reason), _shown(shown)
-        self.options, self.source = dict(options or {}), source
-        self.command: Sequence[str] = ()
-        super().__init__("\n".join(filter(None, (reason, shown, self._remedy()))))
-
-    def _remedy(self) -> str:
-        values = [repr(self.source)] if self.source else []
-        values += [f"{name}={value!r}" for name, value in self.options.items()]
-        return f"read it with: {', '.join(values)}" if values else ""
-
-    def complete(self, arguments: Sequence[str], source: str) -> None:
-        """Fill in the command, from that of the user and the source in it."""
-        if not (self.options or self.source):
-            return
-        flags = {f"--{name.replace('_', '-')}": value for name, value in self.options.items()}
-        found: list[str] = []
-        rest = iter(arguments)
-        for argument in rest:
-            name, equals, _ = argument.partition("=")
-            if name in flags:
-                if not equals:
-                    next(rest, None)  # its value
-            else:
-                found.append(self.source if self.source and argument == source else argument)
-        for flag, value in flags.items():
-            found += [flag, value]
-        self.command = ("recordgen", *found)
-        lines = (self.reason, self.shown, "read it with:", shlex.join(self.command))
-        self.args = ("\n".join(filter(None, lines)),)
+class NotUnderstoodError(RemediedError, UsageError, SourceError):
+    """A source fits no definition of docs/formats.md as a whole; nothing is read or written."""
 
 
 class StorageError(RecordgenError):

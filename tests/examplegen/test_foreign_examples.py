@@ -94,7 +94,7 @@ def run(tmp_path_factory, run_tfx):
     images = tfx.components.ImportExampleGen(
         str(root / "images"), input_config=tfx.proto.Input(splits=splits)
     )
-    rows = AutoMLExampleGen(str(root / "rows"), lint="-ALL")
+    rows = AutoMLExampleGen(str(root / "rows"), columns="target=kind", lint="-ALL")
     statistics = tfx.components.StatisticsGen(examples=rows.outputs["examples"])
     schema = tfx.components.SchemaGen(statistics=statistics.outputs["statistics"])
     transform = tfx.components.Transform(

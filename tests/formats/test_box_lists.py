@@ -19,6 +19,7 @@ READ = [
     ("option: sides", BOTH.format("10 5 10 10"), "xywh=5", "xywh", CORNERS),
     ("option: parentheses", BOTH.format('"(10, 5, 10, 10)"'), "xywh=bbox", "xywh", CORNERS),
     ("no object", BOTH.format('"[20, 5, 30, 15]"') + "b.jpg,,40,20,\n", "xyxy=bbox", "xyxy", [0.5, 0.25, 0.75, 0.75]),
+    ("option: center", BOTH.format("15 10 10 10"), "center_xywh=5", "center_xywh", CORNERS),
     ("another name", BOTH.replace("bbox", "where").format('"[10, 5, 10, 10]"'), "xywh=where", "xywh", CORNERS),
 ]  # fmt: skip
 
@@ -38,7 +39,7 @@ def test_boxes(text, columns, form, corners, tmp_path):
 STOPS = [
     (BOTH.format('"[10, 5, 20, 15]"'), "", "xywh=bbox"),
     (BOTH.replace("label", "source").format('"[20, 5, 30, 15]"'), "", "label=source,xywh=bbox"),
-    (BOTH.format("1 2 3 4"), "xywh=bbox,xyxy=bbox", "both"),
+    (BOTH.format("1 2 3 4"), "xywh=bbox,xyxy=bbox", "xyxy, xywh"),
     (BOTH.format("1 2 3 4"), "xywh=box", "bbox"),
     (BOTH.replace("label", "xmin").format("1 2 3 4"), "xywh=bbox", "xmin"),
 ]

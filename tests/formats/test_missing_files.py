@@ -1,6 +1,6 @@
 """Missing files, unreadable rows and slips in paths: the message ends in what helps."""
 
-import re
+import posixpath
 
 import pytest
 
@@ -9,7 +9,7 @@ from recordgen import storage
 from recordgen.errors import NotUnderstoodError, SourceError, TooManyRejectsError
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.missing_files import missing_hint
+from recordgen.formats.missing_files import Hint, missing_hint
 from recordgen.options import ConvertOptions
 from recordgen.payloads.kinds import kind_of
 from recordgen.rejects import Reject
@@ -38,17 +38,17 @@ def hint(folder, files, *uris):
 )
 def test_a_file_of_that_name_is_named(file, uri, tmp_path):
     """Folder, suffix or letter case of a path may be wrong."""
-    said = hint(tmp_path, [file], uri)
+    said = hint(tmp_path, [file], uri).text
     assert said.index(uri) < said.rindex(file)
 
 
 def test_two_candidates_are_no_hint(tmp_path):
     """With two files of that name, or none, there is nothing to say."""
-    assert "a/1.jpg" not in hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg")
-    assert hint(tmp_path / "x", ["a/1.jpg", "b/1.png"], "1.jpg")  # only one has the whole name
-    assert hint(tmp_path, [], "x/2.jpg") == hint(tmp_path, [], "x\\2.jpg") == ""
+    assert "a/1.jpg" not in hint(tmp_path, ["a/1.jpg", "b/1.jpg"], "1.jpg").text
+    assert hint(tmp_path / "x", ["a/1.jpg", "b/1.png"], "1.jpg").root  # only one has that name
+    assert hint(tmp_path, [], "x/2.jpg") == hint(tmp_path, [], "x\\2.jpg") == Hint()
     elsewhere = Reject("https://a.example/labels.csv", 1, "1.jpg", "missing_file", "")
-    assert missing_hint([elsewhere]) == ""
+    assert missing_hint([elsewhere]) == Hint()
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,20 @@ def test_two_candidates_are_no_hint(tmp_path):
         (["a/b/1.jpg", "a/c/2.jpg"], ["1.jpg", "2.jpg"], "a/"),
         (["1.jpg"], ["1"], ""),  # beside the import file
         (["my photos/1.jpg"], ["1"], "my photos/"),
+        (["../Img/a/1.jpg"], ["1.jpg"], "../Img/a/"),  # beside the import file's folder
+        (["x/1.jpg", "y/1.jpg"], ["/home/me/x/1.jpg", "/home/me/y/1.jpg"], ""),
+        (["z/x/1.jpg"], ["x/1.jpg"], "z/"),
         (["a/1.mp4"], ["1.mp4"], None),  # no images
-        (["a/1.jpg", "b/1.jpg"], ["1.jpg"], "FOLDER"),
-        ([], ["1.jpg"], "FOLDER"),
+        (["a/1.jpg", "b/1.jpg"], ["1.jpg"], None),
+        ([], ["1.jpg"], None),
     ],
 )
 def test_the_folder_is_proposed(files, uris, root, tmp_path):
-    """The message has the option with the folder of the files."""
-    found = hint(tmp_path, files, *uris)
-    proposed = re.search(r"--image-root ('[^']+'|[^\s,]+)", found)
-    expected = root if root in (None, "FOLDER") else f"{tmp_path}/{root}"
-    assert (proposed and proposed[1].strip("'")) == expected
+    """The folder of missing files is known, and is written like the import file's."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    expected = "" if root is None else f"{posixpath.normpath(folder / root)}/"
+    assert hint(folder, files, *uris).root == expected
 
 
 @pytest.mark.parametrize(
@@ -116,8 +119,9 @@ def test_a_run_ends_with_the_hint(tmp_path):
     rows = [f"{number}.jpg,{number % 2}\n" for number in range(1000)]
     images = {f"images/{number}.jpg": "" for number in range(1000)}
     write_files(tmp_path, {**images, "a.csv": "".join(rows)})
-    with pytest.raises(TooManyRejectsError, match=r"1,000 of the first 1,000 .* images/0.jpg"):
+    with pytest.raises(TooManyRejectsError, match=r"1,000 of the first 1,000 .* images/0.jpg") as e:
         recordgen.convert(tmp_path / "a.csv", tmp_path / "out")
+    assert e.value.options == {"image_root": f"{tmp_path}/images/"}
 
 
 @pytest.mark.parametrize(
@@ -164,5 +168,6 @@ def test_pointers_and_pages_are_named(tmp_path):
 
 
 def test_labels_beside_images_are_no_images(tmp_path):
-    assert "a.xml" not in hint(tmp_path, ["a.xml"], "a.jpg")
-    assert "b.png" in hint(tmp_path, ["b.xml", "b.png"], "b.jpg")
+    """A file of labels has the name of its image."""
+    assert "a.xml" not in hint(tmp_path, ["a.xml"], "a.jpg").text
+    assert "b.png" in hint(tmp_path, ["b.xml", "b.png"], "b.jpg").text

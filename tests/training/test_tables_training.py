@@ -37,7 +37,7 @@ def source(tmp_path_factory):
 def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path, caplog):
     caplog.set_level("INFO")
     output = str(tmp_path / "out")
-    recordgen.convert(source, output, task="tabular", columns="target=cls,weight=w")
+    recordgen.convert(source, output, task="tabular", columns="split=fold,target=cls,weight=w")
     settings = {"epochs": 10, "batch_size": 16, "learning_rate": 0.01, "dropout": 0.0}
     model = trainer.train(output, tmp_path, **settings)
     last = [item.message for item in caplog.records if "epoch 10/10" in item.message][-1]
@@ -51,7 +51,7 @@ def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path,
     renamed = tmp_path / "renamed.csv"
     renamed.write_text(Path(source).read_text().replace(",up\n", ",a new class\n"))
     other = recordgen.convert(
-        renamed, tmp_path / "renamed", task="tabular", columns="target=cls,weight=w"
+        renamed, tmp_path / "renamed", task="tabular", columns="split=fold,target=cls,weight=w"
     ).dataset
     by_name = evaluate(model, str(tmp_path / "renamed"), other, "eval")
     assert by_name.unknown == {"a new class": other.splits["eval"].labels["a new class"]}

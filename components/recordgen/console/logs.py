@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from recordgen.console.progress_bar import progress_message
 from recordgen.console.terminal import JsonFormatter, TextFormatter
 from recordgen.core.runs import counters
-from recordgen.errors import DataError, NotUnderstoodError
+from recordgen.errors import DataError, RemediedError
 from recordgen.messages import megabytes
 from recordgen.messages.masking import masked, masked_json
 from recordgen.version import __version__
@@ -126,7 +126,7 @@ def failed(error: BaseException, exit_code: int, *, traceback: bool) -> None:
     fields: dict[str, Any] = {"error": type(error).__name__, "exit_code": exit_code}
     if isinstance(error, DataError):
         fields |= {"rejects_file": error.rejects_file, "rejected": _by_code(error.rejects)}
-    if isinstance(error, NotUnderstoodError):
+    if isinstance(error, RemediedError):
         fields |= {"reason": error.reason, "command": [*error.command]}
     shown = error if traceback else None
     event("failed", str(error), fields, level=logging.ERROR, error=shown)

@@ -119,7 +119,7 @@ def stop_unless_usable(
     error = why_unusable(usable, staged.read, staged.dropped, rejects, most)
     if error is not None:
         path = leave_failed(output, REJECTS_FILE, to_lines(rejects)) if rejects else None
-        raise type(error)(error.message, rejects=rejects, rejects_file=path)
+        raise type(error)(error.message, rejects=rejects, rejects_file=path, options=error.options)
 
 
 def why_unusable(
@@ -129,7 +129,8 @@ def why_unusable(
 
     ``dropped`` rows name no split; ``most`` is the allowed share of rejects.
     """
-    hint = missing_hint(rejects) if rejects else ""
+    hint, root = missing_hint(rejects)
+    options = {"image_root": root} if root else {}
     if too_many(len(rejects), read, most):
         first = rejects[0]
         return TooManyRejectsError(
@@ -138,6 +139,7 @@ def why_unusable(
             f"{place_of(first.source, first.line, first.uri)}: {first.message:.300}; "
             f"{f'{hint}; ' if hint else ''}fix them or raise max_reject_fraction",
             rejects=rejects,
+            options=options,
         )
     if not read:
         return NothingToConvertError(
@@ -150,6 +152,7 @@ def why_unusable(
             f"({_by_reason(rejects)}), {dropped} dropped because they name no split"
             + (f"; {hint}" if hint else ""),
             rejects=rejects,
+            options=options,
         )
     return None
 

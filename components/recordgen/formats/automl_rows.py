@@ -18,6 +18,7 @@ from recordgen.formats.field_kinds import NUMBER, is_file, is_media, likely_kind
 from recordgen.formats.head import Candidate, Head, Line
 from recordgen.formats.label_fields import IS_CLASS
 from recordgen.formats.proposal import some_of, stop
+from recordgen.tables.roles import BOX_ROLES
 
 #: Among so many lines, a single one that reads differently is malformed.
 LINES_AROUND_A_MISTAKE = 10
@@ -142,6 +143,8 @@ def check_lines(head: Head, task: Task, *, is_given: bool) -> None:
     labelled = [line.annotation for line in head.lines if line.labels]
     if is_by_place and labelled and sum(map(_is_box_and_label, labelled)) * 2 > len(labelled):
         stop(head, "a box is before its label", header="no")
+    if is_by_place and labelled and sum(map(_is_label_and_numbers, labelled)) * 2 > len(labelled):
+        stop(head, "four numbers behind a label are no corners as AutoML writes them", header="no")
     bare = [line.annotation for line in head.lines if not line.has_ml_use]
     width = max(map(len, bare), default=0)
     for at in range(int(is_by_place), width):
@@ -162,6 +165,11 @@ def _is_box_and_label(fields: Sequence[str]) -> bool:
     return bool(label) and not NUMBER.fullmatch(label) and all(map(NUMBER.fullmatch, box))
 
 
+def _is_label_and_numbers(fields: Sequence[str]) -> bool:
+    """Return whether four numbers follow a label; AutoML leaves places for four corners."""
+    return len(fields) == 5 and all(map(NUMBER.fullmatch, fields[1:]))
+
+
 def _check_several(head: Head, task: Task) -> None:
     """Check that several fields can only be labels: their number differs, and labels recur."""
     counts = Counter(len(line.labels) for line in head.lines if line.labels)
@@ -173,7 +181,8 @@ def _check_several(head: Head, task: Task) -> None:
     once = sum(count == 1 for count in labels.values()) * 10 > len(labels)
     if is_fixed or (task.kind == "text" and once):
         places = {(label, at) for line in head.lines for at, label in enumerate(line.annotation)}
-        are_labels = len({label for label, _ in places}) < len(places)
+        is_box = width == len(BOX_ROLES) and all(map(NUMBER.fullmatch, labels))
+        are_labels = len({label for label, _ in places}) < len(places) and not is_box
         problem = f"up to {max(counts)} fields behind the first may be labels or other columns"
         if labels.keys() <= IS_CLASS.keys():
             stop(head, "fields are 0 and 1, and no header names their classes", options={})

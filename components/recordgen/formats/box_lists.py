@@ -4,7 +4,8 @@
     b6ab77fd7,1024,1024,"[834.0, 222.0, 56.0, 36.0]",usask_1
 
 The numbers are two corners (``--columns xyxy=bbox``), or one and the width and height
-(``xywh=bbox``, or ``xywh=x|y|w|h`` for four columns), which only the user can tell.
+(``xywh=bbox``, or ``xywh=x|y|w|h`` for four columns), or the center and these (``center_xywh``),
+which only the user can tell.
 """
 
 from __future__ import annotations
@@ -84,5 +85,9 @@ def _numbers_in(text: str) -> _Numbers | None:
 
 
 def _corners(form: str, numbers: _Numbers) -> _Numbers:
-    x, y, right, down = numbers
-    return numbers if form == "xyxy" else (x, y, x + right, y + down)
+    if form == "xyxy":
+        return numbers
+    x, y, width, height = numbers
+    if form == "center_xywh":
+        x, y = x - width / 2, y - height / 2
+    return x, y, x + width, y + height

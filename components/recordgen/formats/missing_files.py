@@ -3,18 +3,19 @@
     labels.csv    1.jpg, 2.jpg, …
     images/       1.JPG, 2.JPG, …   →  "1.jpg may be images/1.JPG"
 
-One listing of the import file's folder answers for all rows. The answer is only a hint, with the
-folder for ``--image-root``: a name alone does not show that a file is the right one.
+One listing of the import file's folder answers for all rows; if it has none of the files, a listing
+of the folder around it does: ``Anno/list.txt`` beside ``Img/``. The answer is only a hint, with
+the folder for ``--image-root``: a name alone does not show that a file is the right one.
 """
 
 from __future__ import annotations
 
 import posixpath
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
+from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.core.rows.row import is_content_uri
@@ -36,8 +37,20 @@ _NO_FOLDER = (
 )
 
 
-def missing_hint(rejects: Sequence[Reject]) -> str:
-    """Return where the missing files of rejects may be, as the end of a message; "" if unknown."""
+class Hint(NamedTuple):
+    """Where missing files may be.
+
+    Attributes:
+        text: the end of a message; empty if nothing is known.
+        root: the one folder of these files, as ``--image-root`` takes it; empty if there is none.
+    """
+
+    text: str = ""
+    root: str = ""
+
+
+def missing_hint(rejects: Sequence[Reject]) -> Hint:
+    """Return where the missing files of rejects may be."""
     missing = [
         item
         for item in rejects
@@ -52,17 +65,15 @@ def missing_hint(rejects: Sequence[Reject]) -> str:
     for source in {item.source: None for item in missing}:
         pairs = _found([item.uri for item in missing if item.source == source], source)
         found += pairs
-        roots |= {_root(source, [path for _, path in pairs])} if pairs else set()
+        roots |= {_root(source, pairs)} if pairs else set()
     if not found:
-        return (
-            _NO_FOLDER if missing and not any({"/", "\\"} & {*item.uri} for item in missing) else ""
-        )
+        are_names = missing and not any({"/", "\\"} & {*item.uri} for item in missing)
+        return Hint(_NO_FOLDER if are_names else "")
     shown = ", ".join(f"{uri:.80} may be {path:.80}" for uri, path in found[:2])
-    root = roots.pop() if len(roots) == 1 else ""
-    option = f"use --image-root {shlex.quote(root)}, or " if root else ""
-    return (
+    return Hint(
         f"{len(found):,} of the first {len(missing):,} missing files are in another folder, or "
-        f"have another suffix or letter case: {shown}; {option}correct the paths"
+        f"have another suffix or letter case: {shown}",
+        roots.pop() if len(roots) == 1 else "",
     )
 
 
@@ -82,21 +93,43 @@ def folder_of_images(paths: Iterable[str], source: str) -> str:
     are_exact = all(path == written for written, path in found)
     if are_exact or len(found) < len(some) * _NEARLY_ALL:
         return ""
-    return _root(source, [path for _, path in found])
+    return _root(source, found)
 
 
-def _found(paths: Iterable[str], source: str) -> list[tuple[str, str]]:
-    """Return the paths that may mean a file below the import file's folder, each with that file."""
-    there = _by_stem(storage.folder_of(source))
-    return [(path, found) for path in paths if (found := _only(there, path))]
+def _found(paths: Sequence[str], source: str) -> list[tuple[str, str]]:
+    """Return the paths that may mean a file, each with that file.
+
+    Files are below the import file's folder, and relative to it; or, if none of the paths means one
+    of these, below the folder around it: ``../Img/1.jpg``.
+    """
+    folder = storage.folder_of(source)
+    for root, way in ((folder, ""), (storage.folder_of(folder), "../")):
+        there = _by_stem(root)
+        if pairs := [(path, way + found) for path in paths if (found := _only(there, path))]:
+            return pairs
+    return []
 
 
-def _root(source: str, files: Sequence[str]) -> str:
-    """Return the innermost folder of images, relative as the import file; "" of other files."""
-    if not all(map(IMAGE_SUFFIX.search, files)):
+def _root(source: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """Return the folder below which paths name images, relative as the import file's.
+
+    It is empty if the files are no images: ``/home/me/a/1.jpg`` means ``in/a/1.jpg`` below ``in/``.
+    """
+    if not all(IMAGE_SUFFIX.search(path) for _, path in pairs):
         return ""
-    inner = posixpath.commonpath([posixpath.dirname(path) for path in files])
-    return storage.join(storage.resolve(inner, source), "") or "./"
+    root = storage.resolve(posixpath.commonpath([_above(*pair) for pair in pairs]), source)
+    if storage.is_local(source):
+        root = posixpath.normpath(root)
+    return storage.join(root, "")
+
+
+def _above(uri: str, path: str) -> str:
+    """Return the folders of a file that are above what a path says of them."""
+    folders, said = path.split("/")[:-1], uri.replace("\\", "/").split("/")[:-1]
+    while folders and said and folders[-1] == said[-1]:
+        folders.pop()
+        said.pop()
+    return "/".join(folders)
 
 
 def _by_stem(folder: str) -> dict[str, list[str]]:
@@ -132,6 +165,8 @@ def _only(there: dict[str, list[str]], uri: str) -> str:
         found = [path for path in found if IMAGE_SUFFIX.search(path)]
     name = posixpath.basename(uri)
     same = [path for path in found if posixpath.basename(path) == name] or found
+    if len(same) > 1:  # the folders of the path decide
+        same = [path for path in same if f"/{uri}".endswith(f"/{path}")]
     return same[0] if len(same) == 1 else ""
 
 

@@ -58,8 +58,20 @@ _NO_LABEL = frozenset({"id", "width", "height"})
 
 _OFFSETS = frozenset({"start", "end", "start_offset", "end_offset", "offset", "length"})
 
-# Four columns of a corner, the width and the height; names of two corners are the task's.
-_CORNER_AND_SIZE = (("x", "y", "width", "height"), ("x", "y", "w", "h"))
+# Columns of a corner or the center, the width and the height; two corners are the task's names.
+_SIZE = frozenset({"w", "width", "box_width"}), frozenset({"h", "height", "box_height"})
+_SIDES = {
+    "xywh": (
+        frozenset({"x", "x1", "xmin", "x_min", "left"}),
+        frozenset({"y", "y1", "ymin", "y_min", "top"}),
+        *_SIZE,
+    ),
+    "center_xywh": (
+        frozenset({"xc", "cx", "x_center", "center_x", "xcenter"}),
+        frozenset({"yc", "cy", "y_center", "center_y", "ycenter"}),
+        *_SIZE,
+    ),
+}
 _NUMBERS_OF_A_BOX = 4
 
 # The label of boxes that have none.
@@ -177,8 +189,10 @@ def propose(
         return _of_table(columns, header)
     columns.take("split", _splits(columns))
     _take_boxes(columns)
-    if "text" in columns.roles and len(columns.named(_OFFSETS)) > 1:
-        return {}  # parts of texts, which no columns name
+    are_cut = header == "no" and len({*map(len, rows)}) > 1  # texts at their commas
+    are_parts = len(columns.named(_OFFSETS)) > 1  # of texts, which no columns name
+    if "text" in columns.roles and (are_cut or are_parts):
+        return {}
     if not _take_labels(columns):
         options["labels"] = "none"
     return {"columns": _spelled(columns.roles, header), **options}
@@ -207,7 +221,8 @@ def _other_split(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     for name, values in zip(names, zip(*rows, strict=False), strict=False):
         words = [[*map(str.lower, words_of(value))] for value in {*values}]
         hold = [any(map(is_ml_use, each)) and len(each) <= _FEW for each in words]
-        if len(words) > 1 and all(hold) and not all(map(is_ml_use, values)):
+        is_split = all(map(is_ml_use, values))
+        if len(words) > 1 and all(hold) and not is_split and not any(map(kind_of, values)):
             return name
     return ""
 
@@ -251,13 +266,11 @@ def _take_boxes(columns: _Columns) -> None:
         if first is not None:
             _take_numbers(columns, first)
         return
-    by_name = {column_name(columns.names[at]): at for at in columns.rest}
-    for corner in _CORNER_AND_SIZE:
-        if by_name.keys() >= {*corner}:
-            places = [by_name[name] for name in corner]
-            columns.roles["xywh"] = BETWEEN.join(columns.names[at] for at in places)
+    for form, sides in _SIDES.items():
+        if all(found := [columns.named(known) for known in sides]):
+            places = [first for first, *_ in found]
+            columns.roles[form] = BETWEEN.join(columns.names[at] for at in places)
             columns.rest = [at for at in columns.rest if at not in places]
-            return
 
 
 def _take_numbers(columns: _Columns, first: int) -> None:

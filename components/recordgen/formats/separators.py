@@ -141,23 +141,23 @@ def _separator(texts: Sequence[str]) -> str:
     """Return the sign that separates the fields of lines.
 
     1. The sign that divides the first line into names of columns, at least two of them.
-    2. The sign behind the first field of every line, if these are words of ML_USE or paths.
-    3. A tab that divides all lines, at least two, into the same number of fields.
-    4. The comma, semicolon or bar that divides them into most; commas may differ between lines.
-    5. A single blank, if every line is a path of an image or a video, and one word.
+    2. A single blank, if every line is a path of an image or a video, and one word.
+    3. The sign behind the first field of every line, if these are words of ML_USE or paths.
+    4. A tab that divides all lines, at least two, into the same number of fields.
+    5. The comma, semicolon or bar that divides them into most; commas may differ between lines.
     6. The comma.
     """
     rows = {sign: records for sign in _SIGNS if (records := _records(texts, sign))}
     names = {sign: _known_names(records[0]) for sign, records in rows.items()}
     if max(names.values(), default=0) > 1:
         return max(names, key=names.__getitem__)
+    if all(map(_is_listed, texts)):
+        return " "
     for sign, records in rows.items():
         if all(map(_shows_separator, records)):
             return sign
     widths = {sign: width for sign in rows if (width := _width(rows[sign], sign)) > 1}
-    if widths:
-        return "\t" if "\t" in widths else max(widths, key=widths.__getitem__)
-    return " " if all(map(_is_listed, texts)) else ","
+    return "\t" if "\t" in widths else max(widths, key=widths.__getitem__, default=",")
 
 
 def _known_names(fields: Sequence[str]) -> int:

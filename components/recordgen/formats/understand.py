@@ -236,11 +236,13 @@ def _widest_first(heads: Sequence[Head]) -> list[Head]:
 
 @contextmanager
 def _alone(head: Head, heads: Sequence[Head]) -> Iterator[None]:
-    """Propose to convert a file that stops alone: the columns of others may differ."""
+    """Propose to convert a file that stops alone, if the columns of others differ."""
     try:
         yield
     except NotUnderstoodError as exc:
-        source = head.path if len(heads) > 1 else exc.source
+        is_alike = all(each.has_header and each.rows[0] == head.rows[0] for each in heads)
+        is_whole = len(heads) == 1 or (is_alike and "image_root" not in exc.options)
+        source = exc.source if is_whole else head.path
         raise NotUnderstoodError(
             exc.reason, shown=exc.shown, options=exc.options, source=source
         ) from None

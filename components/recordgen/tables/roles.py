@@ -25,7 +25,7 @@ from recordgen.messages.masking import without_secrets
 SIZE_ROLES = ("width", "height")
 BOX_ROLES = ("xmin", "ymin", "xmax", "ymax")
 #: A column of boxes of four numbers: two corners, or one and the width and height.
-BOX_LISTS = ("xyxy", "xywh")
+BOX_LISTS = ("xyxy", "xywh", "center_xywh")
 SEGMENT_ROLES = ("start", "end")
 #: The roles that only tables have.
 TABLE_ROLES = ("target", "weight")
@@ -108,8 +108,8 @@ class Columns:
                     f"{value})"
                 )
             found[role] = (*found.get(role, ()), value)
-        if found.keys() >= {*BOX_LISTS}:
-            raise UsageError(f"columns: boxes are {' or '.join(BOX_LISTS)} (got both)")
+        if len(found.keys() & {*BOX_LISTS}) > 1:
+            raise UsageError(f"columns: boxes have one form of {', '.join(BOX_LISTS)}")
         return cls(tuple((role, found[role]) for role in ROLES if role in found), **settings)
 
     @property
@@ -199,4 +199,7 @@ def _text(name: str | int) -> str:
 MASK_COLUMNS = frozenset(
     {"mask", "mask_path", "mask_uri", "mask_file", "mask_filename", "mask_image", "segmentation"}
 )
-LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})
+LABEL_COLUMNS = frozenset(
+    {"label", "labels", "label_name", "class", "class_name", "display_name", "category"}
+    | {"category_name"}
+)

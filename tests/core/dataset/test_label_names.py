@@ -56,6 +56,9 @@ ODD = [
     (["cat/dog", "cat", "dog"], {"label_separator": "/"}),
     (["36,5", "37,5"], {}),
     (["1,3,5", "3,5"], {"label_separator": ","}),
+    (["labels/1.txt"], {}),
+    (["gs://bucket/1"], {}),
+    (["2020-01-31"], {}),
 ]
 
 
@@ -83,9 +86,11 @@ def test_a_label_that_is_no_name_stops(labels, options):
         numbers((17, 42, 20, 51, 84, 33, 29, 60, 71, 12, 13), 1),  # ages
         numbers(range(0, 200, 5), 9),  # scores
         {"TRAIN": 5, "Test": 2},
+        {f"a dog on beach {number}": 1 for number in range(10)},  # captions
+        {f"id_{number}": 1 for number in range(100)},
     ],
 )
-def test_labels_that_may_be_amounts_or_splits_stop(counts):
+def test_labels_that_may_be_amounts_texts_or_splits_stop(counts):
     """They do if a label is all that a row says; boxes of a class may have any number."""
     with pytest.raises(NotUnderstoodError):
         check_labels(counts, ONE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from recordgen.console.terminal import aligned, one_line
 from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.runs import counters
-from recordgen.formats.missing_files import missing_hint
+from recordgen.formats.missing_files import Hint, missing_hint
 from recordgen.messages import megabytes
 from recordgen.options import AUTO
 from recordgen.registry import FORMATS
@@ -91,7 +92,7 @@ def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json
         *detection_lines(result.detection),
         *row_lines(dataset, result.rejects),
         *first_lines(result.rejects, limit, len(result.rejects), f"{lister} lists all"),
-        *([f"Hint       {hint}"] if (hint := missing_hint(result.rejects)) else []),
+        *_hint_lines(missing_hint(result.rejects)),
         *first_lines(
             result.findings,
             limit,
@@ -103,6 +104,12 @@ def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json
         ),
     ]
     return "\n".join(lines)
+
+
+def _hint_lines(hint: Hint) -> list[str]:
+    """Return the lines about missing files."""
+    option = f"; use --image-root {shlex.quote(hint.root)}" if hint.root else ""
+    return [f"Hint       {hint.text}{option}"] if hint.text else []
 
 
 def detection_lines(detection: Detection | None) -> list[str]:

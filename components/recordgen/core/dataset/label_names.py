@@ -10,6 +10,8 @@ every format. These are no names, and stop the run unless an option says that th
     264661 17 265429 33        several numbers: runs of pixels, points
     n01629819 5 5 30 30        a name and a box
     <loc0100><loc0200> clock   tokens of a place
+    labels/1.txt, 2020-01-31   a file or an address, a date
+    A dog runs on a beach.     a text of each row
     TRAIN, TEST                words of ML_USE, if there is no other label
 """
 
@@ -30,6 +32,8 @@ LIST = re.compile(r"""\[.*\]|\{\s*(['"].*)?\}|\(\s*['"].*\)""", re.DOTALL)
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _WHOLE_NUMBER = re.compile(r"[-+]?\d+")
 _HAS_NUMBERS = re.compile(rf"[\[({{]\s*{_NUMBER}\s*[\])}},\s]")
+
+_FILES = "jpe?g|png|gif|bmp|tiff?|webp|mp4|avi|mov|wav|mp3|txt|csv|json|xml|npy|npz|mat|pkl"
 
 # Forms that labels which are no names contain, with words for them and what reads such data.
 _FORMS: Sequence[tuple[re.Pattern[str], str, str]] = (
@@ -53,7 +57,20 @@ _FORMS: Sequence[tuple[re.Pattern[str], str, str]] = (
         "is a fraction, such as an amount or a probability",
         "declare the columns with --schema (float_label) to predict numbers",
     ),
+    (
+        re.compile(rf"^\w+://|\w\.(?:{_FILES})$", re.IGNORECASE),
+        "names a file, which is not read",
+        "give the columns of masks or boxes, or pass the folder with --layout",
+    ),
+    (
+        re.compile(r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}.*)?$"),
+        "is a date",
+        "write the class instead",
+    ),
 )
+
+# Labels are no classes if so many rows of so many words each have their own.
+_WORDS_OF_TEXTS = ((10, 4), (100, 1))
 
 # In the order in which they are tried. The last ones also occur inside names.
 _SEPARATORS = ("|", ";", ",", "/", "+", "&", "#", " ")
@@ -88,6 +105,9 @@ def check_labels(counts: Mapping[str, int], forms: LabelForms) -> None:
     if forms.is_alone and counts and all(map(is_ml_use, counts)):
         what = f"all labels are words of ML_USE ({listed(sorted(counts), str)}), which name splits"
         raise _odd(f"{what}; name their column with --columns split=", counts, counts)
+    if forms.is_alone and _are_all_different(counts):
+        what = f"each of {len(counts):,} rows has a label of its own, as captions and names of rows"
+        raise _odd(what, counts, counts)
     if forms.is_alone and _are_amounts(counts):
         rows, fewest = sum(counts.values()), min(counts, key=int)
         raise _odd(
@@ -176,6 +196,15 @@ def _joined(labels: Collection[str], separator: str) -> Sequence[str]:
 
 def _parts(label: str, separator: str) -> frozenset[str]:
     return frozenset(map(str.strip, label.split(separator))) - {""}
+
+
+def _are_all_different(counts: Mapping[str, int]) -> bool:
+    """Return whether many rows each have a label of their own, as captions and names of rows."""
+    words = sorted(len(label.split()) for label in counts)
+    return max(counts.values(), default=0) == 1 and any(
+        len(counts) >= rows and words[len(words) // 2] >= several
+        for rows, several in _WORDS_OF_TEXTS
+    )
 
 
 def _are_amounts(counts: Mapping[str, int]) -> bool:
