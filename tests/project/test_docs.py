@@ -43,7 +43,6 @@ NOT_RUN = {
     "README.md": {
         "git clone": "this is the clone",
         "pip install": _INSTALLS,
-        "make demo": _PIPELINE,
     },
     "CONTRIBUTING.md": {"make ": "what runs this test"},
     "docs/quick-start.md": {"pip install": _INSTALLS},
