@@ -14,7 +14,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.options import OPTIONS, ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks.text_entities.task import TextEntities
-from tests.pages import ROOT, blocks, pages
+from tests.pages import ROOT, blocks, pages, wrong_rows
 from tests.rows import read_rows
 
 # A test as pages name it: its file and its name.
@@ -36,7 +36,6 @@ def section(page, title):
 
 
 FORMATS, TEXTS = "docs/formats.md", "docs/tasks/text_classification.md"
-ENTITIES = "docs/tasks/text_entities.md"
 
 
 # --- rows that are rejected -----------------------------------------------------------------------
@@ -52,7 +51,7 @@ _REJECTS = [
         (TextEntities.name, *cells)
         for cells in re.findall(
             r"^\| `(.+)` \| (\w+) \| (.+) \|$",
-            section(ENTITIES, "Rows that are rejected"),
+            wrong_rows("Entities"),
             re.MULTILINE,
         )
     ),
