@@ -78,7 +78,7 @@ def pages() -> list[str]:
 
 def wrong_rows(title: str) -> str:
     """Return a section of the tables of wrong rows."""
-    text = (ROOT / "tests/wrong_rows.md").read_text(encoding="utf-8")
+    text = (ROOT / "tests/wrong_rows.txt").read_text(encoding="utf-8")
     return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 

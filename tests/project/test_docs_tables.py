@@ -35,7 +35,6 @@ def section(page, title):
     return text[text.index(f"\n## {title}") + 1 :].split("\n## ")[0]
 
 
-FORMATS, TEXTS = "docs/formats.md", "docs/tasks/text_classification.md"
 
 
 # --- rows that are rejected -----------------------------------------------------------------------
@@ -44,7 +43,7 @@ FORMATS, TEXTS = "docs/formats.md", "docs/tasks/text_classification.md"
 _REJECTS = [
     *re.findall(
         r"^\| (\w+) \| `(.+)` \| (\w+) \| (.+) \|$",
-        section(FORMATS, "Rows that are rejected") + text_of(TEXTS),
+        wrong_rows("Images and videos") + wrong_rows("Texts"),
         re.MULTILINE,
     ),
     *(
