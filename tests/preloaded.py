@@ -100,7 +100,7 @@ class Preloaded:
 BEAM_MODULES = (
     "recordgen.conversion.api",
     "recordgen.writing.api",
-    "recordgen.exports.croissant.index",
+    "recordgen.exports.croissant",
     "recordgen.exports.report.render",
     "recordgen.exports.tfdv",
     "apache_beam.runners.portability.fn_api_runner",

@@ -553,6 +553,9 @@ def build_parser() -> argparse.ArgumentParser:
         "--to", metavar="FOLDER", help="folder or URL of a copy: folder, automl, coco, yolo, …"
     )
     export.add_argument("--split", metavar="NAME", help="copy only this split (default: all)")
+    export.add_argument(
+        "--lossy", action="store_true", help="leave out crowds if the copy has no word for them"
+    )
     export.add_argument("--overwrite", action="store_true", help="card: replace an existing card")
     export.add_argument(
         "--allow",

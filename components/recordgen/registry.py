@@ -71,8 +71,8 @@ OWN_FORMATS: Mapping[str, str] = {
     "iob": "recordgen.formats.iob:Sentences",
     "csv": "recordgen.formats.line_files:CsvFile",
     "jsonl": "recordgen.formats.line_files:JsonLines",
-    "text_folder": "recordgen.formats.text_folder:TextFolder",
-    "folder": "recordgen.formats.image_folder:ImageFolder",
+    "text_folder": "recordgen.formats.class_folders:TextFolder",
+    "folder": "recordgen.formats.class_folders:ImageFolder",
     OF_LAYOUTS: "recordgen.formats.folder_layout:FolderLayout",
 }
 
@@ -101,7 +101,7 @@ DOCUMENTS: Mapping[str, tuple[str, ...]] = {
 #: The import paths of Recordgen's own exports, in the order in which they are listed.
 OWN_EXPORTS: Mapping[str, str] = {
     "report": "recordgen.exports.report.render:Report",
-    "croissant": "recordgen.exports.croissant.index:Croissant",
+    "croissant": "recordgen.exports.croissant:Croissant",
     "tfdv": "recordgen.exports.tfdv:Tfdv",
     "card": "recordgen.exports.card:Card",
     "lineage": "recordgen.exports.lineage:Lineage",

@@ -111,7 +111,7 @@ CHANNELS = [
 def test_the_header_shows_whether_an_image_has_one_channel(check):
     """The header shows whether an image has one channel, with every ``check``.
 
-    A palette counts as colour, as in every GIF.
+    A palette counts as colour.
     """
     options = payload_settings(**{"check": check})
     gray = [

@@ -8,7 +8,8 @@ import yaml
 
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
-from recordgen.exports.card import card_text
+from recordgen.exports import Output
+from recordgen.exports.card import Card
 from tests.golden import ROOT, SAMPLES
 
 # The hub's own names (huggingface.co/docs/hub/datasets-cards); it rejects others.
@@ -22,15 +23,16 @@ def boxes(tmp_path_factory):
     return out
 
 
-def parts(card):
-    """Return the parsed head and the Markdown after it."""
-    _, head, body = card.split("---\n", 2)
+def parts(dataset):
+    """Return the parsed head of a dataset's card, and the Markdown after it."""
+    _, head, body = Card().text(Output("none", dataset)).split("---\n", 2)
     return yaml.safe_load(head), body
 
 
 def test_the_head_is_what_the_hub_reads(boxes):
+    """Only keys of the hub, with the counts of dataset.json."""
     dataset = read_dataset(str(boxes))
-    head, _ = parts(card_text(dataset))
+    head, _ = parts(dataset)
     assert head.keys() == HUB_KEYS
     assert head["pretty_name"] == "digits"
     assert head["task_categories"] == ["object-detection"]
@@ -45,8 +47,9 @@ def test_the_head_is_what_the_hub_reads(boxes):
 
 
 def test_the_card_tells_what_is_known_and_asks_the_rest(boxes):
+    """Splits, labels, features, origin, options and warnings; what is unknown is a question."""
     dataset = read_dataset(str(boxes))
-    head, body = parts(card_text(dataset))
+    head, body = parts(dataset)
     for name, split in dataset.splits.items():
         assert f"| {name} | {split.examples} | 1 | {split.bytes:,} | {split.assigned} |" in body
     counts = [split.labels.get("3", 0) for split in dataset.splits.values()]
@@ -73,9 +76,10 @@ def test_the_card_tells_what_is_known_and_asks_the_rest(boxes):
     ("examples", "category"), [(999, "n<1K"), (1000, "1K<n<10K"), (5 * 10**6, "1M<n<10M")]
 )
 def test_the_size_category_is_that_of_all_examples(boxes, examples, category):
+    """The hub counts in powers of ten."""
     dataset = read_dataset(str(boxes))
     splits = {"train": replace(dataset.splits["train"], examples=examples)}
-    head, _ = parts(card_text(replace(dataset, splits=splits)))
+    head, _ = parts(replace(dataset, splits=splits))
     assert head["size_categories"] == [category]
 
 
@@ -84,29 +88,29 @@ def test_names_cannot_become_markup(boxes):
     dataset = read_dataset(str(boxes))
     hostile = "a|b <script> [x](http://y) `z` **w**"
     changed = replace(dataset, labels=(hostile,), source=('"\n---\nlicense: mit\n.csv',))
-    head, body = parts(card_text(changed))
+    head, body = parts(changed)
     assert head.keys() == HUB_KEYS
     assert not re.search(r"(?<!\\)[<`\[*]", body.partition("## Labels")[2].partition("\n## ")[0])
     assert r"a\|b" in body
 
 
 def test_a_table_is_named_by_what_is_predicted(tmp_path):
+    """A table without a target has no category."""
     source = str(ROOT / "examples" / SAMPLES["tabular"])
     convert(source, tmp_path / "class", columns="target=cultivar")
     convert(source, tmp_path / "none", task="tabular")
-    head, _ = parts(card_text(read_dataset(str(tmp_path / "class"))))
+    head, _ = parts(read_dataset(str(tmp_path / "class")))
     assert head["task_categories"] == ["tabular-classification"]
-    assert "task_categories" not in parts(card_text(read_dataset(str(tmp_path / "none"))))[0]
+    assert "task_categories" not in parts(read_dataset(str(tmp_path / "none")))[0]
 
 
-def test_urls_are_told_and_folders_are_not(boxes):
-    dataset = replace(read_dataset(str(boxes)), source=("gs://b/a.csv", "/home/me/b.csv"))
-    assert "- Import files: gs://b/a.csv, b.csv\n" in card_text(dataset)
-
-
-def test_texts_have_a_language(boxes):
-    dataset = replace(read_dataset(str(boxes)), task="text_classification")
-    assert "languages" in card_text(dataset)
+def test_what_only_some_datasets_have(boxes):
+    """URLs are told and folders of this machine are not; texts have a language."""
+    source = ("gs://b/a.csv", "/home/me/b.csv")
+    changed = replace(read_dataset(str(boxes)), task="text_classification", source=source)
+    _, body = parts(changed)
+    assert "- Import files: gs://b/a.csv, b.csv\n" in body
+    assert "languages" in body
 
 
 def test_the_command_keeps_answers(tmp_path, capsys):

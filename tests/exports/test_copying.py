@@ -47,6 +47,7 @@ def whole(request, detection, classes, tmp_path_factory):
 
 
 def test_all_copies_are_tested():
+    """An export that takes --to is in the lists of this file."""
     copies = {name for name in EXPORTS if "to" in EXPORTS[name].takes}
     assert copies == {*COPIES, "arrayrecord"}
 
@@ -88,6 +89,7 @@ def test_a_store_has_the_same_files(whole):
 
 
 def test_one_split_is_copied_alone(detection, tmp_path):
+    """By its name or a word for it; an unknown one is an error."""
     to = f"{tmp_path}/to"
     assert main(["export", "coco", str(detection), "--to", to, "--split", "validation"]) == 0
     names = {path.split("/")[0] for path in tree_bytes(tmp_path / "to")}
@@ -144,13 +146,13 @@ REFUSED = [
     ("tfds", "PNG", ",a", {**ONE, "encode": "webp"}, "WEBP"),
     ("tfds", "PNG", ",a", {**ONE, "compression": "gzip"}, "compressed"),
     ("automl", "PNG", ",a", {**ONE, "encode": "webp"}, "WEBP"),
-    ("yolo", "GIF", BOX, BOXES, "GIF"),
+    ("yolo", "GIF", BOX, {**BOXES, "check": "none"}, "GIF"),
     ("folder", "PNG", "", UNLABELLED, "'train'"),
     ("folder", "PNG", ",a/b", ONE, "'a/b'"),
-    ("folder", "PNG", ",a,b", {"task": "image_multi_label"}, "one"),
-    ("folder", "GIF", BOX, BOXES, "one"),
-    ("coco", "PNG", "", UNLABELLED, "images with boxes"),
-    ("yolo", "PNG", "", UNLABELLED, "images with boxes"),
+    ("folder", "PNG", ",a,b", {"task": "image_multi_label"}, "image_multi_label"),
+    ("folder", "GIF", BOX, BOXES, "object_detection"),
+    ("coco", "PNG", "", UNLABELLED, "image_classification"),
+    ("yolo", "PNG", "", UNLABELLED, "image_classification"),
 ]
 
 
@@ -166,9 +168,10 @@ def test_what_a_format_cannot_hold(name, kind, fields, options, fact, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "fact"),
-    [("coco", "with boxes"), ("automl", "with labels or boxes"), ("webdataset", "'blob'")],
+    [("coco", "text_classification"), ("automl", "text_classification"), ("webdataset", "'blob'")],
 )
 def test_what_is_no_image(name, fact, sample, tmp_path):
+    """Texts, and bytes that JSON cannot have, are an error before the first byte."""
     out = sample("text_classification")
     if name == "webdataset":
         out = tmp_path / "out"
@@ -209,6 +212,7 @@ def test_equal_names_are_numbered(tmp_path):
 
 
 def test_raw_pixels_become_png(tmp_path):
+    """Their name keeps the suffix of the uri, if it is that of PNG."""
     out = converted(tmp_path, images(tmp_path), encode="raw", **ONE)
     export("folder", out, tmp_path / "to")
     [first, *_] = sorted((tmp_path / "to/train/a").iterdir())
@@ -217,6 +221,7 @@ def test_raw_pixels_become_png(tmp_path):
 
 
 def test_a_damaged_shard_names_itself(tmp_path):
+    """And the copy stays unfinished."""
     out = labelled(tmp_path)
     shard = next((out / "Split-train").iterdir())
     data = bytearray(shard.read_bytes())
@@ -228,6 +233,7 @@ def test_a_damaged_shard_names_itself(tmp_path):
 
 
 def test_arrayrecord_names_its_package(classes, tmp_path, monkeypatch):
+    """A missing library is an error before the first byte."""
     monkeypatch.setitem(__import__("sys").modules, "array_record.python", None)
     with pytest.raises(MissingPackageError, match="pip install array_record"):
         export("arrayrecord", classes, tmp_path / "to")

@@ -11,11 +11,9 @@ from pyarrow import parquet as pq
 
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
-from recordgen.core.records.example import parse_example
-from recordgen.core.records.tfrecord import masked_crc
-from recordgen.exports.croissant.description import croissant_text
+from recordgen.exports import Output
+from recordgen.exports.croissant import Croissant
 from tests.conftest import encoded, noise
-from tests.golden import ROOT, SAMPLES
 
 # All kinds of features: scalars, lists, images, gaps in tables, whole texts, no labels.
 KINDS = (
@@ -33,9 +31,7 @@ UNKNOWN = ("citeAs", "datePublished", "license", "version")
 
 @pytest.fixture(scope="module")
 def outputs(sample):
-    """An output of each kind, with its index."""
-    for name in KINDS:
-        assert main(["export", "croissant", str(sample(name))]) == 0
+    """An output of each kind."""
     return {name: sample(name) for name in KINDS}
 
 
@@ -67,28 +63,6 @@ def test_it_is_valid_but_for_what_nobody_told_us(outputs, name):
     assert not issues.errors
     properties = [str(issue).split('"')[1].rpartition("/")[2] for issue in issues.warnings]
     assert sorted(properties) == sorted(UNKNOWN)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_the_index_has_a_record_for_each_example(outputs, name):
-    """Each record has its place in a shard, and the values of the example."""
-    found = records(outputs[name], "index")
-    dataset = read_dataset(str(outputs[name]))
-    assert len(found) == dataset.examples
-    for record in found:
-        data = (outputs[name] / record.pop("shard")).read_bytes()
-        start = int(record.pop("offset")) + 12
-        body = data[start : start + int(record.pop("length"))]
-        assert data[start + len(body) :][:4] == masked_crc(body)
-        assert record.pop("split") in dataset.splits
-        stored = parse_example(body)
-        for feature, value in record.items():
-            values = plain(stored.get(feature, []))
-            if not isinstance(value, list) and not values:
-                assert value in ("", None, 0, -1)  # a gap
-            else:
-                listed = value if isinstance(value, list) else [value]
-                assert listed == pytest.approx(values) if listed else not values
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -125,6 +99,7 @@ def test_a_folder_without_measures(tmp_path):
 
 
 def test_splits_shards_and_labels_are_records(outputs):
+    """Each with its counts, its digest or its number, as in dataset.json."""
     output = outputs["image_classification"]
     dataset = read_dataset(str(output))
     splits = [(item["name"], item["url"], item["examples"]) for item in records(output, "splits")]
@@ -141,6 +116,7 @@ def test_splits_shards_and_labels_are_records(outputs):
 
 
 def test_each_feature_is_a_field_of_its_type(outputs):
+    """Images, numbers and lists have Croissant's types, and lists their shape."""
     fields = {
         field.name: (str(field.data_types[0]).rpartition("/")[2], field.array_shape)
         for field in load(outputs["object_detection"]).metadata.record_sets[3].fields
@@ -162,50 +138,35 @@ def test_pixels_are_no_image_file(outputs):
     assert "uint8 [height, width, 3]" in described[0].description
     dataset = read_dataset(str(outputs["raw"]))
     mixed = replace(dataset, options={**dataset.options, "encode": "mixed"})
-    assert "image/format is raw" in croissant_text(mixed, {})
+    assert "image/format is raw" in Croissant().text(Output("none", mixed))
 
 
 def test_files_have_their_sha256(outputs):
-    """The label files and the index have their sha256."""
+    """The label files have their sha256; shards have their digest in a record set."""
     output = outputs["object_detection"]
     described = json.loads((output / "croissant.json").read_text())["distribution"]
     files = {item["contentUrl"]: item["sha256"] for item in described if "contentUrl" in item}
-    assert set(files) == {"labels.txt", "label_map.pbtxt", "records.parquet"}
+    assert set(files) == {"labels.txt", "label_map.pbtxt"}
     for name, digest in files.items():
         assert hashlib.sha256((output / name).read_bytes()).hexdigest() == digest
 
 
-def test_a_new_conversion_drops_the_index(tmp_path):
-    """A new conversion removes the index, which describes the old examples."""
-    source = str(ROOT / "examples" / SAMPLES["text_classification"])
-    convert(source, tmp_path / "out")
-    before = (tmp_path / "out/croissant.json").read_bytes()
-    assert main(["export", "croissant", str(tmp_path / "out"), "--json"]) == 0
-    assert (tmp_path / "out/croissant.json").read_bytes() != before
-    convert(source, tmp_path / "out", overwrite=True)
-    assert not (tmp_path / "out/records.parquet").exists()
-    assert (tmp_path / "out/croissant.json").read_bytes() == before
-
-
 def test_written_examples_are_described(tmp_path):
-    """A split with its own name is described; arrays and non-text bytes are not indexed."""
-    examples = [
-        {"name": "a", "raw": b"\xff", "array": np.zeros((2, 3), np.uint8), "ids": [1, 2]},
-        {"name": "b", "raw": b"ok", "array": np.ones((2, 3), np.uint8), "ids": []},
-    ]
+    """A split with its own name, compressed shards and arrays; the export gives the same bytes."""
+    examples = [{"raw": b"\xff", "array": np.zeros((2, 3), np.uint8), "ids": [1, 2]}] * 2
     write(examples, tmp_path, split="holdout", compression="gzip", shards=1)
+    before = (tmp_path / "croissant.json").read_bytes()
     assert main(["export", "croissant", str(tmp_path)]) == 0
+    assert (tmp_path / "croissant.json").read_bytes() == before
     assert records(tmp_path, "splits")[0].keys() == {"name", "examples", "bytes"}
-    found = [(item["name"], item["raw"], item["ids"]) for item in records(tmp_path, "index")]
-    assert found == [("a", None, [1, 2]), ("b", "ok", [])]
-    assert "array" not in records(tmp_path, "index")[0]
     fields = {field.name: field for field in load(tmp_path).metadata.record_sets[2].fields}
     assert fields["array"].array_shape_tuple == (2, 3)
 
 
 def test_a_long_vocabulary_stays_in_its_file(outputs):
+    """Up to 10,000 labels are records of the description."""
     dataset = read_dataset(str(outputs["image_classification"]))
     for count, is_there in ((10_000, True), (10_001, False)):
         many = replace(dataset, labels=tuple(map(str, range(count))))
-        sets = [item["@id"] for item in json.loads(croissant_text(many, {}))["recordSet"]]
-        assert ("labels" in sets) == is_there
+        described = json.loads(Croissant().text(Output("none", many)))
+        assert ("labels" in [item["@id"] for item in described["recordSet"]]) == is_there

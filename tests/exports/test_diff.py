@@ -150,6 +150,7 @@ def test_vocabulary_and_options(found):
 
 
 def test_each_split_has_the_distance_of_its_label_shares(found):
+    """Half of the sum of all changes of share; all splits come first, together."""
     labels = {item.split: item for item in found.labels}
     assert list(labels) == ["all", "train", "eval", "test"]
     assert labels["train"].counts == {"bee": (0, 1), "cat": (3, 2), "dog": (3, 3)}
@@ -190,10 +191,7 @@ def test_boxes(tmp_path):
         "3.png": ("annotation",),
     }
     assert (changed["3.png"].old.objects, changed["3.png"].new.objects) == (1, 2)
-    text = difference_summary(found)
-    assert "label 1, boxes 3" in text
-    assert "3.png: boxes 1 → 2" in text
-    assert "  1.png: boxes" in text.splitlines()
+    assert "1 → 2" in difference_summary(found)
 
 
 def test_entities(tmp_path):
@@ -215,126 +213,103 @@ def test_entities(tmp_path):
     assert {item.new.objects for item in found.changed} == {1}
 
 
-def test_texts(tmp_path):
-    """Texts in rows are matched by content, texts in files by the file's name."""
-    (tmp_path / "a.txt").write_text("a text in a file")
-    lines = ["TRAIN,one text here,good", "TRAIN,another text here,bad", "TRAIN,a.txt,good"]
-    options = {"task": "text_classification"}
-    old = converted(tmp_path, "old", [*lines, "TEST,the last text,bad"], **options)
-    (tmp_path / "a.txt").write_text("a text that changed")
-    lines[1] = "TEST,another text here,good"
-    new = converted(tmp_path, "new", [*lines, "TEST,new text,bad"], **options)
-    found = recordgen.diff(old, new)
-    assert kinds(found) == Counter([("label", "split"), ("bytes",)])
-    assert (len(found.added), len(found.removed), found.unchanged) == (1, 1, 1)
-    assert found.leak_counts == {"train_to_evaluation": 1, "evaluation_to_train": 0}
-    text = difference_summary(found)
-    assert f"{tmp_path}/new.csv:2: label bad → good, split train → test" in text
-    assert f"{tmp_path}/new.csv:4 (test, bad)" in text
+TEXTS = {"task": "text_classification"}
+TABLE = {"columns": "target=target"}
+PRICES = {"task": "tabular", "columns": "target=price"}
+PHOTOS = {"schema": {"split": "split", "photo": "image", "age": "int", "breed": "label"}}
+NAMES = {"schema": {"split": "split", "source_id": "text", "age": "int", "breed": "label"}}
+HEAD = "split,age,job,source_id,target"
+NUMBERS = [f"{number},{number}.{number}5" for number in range(30)]
+
+# name: options, lines of OLD, lines of NEW that are others by place; kinds of the changed rows;
+# numbers of added, removed and unchanged rows; leaks from OLD's train
+CONVERTED = {
+    "texts, matched by content, or by the name of their file": (
+        *(
+            TEXTS,
+            ["TRAIN,one text here,good", "TRAIN,a text,bad", "TRAIN,a.txt,good", "TEST,b,bad"],
+        ),
+        *({1: "TEST,a text,good", 3: "TEST,new text,bad"}, [("label", "split"), ("bytes",)]),
+        *((1, 1, 1), 1),
+    ),
+    "rows of a table, matched by all columns but the target, equal ones one to one": (
+        TABLE,
+        [HEAD, "TRAIN,1,cook,a,yes", *["TRAIN,2,cook,b,no"] * 2, "TRAIN,3,baker,c,no"],
+        {1: "TRAIN,1,cook,a,no", 3: "TEST,2,cook,b,no", 4: "TRAIN,30,baker,c,no"},
+        *([("label",), ("split",)], (1, 1, 1), 1),
+    ),
+    "a target of numbers": (
+        *(PRICES, ["age,price", *NUMBERS], {8: "7,8.5"}, [("label",)], (0, 0, 29), 0),
+    ),
+    "columns beside an image are features": (
+        *(PHOTOS, ["TRAIN,0.png,3,cat", "TRAIN,1.png,4,dog"]),
+        *({0: "TRAIN,0.png,4,cat", 1: "TRAIN,1.png,4,cat"}, [("features",), ("label",)]),
+        *((0, 0, 0), 0),
+    ),
+    "declared columns without an image, which are matched by": (
+        *(NAMES, ["TRAIN,a,1,cat", "TRAIN,b,2,dog", "TRAIN,c,3,dog"]),
+        *({1: "TRAIN,b,2,cat", 2: "TRAIN,c,4,bee"}, [("label",)], (1, 1, 1), 0),
+    ),
+}
 
 
-def test_tables(tmp_path):
-    """Rows of a table are matched by all columns except the target; equal rows one to one."""
-    head = "split,age,job,source_id,target"
-    rows = ["TRAIN,1,cook,a,yes", "TRAIN,2,cook,b,no", "TRAIN,2,cook,b,no", "TRAIN,3,baker,c,no"]
-    old = converted(tmp_path, "old", [head, *rows, "TEST,4,smith,d,yes"], columns="target=target")
-    rows[0] = "TRAIN,1,cook,a,no"  # another target
-    rows[2] = "TEST,2,cook,b,no"  # one of two that are equal moves
-    rows[3] = "TRAIN,30,baker,c,no"  # another row
-    new = converted(tmp_path, "new", [head, *rows, "TEST,4,smith,d,yes"], columns="target=target")
-    found = recordgen.diff(old, new)
-    assert kinds(found) == Counter([("label",), ("split",)])
-    assert (len(found.added), len(found.removed), found.unchanged) == (1, 1, 2)
-    assert [item.new.labels for item in found.changed if item.kinds == ("label",)] == [("no",)]
-    assert found.leak_counts["train_to_evaluation"] == 1
-    assert (found.added[0].uri, found.added[0].line) == ("", 5)
-
-
-def test_number_targets_have_no_shares(tmp_path):
-    """A numeric target is compared row by row, and has no shares; equal inputs do not conflict."""
-    head = "age,price"
-    rows = [f"{number},{number}.{number}5" for number in range(30)]
-    rows += ["0,0.5"]
-    options = {"task": "tabular", "columns": "target=price"}
-    old = converted(tmp_path, "old", [head, *rows], **options)
-    rows[7] = "7,8.5"
-    new = converted(tmp_path, "new", [head, *rows], **options)
-    found = recordgen.diff(old, new)
-    assert found.labels == ()
-    [item] = found.changed
-    assert (item.kinds, item.old.labels, item.new.labels) == (("label",), ("7.75",), ("8.5",))
-    assert "CONFLICT" not in recordgen.read_dataset(new).lint
-
-
-def test_declared_columns(tmp_path):
-    """In a table with an image, other columns are features; the label may have any name."""
+@pytest.mark.parametrize("name", CONVERTED)
+def test_rows_of_other_tasks(name, tmp_path):
+    """Each kind of row is matched by what identifies it, and differs in what else it says."""
+    options, lines, others, changed, counts, leaks = CONVERTED[name]
     for number in range(2):
         (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
-    schema = {"split": "split", "photo": "image", "age": "int", "breed": "label"}
-    old = converted(tmp_path, "old", ["TRAIN,0.png,3,cat", "TRAIN,1.png,4,dog"], schema=schema)
-    new = converted(tmp_path, "new", ["TRAIN,0.png,4,cat", "TRAIN,1.png,4,cat"], schema=schema)
-    found = recordgen.diff(old, new)
-    assert kinds(found) == Counter([("features",), ("label",)])
-    assert {item.new.objects for item in found.changed} == {0}
+    (tmp_path / "a.txt").write_text("a text in a file")
+    old = converted(tmp_path, "old", lines, **options)
+    (tmp_path / "a.txt").write_text("a text that changed")
+    lines = [others.get(at, line) for at, line in enumerate(lines)]
+    found = recordgen.diff(old, converted(tmp_path, "new", lines, **options))
+    assert kinds(found) == Counter(changed)
+    assert (len(found.added), len(found.removed), found.unchanged) == counts
+    assert found.leak_counts["train_to_evaluation"] == leaks
+    assert bool(found.labels) == (options is not PRICES)  # numbers have no shares
 
 
-def test_declared_columns_without_images(tmp_path):
-    """Without an image a row is matched by its columns, with any names and label numbers."""
-    schema = {"split": "split", "source_id": "text", "age": "int", "breed": "label"}
-    rows = ["TRAIN,a,1,cat", "TRAIN,b,2,dog", "TRAIN,c,3,dog"]
-    old = converted(tmp_path, "old", rows, schema=schema)
-    rows[1:] = ["TRAIN,b,2,cat", "TRAIN,c,4,bee"]  # bee takes number 0
-    found = recordgen.diff(old, converted(tmp_path, "new", rows, schema=schema))
-    assert kinds(found) == Counter([("label",)])
-    assert (len(found.added), len(found.removed), found.unchanged) == (1, 1, 1)
+VIDEO, IMAGES = "video_classification", "image_classification"
+CLIPS = [segment(start, "run") for start in range(5)]
+X, Y, Z = (Example("train", "a", label, "a text") for label in "xyz")
+A, B = Example("train", "a", "x", "a"), Example("test", "b", "x", "b")
+
+# name: task, rows of OLD and of NEW; kinds of the changed rows; added, removed, unchanged
+MATCHED = {
+    "segments of one video": (
+        *(VIDEO, CLIPS),
+        [CLIPS[0], segment(1, "jump"), segment(2.5, "run"), CLIPS[3], segment(4, "run", "test")],
+        *([("label",), ("annotation",), ("split",)], (0, 0, 2)),
+    ),
+    "rows that differ only in the label are matched first": (
+        *(VIDEO, [segment(0.0, "run"), segment(1.0, "run")]),
+        *([segment(1.0, "jump"), segment(0.0, "sit")], [("label",)] * 2, (0, 0, 0)),
+    ),
+    "equal rows one to one": (IMAGES, [X, Y], [Y, Y, X, Z], [], (2, 0, 2)),
+    "fewer copies of a row": (IMAGES, [Y, Y, X, Z], [X, Y], [], (0, 2, 2)),
+    "of a task that is not installed, the annotation is the label": (
+        *("poses", [A, B], [A, B._replace(annotation=None)], [("label",)], (0, 0, 1)),
+    ),
+    "a split that only one dataset has": (
+        *(IMAGES, [A, B], [A._replace(split="extra"), B], [("split",)], (0, 0, 1)),
+    ),
+}
 
 
-def test_segments_of_one_video(tmp_path):
-    """Among rows of one uri, only changed rows count as changed; a video leaks as a whole."""
-    clips = [segment(start, "run") for start in range(5)]
-    moved = [clips[0], segment(1, "jump"), segment(2.5, "run"), clips[3], segment(4, "run", "test")]
-    found = compared(tmp_path, "video_classification", clips, moved)
-    assert kinds(found) == Counter([("label",), ("annotation",), ("split",)])
-    assert (found.unchanged, found.added[:], found.removed[:]) == (2, [], [])
-    assert {item.new.objects for item in found.changed} == {0}
-    assert found.leak_counts == {"train_to_evaluation": 1, "evaluation_to_train": 0}
-    assert "segment 1" in difference_summary(found)
-
-
-def test_segments_with_other_labels(tmp_path):
-    """Among rows of one uri, rows that differ only in the label are matched first."""
-    old = [segment(0.0, "run"), segment(1.0, "run")]
-    new = [segment(1.0, "jump"), segment(0.0, "sit")]
-    assert kinds(compared(tmp_path, "video_classification", old, new)) == Counter([("label",)] * 2)
-
-
-def test_equal_rows_are_matched_one_to_one(tmp_path):
-    """Additional copies of a row count as added, and nothing counts as changed."""
-    x, y, z = (Example("train", "a", label, "a text") for label in "xyz")
-    found = compared(tmp_path, "image_classification", [x, y], [y, y, x, z])
-    labels = sorted(item.labels for item in found.added)
-    assert (labels, len(found.changed)) == ([("y",), ("z",)], 0)
-    back = recordgen.diff(tmp_path / "new", tmp_path / "old")
-    assert (sorted(item.labels for item in back.removed), back.unchanged) == ([("y",), ("z",)], 2)
-
-
-def test_tasks_that_are_not_installed(tmp_path):
-    """An annotation that nobody can read is a label."""
-    rows = [Example("train", name, name, name) for name in "ab"]
-    found = compared(tmp_path, "poses", rows, [rows[0], rows[1]._replace(annotation=None)])
-    [item] = found.changed
-    assert (item.kinds, item.old.labels, item.new.labels) == (("label",), ("b",), ())
-
-
-def test_splits_are_known_by_name(tmp_path):
-    """A split that only one dataset has does not move rows of other splits."""
-    old = [Example(split, name, "x", name) for split, name in (("train", "a"), ("test", "b"))]
-    new = [row._replace(split="extra") if row.split == "train" else row for row in old]
-    found = compared(tmp_path, "image_classification", old, new)
-    assert (found.moves, found.unchanged) == ((("train", "extra", 1),), 1)
+@pytest.mark.parametrize("name", MATCHED)
+def test_rows_are_matched_one_to_one(name, tmp_path):
+    """Among rows of one key, only rows that did change count as changed."""
+    task, old, new, changed, counts = MATCHED[name]
+    found = compared(tmp_path, task, old, new)
+    assert kinds(found) == Counter(changed)
+    assert (len(found.added), len(found.removed), found.unchanged) == counts
+    moved = sum(kind == ("split",) for kind in changed)
+    assert sum(move.rows for move in found.moves) == moved
 
 
 def test_many_blocks_of_rows(tmp_path):
+    """Rows are made in blocks, and all of them come, in the order of NEW."""
     rows = [Example("train", f"{n:05}", "x", f"{n}") for n in range(20_000)]
     found = compared(tmp_path, "image_classification", rows[:1], rows)
     assert [row.uri for row in found.added] == [row.uri for row in rows[1:]]

@@ -32,7 +32,7 @@ REFUSED = [
     *("x.", "x ", "a./b", "a /b", "... ", "\ud800", "x" * 256, "é" * 128, "x/" * 3000 + "x"),
 ]
 ACCEPTED = [
-    *(
+    *[
         "x",
         ".x",
         "..x",
@@ -42,11 +42,13 @@ ACCEPTED = [
         "com10",
         "nulls.txt",
         "ab:c",
-        "x y",
         "é",
         "猫",
-    ),
-    *("x" * 255, "=1+1", "-x", "~", "a b/.hidden", "👩\u200d🔬.png"),
+        "=1+1",
+        "-x",
+        "~",
+    ],
+    *("x" * 255, "x y", "a b/.hidden", "👩\u200d🔬.png"),
 ]
 
 
@@ -200,15 +202,7 @@ def forged(out, to, **features):
 
 
 OUTSIDE = [
-    b"../../x",
-    b"/x",
-    b"/../../../x.py",
-    b"..",
-    b"C:\\x",
-    b"\\\\h\\x",
-    b"x\0y",
-    b"a/b",
-    b".x",
+    *(b"../../x", b"/x", b"/../../../x.py", b"..", b"C:\\x", b"\\\\h\\x", b"x\0y", b"a/b", b".x"),
 ]
 
 
@@ -235,7 +229,7 @@ def test_a_format_that_is_not_stored_is_read_from_the_bytes(datasets, tmp_path):
     evil = forged(datasets[False], tmp_path / "evil", **{"image/format": [b"../x.py"]})
     export("folder", evil, tmp_path / "to")
     suffixes = {path.rsplit(".")[-1].lower() for path in tree_bytes(tmp_path / "to")}
-    assert suffixes == {"jpg", "jpeg", "png", "bmp", "json"}
+    assert suffixes == {"jpg", "jpeg", "png", "json"}
     other = forged(evil, tmp_path / "other", **{"image/encoded": [b"PWNED"]})
     with pytest.raises(RecordError, match="record 0: image/encoded"):
         export("folder", other, tmp_path / "none")
@@ -306,15 +300,9 @@ READERS = (*COPIES, "croissant", "tfds", "tfdv", "report", "inspect")
 def test_an_odd_record_is_an_error_or_harmless(has_boxes, tmp_path):
     """Each feature with each odd value, through the exports in turn: no traceback, no file."""
     (tmp_path / "x.png").write_bytes(encoded(noise(seed=1), "PNG"))
-    line, task = (
-        ("x.png,a,0,0,,,1,1,,", "object_detection")
-        if has_boxes
-        else (
-            "x.png,a",
-            "image_classification",
-        )
-    )
-    out = converted(tmp_path, [f"TRAIN,{line}"], task=task)
+    line = "TRAIN,x.png,a,0,0,,,1,1,," if has_boxes else "TRAIN,x.png,a"
+    task = "object_detection" if has_boxes else "image_classification"
+    out = converted(tmp_path, [line], task=task)
     [shard] = (out / "Split-train").iterdir()
     names = sorted(parse_example(next(iter(RECORDS.read(str(shard))))))
     kinds = cycle([kind for kind in READERS if has_boxes or kind not in HOLD_BOXES])

@@ -52,6 +52,7 @@ def model(output, tmp_path):
 
 
 def test_a_model_leads_to_its_import_files(model, output, capsys):
+    """As text, from the model down to the rows, and as JSON."""
     dataset = read_dataset(str(output))
     assert main(["export", "lineage", str(model)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -64,15 +65,11 @@ def test_a_model_leads_to_its_import_files(model, output, capsys):
     ]
     assert "      100 examples (train 70, eval 20, test 10), 4 labels" in lines
     assert lines[-2:] == ["      from 100 rows, 0 rejected", f"        {SOURCE}"]
-
-
-def test_json(model, output, capsys):
     assert main(["export", "lineage", str(model), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["model"]["split"] == "train"
-    assert found["dataset"]["digest"] == read_dataset(str(output)).digest
+    assert (found["model"]["split"], found["dataset_state"]) == ("train", "same")
+    assert found["dataset"]["digest"] == dataset.digest
     assert found["dataset"]["options"]["seed"] == found["dataset"]["seed"] == 3
-    assert found["dataset_state"] == "same"
 
 
 def test_verified_files(model, output, capsys):
@@ -95,6 +92,7 @@ def test_verified_files(model, output, capsys):
 
 
 def test_software_is_what_runs_here():
+    """Versions of libraries; commit and image only if a variable names them."""
     said = {"GITHUB_SHA": "3f0c", "RECORDGEN_COMMIT": "", "RECORDGEN_IMAGE": "example/train:2"}
     found = software_here(said)
     assert found["python"] == platform.python_version()
@@ -127,6 +125,7 @@ def test_the_dataset_may_have_changed_or_gone(model, output):
 
 
 def test_an_output_leads_to_its_import_files(output, tmp_path):
+    """A dataset from Python has none."""
     found = find_lineage(output)
     assert found.model is None
     assert list(lineage_lines(found))[-1].strip() == SOURCE
@@ -136,15 +135,12 @@ def test_an_output_leads_to_its_import_files(output, tmp_path):
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"format": "recordgen-lineage/1"}', '{"format": 2}'])
 def test_a_damaged_lineage_names_its_file(model, text):
+    """So does a folder that has neither a model nor a dataset."""
     (model / LINEAGE_FILE).write_text(text)
     with pytest.raises(SourceError, match=r"lineage\.json: .*recordgen-lineage/1"):
         find_lineage(model)
-
-
-def test_neither_a_model_nor_a_dataset(tmp_path):
-    for place in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(SourceError, match=r"dataset\.json.* assets\.extra/lineage"):
-            find_lineage(place)
+    with pytest.raises(SourceError, match=r"dataset\.json.* assets\.extra/lineage"):
+        find_lineage(model.parent)
 
 
 def test_a_foreign_model_causes_no_requests(model, output, capsys):

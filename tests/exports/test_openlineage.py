@@ -50,6 +50,7 @@ def run():
 
 
 def test_a_conversion_starts_and_completes(events, tmp_path, monkeypatch):
+    """START before the first row; COMPLETE with version, schema, counts and quality."""
     monkeypatch.setenv("OPENLINEAGE_NAMESPACE", "shop")
     convert(SOURCE, tmp_path / "out")
     start, complete = events()
@@ -74,6 +75,7 @@ def test_a_conversion_starts_and_completes(events, tmp_path, monkeypatch):
 
 
 def test_a_job_and_its_parent_are_named(events, monkeypatch):
+    """The variables name the job, and the run that started it."""
     monkeypatch.setenv("OPENLINEAGE_JOB_NAME", "nightly")
     monkeypatch.setenv("OPENLINEAGE_PARENT_ID", f"airflow/pets.convert/{RUN}")
     assert run()
@@ -84,23 +86,25 @@ def test_a_job_and_its_parent_are_named(events, monkeypatch):
         assert (parent["job"]["namespace"], parent["job"]["name"]) == ("airflow", "pets.convert")
 
 
-def test_a_wrong_parent_ends_no_run(events, monkeypatch, caplog):
-    monkeypatch.setenv("OPENLINEAGE_PARENT_ID", "pets")
-    assert not run()
-    assert "NAMESPACE/JOB/RUN" in caplog.text
-
-
 def test_a_failure_is_told(events, tmp_path):
+    """FAIL has the error's message; an interrupt is ABORT; a DataFrame is no input."""
+    with pytest.raises(KeyboardInterrupt), run_events("job", ["DataFrame"], "out"):
+        raise KeyboardInterrupt
+    assert [(event["eventType"], event["inputs"]) for event in events()] == [
+        ("START", []),
+        ("ABORT", []),
+    ]
     (tmp_path / "a.csv").write_text("gone.png,cat\n")
     with pytest.raises(NothingToConvertError):
         convert(str(tmp_path / "a.csv"), tmp_path / "out", max_reject_fraction=1.0)
-    start, fail = events()
+    start, fail = events()[2:]
     assert (start["eventType"], fail["eventType"]) == ("START", "FAIL")
     assert "1 rows" in fail["run"]["facets"]["errorMessage"]["message"]
 
 
 @pytest.mark.slow
 def test_a_training_reads_what_a_conversion_wrote(events, tmp_path, monkeypatch):
+    """The inputs of a training are named as the output of the conversion."""
     out = str(tmp_path / "out")
     convert(SOURCE, out)
     monkeypatch.setenv("OPENLINEAGE_PARENT_ID", f"airflow/pets.train/{RUN}")
@@ -122,13 +126,8 @@ def test_a_training_reads_what_a_conversion_wrote(events, tmp_path, monkeypatch)
     assert "batch_size" in trained[3]["run"]["facets"]["errorMessage"]["message"]
 
 
-def test_an_interrupt_is_no_failure(events):
-    with pytest.raises(KeyboardInterrupt), run_events("job", ["a.csv"], "out"):
-        raise KeyboardInterrupt
-    assert [event["eventType"] for event in events()] == ["START", "ABORT"]
-
-
 def test_events_go_to_a_service(monkeypatch):
+    """Each event is one request."""
     seen = []
 
     async def answer(request):
@@ -141,27 +140,24 @@ def test_events_go_to_a_service(monkeypatch):
     assert seen == [("/api/v1/lineage", "START"), ("/api/v1/lineage", "COMPLETE")]
 
 
-@pytest.mark.parametrize(
-    ("settings", "warning"),
-    [
-        ({"OPENLINEAGE__TRANSPORT__TYPE": "no.such.Transport"}, "no.such.Transport"),
-        (
-            {
-                "OPENLINEAGE__TRANSPORT__TYPE": "file",
-                "OPENLINEAGE__TRANSPORT__LOG_FILE_PATH": "/proc/none/events",
-                "OPENLINEAGE__TRANSPORT__APPEND": "true",
-            },
-            "event START ",
-        ),
-    ],
-    ids=["unknown", "unwritable"],
-)
-def test_a_wrong_setting_is_a_warning(settings, warning, monkeypatch, caplog):
+FILE = {"OPENLINEAGE__TRANSPORT__TYPE": "file", "OPENLINEAGE__TRANSPORT__APPEND": "true"}
+
+# settings; what the warning names
+WRONG = [
+    ({"OPENLINEAGE__TRANSPORT__TYPE": "no.such.Transport"}, "no.such.Transport"),
+    ({**FILE, "OPENLINEAGE__TRANSPORT__LOG_FILE_PATH": "/proc/none/events"}, "event START "),
+    ({"OPENLINEAGE_URL": "http://127.0.0.1:1", "OPENLINEAGE_PARENT_ID": "pets"}, "JOB/RUN"),
+]
+
+
+@pytest.mark.parametrize(("settings", "fact"), WRONG)
+def test_a_wrong_setting_is_a_warning(settings, fact, monkeypatch, caplog):
+    """A transport, a place or a parent that cannot be used ends no run."""
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     with caplog.at_level(logging.WARNING, "recordgen"):
         assert not run()
-    assert warning in caplog.text
+    assert fact in caplog.text
 
 
 def test_without_the_client(monkeypatch, caplog):
@@ -176,28 +172,28 @@ def test_without_the_client(monkeypatch, caplog):
     assert "pip install '.[openlineage]'" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        ({}, False),
-        ({"OPENLINEAGE_NAMESPACE": "shop"}, False),
-        ({"OPENLINEAGE_URL": ""}, False),
-        ({"OPENLINEAGE_URL": "http://a"}, True),
-        ({"OPENLINEAGE_URL": "http://a", "OPENLINEAGE_DISABLED": "True"}, False),
-        ({"OPENLINEAGE_CONFIG": "a.yml"}, True),
-        ({"OPENLINEAGE__TRANSPORT__TYPE": "console"}, True),
-        ({"OPENLINEAGE__TRANSPORT": '{"type": "console"}'}, True),
-    ],
-)
-def test_settings(environ, expected):
-    assert is_configured(environ) == expected
+URL = {"OPENLINEAGE_URL": "http://a"}
+SETTINGS = [
+    ({}, False),
+    ({"OPENLINEAGE_NAMESPACE": "shop"}, False),
+    ({"OPENLINEAGE_URL": ""}, False),
+    (URL, True),
+    ({**URL, "OPENLINEAGE_DISABLED": "True"}, False),
+    ({"OPENLINEAGE_CONFIG": "a.yml"}, True),
+    ({"OPENLINEAGE__TRANSPORT__TYPE": "console"}, True),
+    ({"OPENLINEAGE__TRANSPORT": '{"type": "console"}'}, True),
+]
 
 
-@pytest.mark.parametrize("folder", [".", ".openlineage"])
-def test_settings_in_a_file(folder, tmp_path):
-    (tmp_path / folder).mkdir(exist_ok=True)
-    (tmp_path / folder / "openlineage.yml").write_text("transport: {type: console}\n")
-    assert is_configured({})
+def test_settings(tmp_path):
+    """Variables or a file give a destination; without one, nothing is sent."""
+    for environ, expected in SETTINGS:
+        assert is_configured(environ) == expected
+    for folder in (".", ".openlineage"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "openlineage.yml").write_text("transport: {type: console}\n")
+        assert is_configured({})
+        (tmp_path / folder / "openlineage.yml").unlink()
 
 
 @pytest.mark.parametrize(
@@ -211,13 +207,8 @@ def test_settings_in_a_file(folder, tmp_path):
     ],
 )
 def test_names_of_datasets(path, expected):
+    """The namespace is the store, the name the path in it."""
     assert dataset_id(path) == expected
-
-
-def test_a_dataframe_is_no_file(events):
-    with run_events("job", ["DataFrame"], "out"):
-        pass
-    assert events()[0]["inputs"] == []
 
 
 def test_a_finished_dataset_is_sent(events, tmp_path):

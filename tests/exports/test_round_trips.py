@@ -4,13 +4,18 @@ import csv
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from pycocotools.coco import COCO
 
 import recordgen
 from recordgen.cli import main
-from tests.conftest import stored_examples
+from recordgen.errors import UsageError
+from recordgen.exports import Output
+from recordgen.exports.losses import PARTS, lost_objects
+from recordgen.registry import EXPORTS
+from tests.conftest import ROOT, encoded, noise, stored_examples, tree_bytes
 from tests.exports.copies import LABELS, boxes, converted, export, labelled, pictures
 from tests.formats.boxes import CORNERS
 
@@ -72,6 +77,7 @@ def test_boxes_come_back(name, tmp_path):
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_labels_come_back(name, tmp_path):
+    """With the same splits: diff finds no difference."""
     place, source = CLASSES[name]
     old = labelled(tmp_path, place)
     new = again(tmp_path, old, name, source)
@@ -82,6 +88,7 @@ def test_labels_come_back(name, tmp_path):
 
 
 def test_several_labels_come_back(tmp_path):
+    """In any order in the row."""
     place, source = CLASSES["automl"]
     lines = pictures(tmp_path, place, lambda number, size: LABELS[: 1 + number % 3])
     old = converted(tmp_path, lines, task="image_multi_label")
@@ -160,3 +167,72 @@ def test_documents_are_json(tmp_path):
         0,
     ]
     assert len(documents["instances_val"]["images"]) == 3
+
+
+def crowd(tmp_path):
+    """Convert a COCO document: a cat with an outline, a crowd of cats, and a dog."""
+    objects = [
+        {"image_id": 0, "category_id": 1, "bbox": [1, 2, 10, 10], "iscrowd": 0, "area": 55},
+        {"image_id": 0, "category_id": 1, "bbox": [5, 5, 20, 20], "iscrowd": 1, "area": 300},
+        {"image_id": 1, "category_id": 2, "bbox": [5, 5, 20, 20], "iscrowd": 0, "area": 300},
+    ]
+    objects[0]["segmentation"] = [[1, 2, 11, 2, 11, 12]]
+    for number in range(2):
+        path = tmp_path / f"{number}.png"
+        path.write_bytes(encoded(noise(40, 30, seed=number), "PNG"))
+    size = {"width": 40, "height": 30}
+    document = {
+        "images": [{"id": at, "file_name": f"{at}.png", **size} for at in range(2)],
+        "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
+        "annotations": [{"id": at, **item} for at, item in enumerate(objects)],
+    }
+    (tmp_path / "document.json").write_text(json.dumps(document))
+    recordgen.convert(tmp_path / "document.json", tmp_path / "out", split="1", lint="-ALL")
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize(("name", "source"), [("coco", ""), ("parquet", ""), ("webdataset", "")])
+def test_crowds_come_back(name, source, tmp_path):
+    """A format with a word for crowds keeps them, and what it loses is counted."""
+    old = crowd(tmp_path)
+    lost = lost_objects(Output.open(old), ["train"], EXPORTS[name].keeps)
+    assert lost == ({} if name == "coco" else {"outlines": 1})
+    new = again(tmp_path, old, name, source)
+    table = pq.read_table(new / "examples.parquet", columns=["annotation"])
+    details = [json.loads(text).get("details", ()) for text in table["annotation"].to_pylist()]
+    crowds = [
+        at for item in details for at, it in enumerate(item) if "is_crowd" in it.get("flags", ())
+    ]
+    assert crowds == [1]
+
+
+@pytest.mark.parametrize(("name", "source"), [("yolo", ""), ("automl", "import.csv")])
+def test_crowds_are_left_out_only_on_request(name, source, tmp_path):
+    """A format without a word for crowds refuses before the first byte; --lossy copies the rest."""
+    old = crowd(tmp_path)
+    lost = lost_objects(Output.open(old), ["train"], EXPORTS[name].keeps)
+    assert (lost["crowd"], lost["area"], lost.get("outlines", 0)) == (1, 3, name == "automl")
+    assert not lost_objects(Output.open(old), ["eval"], EXPORTS[name].keeps)
+    before = tree_bytes(tmp_path)
+    with pytest.raises(UsageError):
+        export(name, old, tmp_path / "to")
+    assert tree_bytes(tmp_path) == before
+    assert main(["export", name, str(old), "--to", f"{tmp_path}/to", "--lossy"]) == 0
+    recordgen.convert(f"{tmp_path}/to/{source}", tmp_path / "again", lint="-ALL")
+    found = [
+        label for _, objects in corners_of(tmp_path / "again").values() for label, _ in objects
+    ]
+    assert sorted(found) == ["cat", "dog"]
+
+
+def test_the_table_of_what_copies_keep():
+    """docs/exports.md says what each export declares."""
+    text = (ROOT / "docs/exports.md").read_text()
+    head, _, *rows = text.partition("| export | images")[2].partition("\n\n")[0].splitlines()
+    assert head == f" | {' | '.join(PARTS[1:])} |"
+    found = {}
+    for row in rows:
+        name, *cells = (cell.strip() for cell in row.strip("|").split("|"))
+        found[name.strip("`")] = [part for part, cell in zip(PARTS, cells, strict=True) if cell]
+    copies = {name: export for name, export in EXPORTS.items() if "to" in export.takes}
+    assert found == {name: [p for p in PARTS if p in it.keeps] for name, it in copies.items()}

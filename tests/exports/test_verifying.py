@@ -64,6 +64,8 @@ def test_each_change_is_found(change, output, capsys):
 
 
 def test_an_output_is_as_it_was_written(output, capsys):
+    """Exit 0 and the digest; options of import files are refused."""
+    assert main(["check", str(output), "--seed", "3"]) == 2
     assert main(["check", str(output)]) == 0
     assert recordgen.read_dataset(output).digest in capsys.readouterr().out
 
@@ -87,7 +89,3 @@ def test_a_store_that_hides_what_is_missing_has_no_finished_output():
 
     with serving(answer) as url:
         assert main(["check", f"{url}/rows.csv", "-q"]) == 0
-
-
-def test_options_of_import_files_are_refused(output):
-    assert main(["check", str(output), "--seed", "3"]) == 2

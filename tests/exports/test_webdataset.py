@@ -44,20 +44,17 @@ def test_labels(tmp_path):
             assert json.loads(sample["json"]) == expected
 
 
-def test_boxes_are_json(tmp_path):
+def test_boxes_and_several_images(sample, tmp_path):
+    """Boxes are objects in the JSON; each column of images has its name in front of the suffix."""
+    export("webdataset", sample("declared"), tmp_path / "declared")
+    for each in samples(tmp_path / "declared", "train-*.tar"):
+        assert set(each) == {"__key__", "day.png", "night.png", "cls", "json"}
     out = boxes(tmp_path)
     export("webdataset", out, tmp_path / "to", split="train")
     assert not list((tmp_path / "to").glob("val*"))
     found = [json.loads(sample["json"]) for sample in samples(tmp_path / "to", "train-*.tar")]
     assert {len(each["objects"]) for each in found} >= {0, 1, 2}
     assert all(set(it) == {"bbox", "category"} for each in found for it in each["objects"])
-
-
-def test_several_images(sample, tmp_path):
-    """Each column of images has its name in front of the suffix."""
-    export("webdataset", sample("declared"), tmp_path)
-    for each in samples(tmp_path, "train-*.tar"):
-        assert set(each) == {"__key__", "day.png", "night.png", "cls", "json"}
 
 
 def test_no_number_that_json_lacks(tmp_path):

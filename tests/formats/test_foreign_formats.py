@@ -201,7 +201,12 @@ PLAIN_FOLDERS = [
     {"cat/a.jpg": b"", "dog/a.jpg": b"", "dog/a.txt": b"a caption"},
     {"bottles/a.jpg": b"", "labels/b.jpg": b""},
     {"cat/a.jpg": b"", "dog/b.jpg": b"", "about.json": b'{"license": "CC", "images": 2}'},
-    {"cat/a.jpg": b"", "cat.zip": b"", "thumbs.xml": b"<?xml version='1.0'?><thumbs/>"},
+    {
+        "cat/a.jpg": b"",
+        "dog/b.jpg": b"",
+        "c.zip": b"",
+        "thumbs.xml": b"<?xml version='1.0'?><thumbs/>",
+    },
     {"annotations/a.jpg": b"", "label_2/b.jpg": b"", "label_2/b.txt": b"a caption of 2 words"},
 ]
 

@@ -79,6 +79,7 @@ BOXES = [
     ({"a": [8], "b": [12], "c": [16], "d": [24]}, "xmin=a,ymin=b,xmax=c,ymax=d"),
     ({"x": 8, "y": 12, "w": 8, "h": 12}, "xywh=x|y|w|h"),
     ({"x": 8, "y": 12, "w": 16, "h": 24}, "xyxy=x|y|w|h"),
+    ({"box": [12, 18, 8, 12]}, "center_xywh=box"),
 ]
 
 
@@ -134,6 +135,7 @@ def _stored_records(output):
 UNKNOWN = [
     ({"label": "cat", "stars": 7}, "image=pixels,label=label"),
     ({"class": 1, "x": 3.5}, "image=pixels,label=class"),
+    ({"label": "cat", "split": "test"}, "image=pixels,split=split,label=label"),
 ]
 
 

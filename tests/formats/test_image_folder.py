@@ -10,9 +10,9 @@ from recordgen.conversion.texts.summaries import check_summary
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.errors import DataError, NotUnderstoodError, SourceError, UsageError
+from recordgen.formats.class_folders import ImageFolder
 from recordgen.formats.folder_names import is_no_image
 from recordgen.formats.header import NOTHING_GIVEN
-from recordgen.formats.image_folder import ImageFolder
 from recordgen.formats.import_file import ImportFile
 from recordgen.rejects import OddLine
 from recordgen.storage import is_inside
@@ -41,24 +41,28 @@ UNDERSTOOD = [
     (["images/cat/1.jpg", "images/dog/1.jpg"], [(None, "cat"), (None, "dog")], {"images": BARE}),
     (["images/train/cat/1.jpg", "images/val/dog/1.jpg"], [("train", "cat"), ("eval", "dog")],
      {"images": BARE, "images/train": TRAIN, "images/val": EVAL}),
-    (["train2017/1.jpg", "Validation-Images/cat/1.jpg"], [("eval", "cat"), ("train", None)],
+    (["train2017/1.jpg", "Validation-Images/a/1.jpg", "Validation-Images/b/1.jpg"],
+     [("eval", "a"), ("eval", "b"), ("train", None)],
      {"train2017": TRAIN, "Validation-Images": EVAL}),
     # Packed files often unpack into a folder of their own name.
-    (["train/train/1.jpg"], [("train", None)], {"train": TRAIN, "train/train": TRAIN}),
+    (["train/train/1.jpg"], [("train", None)], {"train": TRAIN}),
     (["images_001/1.jpg", "images_002/1.jpg"], [(None, None)] * 2,
      {"images_001": BARE, "images_002": BARE}),
     (["train/n01/images/1.jpg", "train/n02/images/1.jpg"], [("train", "n01"), ("train", "n02")],
      {"train": TRAIN}),
     (["Split-train/1.jpg"], [("train", None)], {"Split-train": TRAIN}),
     (["seg_train/seg_train/a/1.jpg", "seg_test/seg_test/b/1.jpg"], [("test", "b"), ("train", "a")],
-     {"seg_train": TRAIN, "seg_train/seg_train": BARE, "seg_test": TEST,
-      "seg_test/seg_test": BARE}),
+     {"seg_train": TRAIN, "seg_test": TEST}),
     (["arch/flowers/daisy/1.jpg", "arch/flowers/rose/1.jpg"], [(None, "daisy"), (None, "rose")],
      {"arch": BARE, "arch/flowers": BARE}),
     (["chest/train/a/1.jpg", "chest/test/b/1.jpg"], [("test", "b"), ("train", "a")],
      {"chest": BARE, "chest/train": TRAIN, "chest/test": TEST}),
     (["HAM_images_part_1/1.jpg", "HAM_images_part_2/1.jpg"], [(None, None)] * 2,
      {"HAM_images_part_1": BARE, "HAM_images_part_2": BARE}),
+    # Numbered files of classes have the same names, but not as many in each class.
+    (["a/i1.jpg", "a/i2.jpg", "b/i1.jpg", "b/i2.jpg", "b/i3.jpg", "b/i4.jpg", "c/i1.jpg",
+      "c/i2.jpg", "c/i3.jpg", "c/i4.jpg"],
+     [(None, label) for label in "aabbbbcccc"], {}),
     # These name classes.
     (["class_1/1.jpg", "class_2/1.jpg"], [(None, "class_1"), (None, "class_2")], {}),
     (["cat/1.jpg", "dog/2_masked.jpg"], [(None, "cat"), (None, "dog")], {}),
@@ -253,9 +257,13 @@ def test_images_without_folders_of_classes_name_the_remedy(tmp_path):
 
 # Class folders, and what is none: files that stop, whether a layout is proposed
 NO_CLASSES = {
-    "one class": (["cat/1.jpg", "cat/2.jpg"], True),
-    "one class in splits": (["train/cat/1.jpg", "test/cat/2.jpg"], True),
-    "one class with inner folders": (["train/cat/images/1.jpg"], True),
+    "one class": (["cat/1.jpg", "cat/2.jpg"], False),
+    "one class in splits": (["train/cat/1.jpg", "test/cat/2.jpg"], False),
+    "one class with inner folders": (["train/cat/images/1.jpg"], False),
+    "one folder of images beside lists": (
+        ["basic/images/1.jpg", "basic/images/2.jpg", "train.txt"],
+        False,
+    ),
     "images and masks": (["imagesTr/c1_0000.png", "labelsTr/c1.png"], True),
     "names with one more word": (["A_Data/I_1.jpg", "A_GroundTruth/I_1_segmentation.png"], True),
     "masks of splits": (["train/1.png", "val/2.png", "trainannot/1.png", "valannot/2.png"], True),
@@ -263,7 +271,18 @@ NO_CLASSES = {
         [f"{at}/{n}.jpg" for at in "ab" for n in ("i1", "i2")],
         False,
     ),
-    "files in more folders": (["cat/red/1.jpg", "dog/blue/1.jpg"], False),
+    "three folders of the same names": (
+        [f"{at}/{n}.png" for at in ("HR", "LR", "up") for n in ("i1", "i2", "i3")],
+        False,
+    ),
+    "folders of the same names in splits": (
+        [f"{s}/{at}/{s}{n}.png" for s in ("train", "val") for at in "abc" for n in "xy"],
+        False,
+    ),
+    "files in more folders": (["cat/red/1.jpg", "dog/blue/1.jpg"], True),
+    "pairs": ([f"{at}/{n}_{at[0]}.png" for at in ("noisy", "clean") for n in "123"], False),
+    "pairs of numbers": ([f"{at}/{n}.png" for at in ("rgb", "depth") for n in "123"], False),
+    "two sizes": ([f"{at}/0{n}{at}.png" for at in ("HR", "LR") for n in "123"], False),
     "texts": (["a/1", "b/2"], True),
     "videos": (["train/run/1.mp4", "test/walk/2.mp4"], True),
     "texts one folder too deep": (["in/a/1.txt", "in/b/1.txt", "in/readme.txt"], True),
@@ -286,8 +305,17 @@ def test_folders_that_may_be_no_classes_stop(names, is_proposed, tmp_path):
         assert not found.rejects
 
 
+@pytest.mark.parametrize("name", ["{0}s/{0}.{1}.jpg", "{0}/{1}.jpg", "train/{0}/IMG_{1}{0}.jpg"])
+def test_numbers_in_names_of_classes(name, tmp_path):
+    """Classes may number their files alike."""
+    names = [name.format(kind, number) for kind in ("cat", "dog") for number in (1, 2, 3)]
+    labels = {label for _, _, label in read(folder(tmp_path, *names))}
+    assert {label[:3] for label in labels} == {"cat", "dog"}
+
+
 LISTS = {
     "lists.txt": "cat/a001\ndog/b002\n",
+    "paths.txt": "cat/a001.jpg\ndog/b002.jpg\n",
     "boxes.tsv": "a001.jpg\t1\nb002.jpg\t2\n",
     "ids.csv": "id,age\na001,3\nb002,4\n",
     "all.json": '{"a001.jpg": 1, "b002.jpg": 2}',

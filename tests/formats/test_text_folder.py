@@ -108,6 +108,10 @@ OTHERS = {
     ),
     "one class": ({"pos/1.txt": "Good."}, "pos"),
     "an import file": ({"a/1.txt": "x", "b/1.txt": "y", "labels.csv": "a/1.txt,q"}, "labels.csv"),
+    "a folder in a class": (
+        {"a/1.txt": "x", "b/1.txt": "y", "b/more/2.txt": "z", "a/2.txt": "x"},
+        "b/more",
+    ),
     "a split beside a class": (
         {"train/a/1.txt": "x", "train/b/1.txt": "y", "c/1.txt": "z"},
         "'train' .*'c'",
@@ -127,9 +131,3 @@ def test_texts_of_images_are_no_examples(tmp_path):
     files = {f"{label}/1.{suffix}": "x" for label in "ab" for suffix in ("jpg", "txt")}
     with pytest.raises(NotUnderstoodError):
         read(tmp_path, files)
-
-
-def test_a_folder_that_is_too_deep_rejects_its_text(tmp_path):
-    """A folder in a class is neither a class nor a split."""
-    files = {"a/1.txt": "x", "b/1.txt": "y", "b/more/2.txt": "z", "a/2.txt": "x"}
-    assert read(tmp_path, files)[2] == ["bad_annotation"]

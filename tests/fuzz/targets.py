@@ -23,10 +23,9 @@ from recordgen.formats.lines import bounded_lines
 from recordgen.messages.masking import masked, masked_values, without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.payloads.check import check_image
-from recordgen.payloads.drawing import draw_boxes
+from recordgen.payloads.drawing import draw_boxes, to_thumbnail
 from recordgen.payloads.image import prepare
 from recordgen.payloads.opening import file_header
-from recordgen.payloads.thumbnail import to_thumbnail
 from recordgen.rejects import Reject, RejectCode
 from recordgen.storage.access import Access
 from recordgen.tasks import task_for

@@ -8,7 +8,7 @@ from PIL import Image
 
 from benchmarks.bombs import png_chunk as chunk
 from recordgen.payloads.check import check_image
-from recordgen.payloads.image import MAX_PAGES, count_frames
+from recordgen.payloads.tiff import MAX_PAGES, tiff_header
 from tests.conftest import encoded, noise
 from tests.settings import payload_settings
 
@@ -59,17 +59,17 @@ def test_copies_and_masks_are_no_pages(order):
         ({255: 2, **size}, 1),
         (size, 2),
     ):
-        assert count_frames(directories(page, other, order=order), "TIFF") == count
-    assert count_frames(directories({254: 1}, size, order=order), "TIFF") == 1
+        assert tiff_header(directories(page, other, order=order)).frames == count
+    assert tiff_header(directories({254: 1}, size, order=order)).frames == 1
 
 
 def test_damaged_lists_of_pages():
     """A circle ends where it started, and a list that leaves the file at its last page."""
-    assert count_frames(directories({}, next_of_last=8), "TIFF") == 1
-    assert count_frames(directories({}, {}, next_of_last=8), "TIFF") == 2
-    assert count_frames(directories({}, next_of_last=1 << 20), "TIFF") == 1
-    assert count_frames(directories({}, {})[:-3], "TIFF") == 2
-    assert count_frames(directories(*[{}] * (MAX_PAGES + 1)), "TIFF") == MAX_PAGES
+    assert tiff_header(directories({}, next_of_last=8)).frames == 1
+    assert tiff_header(directories({}, {}, next_of_last=8)).frames == 2
+    assert tiff_header(directories({}, next_of_last=1 << 20)).frames == 1
+    assert tiff_header(directories({}, {})[:-3]).frames == 2
+    assert tiff_header(directories(*[{}] * (MAX_PAGES + 1))).frames == MAX_PAGES
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from recordgen.errors import PayloadError
 from recordgen.payloads.check import check_image
 from recordgen.payloads.reencoding import CheckedImage
 from tests.conftest import encoded, exif_of, noise
-from tests.payloads import test_gif as gif
 from tests.payloads.hostile import segment
 from tests.settings import payload_settings
 
@@ -49,18 +48,18 @@ KINDS = {
     "gray transparent png": (encoded(GLASS.convert("LA"), "PNG"), "png", "alpha", 0),
     "16 bit png": (encoded(DEEP, "PNG"), "png", "16_bit", 0),
     "turned png": (encoded(BASE, "PNG", exif=TURNED), "png", "exif_orientation", 0),
-    "gif": (encoded(BASE, "GIF"), "gif", None, 0),
-    "gray gif": (encoded(BASE.convert("L"), "GIF"), "gif", None, 0),
+    "gif": (encoded(BASE, "GIF"), "png", "format", 0),
+    "gray gif": (encoded(BASE.convert("L"), "GIF"), "png", "format", 0),
     "animated gif": (
         encoded(BASE, "GIF", save_all=True, append_images=[noise(80, 48, seed=3)]),
-        "gif",
-        None,
+        "png",
+        "format",
         0,
     ),
-    "bmp": (encoded(BASE, "BMP"), "bmp", None, 0),
-    "palette bmp": (encoded(BASE.convert("P"), "BMP"), "png", "bmp", 0),
-    "gray bmp": (encoded(BASE.convert("L"), "BMP"), "png", "bmp", 0),
-    "32 bit bmp": (encoded(GLASS, "BMP"), "png", "bmp", 0),
+    "bmp": (encoded(BASE, "BMP"), "png", "format", 0),
+    "palette bmp": (encoded(BASE.convert("P"), "BMP"), "png", "format", 0),
+    "gray bmp": (encoded(BASE.convert("L"), "BMP"), "png", "format", 0),
+    "32 bit bmp": (encoded(GLASS, "BMP"), "png", "format", 0),
     "webp": (encoded(BASE, "WEBP"), "png", "format", 0),
     "tiff": (encoded(BASE, "TIFF"), "png", "format", 0),
     "lzw tiff": (encoded(BASE, "TIFF", compression="tiff_lzw"), "png", "format", 0),
@@ -131,7 +130,7 @@ def test_the_longer_side_is_reduced_and_the_shape_kept(name, check):
     assert difference.mean() < 12
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "BMP"])
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_images_of_just_max_side_keep_their_bytes(kind):
     data = encoded(BASE, kind)
     assert check_image(data, payload_settings(image_size="80max")).data == data
@@ -197,13 +196,13 @@ def test_levels_of_a_netpbm_file_are_shares_of_its_highest():
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        (b"P6\n80 48\n", "corrupt"),
+        (b"P6\n80 48\n", "truncated"),
         (b"P6\n80 48 0\n" + bytes(9), "corrupt"),
         (b"P6\n0 48 255\n", "corrupt"),
         (b"P6\n80 48 65536\n" + bytes(9), "corrupt"),
         (encoded(BASE, "PPM")[:-1], "truncated"),
         (encoded(BASE.convert("1"), "PPM")[:-1], "truncated"),
-        (b"P6\n99999 99999 255\n", "truncated"),
+        (b"P6\n99999 99999 255\n", "too_many_pixels"),
         (b"P3\n1 1 255\n0 0 0\n", "not_an_image"),  # the form of letters
         (b"P7\n", "not_an_image"),
     ],
@@ -310,12 +309,6 @@ def test_what_is_accepted_decodes(name, at, noise_bytes):
         return
     decoded = tf.io.decode_image(stored.data, channels=3, expand_animations=False)
     assert decoded.shape == (stored.height, stored.width, 3)
-
-
-def test_bmp_with_bytes_after_its_pixels():
-    """Some programs add two bytes, which TensorFlow refuses: they are removed."""
-    stored = check_image(encoded(BASE, "BMP") + b"\0\0", OPTIONS)
-    assert (stored.format, stored.reencoded) == ("png", "bmp")
 
 
 def test_an_image_above_a_limit_is_refused_with_the_option():
@@ -439,29 +432,13 @@ def test_exif_turns_an_image_wherever_it_stands(between, turns):
     assert Image.open(io.BytesIO(data)).getexif().get(0x0112, 1) == stored.orientation
 
 
-def test_gifs_that_are_reencoded():
-    stream = gif.lzw([*gif.pixels(15), 3, gif.END])
-    whole = gif.header() + gif.frame(stream) + b";"
-    part = gif.header(8, 5) + gif.frame(stream) + b";"
-    two_colours = gif.header(flags=0x80, palette=bytes(6)) + gif.frame(stream) + b";"
-    assert check_image(whole, OPTIONS).reencoded is None
-    for data, size in ((part, (5, 8)), (two_colours, (4, 4))):
-        stored = check_image(data, OPTIONS)
-        assert (stored.format, stored.reencoded) == ("png", "gif")
-        assert (stored.height, stored.width) == size
-        assert as_trained(stored.data).shape == (*size, 3)
-
-
 def test_bmps_of_older_programs():
+    """Headers of 16 bits, rows from the top, and bytes behind the pixels are read."""
     plain = encoded(noise(5, 3), "BMP")
-    assert check_image(plain, OPTIONS).data == plain
     pixels = plain[54:]
     old = b"BM" + struct.pack("<IHHI", 26 + len(pixels), 0, 0, 26)
     old += struct.pack("<IHHHH", 12, 5, 3, 1, 24) + pixels
     upside_down = plain[:22] + struct.pack("<i", -3) + plain[26:]
-    assert check_image(upside_down, OPTIONS).data == upside_down
-    np.testing.assert_array_equal(as_trained(upside_down), as_trained(plain)[::-1])
-    for data in (old, plain + b"\0"):
-        stored = check_image(data, OPTIONS)
-        assert (stored.format, stored.reencoded) == ("png", "bmp")
-        np.testing.assert_array_equal(as_trained(stored.data), as_trained(plain))
+    expected = as_seen(plain)
+    for data, seen in ((old, expected), (plain + b"\0", expected), (upside_down, expected[::-1])):
+        np.testing.assert_array_equal(as_trained(check_image(data, OPTIONS).data), seen)

@@ -9,11 +9,10 @@ from PIL import Image
 from benchmarks import bombs
 from recordgen.errors import PayloadError, RunnerError
 from recordgen.payloads import image, jpeg_decoding, reencoding
-from recordgen.payloads.budget import MemoryBudget, default_budget
-from recordgen.payloads.check import check_apart, check_image
-from recordgen.payloads.eight_bit import flattened
+from recordgen.payloads.check import MemoryBudget, check_apart, check_image, default_budget
 from recordgen.payloads.image import prepare
 from recordgen.payloads.jpeg import jpeg_header
+from recordgen.payloads.reencoding import flattened
 from recordgen.storage.memory import memory_limit
 from tests.conftest import encoded, noise, run_python
 from tests.settings import payload_settings
@@ -32,12 +31,6 @@ def refusal(data, options=OPTIONS):
     return caught.value.code, caught.value.message
 
 
-def of_blocks(count):
-    """Return a GIF with one frame and comments: ``count`` blocks in total."""
-    gif = encoded(SMALL, "GIF")
-    return gif[:-1] + b"!\xfe\0" * (count - gif.count(b"!\xf9") - 1) + b";"
-
-
 def segments(count):
     """Return a JPEG with this many segments before its scan."""
     own, at = 0, 2
@@ -51,8 +44,7 @@ PARTS = {
     "jpeg scans": (bombs.jpeg_of_scans(64, 99), bombs.jpeg_of_scans(64, 100)),
     "jpeg segments": (segments(10_000), segments(10_001)),
     "png chunks": (bombs.png_of_chunks(1009), bombs.png_of_chunks(1010)),
-    "gif blocks": (of_blocks(100_000), of_blocks(100_001)),
-    "tiff strips": (bombs.tiff_of_strips(1000), bombs.tiff_of_strips(100_001)),
+    "tiff strips": (bombs.tiff_of_strips(1000), bombs.tiff_of_strips(200_001)),
 }
 
 
@@ -79,24 +71,14 @@ def test_scans_are_counted_where_they_are():
         assert (found.has_scans, found.scans) == (has_scans, count)
 
 
-@pytest.mark.parametrize("layout", ["<HLHHL", ">HLHHL", "<QQHHQ", ">QQHHQ"])
+@pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("tag", [273, 324])
-def test_strips_and_tiles_are_counted_in_every_layout(layout, tag):
-    order, number, offset, entry, count = layout[0], layout[1], layout[2], "HH", layout[5]
-    big = offset == "Q"
-    magic = (b"II" if order == "<" else b"MM") + struct.pack(order + "H", 43 if big else 42)
-    head = magic + (struct.pack(order + "HHQ", 8, 0, 16) if big else struct.pack(order + "L", 8))
-    entries = struct.pack(order + number, 1)
-    entries += struct.pack(order + entry + count, tag, 4, 123_456) + bytes(8 if big else 4)
+def test_strips_and_tiles_are_counted_in_both_byte_orders(order, tag):
+    """Offsets of strips and tiles are counted before Pillow reads them."""
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "L", 8)
+    entries = struct.pack(order + "HHHLL", 1, tag, 4, 234_567, 0)
     code, message = refusal(head + entries + bytes(20))
-    assert (code, "got 123,456" in message) == ("too_many_parts", True)
-
-
-def test_frames_may_have_ten_times_the_pixels_of_an_image():
-    data = bombs.gif_of_frames(20, 10, 12)  # 1,200 pixels in frames on a canvas of 400
-    assert check_image(data, payload_settings(limit="pixels=400")).reencoded == "gif"
-    code, message = refusal(bombs.gif_of_frames(10, 10, 11), payload_settings(limit="pixels=100"))
-    assert (code, "--limit pixels=" in message) == ("too_many_pixels", True)
+    assert (code, "got 234,567" in message) == ("too_many_parts", True)
 
 
 def test_the_sizes_of_an_icons_images_count():
@@ -179,22 +161,6 @@ print(peak() - before)
 """
     more = int(run_python("-c", code).stdout)
     assert more < 64_000_000, more  # bytes of the decoded image
-
-
-def test_pillow_is_set_up_by_the_first_image():
-    code = """
-import sys
-from PIL import Image
-default = Image.core.get_block_size()
-from recordgen.core.settings import PayloadSettings
-from tests.settings import payload_settings
-from recordgen.payloads.image import prepare
-assert Image.core.get_block_size() == default
-prepare(bytes.fromhex(sys.argv[1]), payload_settings())
-assert Image.core.get_block_size() > 32 << 20
-"""
-    done = run_python("-c", code, JPEG.hex())
-    assert done.returncode == 0, done.stderr
 
 
 def test_default_budget():

@@ -15,9 +15,8 @@ from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.formats.listing import Listing
 from recordgen.formats.parquet import Parquet
-from recordgen.payloads import parquet_pages, parquet_values
-from recordgen.payloads.parquet_pages import unpacking
-from recordgen.payloads.parquet_values import parquet_file, read_value
+from recordgen.payloads import parquet_values
+from recordgen.payloads.parquet_values import parquet_file, read_value, rows_at_once
 from recordgen.storage import ANY_REQUEST
 from recordgen.storage import copies as copies_module
 from tests.conftest import COMPONENTS
@@ -68,13 +67,18 @@ def test_threads_unpack_each_row_group_once(file, parts, monkeypatch):
 
 def test_the_footer_is_read_once_for_all_row_groups(file, parts, monkeypatch):
     """Unpacking takes time that grows with the rows, not with row groups times row groups."""
-    checked, counted = [], []
-    monkeypatch.setattr(parquet_values, "check_schema", checked.append)
+    footers, counted = [], []
+
+    def opened(raw, footer):
+        footers.append(footer)
+        return parquet_file(raw, footer)
+
+    monkeypatch.setattr(parquet_values, "parquet_file", opened)
     monkeypatch.setattr(copies_module, "_counted", lambda *each: counted.append(each) or (1e9, 0))
     for version in ("1", "1", "2"):
         for at in (0, 10, 20, 30):
             assert read_value(parts[at], version, ANY_REQUEST) == VALUES[at]
-    assert (len(checked), len(counted)) == (2, 1)
+    assert (footers.count(None), len(counted)) == (2, 1)
 
 
 def test_the_least_used_copies_make_room(file, parts, monkeypatch):
@@ -150,16 +154,6 @@ def test_images_that_unpack_to_too_much_cost_their_rows(file, monkeypatch):
     assert (problem.code, "row group 0" in problem.message) == ("too_many_bytes", True)
 
 
-def test_a_value_of_many_rows_is_unpacked_once(file):
-    """Rows that share a value of the dictionary share its bytes in the temporary folder."""
-    write_groups(file, table_of([VALUES[0], VALUES[1], VALUES[0]] * 50))
-    pictures = list(Parquet().read(Listing.of(str(file)), file.name))
-    for number in (0, 1, 2, 149):
-        part = pictures[number].payload._replace(file=str(file))
-        assert read_value(part, "1", ANY_REQUEST) == VALUES[number % 3 % 2]
-    assert copies(file) == [len(VALUES[0]) + len(VALUES[1])]
-
-
 def test_no_room_in_the_temporary_folder_refuses_the_rows(file, parts, monkeypatch):
     """The values that have room are read; each row of the others is refused, with the remedy."""
     monkeypatch.setattr(parquet_values, "CACHE_BYTES", 5 * len(VALUES[0]))
@@ -204,19 +198,8 @@ def test_large_values_are_held_a_few_at_a_time(file):
     """Rows that share a value of 20 MB are read three at a time, and not sixteen."""
     write_groups(file, table_of([bytes(20_000_000)] * 16))
     with file.open("rb") as raw:
-        how = unpacking(raw, parquet_file(raw), 0, {"image"}, "image", 16, is_far=False)
-    assert how == (3, 16)
-
-
-def test_values_are_compared_only_if_rows_share_them(file):
-    """A dictionary with a value for each row needs no digests; one with fewer has shared rows."""
-    write_groups(file, table_of([bytes([at]) * 9 for at in range(16)]), table_of([b"same"] * 16))
-    with file.open("rb") as raw:
-        opened = parquet_file(raw)
-        found = [
-            unpacking(raw, opened, group, {"image"}, "image", 16, is_far=False) for group in (0, 1)
-        ]
-    assert [how.shared for how in found] == [0, 16]
+        found = rows_at_once(raw, parquet_file(raw), 0, {"image"}, "image", 16, is_far=False)
+    assert found == 3
 
 
 def varint(number):
@@ -265,10 +248,3 @@ def test_a_folder_of_others_is_refused(parts):
     folder.chmod(0o777)
     with pytest.raises(StorageError, match="TMPDIR"):
         read_value(parts[0], "1", ANY_REQUEST)
-
-
-@pytest.mark.parametrize("header", [{5: 7}, {3: {}}, {5: {1: None}}, {7: {}, 2: {1: 2}}])
-def test_a_header_with_other_types_is_damage(header):
-    """A page whose header holds something else than the numbers of its sizes is no page."""
-    with pytest.raises(ValueError, match=r"number|struct"):
-        parquet_pages.page_of(header)

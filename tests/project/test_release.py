@@ -66,7 +66,7 @@ def test_sdists_do_not_show_who_made_them_when(script, tmp_path):
 def test_a_wheel_is_the_package(script, tmp_path):
     files = [path for path in (ROOT / "components/recordgen").rglob("*") if path.suffix != ".pyc"]
     names = [str(path.relative_to(ROOT / "components")) for path in files if path.is_file()]
-    left_out = "recordgen/exports/report/style.css"
+    left_out = "recordgen/exports/templates/style.css"
 
     def wheel_of(*names):
         with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:

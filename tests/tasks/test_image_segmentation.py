@@ -18,7 +18,7 @@ from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import PayloadError, TooManyRejectsError, UsageError
-from recordgen.exports.report.record_views import record_view
+from recordgen.exports.report.records import record_view
 from recordgen.payloads import check
 from recordgen.payloads.check import check_image
 from recordgen.payloads.reencoding import CheckedImage

@@ -15,10 +15,7 @@ from recordgen.core.facts.kept_rows import RowIndices
 from recordgen.core.facts.pictures import PictureFacts
 
 # The format of each suffix, as in ``image/format``. Other suffixes are not checked.
-_FORMATS = {
-    **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "jpeg"),
-    **{".png": "png", ".gif": "gif", ".bmp": "bmp"},
-}
+_FORMATS = {**dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "jpeg"), ".png": "png"}
 
 
 class PictureCheck(Check):

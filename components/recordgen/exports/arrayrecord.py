@@ -16,6 +16,7 @@ from typing import IO, Any
 from recordgen.errors import MissingPackageError, UsageError
 from recordgen.exports import tfds
 from recordgen.exports.copying import Copy, ShardCopyExport, Stored
+from recordgen.exports.losses import PARTS
 
 _FORMAT = "array_record"
 
@@ -27,6 +28,7 @@ class ArrayRecord(ShardCopyExport):
     """An ArrayRecord file for each shard."""
 
     name = "arrayrecord"
+    keeps = PARTS
 
     def check(self, copy: Copy) -> None:
         _writer_class()

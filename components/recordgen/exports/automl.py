@@ -44,7 +44,7 @@ class AutoMl(ImageCopyExport):
 
     name = "automl"
     tasks = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
-    holds = "images with labels or boxes"
+    keeps = ("images", "labels", "splits", "boxes")
     only_splits = tuple(_ML_USE)
     refused_formats = (WEBP,)  # Vertex AI reads none
 
@@ -82,10 +82,10 @@ def _annotations(image: ImageExample, *, has_boxes: bool) -> Iterator[Sequence[s
     if not has_boxes:
         yield image.labels
         return
-    for box in image.boxes:
+    for box in image.objects:
         xmin, ymin, xmax, ymax = map(_shortest, box[2:6])
         yield box.label, xmin, ymin, "", "", xmax, ymax, "", ""
-    if not image.boxes:
+    if not image.objects:
         yield ("",) * 9  # background
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from recordgen.core.dataset.manifest import EXAMPLES_FILE, FINDINGS_FILE, LINT_FILE, REJECTS_FILE
 from recordgen.core.task.stored import LABEL_FILES
@@ -31,7 +31,8 @@ def exported(output: Output, names: Iterable[str]) -> dict[str, Iterable[bytes]]
 
 def described_names() -> Sequence[str]:
     """Return the names of the files that only a finished dataset has."""
-    return (*LABEL_FILES, *_names_of_exports())
+    described = [each.file for each in map(file_export, CONVERTED)]
+    return (*LABEL_FILES, *described, *TFDS_FILES)
 
 
 def no_files() -> dict[str, Iterable[bytes]]:
@@ -41,9 +42,3 @@ def no_files() -> dict[str, Iterable[bytes]]:
     """
     found = (REJECTS_FILE, FINDINGS_FILE, LINT_FILE, EXAMPLES_FILE)
     return dict.fromkeys((*described_names(), *found), ())
-
-
-def _names_of_exports() -> Iterator[str]:
-    for each in map(file_export, CONVERTED):
-        yield from (each.file, *each.outdated)
-    yield from TFDS_FILES

@@ -36,7 +36,10 @@ class Coco(ImageCopyExport):
 
     name = "coco"
     tasks = (ObjectDetection.name,)
-    holds = "images with boxes"
+    keeps = (
+        *("images", "labels", "numbers", "splits", "boxes", "crowd", "area", "keypoints"),
+        "outlines",
+    )
 
     def check(self, copy: Copy) -> None:
         check_sizes(copy)

@@ -22,10 +22,11 @@ import numpy as np
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
+from recordgen.core.rows.details import Details
 from recordgen.core.task.stored import is_image, label_files, stored_features
 from recordgen.errors import UsageError
 from recordgen.exports.image_files import file_name
-from recordgen.features import LIST_DTYPES, FeatureSpec
+from recordgen.features import FLAGS, LIST_DTYPES, OBJECT_FLAGS, FeatureSpec
 from recordgen.payloads.stored import stored_image
 from recordgen.tables.stored import label_features, table_of
 from recordgen.tasks import TASKS
@@ -34,6 +35,12 @@ from recordgen.tasks import TASKS
 Values = Mapping[str, Sequence[Any]]
 
 IMAGE = {"_type": "Image"}
+
+#: What columns keep of a dataset.
+KEPT = (
+    *("images", "labels", "numbers", "splits", "boxes", "crowd", "difficult", "area", "masks"),
+    *("texts", "tables", "entities"),
+)
 
 _TAGS_FILE = "tags.txt"
 _ENTITIES = {
@@ -46,7 +53,7 @@ _ENTITY_LABELS = (features.ENTITY_TEXT, features.ENTITY_LABEL)
 
 # Features that other columns contain.
 _PARTS_OF_IMAGES = ("format", "height", "width", "channels", "key/sha256", "source_id")
-_CONTAINED = (*OBJECT_FEATURES[1:], features.ENTITY_END, *_ENTITY_LABELS)
+_CONTAINED = (*OBJECT_FEATURES[1:], *features.OBJECTS, features.ENTITY_END, *_ENTITY_LABELS)
 
 _NAMES = {
     features.TEXT_SOURCE_ID: "source_id",
@@ -97,7 +104,8 @@ def _columns(dataset: Dataset) -> Iterator[Column]:
             yield from _image(dataset, name)
         elif name == OBJECT_FEATURES[0]:
             item = {"bbox": _several(_value("float32")), "category": classes}
-            yield Column("objects", [item], _objects)
+            known = {word: kind for name, (word, kind) in _OF_OBJECTS.items() if name in specs}
+            yield Column("objects", [item | known], partial(_objects, tuple(known)))
         elif name == features.ENTITY_START:
             item = {"start": _value("int64"), "end": _value("int64"), "label": classes}
             yield Column("entities", [item], _entities)
@@ -171,6 +179,13 @@ def _class_label(names: Sequence[str]) -> Mapping[str, Any]:
     return {"names": list(names), "_type": "ClassLabel"} if names else _value("int64")
 
 
+# What may be known of objects, by feature: the word of a field, and its type.
+_OF_OBJECTS = {
+    **{name: (word, _value("bool")) for name, word in zip(OBJECT_FLAGS, FLAGS, strict=True)},
+    features.IMAGE_OBJECT_AREA: (features.AREA, _value("float32")),
+}
+
+
 # --- values --------------------------------------------------------------------------------------
 
 
@@ -181,14 +196,19 @@ def _file(name: str, values: Values) -> Mapping[str, Any] | None:
     return {"bytes": image[0], "path": file_name(uri or "", image[1])}
 
 
-def _objects(values: Values) -> Sequence[Mapping[str, Any]]:
+def _objects(known: Sequence[str], values: Values) -> Sequence[Mapping[str, Any]]:
     width, height = (
         _scalar(name, values) for name in (features.IMAGE_WIDTH, features.IMAGE_HEIGHT)
     )
     return [
         {"bbox": box.in_pixels(width or 1, height or 1), "category": box.number}
+        | {word: _known_of(box.details, word) for word in known}
         for box in stored_boxes(values)
     ]
+
+
+def _known_of(details: Details, word: str) -> Any:
+    return details.area if word == features.AREA else word in details.flags
 
 
 def _entities(values: Values) -> Sequence[Mapping[str, Any]]:

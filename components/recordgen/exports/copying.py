@@ -28,6 +28,7 @@ from recordgen.core.dataset.splits import find_split
 from recordgen.core.progress import Counter, Progress
 from recordgen.core.task.stored import declared_values, stored_features
 from recordgen.errors import OutputExistsError, UsageError
+from recordgen.exports import losses
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.output import Output
 from recordgen.features import OBJECTS, FeatureSpec
@@ -147,17 +148,17 @@ class CopyExport(Export):
 
     Attributes:
         tasks: the tasks whose examples it can hold; empty: all.
-        holds: what the format holds, for messages.
+        keeps: what the format keeps of a dataset, see :data:`recordgen.exports.losses.PARTS`.
         refused_formats: formats of images that its readers do not read, such as ``webp``.
         only_splits: the splits that the format has; empty: any.
     """
 
     name: ClassVar[str]
     tasks: ClassVar[Collection[str]] = ()
-    holds: ClassVar[str] = ""
+    keeps: ClassVar[Collection[str]]
     refused_formats: ClassVar[Collection[str]] = ()
     only_splits: ClassVar[Collection[str]] = ()
-    takes: ClassVar[Collection[str]] = ("to", "split")
+    takes: ClassVar[Collection[str]] = ("to", "split", "lossy")
 
     @abstractmethod
     def write(self, copy: Copy) -> None:
@@ -182,6 +183,7 @@ class CopyExport(Export):
         copy = Copy(output, _chosen(output, options.split), to, progress=options.progress)
         self._check_task(copy)
         self.check(copy)
+        losses.check(output, copy.splits, self.name, self.keeps, is_lossy=options.lossy)
         mark = {
             "export": self.name,
             "digest": output.dataset.digest,
@@ -222,8 +224,8 @@ class CopyExport(Export):
         task = copy.dataset.task
         if self.tasks and task not in self.tasks:
             raise UsageError(
-                f"{self.name} holds {self.holds} (task {listed(self.tasks, str)}; got {task}); "
-                f"export parquet or webdataset holds all tasks"
+                f"{self.name} keeps {', '.join(self.keeps)} (task {listed(self.tasks, str)}; got "
+                f"{task}); export parquet and webdataset take all tasks"
             )
         other = [name for name in copy.splits if self.only_splits and name not in self.only_splits]
         if other:

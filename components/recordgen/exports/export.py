@@ -25,6 +25,7 @@ class ExportOptions:
         allow: schemes of URLs that may be opened, in addition to the default ones; and folders and
             URL prefixes, then no others.
         verify: compare the shards with ``dataset.json``, instead of their digests there only.
+        lossy: leave out crowds where the format of a copy has no word for them.
         progress: receives the progress of long work.
     """
 
@@ -34,6 +35,7 @@ class ExportOptions:
     overwrite: bool = False
     allow: Sequence[str] = ()
     verify: bool = False
+    lossy: bool = False
     progress: Progress | None = None
 
 
@@ -81,13 +83,10 @@ class FileExport(Export):
     Attributes:
         file: name of the file, which is written beside the dataset by default.
         has_answers: whether people edit the file; then only ``overwrite`` replaces it.
-        outdated: names of further files that describe one state of the dataset: the next
-            conversion into the same output removes them.
     """
 
     file: ClassVar[str]
     has_answers: ClassVar[bool] = False
-    outdated: ClassVar[Sequence[str]] = ()
     takes: ClassVar[Collection[str]] = ("output",)
 
     @abstractmethod

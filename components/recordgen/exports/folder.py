@@ -24,7 +24,7 @@ class Folder(ImageCopyExport):
 
     name = "folder"
     tasks = (ImageClassification.name,)
-    holds = "images with one label each"
+    keeps = ("images", "labels", "splits")
 
     def check(self, copy: Copy) -> None:
         for name, split in copy.splits.items():

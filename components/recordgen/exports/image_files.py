@@ -28,8 +28,7 @@ from recordgen.errors import RecordError, UsageError
 from recordgen.exports.copying import Copy, CopyExport
 from recordgen.exports.output import Output
 from recordgen.messages.masking import without_secrets
-from recordgen.payloads.kinds import kind_of
-from recordgen.payloads.stored import stored_image
+from recordgen.payloads.stored import kind_of, stored_image
 
 _THREADS = 8
 _MAX_BYTES_AHEAD = 256 << 20
@@ -80,6 +79,11 @@ class ImageExample(NamedTuple):
             return stored_boxes(self.values)
         except ValueError as exc:
             raise RecordError(f"{self.where}: {exc}") from exc
+
+    @property
+    def objects(self) -> Sequence[StoredBox]:
+        """The boxes of single objects: a format without a word for crowds leaves those out."""
+        return [box for box in self.boxes if features.IS_CROWD not in box.details.flags]
 
     @property
     def labels(self) -> Sequence[str]:

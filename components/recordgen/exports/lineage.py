@@ -19,6 +19,7 @@ from recordgen.core.dataset.manifest import DATASET_FILE, read_dataset
 from recordgen.core.shards.intact import Difference
 from recordgen.errors import DataError, SourceError
 from recordgen.exports.export import Export, Exported, ExportOptions
+from recordgen.exports.templates import environment
 from recordgen.exports.verifying import verify as verify_files
 from recordgen.options import make_options
 from recordgen.storage.access import Access, RowUrlPolicy
@@ -132,50 +133,12 @@ def _verified(found: Traced) -> Traced:
     return replace(found, state=DAMAGED if differences else SAME, differences=differences)
 
 
-def lineage_lines(found: Traced) -> Iterator[str]:
-    """Yield the lineage as text, from the model to the import files."""
-    indent = ""
-    if found.model is not None:
-        yield f"model {found.place}"
-        yield f"  trained on split {found.model.split}, recordgen {found.model.recordgen_version}"
-        settings = ", ".join(f"{name}={value}" for name, value in found.model.settings.items())
-        if settings:
-            yield f"  with {settings}"
-        if software := ", ".join(" ".join(item) for item in found.model.software.items()):
-            yield f"  by {software}"
-        yield "  from"
-        indent = "    "
-    yield from (f"{indent}{line}" for line in _dataset_lines(found))
-
-
-def _dataset_lines(found: Traced) -> Iterator[str]:
-    dataset = found.dataset
-    states = {
-        SAME: "",
-        "changed": " (replaced by another dataset)",
-        "missing": " (no longer there)",
-        "unchecked": f" (not looked up: {found.refusal})",
-        DAMAGED: " (its files are others than its dataset.json says)",
-    }
-    splits = ", ".join(f"{name} {count:,}" for name, count in dataset.splits.items())
-    examples = sum(dataset.splits.values())
-    version, task, seed = dataset.recordgen_version, dataset.task, dataset.seed
-    yield f"dataset {', '.join(_places(dataset))}{states[found.state]}"
-    yield f"  digest {dataset.digest}"
-    if found.differences is not None:
-        yield from (f"  {item.file}: {item.message}" for item in found.differences)
-        if not found.differences:
-            yield "  all records are as they were written"
-    yield f"  {examples:,} examples ({splits}), {dataset.label_count:,} labels"
-    yield f"  made by recordgen {version}, task {task}, seed {seed}"
-    if not dataset.source:
-        yield "  written from Python"
-        return
-    options = ", ".join(f"{name}={value}" for name, value in dataset.options.items() if value)
-    yield f"  with {options}"
-    yield f"  from {dataset.rows:,} rows, {dataset.rejects:,} rejected"
-    for source in dataset.source:
-        yield f"    {source}"
+def lineage_lines(found: Traced) -> Sequence[str]:
+    """Return the lineage as lines of text, from the model to the import files."""
+    options = (f"{name}={value}" for name, value in found.dataset.options.items() if value)
+    template = environment().get_template("lineage.txt")
+    text = template.render(found=found, places=_places(found.dataset), options=", ".join(options))
+    return text.splitlines()
 
 
 def _models(root: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import Any
 
 from recordgen.core.dataset.events import (
     CONFIG_FILE,
@@ -54,42 +55,39 @@ def conversion_events(source: Sequence[str], output: str) -> AbstractContextMana
 
 def facets_of(dataset: Dataset) -> Facets:
     """Return version, schema, counts and data quality of a dataset."""
-    from openlineage.client.facet_v2 import (
-        data_quality_metrics_dataset,
-        dataset_version_dataset,
-        output_statistics_output_dataset,
-        schema_dataset,
-        storage_dataset,
-    )
+    from openlineage.client import facet_v2 as facets
 
-    files = sum(len(split.shards) for split in dataset.splits.values())
+    made: dict[str, Any] = {"producer": PRODUCER}
+    counts: dict[str, Any] = {
+        "rowCount": dataset.examples,
+        "fileCount": sum(len(split.shards) for split in dataset.splits.values()),
+    }
     columns = [
-        schema_dataset.SchemaDatasetFacetFields(
+        facets.schema_dataset.SchemaDatasetFacetFields(
             name=name, type=spec.dtype if spec.shape == () else f"array<{spec.dtype}>"
         )
         for name, spec in stored_features(dataset).items()
     ]
+    quality = facets.data_quality_metrics_dataset
     metrics = {
-        name: data_quality_metrics_dataset.ColumnMetrics(**values)
-        for name, values in column_metrics(dataset).items()
+        name: quality.ColumnMetrics(**values) for name, values in column_metrics(dataset).items()
     }
-    counts = {"rowCount": dataset.examples, "fileCount": files}
-    facets = {
-        "version": dataset_version_dataset.DatasetVersionDatasetFacet(
-            datasetVersion=dataset.digest, producer=PRODUCER
+    described = {
+        "version": facets.dataset_version_dataset.DatasetVersionDatasetFacet(
+            datasetVersion=dataset.digest, **made
         ),
-        "schema": schema_dataset.SchemaDatasetFacet(fields=columns, producer=PRODUCER),
-        "storage": storage_dataset.StorageDatasetFacet(
-            storageLayer="filesystem", fileFormat="tfrecord", producer=PRODUCER
+        "schema": facets.schema_dataset.SchemaDatasetFacet(fields=columns, **made),
+        "storage": facets.storage_dataset.StorageDatasetFacet(
+            storageLayer="filesystem", fileFormat="tfrecord", **made
         ),
-        "dataQualityMetrics": data_quality_metrics_dataset.DataQualityMetricsDatasetFacet(
-            columnMetrics=metrics, bytes=dataset.bytes, producer=PRODUCER, **counts
+        "dataQualityMetrics": quality.DataQualityMetricsDatasetFacet(
+            columnMetrics=metrics, bytes=dataset.bytes, **counts, **made
         ),
     }
-    statistics = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-        size=dataset.bytes, producer=PRODUCER, **counts
+    statistics = facets.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+        size=dataset.bytes, **counts, **made
     )
-    return Facets(facets, {"outputStatistics": statistics})
+    return Facets(described, {"outputStatistics": statistics})
 
 
 def column_metrics(dataset: Dataset) -> Mapping[str, Mapping[str, int]]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from recordgen.errors import RecordError
-from recordgen.exports.columns import IMAGE, Column, columns_of
+from recordgen.exports.columns import IMAGE, KEPT, Column, columns_of
 from recordgen.exports.copying import Copy, ShardCopyExport, Stored
 from recordgen.exports.image_files import check_sizes
 
@@ -31,6 +31,7 @@ class Parquet(ShardCopyExport):
     """A Parquet file for each shard."""
 
     name = "parquet"
+    keeps = KEPT
 
     def check(self, copy: Copy) -> None:
         columns_of(copy.dataset)

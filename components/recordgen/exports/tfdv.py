@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any
 
 from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
@@ -36,44 +36,22 @@ _TYPES = {"bytes": "BYTES", "int64": "INT", "float32": "FLOAT"}
 # TFDV compares each value with the whole domain; larger vocabularies get no domain.
 _MOST_VALUES = 10_000
 
-_LABELS = "labels"
-_TAGS = "tags"
-_FORMATS = "formats"
-
-_TAGS_FILE = "tags.txt"
+_LABELS, _TAGS, _FORMATS = "labels", "tags", "formats"
 
 _IMAGE_FORMATS = ("bmp", "gif", "jpeg", "png")
 
-
-class _Known(NamedTuple):
-    """What holds for all features; it is found once, because it parses all columns of a table.
-
-    Attributes:
-        labels: the features with the text and the number of labels, see :func:`label_features`.
-        declared: the features of a table's columns; more may be missing in later examples.
-    """
-
-    labels: tuple[str | None, str | None]
-    declared: Mapping[str, FeatureSpec]
-
-    @classmethod
-    def of(cls, dataset: Dataset) -> _Known:
-        table = table_of(dataset)
-        return cls(label_features(dataset), {} if table is None else table.features())
-
+_SIDES = (features.IMAGE_HEIGHT, features.IMAGE_WIDTH)
 
 # Smallest and largest possible values of features.
-_INT_BOUNDS: Mapping[str, tuple[int | None, int | None]] = {
-    features.IMAGE_HEIGHT: (1, None),
-    features.IMAGE_WIDTH: (1, None),
-    features.ENTITY_START: (0, None),
-    features.ENTITY_END: (0, None),
+_BOUNDS: Mapping[str, Mapping[str, float]] = {
+    **{name: {"min": 1} for name in _SIDES},
+    **{name: {"min": 0} for name in (features.ENTITY_START, features.ENTITY_END)},
+    **{name: {"min": 0.0, "max": 1.0} for name in features.BBOX},
+    **{name: {"min": 0.0} for name in (features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)},
 }
-_FLOAT_BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
-    **dict.fromkeys(features.BBOX, (0.0, 1.0)),
-    features.VIDEO_SEGMENT_START: (0.0, None),
-    features.VIDEO_SEGMENT_END: (0.0, None),
-}
+
+#: The fields of a message of protobuf; of a message inside it, its numbers by name.
+_Fields = Mapping[str, Any]
 
 
 class Tfdv(FileExport):
@@ -88,90 +66,82 @@ class Tfdv(FileExport):
 def schema_text(dataset: Dataset) -> str:
     """Return the content of ``schema.pbtxt``."""
     specs = stored_features(dataset)
+    text, number = label_features(dataset)
     domains = _domains(dataset)
-    known = _Known.of(dataset)
-    domain_of = {
-        features.TAGS_TEXT: _TAGS,
-        features.IMAGE_FORMAT: _FORMATS,
-        known.labels[0]: _LABELS,
-    }
+    domain_of = {features.TAGS_TEXT: _TAGS, features.IMAGE_FORMAT: _FORMATS, text: _LABELS}
     used = {name: domain_of[name] for name in specs if domain_of.get(name) in domains}
+    bounds = {**_BOUNDS}
+    if dataset.labels:
+        bounds[str(number)] = {"min": 0, "max": len(dataset.labels) - 1}
+    presences = _presences(dataset, specs)
     allowed = statistics_features(dataset.task, specs)
-    lines = []
+    lines: list[str] = []
     for name, spec in specs.items():
-        rules = _rules(dataset, known, name, spec, used.get(name))
-        lines += [
-            "feature {",
-            f"  name: {_quoted(name)}",
-            f"  type: {_TYPES[spec.dtype] if spec.dtype in LIST_DTYPES else 'BYTES'}",
-            *(f"  {rule}" for rule in rules if allowed is None or name in allowed),
-            "}",
-        ]
+        rules = {
+            "value_count": _value_count(spec),
+            "presence": presences.get(name),
+            "domain": _quoted(used[name]) if name in used else None,
+            "int_domain" if spec.dtype == "int64" else "float_domain": bounds.get(name),
+        }
+        is_checked = allowed is None or name in allowed
+        fields = {"name": _quoted(name), "type": _TYPES.get(spec.dtype, "BYTES")}
+        lines += _message("feature", {**fields, **(rules if is_checked else {})})
     for domain in sorted(set(used.values())):
-        values = (f"  value: {_quoted(value)}" for value in domains[domain])
-        lines += ["string_domain {", f"  name: {_quoted(domain)}", *values, "}"]
+        values = [*map(_quoted, domains[domain])]
+        lines += _message("string_domain", {"name": _quoted(domain), "value": values})
     return "".join(f"{line}\n" for line in lines)
 
 
-def _rules(
-    dataset: Dataset, known: _Known, name: str, spec: FeatureSpec, domain: str | None
-) -> Iterator[str]:
-    count = _value_count(spec)
-    if count is not None:
-        yield f"value_count {{ min: {count} max: {count} }}"
-    if (presence := _presence(dataset, known, name, spec)) is not None:
-        yield f"presence {{ {presence} }}"
-    if domain is not None:
-        yield f"domain: {_quoted(domain)}"
-    yield from _bounds(dataset, known, name, spec)
-
-
-def _value_count(spec: FeatureSpec) -> int | None:
+def _value_count(spec: FeatureSpec) -> _Fields | None:
     """Return the number of values in each record; None if it varies."""
     if spec.shape is None:
         return None
     # An array of another dtype is one value of raw bytes.
-    return math.prod(spec.shape) if spec.dtype in LIST_DTYPES else 1
+    count = math.prod(spec.shape) if spec.dtype in LIST_DTYPES else 1
+    return {"min": count, "max": count}
 
 
-def _presence(dataset: Dataset, known: _Known, name: str, spec: FeatureSpec) -> str | None:
-    """Return the required presence of a feature; None for lists, which may always be empty."""
-    if spec.shape is None:
-        return None
+def _presences(dataset: Dataset, specs: Mapping[str, FeatureSpec]) -> Mapping[str, _Fields]:
+    """Return the required presence of features, without lists, which may always be empty."""
+    table = table_of(dataset)
+    # The gaps of a table's columns; more may be missing in later examples.
+    declared = {**specs, **({} if table is None else table.features())}
     # The default of sizes is for other tools' records; ours always have them.
-    is_always_there = known.declared.get(name, spec).default is None or name in _INT_BOUNDS
-    if name in known.labels:
-        is_always_there = not any(split.unlabelled for split in dataset.splits.values())
+    always = {name for name in specs if declared[name].default is None} | {*_SIDES}
+    labels = {str(name) for name in label_features(dataset)}
+    is_labelled = not any(split.unlabelled for split in dataset.splits.values())
+    always = always | labels if is_labelled else always - labels
     # A column of a table may have gaps, but must not be missing entirely.
-    return "min_fraction: 1 min_count: 1" if is_always_there else "min_count: 1"
+    return {
+        name: {"min_fraction": 1, "min_count": 1} if name in always else {"min_count": 1}
+        for name, spec in specs.items()
+        if spec.shape is not None
+    }
 
 
 def _domains(dataset: Dataset) -> Mapping[str, Sequence[str]]:
     """Return the values of each domain by name, if they are known and not too many."""
-    tags = label_files(dataset).get(_TAGS_FILE, "").splitlines()
     stats = [split.images for split in dataset.splits.values()]
     formats = {kind for images in stats if images is not None for kind in images.formats}
     is_known = stats and None not in stats
     found = {
         _LABELS: dataset.labels,
-        _TAGS: tags,
+        _TAGS: label_files(dataset).get("tags.txt", "").splitlines(),
         _FORMATS: sorted(formats) if is_known else _IMAGE_FORMATS,
     }
     return {name: values for name, values in found.items() if 0 < len(values) <= _MOST_VALUES}
 
 
-def _bounds(dataset: Dataset, known: _Known, name: str, spec: FeatureSpec) -> Iterator[str]:
-    low: float | None
-    high: float | None
-    if dataset.labels and name == known.labels[1]:
-        low, high = 0, len(dataset.labels) - 1
-    else:
-        low, high = _INT_BOUNDS.get(name) or _FLOAT_BOUNDS.get(name) or (None, None)
-    limits = [f"min: {low}"] if low is not None else []
-    limits += [f"max: {high}"] if high is not None else []
-    if limits:
-        kind = "int_domain" if spec.dtype == "int64" else "float_domain"
-        yield f"{kind} {{ {' '.join(limits)} }}"
+def _message(kind: str, fields: _Fields) -> Iterator[str]:
+    """Yield the lines of a message in protobuf's text format, without fields that are None."""
+    yield f"{kind} {{"
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield f"  {name} {{ {' '.join(f'{key}: {each}' for key, each in value.items())} }}"
+        elif value is not None:
+            values = [value] if isinstance(value, str) else value
+            yield from (f"  {name}: {each}" for each in values)
+    yield "}"
 
 
 def _quoted(text: str) -> str:

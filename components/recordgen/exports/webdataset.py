@@ -23,7 +23,7 @@ from typing import IO, Any
 from recordgen import storage
 from recordgen.core.task.stored import label_files
 from recordgen.errors import RecordError, UsageError
-from recordgen.exports.columns import IMAGE, Column, columns_of
+from recordgen.exports.columns import IMAGE, KEPT, Column, columns_of
 from recordgen.exports.copying import Copy, ShardCopyExport, Stored
 from recordgen.exports.image_files import check_sizes, split_word
 
@@ -35,6 +35,7 @@ class WebDataset(ShardCopyExport):
     """A tar for each shard."""
 
     name = "webdataset"
+    keeps = KEPT
 
     def check(self, copy: Copy) -> None:
         for column in columns_of(copy.dataset):

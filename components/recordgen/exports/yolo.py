@@ -28,7 +28,7 @@ class Yolo(ImageCopyExport):
 
     name = "yolo"
     tasks = (ObjectDetection.name,)
-    holds = "images with boxes"
+    keeps = ("images", "labels", "numbers", "splits", "boxes", "keypoints", "outlines")
     only_splits = (TRAIN, EVAL, TEST)
     refused_formats = ("gif",)  # Ultralytics skips them
 
@@ -38,7 +38,7 @@ class Yolo(ImageCopyExport):
         def files_of(word: str, image: ImageExample) -> dict[str, bytes]:
             return {
                 f"images/{word}/{image.name}": image.data,
-                f"labels/{word}/{image.stem}.txt": _lines(image.boxes, keypoints).encode(),
+                f"labels/{word}/{image.stem}.txt": _lines(image.objects, keypoints).encode(),
             }
 
         self.write_images(copy, files_of)

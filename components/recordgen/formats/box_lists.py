@@ -63,7 +63,9 @@ class BoxList:
         """Return the corners of a box; of four numbers are none, the text, which is rejected."""
         text = values[0] if len(values) == 1 else ",".join(values)
         numbers = _numbers_in(text)
-        return [repr(side) for side in _corners(self.form, numbers)] if numbers else [text, *"   "]
+        return (
+            [repr(side) for side in corners_of(self.form, *numbers)] if numbers else [text, *"   "]
+        )
 
 
 def box_columns(name: str, known: Sequence[str]) -> Sequence[str]:
@@ -84,10 +86,10 @@ def _numbers_in(text: str) -> _Numbers | None:
     return (x, y, right, down) if math.isfinite(x + y + right + down) else None
 
 
-def _corners(form: str, numbers: _Numbers) -> _Numbers:
+def corners_of(form: str, x: float, y: float, width: float, height: float) -> _Numbers:
+    """Return two corners of a box in one of :data:`BOX_LISTS`."""
     if form == "xyxy":
-        return numbers
-    x, y, width, height = numbers
+        return x, y, width, height
     if form == "center_xywh":
         x, y = x - width / 2, y - height / 2
     return x, y, x + width, y + height

@@ -11,6 +11,7 @@ from itertools import product
 
 from recordgen.core.dataset.splits import ML_USE_WORDS
 from recordgen.errors import NotUnderstoodError
+from recordgen.formats.folder_names import may_be_class
 from recordgen.tables.path_layout import PathLayout
 
 _LINES = 8
@@ -47,12 +48,14 @@ def _counted(suffixes: Counter[str]) -> str:
 
 # Words in the path of a mask. They only choose between two patterns that both fit all files.
 _MASKS = re.compile(
-    r"mask|label|annot|(?:^|[/_-])gt|seg|truth|trimap|semantic|target|(?:^|/)map", re.I
+    r"mask|(?<!un)label|annot|(?:^|[/_-])gt|seg|truth|trimap|semantic|target|(?:^|/)map", re.I
 )
 # Folders of images inside those of classes.
 _INNER = ("images", "image", "imgs", "img")
 
 _SPLIT = re.compile("|".join(sorted(ML_USE_WORDS, key=len, reverse=True)), re.I)
+# Words in the path of pictures of numbers or colours, which are no masks of classes.
+_NO_MASKS = re.compile(r"instance|colou?r|depth|edge|disparity|polygon", re.I)
 # Formats of masks that are not read: they change or renumber pixels.
 _UNREAD = (".jpg", ".jpeg", ".gif")
 
@@ -132,7 +135,8 @@ def _of_two(one: str, first: str, other: str, seconds: Sequence[str]) -> Iterato
             f"{folders}{stem.replace(shared, name, 1)}{suffix}"
             for folders, stem, suffix in ((one, stem, suffix), (other, stem_2, suffix_2))
         ]
-        is_told = _MASKS.search(patterns[1]) and not _MASKS.search(patterns[0])
+        is_mask = _MASKS.search(patterns[1]) and not _NO_MASKS.search(patterns[1])
+        is_told = is_mask and not _MASKS.search(patterns[0])
         if is_told and not any(" " in each for each in patterns):
             yield " ".join(patterns)
 
@@ -160,7 +164,9 @@ def _is_outer(found: re.Match[str], folder: str) -> bool:
 
 
 def layout_of_classes(names: Sequence[str]) -> str:
-    """Return a layout in which the last folder of each file is its label; empty if none suits.
+    """Return a layout in which the last folder of each file is its label.
+
+    It is empty if no layout suits, there would be only one class, or names that are no classes.
 
     ``20news-bydate-train/sci.space/1, 20news-bydate-test/alt.atheism/2``
     →  ``20news-bydate-{split}/{label}/{name}``
@@ -170,7 +176,11 @@ def layout_of_classes(names: Sequence[str]) -> str:
     last = {posixpath.basename(posixpath.dirname(name)) for name in names}
     inner = f"{last.pop()}/" if last in ({each} for each in _INNER) else ""
     classes = [f"{posixpath.dirname(name)}/".removesuffix(inner)[:-1] for name in names]
-    above = {_pattern_of_folders(each, None) for each in classes}
-    if len(above) != 1 or not all(classes):
+    labels = {*map(posixpath.basename, classes)}
+    if len(labels) < 2 or not all(map(may_be_class, labels)):
         return ""
-    return f"{above.pop()}{{label}}/{inner}{{name}}{suffix}".replace(" ", "*")
+    for level in (None, *range(classes[0].count("/"))):
+        above = {_pattern_of_folders(each, level) for each in classes}
+        if len(above) == 1:
+            return f"{above.pop()}{{label}}/{inner}{{name}}{suffix}".replace(" ", "*")
+    return ""

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from recordgen.core.dataset.splits import parse_ml_use
 from recordgen.core.rows.picture import Picture
 from recordgen.core.rows.row import Adjustments, Row
-from recordgen.core.task.annotation import AnnotationError, check_label, check_uri
 from recordgen.core.task.task import Task
-from recordgen.errors import NotUnderstoodError, PayloadError, UsageError
+from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats import labelme, pascal_voc, yolo
+from recordgen.formats.class_folders import row_of_file
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, VIDEO_SUFFIX
 from recordgen.formats.folder_advice import refusal
 from recordgen.formats.format import Evidence, Format, Rows
@@ -31,7 +32,7 @@ from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.listing import Listing
 from recordgen.formats.mask_folders import MaskFolders, colours_of, mask_classes
-from recordgen.formats.pictures import PictureFormat, Problem, in_addresses, notes_about
+from recordgen.formats.pictures import PictureFormat, Problem, notes_about
 from recordgen.formats.yolo_config import CLASS_FILES, is_config, read_config, read_yaml
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_LAYOUTS
@@ -42,7 +43,6 @@ from recordgen.tables.path_layout import (
     MatchedFile,
     Matches,
     PathLayout,
-    Words,
 )
 from recordgen.tasks import (
     ImageClassification,
@@ -51,11 +51,10 @@ from recordgen.tasks import (
     TextMultiLabel,
     VideoClassification,
 )
-from recordgen.tasks.texts.text_task import TextContent, stored
 
 _SHOWN = 8
 
-#: Makes the picture of a line, an image and its second file.
+#: Makes the picture of a line, the second file of an image, and the image.
 _Read: TypeAlias = Callable[[int, str, str], "Picture | Problem | None"]
 
 
@@ -79,6 +78,12 @@ class _Kind(NamedTuple):
     second: _Second | None = None
     classes: Sequence[str] = ()
 
+
+#: What describes an image in a document of its own, by its suffix: the format, and its reader.
+_DOCUMENTS: Mapping[str, tuple[type[PictureFormat], Callable[..., Picture | Problem | None]]] = {
+    ".xml": (pascal_voc.PascalVoc, pascal_voc.picture_of),
+    ".json": (labelme.LabelMe, labelme.picture_of),
+}
 
 _IMAGES = _Kind((ImageClassification.name, ImageMultiLabel.name))
 _VIDEOS = _Kind((VideoClassification.name,))
@@ -130,13 +135,18 @@ class FolderLayout(Format):
         for note in notes:
             adjusted.add_line(listing.root, 0, note.code, note.message)
         for line, found in enumerate(matches.files, start=1):
+            words = found.words
             if kind.second is None:
-                row = _row(listing, line, found, task, adjusted)
+                label = words.get(LABEL, "")
+                row = row_of_file(listing, line, found.path, label, task, adjusted)
             elif found.others:
                 row = _read_row(listing, line, found, kind.second, task, adjusted)
             else:
                 continue
-            yield _placed(row, found.words, given.group) if isinstance(row, Row) else row
+            if isinstance(row, Row):
+                split = parse_ml_use(words.get(SPLIT, ""))
+                row = row._replace(split=split, group=words.get(given.group))
+            yield row
         for line, path in enumerate(matches.alone, start=len(matches.files) + 1):
             message = f"no file of the first pattern belongs to {path}"
             yield Reject(listing.root, line, path, RejectCode.MISSING_FILE.value, message)
@@ -198,15 +208,14 @@ def _kind(listing: Listing, matches: Matches) -> _Kind:
     if not seconds:
         return plain
     suffixes = {posixpath.splitext(path)[1].lower() for path in seconds}
-    are_masks = all(map(IMAGE_SUFFIX.search, seconds))
-    if plain is _IMAGES and are_masks:
+    suffix = suffixes.pop() if len(suffixes) == 1 else ""
+    if plain is _IMAGES and all(map(IMAGE_SUFFIX.search, seconds)):
         return _of_masks(listing, seconds)
-    if plain is _IMAGES and suffixes == {".txt"}:
+    if plain is _IMAGES and suffix == ".txt":
         return _of_yolo(listing)
-    if plain is _IMAGES and suffixes == {".xml"}:
-        return _of_voc(listing)
-    if plain is _IMAGES and suffixes == {".json"}:
-        return _of_labelme(listing)
+    if plain is _IMAGES and suffix in _DOCUMENTS:
+        format_, picture_of = _DOCUMENTS[suffix]
+        return _Kind(format_.tasks, _Second(format_(), partial(picture_of, listing)))
     raise _refusal(
         listing,
         f"{seconds[0]} is not read: the second file of an image is its mask, a "
@@ -239,25 +248,10 @@ def _kind_of_file(path: str) -> _Kind:
 def _of_masks(listing: Listing, masks: Sequence[str]) -> _Kind:
     colours, notes = colours_of(listing, masks)
 
-    def read(line: int, image: str, mask: str) -> Picture:
+    def read(line: int, mask: str, image: str) -> Picture:
         return Picture(line, image, notes=notes, mask=mask, colours=colours)
 
     return _Kind(MaskFolders.tasks, _Second(MaskFolders(), read), mask_classes(listing).names)
-
-
-def _of_voc(listing: Listing) -> _Kind:
-    def read(line: int, image: str, document: str) -> Picture | Problem | None:
-        return pascal_voc.picture_of(listing, line, document, image)
-
-    voc = pascal_voc.PascalVoc()
-    return _Kind(voc.tasks, _Second(voc, read))
-
-
-def _of_labelme(listing: Listing) -> _Kind:
-    def read(line: int, image: str, document: str) -> Picture | Problem:
-        return labelme.picture_of(listing, line, document, image)
-
-    return _Kind(labelme.LabelMe.tasks, _Second(labelme.LabelMe(), read))
 
 
 def _of_yolo(listing: Listing) -> _Kind:
@@ -272,7 +266,7 @@ def _of_yolo(listing: Listing) -> _Kind:
         )
     config = read_config(listing, configs[0])
 
-    def read(line: int, image: str, labels: str) -> Picture | Problem:
+    def read(line: int, labels: str, image: str) -> Picture | Problem:
         return yolo.picture_of(listing, config, line, image, labels, None)
 
     classes = tuple(dict.fromkeys(config.classes))
@@ -288,7 +282,7 @@ def _read_row(
     adjusted: Adjustments,
 ) -> Row | Reject:
     """Return the row of a file with its second file, or its reject."""
-    item = second.read(line, found.path, found.others[0])
+    item = second.read(line, found.others[0], found.path)
     if item is None:
         item = Problem(line, f"{found.others[0]} has no labels of an image", found.path)
     if isinstance(item, Problem):
@@ -296,31 +290,3 @@ def _read_row(
     labels = [found.words[LABEL]] if LABEL in found.words else item.labels
     item = replace(item, uri=found.path, labels=labels, split=None)
     return second.format.row(item, listing, listing.root, "", task, adjusted)
-
-
-def _row(
-    listing: Listing, line: int, found: MatchedFile, task: Task, adjusted: Adjustments
-) -> Row | Reject:
-    """Return the row of a file whose path says everything, or its reject."""
-    folder, path = listing.root, found.path
-    try:
-        label = check_label(found.words.get(LABEL, ""))
-        said = task.from_fields([label] if label else [], adjusted)
-        uri = check_uri(path)
-        content = stored(uri, TextContent.decode(said).said) if _is_text(task) else (uri, said)
-        addresses = in_addresses(listing.payload(path))
-    except PayloadError as exc:
-        return Reject(folder, line, path, exc.code, exc.message)
-    except AnnotationError as exc:
-        return exc.reject(folder, line, path)
-    return Row(folder, line, None, *content, addresses=addresses)
-
-
-def _is_text(task: Task) -> bool:
-    return task.name in _TEXTS.tasks
-
-
-def _placed(row: Row, words: Words, group: str) -> Row:
-    """Return a row with the split and the group that its path says."""
-    split = parse_ml_use(words.get(SPLIT, ""))
-    return row._replace(split=split, group=words.get(group))

@@ -1,23 +1,23 @@
-"""The names of folders and files in a folder of images: splits, classes, and what is neither.
+"""The names of folders and files: splits, classes, and what is neither.
 
-train_images/1.jpg    →  split train, no label
-images/cat/1.jpg      →  label cat
-images/, masks/       →  NotUnderstoodError: masks are no class
+train_images/1.jpg      →  split train, no label
+images/cat/1.jpg        →  label cat
+images/, masks/         →  ValueError: masks are no class
+
+The folders at one depth have one role: all name splits, none says anything, or all are classes.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
-from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import words_of
-from recordgen.formats.folder_advice import layout_of_pairs, refusal
 
 # Words for images in general, which no class has.
 _IMAGES = frozenset({"images", "image", "imgs", "img", "jpegimages", "imagefolder"})
@@ -31,12 +31,21 @@ _MAYBE_A_CLASS = frozenset(
 )
 _SURELY_NO_CLASS = _IMAGES | _FORMATS | _STAGES
 _CONTAINERS = _SURELY_NO_CLASS | _MAYBE_A_CLASS | {"set"}
+_INSIDE_A_CLASS = _IMAGES | _FORMATS
 
 # Words for annotations as images. Only beside a folder of images are they no classes.
 ANNOTATIONS = frozenset(
     {"mask", "masks", "label", "labels", "annotation", "annotations", "groundtruth", "gt"}
     | {"segmentation", "segmentations", "segmentationclass", "segmentationobject"}
     | {"trimaps", "depth", "depths", "truth"}
+)
+
+# Words for one half of pairs. Folders of these names are no classes if they hold the same numbers.
+PAIRED = ANNOTATIONS | frozenset(
+    {"rgb", "ir", "nir", "thermal", "left", "right", "hr", "lr", "sat", "map", "maps"}
+    | {"input", "inputs", "output", "outputs", "source", "sources", "target", "targets"}
+    | {"noisy", "clean", "hazy", "clear", "blur", "blurred", "sharp", "before", "after"}
+    | {"query", "gallery", "articles", "summaries", "questions", "answers"}
 )
 
 # Names of masks: "benign (1)_mask_1". The first group is the name of the image.
@@ -77,200 +86,129 @@ def holds_no_images(folder: str) -> bool:
     return folder.lower() in _NO_IMAGE_FOLDERS
 
 
-class Placed(NamedTuple):
-    """A file, and what its folders say.
+def may_be_class(folder: str) -> bool:
+    """Return whether the name of a folder may be that of a class, and no split, mask or pair."""
+    return (PAIRED | _SURELY_NO_CLASS).isdisjoint(words_of(folder)) and _split_name(folder) is None
 
-    Attributes:
-        name: its path below the source.
-        labels: the folders that are neither splits nor containers; usually its class.
-    """
+
+class PlacedFile(NamedTuple):
+    """A file, and what its folders say: its split and its class, None where they say none."""
 
     name: str
     split: str | None
-    labels: Sequence[str]
+    label: str | None
 
 
-class _Meaning(NamedTuple):
-    """What the name of a folder says.
+def placed(names: Sequence[str]) -> tuple[list[PlacedFile], dict[str, str]]:
+    """Return files in order, each with its split and its class, and the roles of folders.
 
-    Attributes:
-        has_split: whether it names a split, or "unassigned".
-        split: the split that it names.
-        kind: the other words, without numbers, if all are ``images``-like words; else None.
+    A folder that is no class has a role: ``{"train_images": "split train"}``.
+
+    Raises:
+        ValueError: folders at one depth are neither all splits nor all classes; or folders are
+            below a class; or a mask is beside its image.
     """
-
-    has_split: bool
-    split: str | None
-    kind: frozenset[str] | None
-
-
-def _meaning(name: str) -> _Meaning:
-    """Return what the name of a folder says.
-
-    ``train_images``, ``train2017``, ``Split-train`` → split train; ``images_001`` → images;
-    ``train_station`` → neither.
-    """
-    bare = name.removeprefix(SPLIT_PREFIX)
-    if bare and is_ml_use(bare):
-        return _Meaning(True, parse_ml_use(bare), frozenset())
-    words = words_of(bare)
-    splits = [word for word in words if is_ml_use(word)]
-    others = frozenset(word for word in words if not is_ml_use(word) and not word.isdecimal())
-    if len(splits) > 1 or not others <= _CONTAINERS or not (splits or others):
-        return _Meaning(False, None, None)
-    split = parse_ml_use(splits[0]) if splits else None
-    return _Meaning(bool(splits), split, others)
-
-
-def _split_and_rest(name: str) -> tuple[str | None, Sequence[str]] | None:
-    """Return the split that one word of a name means, and the other words; None without one."""
-    words = words_of(name)
-    splits = [word for word in words if is_ml_use(word)]
-    if len(splits) != 1:
-        return None
-    return parse_ml_use(splits[0]), tuple(word for word in words if word not in splits)
+    if (mask := _mask_beside(names)) is not None:
+        raise ValueError(f"{mask}: the name is that of a mask of the image beside it")
+    # Packed files often unpack into a folder of their own name.
+    paths = {name: [each for each, _ in groupby(name.split("/")[:-1])] for name in names}
+    splits: dict[str, str | None] = {}
+    labels: dict[str, str] = {}
+    roles: dict[str, str] = {}
+    for depth in range(max(map(len, paths.values()), default=0)):
+        deep = {name: path for name, path in paths.items() if len(path) > depth}
+        folders = sorted({path[depth] for path in deep.values()})
+        if labels:
+            _check_inside(folders, deep)
+        elif named := _splits_of(folders):
+            for name, path in deep.items():
+                split = named[path[depth]]
+                if splits.setdefault(name, split) != split:
+                    raise ValueError(f"{name} is in folders of two splits")
+                roles["/".join(path[: depth + 1])] = f"split {split}" if split else "no split"
+        elif _are_containers(folders, deep.values(), depth):
+            roles |= {"/".join(path[: depth + 1]): "no label" for path in deep.values()}
+        else:
+            labels = {name: path[depth] for name, path in deep.items()}
+    files = [PlacedFile(name, splits.get(name), labels.get(name)) for name in sorted(names)]
+    return files, roles
 
 
-class Folders:
-    """Reads splits and labels from the folders of files.
-
-    Attributes:
-        roles: what was understood about folders that are no classes: ``split train``, ``no label``.
-    """
-
-    def __init__(self, folder: str) -> None:
-        """Args: folder: the source, with ``/`` at its end, for messages."""
-        self._folder = folder
-        self.roles: dict[str, str] = {}
-
-    def place(self, names: Sequence[str]) -> list[Placed]:
-        """Return files in order, each with its split and its label.
-
-        Args:
-            names: paths of files below the source.
-
-        Raises:
-            NotUnderstoodError: folders are neither splits nor classes; or only some are splits; or
-                masks are beside their images.
-        """
-        if (mask := _mask_beside(names)) is not None:
-            raise self._refusal(names, f"{mask}: the name is that of a mask of the image beside it")
-        return sorted(self._placed(names, "", None, is_in_split=False))
-
-    def _placed(
-        self, names: Sequence[str], above: str, split: str | None, *, is_in_split: bool
-    ) -> Iterator[Placed]:
-        """Yield the files below the folder ``above``, which is a split or the whole source."""
-        by_top: dict[str, list[str]] = {}
-        for name in names:
-            top, slash, _ = name[len(above) :].partition("/")
-            if slash:
-                by_top.setdefault(top, []).append(name)
-            else:
-                yield Placed(name, split, ())
-        tops = {top: _meaning(top) for top in sorted(by_top)}
-        tops |= self._by_one_word(tops, above, names)
-        named = [top for top, said in tops.items() if said.has_split]
-        if named:
-            self._check_all(named, tops, above, names)
-            if is_in_split and (len(named) > 1 or tops[named[0]].split != split):
-                raise self._refusal(
-                    names, f"{above}: {named[0]!r} is a split, and is in a folder of {split!r}"
-                )
-        elif not self._are_containers(tops, above, names):
-            for name in chain.from_iterable(by_top.values()):
-                yield Placed(name, split, _labels(name[len(above) :].split("/")[:-1]))
-            return
-        for top, inside in by_top.items():
-            said = tops[top]
-            role = f"split {said.split}" if said.split else "no split"
-            self.roles[f"{above}{top}"] = role if named else "no label"
-            yield from self._placed(
-                inside,
-                f"{above}{top}/",
-                said.split if named else split,
-                is_in_split=is_in_split or bool(named),
-            )
-
-    def _refusal(self, names: Sequence[str], reason: str) -> NotUnderstoodError:
-        """Return the error about folders that are neither splits nor classes."""
-        pairs = layout_of_pairs(names)
-        found = f"{reason}; these are masks and their images" if pairs else reason
-        return refusal(self._folder, names, found, pairs)
-
-    def _by_one_word(
-        self, tops: Mapping[str, _Meaning], above: str, names: Sequence[str]
-    ) -> Mapping[str, _Meaning]:
-        """Return splits among names that differ only by it: ``seg_train`` and ``seg_test``.
-
-        Raises: NotUnderstoodError: other folders are beside them.
-        """
-        found = {top: _split_and_rest(top) for top in tops}
-        splits: dict[Sequence[str], set[str | None]] = {}
-        for split, rest in filter(None, found.values()):
-            splits.setdefault(rest, set()).add(split)
-        several = [rest for rest, some in splits.items() if len(some) > 1 and rest]
-        pairs = [top for top, said in found.items() if said and said[1] in several]
-        if not pairs or all(tops[top].has_split for top in pairs):
-            return {}
-        others = [top for top in tops if top not in pairs]
-        if len(several) > 1 or others:
-            raise self._refusal(
-                names,
-                f"{above}: {pairs[0]!r} and {pairs[1]!r} name splits, and are beside "
-                f"{next(iter(others), pairs[-1])!r}",
-            )
-        return {top: _Meaning(True, said[0], frozenset()) for top, said in found.items() if said}
-
-    def _check_all(
-        self, named: Sequence[str], tops: Mapping[str, _Meaning], above: str, names: Sequence[str]
-    ) -> None:
-        """Check that all folders beside a split are splits. Raises: NotUnderstoodError."""
-        if others := [top for top in tops if top not in named]:
-            meant = near_ml_use(others[0])
-            hint = f" (did you mean {meant.lower()}?)" if meant else ""
-            raise self._refusal(
-                names,
-                f"{above}: {named[0]!r} is the name of a split and {others[0]!r} is not{hint}",
-            )
-
-    def _are_containers(
-        self, tops: Mapping[str, _Meaning], above: str, names: Sequence[str]
-    ) -> bool:
-        """Return whether folders side by side hold images in general, not classes.
-
-        Raises: NotUnderstoodError: one of several folders cannot be a class.
-        """
-        kinds = {top: said.kind for top, said in tops.items() if said.kind is not None}
-        # Packed files often unpack into a folder of their own name.
-        is_again = bool(above) and [*tops] == [posixpath.basename(above[:-1])]
-        if is_again or _is_alone(names, above) or len(kinds) == len(tops) == 1 or _are_parts(tops):
-            return True
-        others = [top for top in tops if top not in kinds]
-        are_masks = bool(others) and all(map(ANNOTATIONS.intersection, map(words_of, others)))
-        surely = [top for top, kind in kinds.items() if are_masks or kind & _SURELY_NO_CLASS]
-        if not surely:
-            return False
-        if not others and len(set(kinds.values())) == 1:
-            return True  # images_001, images_002
-        first = surely[0]
-        beside = next(top for top in tops if top != first)
-        raise self._refusal(
-            names, f"{above}: {first!r} and {beside!r} are side by side, and {first!r} is no class"
+def _check_inside(folders: Iterable[str], names: Iterable[str]) -> None:
+    """Check that folders below those of classes hold images in general. Raises: ValueError."""
+    if not all(_INSIDE_A_CLASS.issuperset(_words(folder)) for folder in folders):
+        raise ValueError(
+            f"{next(iter(names))} is too deep for a folder of a class, and may be one of several "
+            f"masks"
         )
 
 
-def _is_alone(names: Sequence[str], above: str) -> bool:
-    """Return whether files are in several folders below one, and none is directly in it."""
-    folders = {tuple(name[len(above) :].split("/")[:-1]) for name in names}
-    is_one = len({found[:1] for found in folders}) == 1
-    return is_one and len(folders) > 1 and min(map(len, folders)) > 1
+class _SplitName(NamedTuple):
+    """The split that one word of a folder's name means, and its other words without numbers."""
+
+    split: str | None
+    others: frozenset[str]
 
 
-def _are_parts(tops: Iterable[str]) -> bool:
-    """Return whether names say parts of one set: ``HAM10000_images_part_1``, ``…_part_2``."""
-    words = [[word for word in words_of(top) if not word.isdecimal()] for top in tops]
-    return len(words) > 1 and all(each == words[0] for each in words) and "part" in words[0]
+def _split_name(folder: str) -> _SplitName | None:
+    """Return what a name says about a split; None if none or several of its words mean one.
+
+    ``train_images``, ``train2017``, ``Split-train`` → train.
+    """
+    bare = folder.removeprefix(SPLIT_PREFIX)
+    if bare and is_ml_use(bare):
+        return _SplitName(parse_ml_use(bare), frozenset())
+    words = [word for word in words_of(bare) if is_ml_use(word)]
+    return _SplitName(parse_ml_use(words[0]), _words(bare) - {*words}) if len(words) == 1 else None
+
+
+def _words(folder: str) -> frozenset[str]:
+    """Return the words of a name without numbers."""
+    return frozenset(word for word in words_of(folder) if not word.isdecimal())
+
+
+def _splits_of(folders: Sequence[str]) -> Mapping[str, str | None]:
+    """Return the split of each folder; empty if none names one.
+
+    A name that says more than a split, such as ``seg_train``, needs another one, ``seg_test``.
+
+    Raises: ValueError: only some of the folders name splits.
+    """
+    said = {folder: name for folder in folders if (name := _split_name(folder)) is not None}
+    by_others: dict[frozenset[str], set[str | None]] = {}
+    for split, others in said.values():
+        by_others.setdefault(others, set()).add(split)
+    plain = [folder for folder, name in said.items() if name.others <= _CONTAINERS]
+    named = plain or [folder for folder, name in said.items() if len(by_others[name.others]) > 1]
+    if named and (len(named) < len(folders) or not (plain or len(by_others) == 1)):
+        other = next((folder for folder in folders if folder not in named), named[-1])
+        meant = near_ml_use(other)
+        hint = f" (did you mean {meant.lower()}?)" if meant else ""
+        raise ValueError(f"{named[0]!r} is the name of a split and {other!r} is not{hint}")
+    return {folder: said[folder].split for folder in named}
+
+
+def _are_containers(folders: Sequence[str], paths: Iterable[Sequence[str]], depth: int) -> bool:
+    """Return whether folders side by side hold images in general, not classes.
+
+    Raises: ValueError: one of several folders cannot be a class.
+    """
+    words = {folder: _words(folder) for folder in folders}
+    general = [folder for folder in folders if words[folder] and words[folder] <= _CONTAINERS]
+    if len(folders) == 1:
+        inner = {tuple(path[depth + 1 :]) for path in paths}
+        return bool(general) or (len(inner) > 1 and () not in inner)
+    if len({*words.values()}) == 1 and (general or "part" in words[folders[0]]):
+        return True  # images_001, images_002
+    others = [folder for folder in folders if folder not in general]
+    are_masks = bool(others) and not any(map(ANNOTATIONS.isdisjoint, map(words_of, others)))
+    wrong = [folder for folder in general if are_masks or words[folder] & _SURELY_NO_CLASS]
+    if wrong:
+        beside = next(folder for folder in folders if folder != wrong[0])
+        raise ValueError(
+            f"{wrong[0]!r} and {beside!r} are side by side, and {wrong[0]!r} is no class"
+        )
+    return False
 
 
 def _mask_beside(names: Iterable[str]) -> str | None:
@@ -279,11 +217,3 @@ def _mask_beside(names: Iterable[str]) -> str | None:
     there = {*stems.values()}
     found = ((name, _MASK_NAME.fullmatch(stem)) for name, stem in stems.items())
     return next((name for name, mask in found if mask and mask[1] in there), None)
-
-
-def _labels(folders: Sequence[str]) -> Sequence[str]:
-    """Return folders from a class on, without containers inside the class: ``cat/images``."""
-    label, *inside = folders
-    kinds = (_meaning(name).kind for name in inside)
-    are_needless = all(kind and kind <= _IMAGES | _FORMATS for kind in kinds)
-    return [label] if are_needless else folders

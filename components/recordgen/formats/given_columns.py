@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from recordgen.core.rows.picture import Corners, Marked, is_number
-from recordgen.formats.box_lists import box_columns
+from recordgen.formats.box_lists import box_columns, corners_of
 from recordgen.formats.frame_cells import text_of
 from recordgen.formats.header import Given, no_column
 from recordgen.formats.label_fields import classes_of
@@ -115,7 +115,7 @@ class GivenColumns:
         return found
 
     def _boxes(self, get: Get) -> Iterable[Corners]:
-        form, name = self.given.boxes or ("", "")
+        form, name = self.given.boxes or ("xyxy", "")
         sides = box_columns(name, ()) if name else self._corners
         columns = [[*chain.from_iterable(map(_listed, _listed(get(side))))] for side in sides]
         if len(sides) == 1:
@@ -125,8 +125,7 @@ class GivenColumns:
         for box in boxes:
             if len(box) != 4 or not all(map(is_number, box)):
                 raise ValueError(f"a box must have four numbers (got {box!r:.80})")
-            x, y, right, down = box
-            yield (x, y, x + right, y + down) if form == "xywh" else (x, y, right, down)
+            yield corners_of(form, *box)
 
 
 def _listed(value: Any) -> Sequence[Any]:

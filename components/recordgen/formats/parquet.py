@@ -30,8 +30,7 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, read_objects
 from recordgen.formats.parquet_columns import ParquetColumns, columns_of
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
-from recordgen.payloads.parquet_pages import ROWS_AT_ONCE, Unpacking, unpacking
-from recordgen.payloads.parquet_values import Places, parquet_file
+from recordgen.payloads.parquet_values import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
@@ -89,25 +88,25 @@ class Parquet(PictureFormat):
                 try:
                     if line > file_bytes // ROW_BYTES.most:
                         ROWS.check(line)
-                    how = unpacking(
+                    at_once = rows_at_once(
                         raw, file, group, read, columns.leaf, ROWS_AT_ONCE, is_far=is_far
                     )
-                    chunk = _Chunk(raw, document, file, group, first, columns.leaf, how)
+                    chunk = _Chunk(raw, document, file, group, columns.leaf)
                 except ValueError as exc:
                     yield _lost(document, first, group, RejectCode.TOO_MANY_BYTES, str(exc))
                     continue
-                for number, row in enumerate(_rows(file, group, columns, how), start=first):
+                for number, row in enumerate(_rows(file, group, columns, at_once), start=first):
                     if isinstance(row, str):
                         yield _lost(document, number, group, RejectCode.CORRUPT, row)
                         break
                     yield _picture(listing, document, number, row, columns, chunk)
-                    if unpacked + chunk.places.total > most:
+                    if unpacked + chunk.total > most:
                         why = (
                             f"with those of later row groups, images have more than {most:,} bytes"
                         )
                         yield _lost(document, number, group, RejectCode.TOO_MANY_BYTES, why)
                         return
-                unpacked += chunk.places.total
+                unpacked += chunk.total
 
 
 def _lost(document: str, number: int, group: int, code: RejectCode, why: str) -> Problem:
@@ -121,12 +120,12 @@ def table_rows(listing: Listing, name: str) -> Iterator[Mapping[str, Any]]:
     is_far = not storage.is_local(listing.root)
     with opened(listing, name) as file, listing.open(name) as raw:
         groups = range(file.num_row_groups)
-        rows = sum(file.metadata.row_group(group).num_rows for group in groups)
-        if rows > raw.seek(0, io.SEEK_END):
-            ROWS.check(rows)
+        count = sum(file.metadata.row_group(group).num_rows for group in groups)
+        if count > raw.seek(0, io.SEEK_END):
+            ROWS.check(count)
         for group in groups:
-            how = unpacking(raw, file, group, frozenset(), "", _TABLE_ROWS, is_far=is_far)
-            for batch in file.iter_batches(how.rows, row_groups=[group]):
+            rows = rows_at_once(raw, file, group, frozenset(), "", _TABLE_ROWS, is_far=is_far)
+            for batch in file.iter_batches(rows, row_groups=[group]):
                 yield from batch.to_pylist()
 
 
@@ -145,12 +144,12 @@ def opened(listing: Listing, name: str) -> Iterator[Any]:
 
 
 def _rows(
-    file: Any, group: int, columns: ParquetColumns, how: Unpacking
+    file: Any, group: int, columns: ParquetColumns, at_once: int
 ) -> Iterator[Mapping[str, Any] | str]:
     """Yield the rows of a row group, or the message about its first damaged page."""
     import pyarrow as pa
 
-    batches = file.iter_batches(how.rows, row_groups=[group], columns=list(columns.read))
+    batches = file.iter_batches(at_once, row_groups=[group], columns=list(columns.read))
     try:
         while (batch := next(batches, None)) is not None:
             rows = batch.to_pylist()
@@ -176,7 +175,7 @@ def _picture(
     if not isinstance(value, Mapping):
         value = {"bytes": value}
     data, path = value.get("bytes"), value.get("path") or ""
-    payload = None if data is None else chunk.place_of(number, data)
+    payload = None if data is None else chunk.place_of(data)
     if len(path) > NAME_BYTES.most:
         message = f"row {number} has a path of {len(path):,} letters"
         return Problem(number + 1, message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
@@ -223,16 +222,7 @@ class _Chunk:
     nothing depends on how pages are laid out.
     """
 
-    def __init__(
-        self,
-        raw: IO[bytes],
-        document: str,
-        file: Any,
-        group: int,
-        first: int,
-        leaf: str,
-        how: Unpacking,
-    ) -> None:
+    def __init__(self, raw: IO[bytes], document: str, file: Any, group: int, leaf: str) -> None:
         found = file.metadata.row_group(group)
         chunks = enumerate(map(found.column, range(found.num_columns)))
         column, chunk = next((it for it in chunks if it[1].path_in_schema == leaf), (0, None))
@@ -240,7 +230,7 @@ class _Chunk:
             raise ValueError(f"there is no column {leaf}")
         self._raw, self._document = raw, document
         self._values = f"{group}.{column}"
-        self._first, self.places = first, Places(how.shared)
+        self.total = 0  # bytes of the values so far
         self._is_plain = chunk.compression == "UNCOMPRESSED"
         self._start = min(
             chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset
@@ -248,9 +238,10 @@ class _Chunk:
         self._end = self._start + chunk.total_compressed_size
         self._at = self._start
 
-    def place_of(self, row: int, data: bytes) -> Range:
-        """Return where the value of a row is, which follows those of the rows before."""
-        offset = self.places.place(row - self._first, data)
+    def place_of(self, data: bytes) -> Range:
+        """Return where the next value is, which follows those before."""
+        offset = self.total
+        self.total += len(data)
         found = self._place_in_file(data) if self._is_plain else -1
         if found >= 0:
             return Range(self._document, found, len(data))

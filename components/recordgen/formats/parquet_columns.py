@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordgen.errors import NotUnderstoodError
+from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
 from recordgen.formats.declared_classes import class_names
 from recordgen.formats.field_kinds import IMAGE_WORD
 from recordgen.formats.given_columns import GivenColumns
@@ -90,7 +91,9 @@ def _not_understood(
     where: str, images: Sequence[str], label: str, others: Sequence[Any], names: Sequence[str]
 ) -> NotUnderstoodError:
     unknown = [field.name for field in others] or images[1:] or images
-    roles = f"image={images[0]}" + (f",label={label}" if label else "")
+    split = next((name for name in unknown if column_name(name) in SPLIT_COLUMNS), "")
+    found = {"image": images[0], "split": split, "label": label}
+    roles = ",".join(f"{role}={name}" for role, name in found.items() if name)
     return NotUnderstoodError(
         f"{where}: no role is known for {', '.join(unknown):.200}",
         shown=f"columns: {', '.join(names):.200}",

@@ -18,13 +18,13 @@ from typing import Any, TypeAlias
 from recordgen import features
 from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.features import FLAGS
-from recordgen.formats.column_names import column_name, find_columns
+from recordgen.formats.column_names import SPLIT_COLUMNS, column_name, find_columns
 from recordgen.formats.given_columns import GivenColumns
 from recordgen.formats.header import NOTHING_GIVEN
 from recordgen.formats.json_values import json_value, mapping, text
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.objects import names_beside
-from recordgen.tables.roles import LABEL_COLUMNS, SIZE_ROLES
+from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS, SIZE_ROLES
 
 # Names of features in other tools' records, which say their role.
 _IMAGES = frozenset({"image", "img", "image_raw", "image_encoded", "image_bytes", "encoded"})
@@ -115,11 +115,15 @@ def flat_names(where: str, record: Values, names: Names) -> Names:
 
 def not_understood(where: str, record: Values) -> NotUnderstoodError:
     """Return the refusal of records whose features are not all known."""
+    kinds = {name: column_name(name.rpartition("/")[2]) for name in record}
     images = [name for name, values in record.items() if _is_image(values)]
-    labels = [name for name in record if column_name(name.rpartition("/")[2]) in LABEL_COLUMNS]
-    labels = [name for name in labels if name not in images]
-    roles = [("image", images[:1]), ("label", labels[:1])]
-    columns = ",".join(f"{role}={name}" for role, found in roles for name in found)
+    others = [name for name in record if name not in images]
+    masks = [name for name in images if kinds[name] in MASK_COLUMNS]
+    images = [name for name in images if name not in masks]
+    splits = [name for name in others if kinds[name] in SPLIT_COLUMNS]
+    labels = [name for name in others if kinds[name] in LABEL_COLUMNS]
+    roles = {"image": images, "split": splits, "mask": masks, "label": [] if masks else labels}
+    columns = ",".join(f"{role}={found[0]}" for role, found in roles.items() if found)
     remedy = "" if images else "; records without images are read with recordgen.read"
     return NotUnderstoodError(
         f"{where}: TFRecords whose features have not all a known role ({', '.join(record):.300})"

@@ -1,7 +1,14 @@
 """Check an image: in this thread, or in its own process, which can be killed while a decoder runs.
 
 Starting a process takes some tenths of a second, so only images whose header announces much work
-are checked there.
+are checked there. All threads of a process share one budget of memory for decoded images:
+
+    a photo of 12 megapixels, baseline JPEG     2 MB   starts at once
+    a WEBP of 12 megapixels                   150 MB   waits until the budget has room
+    a PNG of 100 megapixels                   1.2 GB   exceeds the budget: decoded on its own
+
+An image that exceeds the budget is not refused: whether an image is accepted must not depend on the
+machine.
 """
 
 from __future__ import annotations
@@ -13,16 +20,20 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Condition
 
 from recordgen.core.facts.perceptual_hash import SmallPicture
 from recordgen.core.interpreter import has_python, start_main
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError, RunnerError
-from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
 from recordgen.payloads.image import prepare
 from recordgen.payloads.opening import out_of_memory
 from recordgen.payloads.reencoding import CheckedImage, Prepared
 from recordgen.rejects import RejectCode
+from recordgen.storage.memory import memory_limit
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +46,46 @@ SILENT_SECONDS = 2.0
 
 # Signals that people and systems send; all others come from the process itself.
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+#: Images that need less skip the budget: threads cannot hold enough of them to matter.
+SMALL_BYTES = 32_000_000
+
+# Share of the machine's memory for all processes of a run, at most one for each core.
+_SHARE = 1 / 2
+_LEAST_BYTES = 256_000_000
+
+
+class MemoryBudget:
+    """A limit on the bytes that several threads hold at the same time."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._held = 0
+
+    @contextmanager
+    def hold(self, size: int, most: int) -> Iterator[None]:
+        """Hold ``size`` bytes, after waiting until they fit in ``most`` or none are held."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._held == 0 or self._held + size <= most)
+            self._held += size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held -= size
+                self._changed.notify_all()
+
+
+#: The budget of this process.
+DECODING = MemoryBudget()
+
+
+@cache
+def default_budget() -> int:
+    """Return half of the memory of this machine or container, divided by its cores."""
+    cores = os.cpu_count() or 1
+    return max(_LEAST_BYTES, int(memory_limit() * _SHARE / cores))
 
 
 def check_image(data: bytes, settings: PayloadSettings, uri: str = "the image") -> CheckedImage:

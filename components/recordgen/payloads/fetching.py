@@ -30,13 +30,13 @@ from recordgen.payloads.requests import (
     check_reach,
     context_of,
     info_in,
-    read_part,
+    payload_infos,
+    read_payload,
     refused,
     requested,
 )
-from recordgen.payloads.sizes import payload_infos
 from recordgen.rejects import Named, RejectCode
-from recordgen.storage import ANY_REQUEST, FileInfo, RequestContext
+from recordgen.storage import FileInfo, RequestContext
 from recordgen.storage.access import Access
 from recordgen.storage.retries import retried
 
@@ -84,51 +84,36 @@ class Fetcher:
         place = storage.resolve(row.uri, row.source)
         part = Range.of(place)
         path = place if part is None else part.file
-        if storage.is_local(path):
-            return partial(self._read_local, row, path, part)
-        return self._pool.submit(self._read_far, row, path, part).result
+        read = partial(self._read, row, path, part)
+        return read if storage.is_local(path) else self._pool.submit(read).result
 
-    def _read_local(self, row: PlannedRow, path: str, part: Range | None) -> bytes:
+    def _read(self, row: PlannedRow, path: str, part: Range | None) -> bytes:
+        """Return the bytes of a payload. Raises: PayloadError: it is not the planned one."""
         if self._stop.is_set():
             raise CancelledError
         check_reach(path, row.source, self._access)
-        data = requested(lambda: self._as_planned(row, path, part), path, self._limit)
-        if len(data) < row.bytes:
-            raise _changed(row, len(data))
-        return data
 
-    def _read_far(self, row: PlannedRow, path: str, part: Range | None) -> bytes:
-        check_reach(path, row.source, self._access)
-
-        def read(context: RequestContext) -> bytes:
-            data = self._as_planned(row, path, part, context)
-            if len(data) < row.bytes:
-                if (size := storage.info(path, context).size) != row.bytes:
-                    raise _changed(row, size)
-                raise EOFError(f"got {len(data)} of {row.bytes} bytes")
-            return data
-
-        def retry() -> bytes:
+        def request() -> bytes:
             context = context_of(self._access, row.source, self._stop)
-            return retried(lambda: read(context), path, context)
+            read = partial(self._planned, row, path, part, context)
+            return read() if storage.is_local(path) else retried(read, path, context)
 
-        return requested(retry, path, self._limit)
+        return requested(request, path, self._limit)
 
-    def _as_planned(
-        self,
-        row: PlannedRow,
-        path: str,
-        part: Range | None,
-        context: RequestContext = ANY_REQUEST,
+    def _planned(
+        self, row: PlannedRow, path: str, part: Range | None, context: RequestContext
     ) -> bytes:
-        """Return the bytes of a payload. Raises: PayloadError: it is not the planned one."""
         if part is not None:
             self._check_container(row, part, context)
-            return read_part(part, row.version, context)
         try:
-            return storage.read_bytes(path, row.bytes, context)
+            data = read_payload(path, part, row.version, row.bytes, context)
         except FileTooLargeError as exc:
             raise _changed(row, exc.size) from exc
+        if len(data) < row.bytes:
+            if (size := storage.info(path, context).size) != row.bytes:
+                raise _changed(row, size)
+            raise EOFError(f"got {len(data)} of {row.bytes} bytes")
+        return data
 
     def _check_container(self, row: PlannedRow, part: Range, context: RequestContext) -> None:
         """Check that a container is the planned one: in another, other images have its places.
@@ -209,9 +194,7 @@ def _content(
 
     def request() -> bytes:
         context = context_of(access, row.source, stop)
-        if part is not None:
-            return read_part(part, info.version, context)
-        return storage.read_bytes(path, limit.bytes, context)
+        return read_payload(path, part, info.version, limit.bytes, context)
 
     try:
         data = requested(request, path, limit)

@@ -63,7 +63,7 @@ class FileHeader(NamedTuple):
         orientation: Exif orientation, 1 to 8.
         part_pixels: pixels of the largest strip or tile of a TIFF, which may exceed the picture.
         parts_pixels: pixels of all strips or tiles of a TIFF together, in all scans.
-        is_negative: the file says that 0 is white, and ``data`` that it is black.
+        frames: pictures in the file, of which this is the first; None if the format has only one.
         is_animated: a WEBP's header has the flag, even with a single frame.
         is_deep: samples have more than 8 bits, as far as Pillow decodes such files.
     """
@@ -75,7 +75,7 @@ class FileHeader(NamedTuple):
     orientation: int = UPRIGHT
     part_pixels: int = 0
     parts_pixels: int = 0
-    is_negative: bool = False
+    frames: int | None = None
     is_animated: bool = False
     is_deep: bool = False
 

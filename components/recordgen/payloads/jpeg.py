@@ -1,9 +1,9 @@
 """Read a JPEG's segments, before its decoder sees it (ITU-T T.81, B.1 and B.2).
 
 Decoders size their buffers by the frame header but trust it: simplejpeg takes a lossless JPEG for
-one that shrinks to 1/8, and writes the whole picture behind its buffer. So every JPEG, also one in
-a TIFF, passes :func:`read_frame` before any decoder sees it. It follows the markers exactly as
-libjpeg does, and refuses all frames except those that TensorFlow decodes.
+one that shrinks to 1/8, and writes the whole picture behind its buffer. So every JPEG passes
+:func:`jpeg_header` before any decoder sees it. It follows the markers exactly as libjpeg does, and
+refuses all frames except those that TensorFlow decodes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DCT_FRAMES, _PROGRESSIVE = (0xC0, 0xC1, 0xC2), 0xC2
 # header.
 _OTHER_FRAMES = frozenset(range(0xC3, 0xD0)) - {0xC4, 0xCC} | {0xDE}
 
-# The segments that :func:`read_frame` looks into: most others are tables of Huffman codes.
+# The segments that :func:`jpeg_header` looks into: most others are tables of Huffman codes.
 _READ = frozenset((_APP1, _APP2, *_OTHER_FRAMES, *_DCT_FRAMES, _TABLES, _START_OF_SCAN))
 
 # A marker in two bytes, of which the first is 255, and the length.
@@ -81,30 +81,22 @@ def jpeg_header(data: bytes) -> JpegHeader:
         PayloadError: TensorFlow does not decode the frame, or there are more segments or scans
             than encoders write.
     """
-    header = read_frame(data)
+    header = _read_frame(data)
     if not header.has_scans:  # photos: decoders refuse another scan after one of all components
         return header
-    scans = _count_markers(data, header.scan, _START_OF_SCAN)
+    scans = _count_scans(data, header.scan)
     # Count again: other segments may contain these bytes, such as the JPEG in an Exif block.
     if scans > MAX_SCANS and _scans_until_end(data, header.scan) > MAX_SCANS:
         raise _too_many("scans", MAX_SCANS)
     return header._replace(scans=min(scans, MAX_SCANS))
 
 
-def read_frame(data: bytes, start: int = 0, most: int = MAX_SEGMENTS) -> JpegHeader:
-    """Follow the segments to the first scan, and count no scans.
-
-    Args:
-        data: bytes that contain a JPEG.
-        start: its offset.
-        most: segments allowed before its first scan.
-
-    Raises: PayloadError: TensorFlow does not decode the frame, or there are too many segments.
-    """
+def _read_frame(data: bytes) -> JpegHeader:
+    """Follow the segments to the first scan, and count no scans. Raises: PayloadError."""
     orientation: int | None = None
     frame: tuple[int, int, int, bytes] | None = None
     tables_bytes, has_profile = 0, False
-    for kind, at, end in _segments(data, _READ, start, most):
+    for kind, at, end in _segments(data, _READ):
         if kind == _TABLES:
             tables_bytes += end - at
             if tables_bytes > _MAX_TABLES_BYTES:
@@ -179,14 +171,12 @@ def profile_in(data: bytes) -> bytes:
     return b"".join(part[2:] for part in sorted(parts, key=lambda part: part[:1]))
 
 
-def _segments(
-    data: bytes, kinds: Set[int], start: int = 0, most: int = MAX_SEGMENTS
-) -> Iterator[tuple[int, int, int]]:
+def _segments(data: bytes, kinds: Set[int]) -> Iterator[tuple[int, int, int]]:
     """Yield marker, start and end of the body of some segments, up to the first scan header."""
-    if not data.startswith(b"\xff\xd8", start):
+    if not data.startswith(b"\xff\xd8"):
         raise corrupt("does not start with its marker")
-    at, end = start + 2, len(data)
-    for _ in range(most + 1):
+    at, end = 2, len(data)
+    for _ in range(MAX_SEGMENTS + 1):
         if at + 4 > end:
             raise _truncated()
         first, kind, size = _read_head(data, at)
@@ -210,7 +200,7 @@ def _segments(
             at += 2
         else:
             raise corrupt("has an invalid segment before its first scan")
-    raise _too_many("segments before its first scan", most)
+    raise _too_many("segments before its first scan", MAX_SEGMENTS)
 
 
 def without_metadata(data: bytes, *, profile: bool = True) -> bytes:
@@ -227,10 +217,10 @@ def without_metadata(data: bytes, *, profile: bool = True) -> bytes:
     return b"".join([*kept, data[at:]]) if at else data
 
 
-def _count_markers(data: bytes, start: int, marker: int) -> int:
-    """Count a marker's two bytes anywhere; bytes.count takes three times as long."""
+def _count_scans(data: bytes, start: int) -> int:
+    """Count the bytes of scan headers anywhere; bytes.count takes three times as long."""
     found = np.frombuffer(data, np.uint8)[start:]
-    return int(np.count_nonzero((found[:-1] == 0xFF) & (found[1:] == marker)))
+    return int(np.count_nonzero((found[:-1] == 0xFF) & (found[1:] == _START_OF_SCAN)))
 
 
 def _scans_until_end(data: bytes, at: int) -> int:

@@ -10,33 +10,47 @@ only, and refuses files with more parts than programs write.
 from __future__ import annotations
 
 import io
-import struct
-import zlib
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TypeVar
 
-import numpy as np
-import numpy.typing as npt
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError, _imaging
 
 from recordgen.errors import PayloadError
-from recordgen.payloads.bmp import BMP_BYTES, ICO_MAGIC, bitmap_header, icon_header
-from recordgen.payloads.gif import gif_header
+from recordgen.payloads.converted_formats import (
+    ICO_MAGIC,
+    bmp_header,
+    gif_header,
+    icon_header,
+    is_webp,
+    webp_header,
+)
 from recordgen.payloads.header import FileHeader
 from recordgen.payloads.jpeg import jpeg_header, without_metadata
-from recordgen.payloads.netpbm import NETPBM_MAGICS, netpbm_header
-from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, PNG_MAGIC, chunks, png_header, row_sizes
-from recordgen.payloads.tiff import tiff_header
-from recordgen.payloads.tiff_directory import TIFF_MAGICS
-from recordgen.payloads.webp import is_webp, webp_header
+from recordgen.payloads.png import PNG_COLOUR, PNG_DEPTH, PNG_MAGIC, png_header
+from recordgen.payloads.stored import kind_of
+from recordgen.payloads.tiff import TIFF_MAGICS, tiff_header
 from recordgen.rejects import RejectCode
 
-#: The key in ``info`` of an opened image whose levels must be inverted.
-NEGATIVE = "negative"
+# Binary files of bits, gray levels and RGB; Pillow reads only numbers in front of the samples.
+_NETPBM_MAGICS = (b"P4", b"P5", b"P6")
 
 EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP, TIFF, PBM, PGM or PPM"
 
+# glibc keeps freed blocks of up to 32 MB for their thread, and returns larger ones to the system.
+_BLOCK_BYTES = 64 << 20
+
 _T = TypeVar("_T")
+
+
+@cache
+def keep_pillow_memory_low() -> None:
+    """Let Pillow allocate images in larger blocks than its default of 16 MB.
+
+    Otherwise the blocks that threads keep would exceed the budget.
+    """
+    if hasattr(_imaging, "set_block_size"):  # not part of Pillow's documented interface
+        _imaging.set_block_size(_BLOCK_BYTES)
 
 
 def file_header(data: bytes) -> FileHeader:
@@ -50,7 +64,7 @@ def file_header(data: bytes) -> FileHeader:
     if read is None and is_webp(data):
         read = webp_header
     if read is None:
-        raise _not_an_image(data)
+        raise PayloadError(RejectCode.NOT_AN_IMAGE, f"expected {EXPECTED} (got {kind_of(data)})")
     header = read(data)
     if not (header.width and header.height):
         raise PayloadError(
@@ -66,12 +80,9 @@ def _jpeg(data: bytes) -> FileHeader:
     return FileHeader("JPEG", header.width, header.height, pixels, header.orientation)
 
 
-def _bmp(data: bytes) -> FileHeader:
-    try:
-        bitmap = bitmap_header(data, BMP_BYTES)
-    except struct.error:
-        raise PayloadError(RejectCode.TRUNCATED, "the BMP ends in its header") from None
-    return FileHeader("BMP", bitmap.width, bitmap.height, data)
+def _netpbm(data: bytes) -> FileHeader:
+    image = decoded("PNM", lambda: Image.open(io.BytesIO(data), formats=("PPM",)))
+    return FileHeader("PPM", *image.size, data)
 
 
 _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
@@ -79,10 +90,10 @@ _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
     PNG_MAGIC: png_header,
     b"GIF87a": gif_header,
     b"GIF89a": gif_header,
-    b"BM": _bmp,
+    b"BM": bmp_header,
     ICO_MAGIC: icon_header,
     **dict.fromkeys(TIFF_MAGICS, tiff_header),
-    **dict.fromkeys(NETPBM_MAGICS, netpbm_header),
+    **dict.fromkeys(_NETPBM_MAGICS, _netpbm),
 }
 
 
@@ -101,15 +112,13 @@ def open_image(header: FileHeader) -> Image.Image:
     try:
         image = decoded("image", lambda: Image.open(file, formats=(header.format,)))
     except PayloadError as exc:
-        if isinstance(exc.__cause__, UnidentifiedImageError) and header.format == "TIFF":
-            raise PayloadError(
-                RejectCode.UNSUPPORTED_PIXELS,
-                "the TIFF has a depth, colour model or layout of samples that is not supported, or "
-                "a damaged header; save it again, as PNG or with 8 bits",
-            ) from exc
-        if isinstance(exc.__cause__, UnidentifiedImageError):
-            raise _not_an_image(header.data) from exc
-        raise
+        if header.format != "TIFF" or not isinstance(exc.__cause__, UnidentifiedImageError):
+            raise
+        raise PayloadError(
+            RejectCode.UNSUPPORTED_PIXELS,
+            "the TIFF has a depth, colour model or layout of samples that is not supported, or a "
+            "damaged header; save it again, as PNG or with 8 bits",
+        ) from exc
     if image.size != (header.width, header.height):
         raise PayloadError(
             RejectCode.CORRUPT,
@@ -118,10 +127,10 @@ def open_image(header: FileHeader) -> Image.Image:
         )
     if header.format == "BMP" and image.mode == "RGBA":
         return decoded("BMP", lambda: without_empty_alpha(image))
-    if header.is_negative:
-        image.info[NEGATIVE] = True
+    if header.format == "GIF":  # decoded at once, so that an end within its codes is found
+        image.decodermaxblock = len(header.data)
     if header.format == "PNG":
-        return decoded("PNG", lambda: with_transparent_colour(image, header.data))
+        _match_depth(image, header.data)
     return image
 
 
@@ -132,12 +141,6 @@ def without_empty_alpha(image: Image.Image) -> Image.Image:
     opaque = image.convert("RGB")
     opaque.format = image.format
     return opaque
-
-
-def _not_an_image(data: bytes) -> PayloadError:
-    from recordgen.payloads.kinds import kind_of  # only refusals name what a file is
-
-    return PayloadError(RejectCode.NOT_AN_IMAGE, f"expected {EXPECTED} (got {kind_of(data)})")
 
 
 def decoded(name: str, decode: Callable[[], _T]) -> _T:
@@ -170,56 +173,24 @@ def out_of_memory() -> PayloadError:
 
 _GRAY, _RGB = 0, 2  # colour types of a PNG
 
-# Place of the interlace method in the header's body
-_INTERLACE = 12
-_Bytes = npt.NDArray[np.uint8]
 
+def _match_depth(image: Image.Image, data: bytes) -> None:
+    """Bring the transparent colour of a PNG, if it has one, into the depth of its pixels.
 
-def with_transparent_colour(image: Image.Image, data: bytes) -> Image.Image:
-    """Return a PNG whose transparent colour, if it has one, is in the depth of its pixels.
-
-    Returns:
-        The image, or for 16 bits per channel a decoded one of mode ``RGBA`` with the high bytes.
+    Raises: PayloadError: its pixels lose the bits that tell the colour from others.
     """
     named = image.info.get("transparency")
     depth, colour_type = data[PNG_DEPTH], data[PNG_COLOUR]
     if named is None or colour_type not in (_GRAY, _RGB):
-        return image
+        return
     if colour_type == _RGB:
         if depth == 16:
-            return _of_16_bits(data, named)
+            raise PayloadError(
+                RejectCode.UNSUPPORTED_PIXELS,
+                "the PNG has 16 bits per channel and a transparent colour; save it again with 8 "
+                "bits, or with an alpha channel",
+            )
         image.info["transparency"] = tuple(sample & 0xFF for sample in named)
     elif image.mode == "L":  # other modes are not stretched
         most = (1 << depth) - 1
         image.info["transparency"] = (named & most) * (255 // most)
-    return image
-
-
-def _of_16_bits(data: bytes, named: tuple[int, ...]) -> Image.Image:
-    """Decode high and low bytes as two pictures: filters mix only bytes of the same place."""
-    transparent = np.all(_halves(data, 1) == np.array(named) % 256, axis=2)
-    high = _halves(data, 0)
-    transparent &= np.all(high == np.array(named) // 256, axis=2)
-    alpha = np.where(transparent, 0, 255).astype(np.uint8)
-    image = Image.fromarray(np.dstack([high, alpha]))
-    image.format = "PNG"
-    return image
-
-
-def _halves(data: bytes, place: int) -> _Bytes:
-    """Return uint8 [h, w, 3]: the high (0) or the low (1) bytes of a picture of 16 bits."""
-    parts = list(chunks(data))
-    header = parts[0][1]
-    sizes = row_sizes(header)
-    stream = b"".join(body for kind, body in parts if kind == b"IDAT")
-    pixels = zlib.decompressobj().decompress(stream, sum(rows * size for rows, size in sizes))
-    cut, at = [], 0
-    for rows, size in sizes:
-        found = np.frombuffer(pixels, np.uint8, rows * size, at).reshape(rows, size)
-        filters = found[:, :1]
-        cut.append(np.hstack([filters, found[:, 1 + place :: 2]]).tobytes())
-        at += rows * size
-    half = zlib.compress(b"".join(cut), 1)
-    width, height = struct.unpack_from(">II", header)
-    image = Image.frombytes("RGB", (width, height), half, "zip", "RGB", header[_INTERLACE])
-    return np.asarray(image)

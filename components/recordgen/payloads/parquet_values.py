@@ -7,10 +7,16 @@ machine, one after the other, into a file in the temporary folder (``TMPDIR``):
 
 All processes of a user share these files. They take at most :data:`CACHE_BYTES`, beyond which those
 that were not used for the longest time are removed. When a process ends, it removes those that it
-made, and those that nobody used for a day, which killed processes left. A value of the dictionary
-is in a file only once, however many rows have it. Values for which there is no room are refused.
-Memory is bounded by :mod:`recordgen.payloads.parquet_pages`, for each of
-:data:`UNPACKED_AT_ONCE` row groups.
+made, and those that nobody used for a day, which killed processes left. Values for which there is
+no room are refused.
+
+Files are read within limits, which hold for what a file says of itself. A column may hold a value
+once for all of its rows (a dictionary), so a few bytes in the file may stand for any number of
+bytes in memory:
+
+    100 rows: labels of 2 kB that unpack to 60 MB ─▶ one reject; images of 20 MB ─▶ 3 rows at once
+
+A file whose sizes are lies meets the allowance of the process that reads it.
 """
 
 from __future__ import annotations
@@ -19,23 +25,28 @@ import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import suppress
 from typing import IO, Any
 
 from recordgen import storage
+from recordgen.core.limits import (
+    COLUMN_LEVELS,
+    COLUMNS,
+    LIST_VALUES,
+    TEXT_BYTES,
+    UNPACKED_BYTES,
+    UNPACKED_TIMES,
+)
 from recordgen.core.ordered import slot
 from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, StorageError
-from recordgen.payloads.parquet_pages import ROWS_AT_ONCE, check_schema, unpacking
 from recordgen.rejects import RejectCode
 from recordgen.storage import RequestContext
 from recordgen.storage.copies import CACHE_BYTES, locked, make_room, remove_at_end
 
 #: Row groups that a process unpacks at once, although more threads wait for far payloads.
 UNPACKED_AT_ONCE = 2
-
-_BUFFER_BYTES = 1 << 20
 
 # Another process may remove a file between two steps, to make room.
 _ATTEMPTS = 8
@@ -51,48 +62,6 @@ _refused: dict[str, PayloadError] = {}
 # The file that was opened last, and its version, with its footer: each row group is unpacked on its
 # own, and a footer grows with their number.
 _footers: dict[tuple[str, str], Any] = {}
-
-
-class Places:
-    """Where the values of a column begin in the file of its values, one after the other.
-
-    The first ``shared`` rows have values of the dictionary, each of which is in the file once.
-
-    Attributes:
-        size: bytes of the file.
-        total: bytes of all values.
-    """
-
-    def __init__(self, shared: int) -> None:
-        self._shared = shared
-        self._places: dict[bytes, int] = {}
-        self.size = self.total = 0
-
-    def place(self, row: int, value: bytes | memoryview) -> int:
-        """Return where the value of a row begins: at :attr:`size` if it is a new one."""
-        self.total += len(value)
-        at = self.size
-        if row < self._shared:
-            at = self._places.setdefault(hashlib.sha256(value).digest(), at)
-        if at == self.size:
-            self.size += len(value)
-        return at
-
-
-def parquet_file(raw: IO[bytes], footer: Any = None) -> Any:
-    """Return a Parquet file whose pages are read one by one.
-
-    Args: footer: its metadata, if the same file was opened before.
-
-    Raises: ArrowException, OSError, ValueError.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if footer is None:
-        check_schema(raw)
-    source = pa.PythonFile(raw, "r")
-    return pq.ParquetFile(source, metadata=footer, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
 def read_value(part: Range, container: str, context: RequestContext) -> bytes:
@@ -170,7 +139,7 @@ def _unpack(raw: IO[bytes], part: Range, container: str, path: str) -> None:
         file = _opened(raw, part.file, container)
         chunk = file.metadata.row_group(group).column(column)
         leaf, is_far = chunk.path_in_schema, not storage.is_local(part.file)
-        rows, shared = unpacking(raw, file, group, {leaf}, leaf, ROWS_AT_ONCE, is_far=is_far)
+        rows = rows_at_once(raw, file, group, {leaf}, leaf, ROWS_AT_ONCE, is_far=is_far)
     except (pa.ArrowException, OSError, IndexError) as exc:
         if _is_real(exc):
             raise
@@ -179,18 +148,15 @@ def _unpack(raw: IO[bytes], part: Range, container: str, path: str) -> None:
         raise PayloadError(RejectCode.TOO_MANY_BYTES.value, f"{part.file}: {exc}") from exc
     room = make_room(os.path.dirname(path), chunk.total_uncompressed_size, CACHE_BYTES)
     remove_at_end(path)
-    places, written = Places(shared), 0
     try:
         with storage.replacing(path) as copy:
-            for row, value in _values(file, group, leaf, rows):
-                places.place(row, value)
-                if places.size > room:
+            for value in _values(file, group, leaf, rows):
+                room -= len(value)
+                if room < 0:
                     with open(path + _CUT, "wb"):
                         remove_at_end(path + _CUT)
                     break
-                if places.size > written:  # a new value
-                    copy.write(value)
-                    written = places.size
+                copy.write(value)
     except StorageError as exc:
         if isinstance(exc.__cause__, OSError) and exc.__cause__.errno in _FULL:
             raise _no_room(path) from exc
@@ -215,11 +181,10 @@ def _no_room(path: str) -> PayloadError:
     )
 
 
-def _values(file: Any, group: int, leaf: str, rows: int) -> Iterator[tuple[int, memoryview]]:
-    """Yield the rows of a row group with a value in a column, up to the first damaged page."""
+def _values(file: Any, group: int, leaf: str, rows: int) -> Iterator[memoryview]:
+    """Yield the values of a column in a row group, up to the first damaged page."""
     import pyarrow as pa
 
-    row = 0
     try:
         for batch in file.iter_batches(rows, row_groups=[group], columns=[leaf]):
             array = batch.column(0)
@@ -227,8 +192,7 @@ def _values(file: Any, group: int, leaf: str, rows: int) -> Iterator[tuple[int, 
                 array = array.field(0)
             for each in array:
                 if each.is_valid:
-                    yield row, memoryview(each.as_buffer())
-                row += 1
+                    yield memoryview(each.as_buffer())
     except (pa.ArrowException, OSError) as exc:
         if _is_real(exc):
             raise
@@ -237,3 +201,121 @@ def _values(file: Any, group: int, leaf: str, rows: int) -> Iterator[tuple[int, 
 def _is_real(exc: Exception) -> bool:
     """Return whether an error is the system's; Arrow's about damage are OSErrors, too."""
     return isinstance(exc, OSError) and (type(exc) is not OSError or exc.errno is not None)
+
+
+#: Most rows that are held in memory at once.
+ROWS_AT_ONCE = 16
+
+_FAR_BYTES = 8_000_000
+_BUFFER_BYTES = 1 << 20
+
+
+def parquet_file(raw: IO[bytes], footer: Any = None) -> Any:
+    """Return a Parquet file whose pages are read one by one.
+
+    Args: footer: its metadata, if the same file was opened before.
+
+    Raises: ArrowException, OSError, ValueError.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(
+        pa.PythonFile(raw, "r"),
+        metadata=footer,
+        buffer_size=_BUFFER_BYTES,
+        pre_buffer=False,
+        thrift_container_size_limit=COLUMNS.most,  # the library recurses into columns
+    )
+    for number in range(len(file.schema)):
+        COLUMN_LEVELS.check(file.schema.column(number).path.count("."))
+    return file
+
+
+def rows_at_once(
+    raw: IO[bytes],
+    file: Any,
+    group: int,
+    columns: Set[str],
+    image: str,
+    most_rows: int,
+    *,
+    is_far: bool,
+) -> int:
+    """Return how many rows of a row group may be in memory at once.
+
+    Args:
+        raw: the file.
+        file: the same as ``pyarrow.parquet.ParquetFile``.
+        group: the number of the row group.
+        columns: names of the columns that are read, or the path of one; empty: all.
+        image: the path of the column of images, if there is one.
+        most_rows: rows that are held in memory at once, unless they are too large.
+        is_far: dictionaries are requests. Those of columns with more than :data:`_FAR_BYTES`,
+            which a bomb does not need, are not read.
+
+    Raises: ValueError: the columns or their lists take too much memory.
+    """
+    row_group = file.metadata.row_group(group)
+    held = largest = packed = in_lists = list_bytes = text_bytes = 0
+    for number in range(row_group.num_columns):
+        chunk, column = row_group.column(number), file.schema.column(number)
+        path = chunk.path_in_schema
+        if columns and columns.isdisjoint((path, path.partition(".")[0])):
+            continue
+        packed += chunk.total_compressed_size
+        held += chunk.total_uncompressed_size
+        if held > UNPACKED_TIMES.most * packed:
+            UNPACKED_BYTES.check(held)
+        is_list = column.max_repetition_level > 0
+        values = chunk.num_values if is_list else row_group.num_rows
+        value = column.length or _largest(chunk)
+        if path == image:
+            largest += value
+            continue
+        is_small = chunk.total_uncompressed_size < UNPACKED_TIMES.most * chunk.total_compressed_size
+        if is_small and not column.length and value * values > UNPACKED_BYTES.most:
+            is_skipped = is_far and chunk.total_compressed_size > _FAR_BYTES
+            value = 0 if is_skipped else _longest(raw, file, group, path)
+        if is_list:
+            in_lists += values
+            list_bytes += value * values
+        else:
+            largest += value
+            text_bytes += value * values
+    if max(in_lists, list_bytes, text_bytes) > UNPACKED_TIMES.most * packed:
+        LIST_VALUES.check(in_lists)
+        UNPACKED_BYTES.check(list_bytes)
+        TEXT_BYTES.check(text_bytes)
+    return max(1, min(most_rows, UNPACKED_BYTES.most // max(1, largest)))
+
+
+def _largest(chunk: Any) -> int:
+    """Return an upper bound of the bytes of a value that takes fewer bytes in its own page."""
+    if chunk.physical_type != "BYTE_ARRAY":
+        return 0
+    if "DELTA_BYTE_ARRAY" in chunk.encodings:  # a value repeats the beginning of the one before
+        return int(chunk.total_uncompressed_size)
+    if not chunk.has_dictionary_page:
+        return 0
+    # Other pages unpack to no fewer bytes than they have.
+    dictionary = chunk.data_page_offset - chunk.dictionary_page_offset
+    return int(chunk.total_uncompressed_size - chunk.total_compressed_size + dictionary)
+
+
+def _longest(raw: IO[bytes], file: Any, group: int, leaf: str) -> int:
+    """Return the bytes of the longest text in the dictionary of a column. Raises: ValueError."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    opened = pq.ParquetFile(
+        pa.PythonFile(raw, "r"), metadata=file.metadata, read_dictionary=[leaf], pre_buffer=False
+    )
+    try:
+        array = next(opened.iter_batches(1, row_groups=[group], columns=[leaf])).column(0)
+        while not pa.types.is_dictionary(array.type):
+            array = array.field(0) if pa.types.is_struct(array.type) else array.values
+        return int(pc.max(pc.binary_length(array.dictionary)).as_py() or 0)
+    except (pa.ArrowException, OSError, StopIteration, AttributeError) as exc:
+        raise ValueError(f"the dictionary of {leaf} cannot be read: {exc}") from exc

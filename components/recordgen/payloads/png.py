@@ -20,6 +20,8 @@ _MAX_CHUNKS, _CHUNK_BYTES = 1000, 1000
 
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 
+_MOST_FRAMES = (1 << 31) - 1  # numbers have 31 bits (section 7.1)
+
 #: Places of the bit depth and the colour type in a file.
 PNG_DEPTH, PNG_COLOUR = 24, 25
 
@@ -53,49 +55,51 @@ _SMALL_WINDOW, _LARGEST_WINDOW = 1 << 8, 1 << 15
 _SMALL_READ_BYTES = 1 << 12
 
 
-def png_header(data: bytes, start: int = 0) -> FileHeader:
+def png_header(data: bytes) -> FileHeader:
     """Read the header of a PNG; of ancillary chunks keep transparency only.
 
     Pillow inflates each profile and text, and refuses those above 1 MiB; none changes its pixels.
 
-    Args:
-        data: bytes that contain a PNG.
-        start: its offset; it may end before the bytes do.
-
     Raises: PayloadError: it has too many chunks, or does not start with its header.
     """
-    at = kept_from = start + _SIGNATURE_BYTES
-    if data[at + 4 : at + 8] != b"IHDR" or len(data) < at + 8 + _IHDR.size:
+    end = kept_from = _SIGNATURE_BYTES
+    if data[end + 4 : end + 8] != b"IHDR" or len(data) < end + 8 + _IHDR.size:
         raise PayloadError(RejectCode.CORRUPT, "the PNG does not start with its header")
-    width, height = _SIZE.unpack_from(data, at + 8)
-    kept = [data[start:at]]
+    width, height = _SIZE.unpack_from(data, end + 8)
+    kept, most = [data[:end]], _MAX_CHUNKS + len(data) // _CHUNK_BYTES
     orientation: int | None = None
-    kind, is_transparency_known = b"", False
-    left = most = _MAX_CHUNKS + (len(data) - start) // _CHUNK_BYTES
-    while at < len(data) and kind != b"IEND":
-        left -= 1
-        if left < 0:
+    frames: int | None = None
+    has_pixels = has_transparency = False
+    for number, (kind, at, size) in enumerate(chunk_places(data)):
+        if number >= most:
             raise PayloadError(
                 RejectCode.TOO_MANY_PARTS,
-                f"a PNG of {len(data) - start:,} bytes may have at most {most:,} chunks, this one "
-                f"has more; save it again with larger ones",
+                f"a PNG of {len(data):,} bytes may have at most {most:,} chunks, this one has "
+                f"more; save it again with larger ones",
             )
-        size, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
-        end = at + 12 + size
+        start, end = at - 8, at + size + 4
+        has_pixels = has_pixels or kind == b"IDAT"
         if kind == b"eXIf" and orientation is None:
-            orientation = exif_orientation(data[at + 8 : end - 4])
-        is_transparency_known = is_transparency_known or kind == b"IDAT"
-        is_kept = kind == b"tRNS" and size <= _TRANSPARENCY_BYTES and not is_transparency_known
-        is_transparency_known = is_transparency_known or is_kept
+            orientation = exif_orientation(data[at : end - 4])
+        if kind == b"acTL" and size == 8 and not has_pixels and frames is None:
+            frames = int.from_bytes(data[at : at + 4], "big")
+        is_kept = kind == b"tRNS" and size <= _TRANSPARENCY_BYTES
+        is_kept = is_kept and not (has_pixels or has_transparency)
+        has_transparency = has_transparency or is_kept
         if kind[:1].islower() and not is_kept:
-            kept.append(data[kept_from:at])
+            kept.append(data[kept_from:start])
             kept_from = end
-        at = end
     # A file that is not changed is not copied.
-    is_whole = len(kept) == 1 and start == 0
-    found = data if is_whole else b"".join([*kept, data[kept_from:at]])
-    turn = UPRIGHT if orientation is None else orientation
-    return FileHeader("PNG", width, height, found, turn, is_deep=data[start + PNG_DEPTH] == 16)
+    found = data if len(kept) == 1 else b"".join([*kept, data[kept_from:end]])
+    return FileHeader(
+        "PNG",
+        width,
+        height,
+        found,
+        UPRIGHT if orientation is None else orientation,
+        frames=frames if frames and frames <= _MOST_FRAMES else 1,
+        is_deep=data[PNG_DEPTH] == 16,
+    )
 
 
 def check_png(data: bytes) -> None:
@@ -229,9 +233,9 @@ def _read_bytes(bodies: Sequence[bytes], expected: int, row_bytes: int) -> tuple
 
 
 def chunk_places(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Yield kind, offset and size of the body of each chunk, without looking at checksums."""
-    at = _SIGNATURE_BYTES
-    while at + 12 <= len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        yield data[at + 4 : at + 8], at + 8, size
+    """Yield kind, offset and size of the body of each chunk up to the end, checksums unread."""
+    at, kind = _SIGNATURE_BYTES, b""
+    while at + 12 <= len(data) and kind != b"IEND":
+        size, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        yield kind, at + 8, size
         at += 12 + size

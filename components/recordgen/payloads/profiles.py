@@ -32,27 +32,25 @@ _SPACES: Mapping[str, tuple[_Colour, _Colour]] = {
 }
 _SAME_XYZ = 0.015
 
-# The light of level 0.5 in sRGB, and how much another curve may differ: gamma 2.2 gives 0.218 and
-# gamma 1.8 gives 0.287.
-_HALF_LIGHT, _SAME_LIGHT = 0.214, 0.025
+# Names by the colour space of a profile; gray levels are hardly converted.
+_OTHER_MODELS = {b"GRAY": None, b"CMYK": "CMYK profile"}
 
-# PNG: sRGB's gamma times 100,000, and the relative difference that libpng ignores; white, red,
-# green and blue of sRGB times 100,000; sRGB among the code points of ITU-T H.273.
+# PNG: sRGB's gamma times 100,000, and the relative difference that libpng ignores; sRGB among the
+# code points of ITU-T H.273.
 _GAMMA, _SAME_GAMMA = 45_455, 0.05
-_CHROMATICITIES, _SAME_CHROMATICITY = (31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000), 1000
 _SRGB_POINTS = b"\x01\x0d\0\1"
 
 
 def png_colours(data: bytes) -> str | None:
     """Name the colours of a PNG if viewers convert them.
 
-    The first of cICP, iCCP, sRGB, gAMA and cHRM that is there counts.
+    The first of cICP, iCCP, sRGB and gAMA that is there counts.
     """
     found: dict[bytes, bytes] = {}
     for kind, at, size in chunk_places(data):
         if kind == b"IDAT":
             break
-        if kind in (b"cICP", b"iCCP", b"sRGB", b"gAMA", b"cHRM"):
+        if kind in (b"cICP", b"iCCP", b"sRGB", b"gAMA"):
             found.setdefault(kind, data[at : at + size])
     if b"cICP" in found:
         return None if found[b"cICP"] == _SRGB_POINTS else "cICP"
@@ -61,16 +59,8 @@ def png_colours(data: bytes) -> str | None:
     if b"sRGB" in found:
         return None
     gamma = int.from_bytes(found.get(b"gAMA", b""), "big")
-    if not 0 < gamma < 1 << 31:  # without it, browsers ignore the primaries, too
-        return None
-    if abs(gamma / _GAMMA - 1) > _SAME_GAMMA:
-        return "gamma other than 2.2"
-    primaries = found.get(b"cHRM", b"")
-    if len(primaries) != 8 * 4:
-        return None
-    pairs = zip(struct.unpack(">8I", primaries), _CHROMATICITIES, strict=True)
-    is_srgb = all(abs(value - expected) <= _SAME_CHROMATICITY for value, expected in pairs)
-    return None if is_srgb else "other primaries"
+    is_srgb = not 0 < gamma < 1 << 31 or abs(gamma / _GAMMA - 1) <= _SAME_GAMMA
+    return None if is_srgb else "gamma other than 2.2"
 
 
 def profile_colours(profile: bytes) -> str | None:
@@ -96,21 +86,15 @@ def _named(profile: bytes) -> str | None:
         [count] = struct.unpack_from(">I", profile, 128)
         entries = struct.iter_unpack(">4sII", profile[132 : 132 + 12 * min(count, 1000)])
         tags = {kind: profile[at : at + size] for kind, at, size in entries}
-        space = profile[16:20]
-        if space == b"GRAY":
-            return None if _is_srgb_curve(tags[b"kTRC"]) else "gray profile"
-        if space != b"RGB ":
-            return "CMYK profile" if space == b"CMYK" else "profile of another colour model"
-        if b"rXYZ" not in tags or b"rTRC" not in tags:
+        space = profile[16:20].strip()
+        if space != b"RGB":
+            return _OTHER_MODELS.get(space, "profile of another colour model")
+        if b"rXYZ" not in tags:
             return None if b"sRGB" in tags.get(b"desc", b"").replace(b"\0", b"") else "RGB profile"
-        red, green = _xyz(tags[b"rXYZ"]), _xyz(tags[b"gXYZ"])
-        name = next(
-            (name for name, known in _SPACES.items() if _is_near((*red, *green), sum(known, ()))),
-            "RGB profile",
-        )
-        if name != "sRGB":
-            return name
-        return None if _is_srgb_curve(tags[b"rTRC"]) else "RGB profile"
+        primaries = (*_xyz(tags[b"rXYZ"]), *_xyz(tags[b"gXYZ"]))
+        names = (name for name, known in _SPACES.items() if _is_near(primaries, sum(known, ())))
+        name = next(names, "RGB profile")
+        return None if name == "sRGB" else name
     except (KeyError, struct.error, ValueError):
         return None  # viewers ignore it, too
 
@@ -122,29 +106,6 @@ def _is_near(values: tuple[float, ...], known: tuple[float, ...]) -> bool:
 def _xyz(tag: bytes) -> _Colour:
     x, y, z = (value / 65536 for value in struct.unpack_from(">3i", tag, 8))
     return x, y, z
-
-
-def _is_srgb_curve(tag: bytes) -> bool:
-    return abs(_light_of_half(tag) - _HALF_LIGHT) < _SAME_LIGHT
-
-
-def _light_of_half(tag: bytes) -> float:
-    """Return the light of level 0.5 by a tone curve (10.6 and 10.18)."""
-    if tag.startswith(b"para"):
-        [kind] = struct.unpack_from(">H", tag, 8)
-        counts = (1, 3, 4, 5, 7)
-        values = struct.unpack_from(f">{counts[kind]}i", tag, 12) if kind < len(counts) else ()
-        gamma, *rest = (value / 65536 for value in values)
-        a, b, *_ = (*rest, 1.0, 0.0) if len(rest) < 2 else rest
-        offset = rest[2] if kind == 2 else rest[4] if kind == 4 else 0.0
-        return float(max(0.0, a / 2 + b) ** gamma + offset)
-    [count] = struct.unpack_from(">I", tag, 8)
-    if count == 0:
-        return 0.5
-    if count == 1:
-        return float(0.5 ** (struct.unpack_from(">H", tag, 12)[0] / 256))
-    [middle] = struct.unpack_from(">H", tag, 12 + count // 2 * 2)
-    return float(middle / 65535)
 
 
 def _inflated(body: bytes) -> bytes:

@@ -20,8 +20,8 @@ Convert = Callable[..., Path]
 
 @pytest.fixture
 def convert(make_csv, tmp_path):
-    """Return a function that converts lines about 0.png and 1.png, of 200 by 100, and 2.gif."""
-    for number in range(2):
+    """Return a function that converts lines about 2.gif and others, which are 200 by 100."""
+    for number in (0, 1, 3):
         image = Image.new("RGB", (200, 100), (90, 90, 90 + number))
         (tmp_path / f"{number}.png").write_bytes(encoded(image, "PNG"))
     (tmp_path / "2.gif").write_bytes(encoded(noise(20, 10), "GIF"))
@@ -49,7 +49,9 @@ def lines_by_name(text):
 
 
 def test_boxes_are_counted_by_label(convert, capsys):
-    output = convert(BOXES)
+    """The most frequent label first, at most four; JSON has all values, of one box as lists."""
+    many = [f"TEST,3.png,c{number},0,0,,,1,1,," for number in range(9)]
+    output = convert([*BOXES, *many])
     capsys.readouterr()
     assert main(["inspect", str(output)]) == 0
     text = capsys.readouterr().out
@@ -58,39 +60,26 @@ def test_boxes_are_counted_by_label(convert, capsys):
     assert found["0.png"][3:] == ["3", "2×", "dog,", "1×", "cat"]
     assert found["1.png"][3:] == ["0"]
     assert found["2.gif"][3:] == ["1", "1×", "cat"]
-
-
-def test_many_labels_are_cut(convert, capsys):
-    output = convert(f"TRAIN,0.png,c{number},0,0,,,1,1,," for number in range(9))
-    capsys.readouterr()
-    assert main(["inspect", str(output)]) == 0
+    assert main(["inspect", str(output), "--split", "test"]) == 0
     line = capsys.readouterr().out.splitlines()[1]
     assert line.endswith("9  1× c0, 1× c1, 1× c2, 1× c3, … 9 values")
     assert main(["inspect", str(output), "--json"]) == 0
-    [record] = json.loads(capsys.readouterr().out)
-    assert record["image/object/class/text"] == [f"c{number}" for number in range(9)]
-    assert record["image/object/bbox/xmax"] == [1.0] * 9
-
-
-def test_one_box_is_a_list(convert):
-    records = {
-        record.features["image/source_id"]: record.features
-        for record in inspect(str(convert(BOXES)))
+    records = json.loads(capsys.readouterr().out)
+    [one] = [record for record in records if record["image/source_id"] == "2.gif"]
+    assert {name: value for name, value in one.items() if "object" in name} == {
+        **{f"image/object/bbox/{side}min": [0.0] for side in "xy"},
+        **{f"image/object/bbox/{side}max": [1.0] for side in "xy"},
+        "image/object/class/text": ["cat"],
+        "image/object/class/label": [9],  # of c0 to c8 and cat
     }
-    one = {name: value for name, value in records[b"2.gif"].items() if "object" in name}
-    assert one == {
-        "image/object/bbox/xmin": [0.0],
-        "image/object/bbox/ymin": [0.0],
-        "image/object/bbox/xmax": [1.0],
-        "image/object/bbox/ymax": [1.0],
-        "image/object/class/text": [b"cat"],
-        "image/object/class/label": [0],
-    }
-    assert not any("object" in name for name in records[b"1.png"])
 
 
-def test_all_labels_of_an_image_are_shown(convert, capsys):
+def test_all_labels_of_an_image_are_shown(convert, tmp_path, capsys):
+    """As text and JSON, by output or by files; images without boxes stay byte for byte."""
     output = convert(["TRAIN,0.png,dog,cat", "TRAIN,1.png,dog", "TRAIN,2.gif"])
+    for record in inspect(str(output), to=str(tmp_path / "seen")):
+        source = tmp_path / record.features["image/source_id"].decode()
+        assert Path(record.image_file or "").read_bytes() == source.read_bytes()
     capsys.readouterr()
     assert main(["inspect", str(output)]) == 0
     found = lines_by_name(capsys.readouterr().out)
@@ -105,6 +94,7 @@ def test_all_labels_of_an_image_are_shown(convert, capsys):
 
 
 def test_boxes_are_drawn_in_the_colour_of_their_label(convert, tmp_path):
+    """Lines on the picture as it is stored; a picture without boxes is not encoded again."""
     records = inspect(str(convert(BOXES)), to=str(tmp_path / "seen"))
     files = {
         record.features["image/source_id"]: Path(record.image_file or "") for record in records
@@ -123,14 +113,8 @@ def test_boxes_are_drawn_in_the_colour_of_their_label(convert, tmp_path):
     assert Image.open(files[b"2.gif"]).getpixel((19, 9)) == cat
 
 
-def test_labelled_images_stay_byte_for_byte(convert, tmp_path):
-    records = inspect(str(convert(["TRAIN,0.png,dog,cat", "TRAIN,2.gif,cat"])), to=str(tmp_path))
-    for record in records:
-        source = tmp_path / record.features["image/source_id"].decode()
-        assert Path(record.image_file or "").read_bytes() == source.read_bytes()
-
-
 def test_an_undecodable_record_is_named(convert, tmp_path):
+    """Nothing is written; without --to its features are shown."""
     (tmp_path / "0.png").write_bytes((tmp_path / "0.png").read_bytes()[:60])
     output = convert(BOXES[:1], check="none")
     words = r"-00001: record 0: cannot draw its boxes: the PNG .*; omit --to to see its"
@@ -150,6 +134,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(("more", "words"), OTHERS)
 def test_inconsistent_boxes_are_shown_and_not_drawn(more, words, tmp_path):
+    """Records of other writers may hold anything."""
     output = str(tmp_path / "out")
     write([{"image/encoded": encoded(noise(), "PNG"), **more}], output)
     assert len(inspect(output)) == 1

@@ -17,11 +17,11 @@ from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import REPORT_FILE, read_dataset
 from recordgen.core.records import RECORDS
 from recordgen.errors import SourceError
-from recordgen.exports.report.finding_groups import groups_of, places_of
-from recordgen.exports.report.record_views import RecordView
+from recordgen.exports.report.findings import groups_of, places_in, wanted_lines
+from recordgen.exports.report.records import RecordView
 from recordgen.exports.report.render import render_report
 from recordgen.exports.report.sampling import Place
-from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.payloads.drawing import Thumbnail
 from recordgen.registry import CHECKS
 from tests.conftest import encoded, noise
 from tests.exports.outputs import rendered
@@ -239,7 +239,7 @@ def test_each_code_has_its_turn():
             **{"shard": ["s"] * 303, "record": range(303)},
         }
     )
-    found = [line for _, line in places_of(findings, facts)]
+    found = [line for _, line in places_in(facts, wanted_lines(findings))]
     assert found[:6] == [0, 300, 1, 301, 2, 302]
     assert len(found) == 240
 

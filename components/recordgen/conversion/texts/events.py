@@ -24,7 +24,7 @@ def detected(detection: Detection) -> None:
 def converted(result: ConversionResult) -> None:
     """Log the result of a conversion."""
     logs.finished(
-        f"{result.dataset.examples} examples written to {result.output}",
+        f"{result.dataset.examples:,} examples written to {result.output}",
         result.counts,
         seconds=result.seconds,
         rejects=result.rejects,
@@ -38,7 +38,7 @@ def converted(result: ConversionResult) -> None:
 def checked(result: CheckResult, exit_code: int) -> None:
     """Log the result of a check."""
     logs.finished(
-        f"{result.dataset.examples} of {result.dataset.rows.read} rows are usable",
+        f"{result.dataset.examples:,} of {result.dataset.rows.read:,} rows are usable",
         result.counts,
         seconds=result.seconds,
         rejects=result.rejects,

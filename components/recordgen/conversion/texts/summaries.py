@@ -233,8 +233,9 @@ def row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
         total = sum(dataset.reencoded.values())
         lines.append(f"Re-encoded {total:,}{_detail(dataset.reencoded)}")
     if dataset.psnr:
-        measured = "PSNR       {mean_db} dB, the mean of {images:,} encoded images"
-        lines.append(measured.format(**dataset.psnr))
+        mean, images = dataset.psnr["mean_db"], dataset.psnr["images"]
+        of = "of the encoded image" if images == 1 else f"the mean of {images:,} encoded images"
+        lines.append(f"PSNR       {mean} dB, {of}")
     lines += [f"Warning    {one_line(text)}" for text in dataset.warnings]
     return lines
 
@@ -257,9 +258,11 @@ def nouns_of(dataset: Dataset) -> str:
 
 
 def _detail(counts: Mapping[str, int]) -> str:
-    if not counts:
-        return ""
-    return f" ({', '.join(f'{name} {count:,}' for name, count in counts.items())})"
+    return f" ({_counted(counts)})" if counts else ""
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
 def first_lines(items: Sequence[Reject | Finding], limit: int, count: int, where: str) -> list[str]:
@@ -280,4 +283,4 @@ def adjusted_lines(adjusted: Mapping[str, int], root: str) -> list[str]:
     """Return the numbers of the changes in rows; ``root`` is where their paths start."""
     changed, by_name = _listed(adjusted), adjusted.get(FOUND_BY_NAME)
     lines = [f"Images     {by_name:,} paths found below {root} by name"] if by_name else []
-    return [*lines, f"Adjusted  {_detail(changed)}"] if changed else lines
+    return [*lines, f"Adjusted   {_counted(changed)}"] if changed else lines

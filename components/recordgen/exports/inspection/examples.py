@@ -37,6 +37,9 @@ _LISTED_AT_ONCE = 10_000
 
 _Mask = npt.NDArray[np.bool_]
 
+# By import file and line.
+_Findings = Mapping[tuple[str, int], Sequence[LintFinding]]
+
 
 @dataclass(frozen=True, slots=True)
 class ListedExample:
@@ -71,10 +74,8 @@ class ListedExample:
 class Matches:
     """The examples that match, by import file and line."""
 
-    def __init__(
-        self, output: Output, table: Any, findings: Mapping[int, Sequence[LintFinding]]
-    ) -> None:
-        """Take the matching rows of :func:`_read`'s table, and findings by row number."""
+    def __init__(self, output: Output, table: Any, findings: _Findings) -> None:
+        """Take the matching rows of :func:`_read`'s table, and findings by file and line."""
         self._output = output
         self._table = table
         self._findings = findings
@@ -86,7 +87,7 @@ class Matches:
         """Yield the first ``count`` examples, or all."""
         for batch in self._table.slice(0, count).to_batches(max_chunksize=_LISTED_AT_ONCE):
             for row in batch.to_pylist():
-                row["findings"] = tuple(self._findings.get(row.pop("row"), ()))
+                row["findings"] = tuple(self._findings.get((row["source"], row["line"]), ()))
                 row["labels"] = tuple(row["labels"] or ())
                 row["uri"] = "" if is_content_uri(row["uri"]) else row["uri"]
                 yield ListedExample(**row)
@@ -132,8 +133,9 @@ def find_examples(
     """
     output = Output.open(place)
     table = _read(output)
-    findings = list(read_lines(output.path_of(LINT_FILE), LintFinding))
-    by_row = _by_row(findings, table)
+    findings: dict[tuple[str, int], list[LintFinding]] = defaultdict(list)
+    for item in read_lines(output.path_of(LINT_FILE), LintFinding):
+        findings[item.source, item.line].append(item)
     fits: _Mask = np.ones(len(table), np.bool_)
     if split is not None:
         name = find_split(output.root, split, list(output.dataset.splits))
@@ -144,11 +146,10 @@ def find_examples(
     if code is not None:
         code = code.upper()
         _need_known("code", code, {*CHECKS, *output.dataset.lint})
-        found = [row for row, items in by_row.items() if any(item.code == code for item in items)]
-        fits &= np.isin(np.arange(len(table)), found)
+        fits &= _has_code(table, code, findings)
     if source is not None:
         fits &= _is_from(table, source)
-    return Matches(output, table.filter(pa.array(fits)), by_row)
+    return Matches(output, table.filter(pa.array(fits)), findings)
 
 
 def _need_known(kind: str, name: str, known: Collection[str]) -> None:
@@ -165,6 +166,17 @@ def _has_label(table: Any, label: str) -> _Mask:
     return fits
 
 
+def _has_code(table: Any, code: str, findings: _Findings) -> _Mask:
+    named = {line for line, items in findings.items() if any(it.code == code for it in items)}
+    lines = pa.array([line for _, line in named], pa.int64())
+    fits = np.array(pc.is_in(table["line"], value_set=lines))
+    at = np.flatnonzero(fits)  # of any import file
+    sources = table["source"].take(pa.array(at)).to_pylist()
+    places = zip(sources, table["line"].take(pa.array(at)).to_pylist(), strict=True)
+    fits[at] = [place in named for place in places]
+    return fits
+
+
 def _is_from(table: Any, source: str) -> _Mask:
     """Return the rows of an import file, which ``source`` may name without its folder."""
     sources = pc.unique(table["source"]).to_pylist()
@@ -175,7 +187,7 @@ def _is_from(table: Any, source: str) -> _Mask:
 
 
 def _read(output: Output) -> Any:
-    """Return places, row numbers and labels of all examples as a table.
+    """Return places and labels of all examples as a table.
 
     Labels are lists of strings; null if the task has none or the row gives none.
     """
@@ -201,23 +213,4 @@ def _read(output: Output) -> Any:
     of_rows = pa.array(labels, pa.list_(pa.string())).take(annotations.indices)
     table = pa.table({**columns, **texts, "labels": of_rows})
     order = pc.sort_indices(table, [("source", "ascending"), ("line", "ascending")])
-    return table.take(order).append_column("row", pa.array(np.arange(len(found))))
-
-
-def _by_row(findings: Sequence[LintFinding], table: Any) -> Mapping[int, list[LintFinding]]:
-    """Return the findings about each row of the table, by row number."""
-    keys = ["source", "line"]
-    about = pa.table(
-        {
-            "source": pa.array([item.source for item in findings], pa.string()),
-            "line": pa.array([item.line for item in findings], pa.int64()),
-            "finding": pa.array(range(len(findings)), pa.int64()),
-        }
-    )
-    joined = about.join(table.select([*keys, "row"]), keys, join_type="inner")
-    found: dict[int, list[LintFinding]] = defaultdict(list)
-    for row, number in sorted(
-        zip(*(joined[it].to_pylist() for it in ("row", "finding")), strict=True)
-    ):
-        found[row].append(findings[number])
-    return found
+    return table.take(order)

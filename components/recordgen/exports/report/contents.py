@@ -1,10 +1,11 @@
-"""The charts of a page by split: sizes and brightness of images, boxes, texts, columns."""
+"""The contents of a page by split: classes, and charts of images, boxes, texts and columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,7 @@ import pyarrow.compute as pc
 
 from recordgen.checks.boxes import areas_of
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.exports.report.balance import evenly
-from recordgen.exports.report.distributions import (
+from recordgen.exports.report.charts import (
     HeatMap,
     Histogram,
     TopValues,
@@ -22,7 +22,8 @@ from recordgen.exports.report.distributions import (
     histogram,
     top_values,
 )
-from recordgen.exports.report.record_views import Record, as_text, is_own_value
+from recordgen.exports.report.records import Record, as_text, is_own_value
+from recordgen.exports.report.sampling import evenly
 from recordgen.features import TEXT, TOKENS
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, task_for
@@ -48,6 +49,60 @@ _Rows = Mapping[str, npt.NDArray[np.intp]]
 
 # Records by split.
 _Sample = Mapping[str, Sequence[Record]]
+
+# Points of the curve over all classes, which is about 600 pixels wide.
+_CURVE_POINTS = 200
+
+
+class ClassCount(NamedTuple):
+    """One class; ``counts`` are examples in each split, in the dataset's order of splits."""
+
+    label: str
+    number: int
+    counts: tuple[int, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """All classes that have examples.
+
+    Attributes:
+        classes: in the order of their numbers.
+        by_size: the same classes, the largest first.
+        median: examples of the class in the middle.
+        curve: points (share of classes, share of the largest class), from the largest class on.
+        unlabelled: examples without a label in each split.
+        empty: labels of the vocabulary without an example.
+    """
+
+    classes: Sequence[ClassCount]
+    by_size: Sequence[ClassCount]
+    median: float
+    curve: Sequence[tuple[float, float]]
+    unlabelled: Sequence[int]
+    empty: int
+
+
+def class_balance(dataset: Dataset) -> Balance:
+    """Count examples by class and split."""
+    splits = list(dataset.splits.values())
+    classes = []
+    for number, label in enumerate(dataset.labels):
+        counts = tuple(split.labels.get(label, 0) for split in splits)
+        if total := sum(counts):
+            classes.append(ClassCount(label, number, counts, total))
+    by_size = sorted(classes, key=lambda item: (-item.total, item.number))
+    places = list(enumerate(item.total / by_size[0].total for item in by_size))
+    last = max(1, len(by_size) - 1)
+    return Balance(
+        classes,
+        by_size,
+        median([item.total for item in classes] or [0]),
+        [(place / last, share) for place, share in evenly(places, _CURVE_POINTS)],
+        [split.unlabelled for split in splits],
+        len(dataset.labels) - len(classes),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,89 @@
-"""The export ``report``: ``report.html``, also for a dataset that is about to be committed."""
+"""The export ``report``: ``report.html``, also for a dataset that is about to be committed.
+
+Everything that comes from the data is escaped.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib import resources
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from jinja2 import Template
+from markupsafe import Markup
 
-from recordgen.core.dataset.lint import LintFinding
-from recordgen.core.dataset.manifest import REPORT_FILE
+from recordgen.core.dataset.lint import ERROR, WARNING, count_level
+from recordgen.core.dataset.manifest import REPORT_FILE, Dataset
+from recordgen.core.facts import BOXES
+from recordgen.core.task.annotations import SEVERAL
+from recordgen.exports import templates
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
-from recordgen.exports.report.contents import COLUMNS, contents_of
-from recordgen.exports.report.finding_groups import groups_of, places_of, rows_of
-from recordgen.exports.report.page import FINDINGS_SHOWN, REJECTS_SHOWN, to_html
-from recordgen.exports.report.sampling import read_shown
+from recordgen.exports.report.charts import HEAT_SIDE
+from recordgen.exports.report.contents import COLUMNS, Contents, class_balance, contents_of
+from recordgen.exports.report.findings import (
+    CodeGroup,
+    Line,
+    groups_of,
+    places_in,
+    wanted_lines,
+)
+from recordgen.exports.report.records import RecordView, outlines
+from recordgen.exports.report.sampling import Place, read_shown
+from recordgen.exports.templates import environment
+from recordgen.messages import INVISIBLE, megabytes, shortened
+from recordgen.options import recorded_defaults
+from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.rejects import FOUND_BY_NAME, Reject
+from recordgen.tasks import TASKS
+from recordgen.tasks.object_detection.box_geometry import (
+    BOXES_CLIPPED,
+    BOXES_DROPPED,
+    BOXES_REPEATED,
+    BOXES_SWAPPED,
+)
+from recordgen.tasks.object_detection.stored_boxes import BOXES_CUT, BOXES_OUTSIDE
+from recordgen.tasks.object_detection.task import FILES_IN_PIXELS
 
 # Examples that charts show.
 _CHARTED = 1_000_000
+
+REJECTS_SHOWN = 50
+FINDINGS_SHOWN = 12  # of each code
+
+_SOURCES_SHOWN = 20
+_CLASSES_LISTED = 1000
+# Up to this number a table shows all classes; above it, the largest and the smallest.
+_CLASSES_SHOWN = 24
+_ENDS_SHOWN = 10
+_LABELS_SHOWN = 20  # under one picture
+_LABELS_CHOSEN = 300  # to filter findings by
+_TEXT_SHOWN = 300  # characters of a label, uri or message
+
+# The page has a line for each of these options, with its final value, given or detected.
+_ALWAYS_SHOWN = ("seed", "task", "format")
+
+# Invisible characters and changes of the text direction: they make one name look like another.
+_UNSEEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200c\u200d{INVISIBLE}]")
+
+# The kinds of ``rows.adjusted``.
+_WORDS = {
+    FOUND_BY_NAME: "paths found below the image root by name: they were not exact",
+    FILES_IN_PIXELS: "files with boxes in pixels: divided by the width and height in their rows",
+    BOXES_CLIPPED: "boxes clipped: they extended beyond the image",
+    BOXES_SWAPPED: "boxes swapped: their corners were inverted",
+    BOXES_CUT: "boxes cut: a part of them is outside of what resize=center_crop stores",
+    BOXES_OUTSIDE: "boxes dropped: outside of what resize=center_crop stores",
+    BOXES_REPEATED: "boxes dropped: their line has them twice",
+    BOXES_DROPPED: "boxes dropped: they were empty, or bad_boxes=drop",
+}
 
 
 class Report(FileExport):
@@ -29,8 +93,7 @@ class Report(FileExport):
 
     def text(self, output: Output) -> str:
         dataset, findings = output.dataset, output.findings(FINDINGS_SHOWN)
-        facts, near = _some_examples(output, findings)
-        places = places_of(findings, near)
+        facts, places = _some_examples(output, wanted_lines(findings))
         records = read_shown(dataset, output.path_of, list(dict.fromkeys(places.values())))
         return to_html(
             dataset,
@@ -41,21 +104,21 @@ class Report(FileExport):
         )
 
 
-def _some_examples(output: Output, findings: Sequence[LintFinding]) -> tuple[Any, Any]:
-    """Return the examples of the charts, and those of the findings; None if they are unknown.
+def _some_examples(output: Output, wanted: Sequence[Line]) -> tuple[Any, Mapping[Line, Place]]:
+    """Return the examples of the charts, None if they are unknown; and the places of lines.
 
     Memory does not grow with their number: of very many, charts show each second one, or fewer.
     """
     step, start = max(1, -(-output.dataset.examples // _CHARTED)), 0
-    charted, near = [], []
+    charted: list[Any] = []
+    places: dict[Line, Place] = {}
     for part in output.example_parts(COLUMNS):
         charted.append(part.take(pa.array(np.arange(-start % step, len(part), step))))
-        near.append(rows_of(findings, part))
+        places = {**places_in(part, wanted), **places}
         start += len(part)
         del part  # it may be large: the next one follows
-    if not charted:
-        return None, None
-    return pa.concat_tables(charted).unify_dictionaries(), pa.concat_tables(near)
+    facts = pa.concat_tables(charted).unify_dictionaries() if charted else None
+    return facts, {line: places[line] for line in wanted if line in places}
 
 
 def render_report(output: str | os.PathLike[str]) -> str:
@@ -72,3 +135,124 @@ def render_report(output: str | os.PathLike[str]) -> str:
         StorageError: storage failed.
     """
     return Report().text(Output.open(output))
+
+
+def to_html(
+    dataset: Dataset,
+    rejects: Sequence[Reject],
+    *,
+    examples: Mapping[str, Sequence[RecordView]] | None = None,
+    groups: Sequence[CodeGroup] = (),
+    contents: Contents | None = None,
+) -> str:
+    """Return the page as text."""
+    shown = {item.finding.message for group in groups for item in group.items}
+    labels = {text for group in groups for item in group.items for text in item.labels}
+    script = _file("page.js").strip("\n")
+    return page_template().render(
+        dataset=dataset,
+        balance=class_balance(dataset),
+        options=_changed_options(dataset.options),
+        rejects=rejects,
+        notes=[text for text in dataset.warnings if text not in shown],
+        groups=groups,
+        labels=sorted(labels)[:_LABELS_CHOSEN],
+        error=ERROR,
+        errors=count_level(dataset.lint, ERROR),
+        warned=count_level(dataset.lint, WARNING),
+        examples={name: items for name, items in (examples or {}).items() if items},
+        contents=contents or Contents(),
+        heat_side=HEAT_SIDE,
+        script=Markup(script),
+        script_hash=_digest(script),
+        sources_shown=_SOURCES_SHOWN,
+        classes_listed=_CLASSES_LISTED,
+        classes_shown=_CLASSES_SHOWN,
+        ends_shown=_ENDS_SHOWN,
+        labels_shown=_LABELS_SHOWN,
+        counted=_counted(dataset.task),
+    )
+
+
+def _changed_options(options: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return name, value and default of options that differ, except those always shown."""
+    defaults = recorded_defaults()
+    return [
+        (name, _shown(value), _shown(defaults.get(name)))
+        for name, value in options.items()
+        if name not in _ALWAYS_SHOWN and value != defaults.get(name)
+    ]
+
+
+def _counted(task: str) -> str | None:
+    """Return how classes are counted if an example may have several, or None."""
+    if task in TASKS and BOXES in TASKS[task].facts:
+        return "Images are counted, not boxes: an image once for each label in it."
+    if task in TASKS and TASKS[task].labelling == SEVERAL:
+        return "An example counts for each of its labels."
+    return None
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
+
+
+@cache
+def page_template() -> Template:
+    """Return the template of the page, compiled."""
+    pages = environment(autoescape=True, finalize=_visible)
+    pages.filters.update(
+        basename=lambda path: path.rstrip("/").rsplit("/", 1)[-1],  # a folder ends with a slash
+        data_uri=_data_uri,
+        in_words=lambda kind: _WORDS.get(kind, kind),
+        megabytes=megabytes,
+        outlines=outlines,
+        percent=_percent,
+        places=_places,
+        short=lambda text, most=_TEXT_SHOWN: shortened(text, most),
+        steps=_steps,
+    )
+    pages.globals["style"] = Markup(_file("style.css").rstrip("\n"))
+    return pages.get_template("page.html")
+
+
+def _file(name: str) -> str:
+    return resources.files(templates).joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    """Return the hash by which a content security policy allows a script."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _visible(value: Any) -> Any:
+    """Make invisible characters visible: U+202E, which reverses text, becomes ``⟨202E⟩``."""
+    if type(value) is not str or (value.isascii() and value.isprintable()):
+        return value
+    return _UNSEEN.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", value)
+
+
+def _places(names: Sequence[str], among: Iterable[str]) -> str:
+    """Return the indices of names for the script: unlike names, they cannot break its lists."""
+    places = {name: place for place, name in enumerate(among)}
+    return " ".join(str(places[name]) for name in names if name in places)
+
+
+def _steps(heights: Sequence[float]) -> str:
+    """Return bars as the SVG path of their outline, 100 wide and up to 48 of 50 high."""
+    width = 100 / len(heights)
+    tops = (f"V{50 - 48 * each:.1f}H{width * at:.2f}" for at, each in enumerate(heights, start=1))
+    return f"M0 50{''.join(tops)}V50z"
+
+
+def _percent(part: float, whole: float = 1.0) -> str:
+    """Return a share as text, also for CSS: ``12.5%``."""
+    return f"{100 * part / whole:.1f}".removesuffix(".0") + "%" if whole else "0%"
+
+
+def _data_uri(thumbnail: Thumbnail) -> str:
+    text = base64.b64encode(thumbnail.data).decode("ascii")
+    return f"data:image/{thumbnail.format};base64,{text}"

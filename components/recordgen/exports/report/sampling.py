@@ -10,17 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from recordgen import storage
+from recordgen import features, storage
 from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.ordered import default_threads, map_in_order
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import RecordgenError
-from recordgen.exports.report.balance import evenly
-from recordgen.exports.report.record_views import (
+from recordgen.exports.report.records import (
     Label,
     Record,
     RecordView,
@@ -28,7 +27,6 @@ from recordgen.exports.report.record_views import (
     labels_of,
     record_view,
 )
-from recordgen.features import IMAGE_ENCODED
 from recordgen.tasks import TASKS
 
 _ALL_SHOWN = 15
@@ -47,6 +45,8 @@ _SKIPPED = 300_000
 _FAR_BYTES = 32_000_000
 
 _log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 
 class Place(NamedTuple):
@@ -107,7 +107,7 @@ def read_shown(
 def _has_images(dataset: Dataset) -> bool:
     if dataset.features or dataset.task not in TASKS:
         return any(name.endswith("/encoded") for name in dataset.features)
-    return IMAGE_ENCODED in TASKS[dataset.task].features
+    return features.IMAGE_ENCODED in TASKS[dataset.task].features
 
 
 def _read_sample(dataset: Dataset, path_of: Callable[[str], str]) -> Mapping[str, Sequence[Record]]:
@@ -192,3 +192,16 @@ def _read_places(
     for file, wanted in by_shard.items():
         for index, data in RECORDS.read_chosen(path_of(file), wanted):
             yield wanted[index], parse_example(data)
+
+
+def evenly(items: Sequence[_T], count: int) -> list[_T]:
+    """Return up to ``count`` evenly spaced items, including the first and the last.
+
+    ``evenly("abcde", 3)`` → ``["a", "c", "e"]``; a count of 1 gives the first item.
+    """
+    if len(items) <= count:
+        return list(items)
+    if count == 1:
+        return [items[0]]
+    last = len(items) - 1
+    return [items[round(place * last / (count - 1))] for place in range(count)]

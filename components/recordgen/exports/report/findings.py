@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from recordgen.core.dataset.lint import LintFinding
 from recordgen.core.dataset.manifest import Dataset
-from recordgen.exports.report.record_views import Label, RecordView
+from recordgen.exports.report.records import Label, RecordView
 from recordgen.exports.report.sampling import Place
 from recordgen.tasks.suiting import remedies_of
 
@@ -24,12 +24,6 @@ _PICTURE_BYTES = 2_000_000
 
 #: An import file and a line.
 Line = tuple[str, int]
-
-
-_PLACES = pa.schema(
-    {"source": pa.string(), "line": pa.int64(), "split": pa.string(), "shard": pa.string()}
-    | {"record": pa.int32()}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,30 +79,20 @@ class CodeGroup:
     items: Sequence[ShownFinding]
 
 
-def rows_of(findings: Sequence[LintFinding], facts: Any) -> Any:
-    """Return where the examples in the lines of findings are, and a few more, of some examples."""
-    wanted = _wanted(findings)
-    is_near = np.isin(facts["line"].to_numpy(), [line for _, line in wanted])
-    sources = pa.array(sorted({source for source, _ in wanted}), pa.string())
-    is_near &= pc.is_in(facts["source"].cast(pa.string()), value_set=sources).to_numpy()
-    near = facts.select(["source", "line", "split", "shard", "record"])
-    return near.take(pa.array(np.flatnonzero(is_near))).cast(_PLACES)
-
-
-def _wanted(findings: Sequence[LintFinding]) -> Sequence[Line]:
+def wanted_lines(findings: Sequence[LintFinding]) -> Sequence[Line]:
+    """Return the lines whose records are read, taking one finding of each code in turn."""
     return list(dict.fromkeys(_lines_by_turns(findings)))[:_RECORDS_SHOWN]
 
 
-def places_of(findings: Sequence[LintFinding], facts: Any) -> Mapping[Line, Place]:
-    """Return the places of the findings' records, taking one finding of each code in turn.
+def places_in(facts: Any, wanted: Sequence[Line]) -> Mapping[Line, Place]:
+    """Return the places of the examples of lines, of a table of some examples.
 
-    ``facts`` are :func:`rows_of` of all examples; None if unknown.
+    A line may name several examples: the first one counts.
     """
-    wanted = _wanted(findings)
-    if not facts or not wanted:
-        return {}
-    near = facts.to_pydict()
-    # A line may name several examples: keep the first.
+    is_near = np.isin(facts["line"].to_numpy(), [line for _, line in wanted])
+    sources = pa.array({source for source, _ in wanted}, pa.string())
+    is_near &= pc.is_in(facts["source"].cast(pa.string()), value_set=sources).to_numpy()
+    near = facts.select(["source", "line", *Place._fields]).filter(pa.array(is_near)).to_pydict()
     rows = reversed(list(zip(*near.values(), strict=True)))
     found = {(source, line): Place(*place) for source, line, *place in rows}
     return {line: found[line] for line in wanted if line in found}

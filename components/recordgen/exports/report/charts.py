@@ -70,33 +70,15 @@ class Histogram:
     ticks: Sequence[tuple[float, str]]
     is_log: bool
 
-    @property
-    def has_missing(self) -> bool:
-        """Whether any number is unknown."""
-        return any(item.missing for item in self.series)
-
-
-@dataclass(frozen=True, slots=True)
-class ValueShare:
-    """One value and its share of each split, in the order of the splits."""
-
-    value: str
-    shares: Sequence[float]
-
 
 @dataclass(frozen=True, slots=True)
 class TopValues:
-    """The most frequent values by split."""
+    """The most frequent values, with their shares of each split in the order of the splits."""
 
     title: str
     splits: Sequence[str]
-    values: Sequence[ValueShare]
+    values: Sequence[tuple[str, Sequence[float]]]
     others: int
-
-    @property
-    def most(self) -> float:
-        """The largest share."""
-        return max(share for item in self.values for share in item.shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +184,7 @@ def top_values(title: str, values: Mapping[str, Sequence[str]]) -> TopValues | N
     return TopValues(
         title,
         list(values),
-        [
-            ValueShare(value, [found[value] / sizes[name] for name, found in counts.items()])
-            for value in top
-        ],
+        [(value, [found[value] / sizes[name] for name, found in counts.items()]) for value in top],
         len(total) - len(top),
     )
 

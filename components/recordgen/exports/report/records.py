@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -18,11 +19,11 @@ from recordgen import features
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.records.boxes import StoredBox, stored_boxes
 from recordgen.core.records.class_masks import background_of
+from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import PayloadError
 from recordgen.messages.masking import without_secrets
-from recordgen.payloads.drawing import draw_mask
+from recordgen.payloads.drawing import Thumbnail, draw_mask, label_colour, to_thumbnail
 from recordgen.payloads.stored import stored_image
-from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail
 
 SIDE = 128  # pixels of a thumbnail
 
@@ -44,6 +45,15 @@ _SOURCE_IDS = (features.IMAGE_SOURCE_ID, features.TEXT_SOURCE_ID, features.VIDEO
 
 # The source id of a text that is in its row: meaningless to a reader.
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+
+# More points of a polygon would not be seen in the small picture.
+_POINTS_DRAWN = 60
+
+# Half of a cross at a keypoint, as a share of the picture.
+_CROSS = 0.015
+
+# More boxes would only cover the small picture.
+_BOXES_DRAWN = 100
 
 
 class Label(NamedTuple):
@@ -81,7 +91,7 @@ class RecordView:
         thumbnail: None if there is no image, or it does not decode, or it is too large.
         text: the beginning of the text; empty if the record has none.
         is_cut: whether the text is longer than ``text``.
-        cells: names and values of the first other features.
+        cells: values of the first other features by name.
     """
 
     uri: str = ""
@@ -91,7 +101,7 @@ class RecordView:
     thumbnail: Thumbnail | None = None
     text: tuple[Piece, ...] = ()
     is_cut: bool = False
-    cells: tuple[tuple[str, str], ...] = ()
+    cells: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_row(self) -> bool:
@@ -99,18 +109,9 @@ class RecordView:
         return bool(self.cells) and not self.has_image and not self.text
 
     @property
-    def names(self) -> list[str]:
-        """The names of its cells."""
-        return [name for name, _ in self.cells]
-
-    @property
     def is_labelled(self) -> bool:
         """Whether its cells contain its labels."""
-        return {label.text for label in self.labels} <= {value for _, value in self.cells}
-
-    def value(self, name: str) -> str:
-        """Return the value of a cell; empty if there is no such cell."""
-        return dict(self.cells).get(name, "")
+        return {label.text for label in self.labels} <= {*self.cells.values()}
 
 
 def record_view(record: Record, dataset: Dataset) -> RecordView:
@@ -133,7 +134,7 @@ def record_view(record: Record, dataset: Dataset) -> RecordView:
         thumbnail,
         pieces,
         is_cut,
-        tuple(_cells(record, dataset)),
+        dict(_cells(record, dataset)),
     )
 
 
@@ -233,3 +234,52 @@ def as_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}" if math.isfinite(value) else str(value)
     return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The boxes of one label, with their polygons and keypoints.
+
+    Attributes:
+        colour: colour of the lines, as ``#rrggbb``.
+        path: the lines as SVG path data, in shares of the image's width and height; empty if none
+            is drawn.
+    """
+
+    text: str
+    count: int
+    colour: str
+    path: str
+
+
+def _shapes(box: StoredBox) -> str:
+    """Return the polygons of a box and a cross for each keypoint as SVG path data."""
+    path = ""
+    for points in box.details.polygons:
+        pairs = [f"{x:.3g} {y:.3g}" for x, y in zip(points[::2], points[1::2], strict=True)]
+        path += f"M{'L'.join(pairs[:: 1 + len(pairs) // _POINTS_DRAWN])}z"
+    numbers = box.details.keypoints
+    for x, y, shown in zip(*(numbers[at::KEYPOINT] for at in range(KEYPOINT)), strict=True):
+        if shown:
+            path += f"M{x - _CROSS:.3g} {y:.3g}h{2 * _CROSS}M{x:.3g} {y - _CROSS:.3g}v{2 * _CROSS}"
+    return path
+
+
+def outlines(boxes: Sequence[StoredBox]) -> list[Outline]:
+    """Return the boxes of an image by label, in the order of their numbers.
+
+    A box of "cat", 0, from (0.1, 0.2) to (0.5, 0.5) →
+    ``Outline("cat", 1, "#ff2626", "M0.1 0.2H0.5V0.5H0.1z")``
+    """
+    counts: dict[tuple[int, str], int] = defaultdict(int)
+    paths: dict[tuple[int, str], str] = defaultdict(str)
+    for place, box in enumerate(boxes):
+        label = (box.number, box.label)
+        counts[label] += 1
+        if place < _BOXES_DRAWN:
+            left, top, right, bottom = (f"{value:.3g}" for value in box[2:6])
+            paths[label] += f"M{left} {top}H{right}V{bottom}H{left}z{_shapes(box)}"
+    return [
+        Outline(text, count, "#" + bytes(label_colour(number)).hex(), paths[number, text])
+        for (number, text), count in sorted(counts.items())
+    ]

@@ -1,1 +1,0 @@
-"""Croissant: a description of the dataset, and an index of its examples."""

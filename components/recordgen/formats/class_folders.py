@@ -1,0 +1,380 @@
+"""Folders of images or of texts by label: ``<split>/<label>/<file>``, or ``<label>/<file>``.
+
+    photos/train/cat/1.jpg       →  Row("photos/", 1, "train", "train/cat/1.jpg", "cat")
+    photos/cat/1.jpg             →  Row("photos/", 1, None, "cat/1.jpg", "cat")
+    aclImdb/train/pos/1_7.txt    →  split train, label pos
+    aclImdb/train/unsup/1_0.txt  →  split train, no label
+
+TFRecorder, Stanford's aclImdb and ``keras.utils.…_dataset_from_directory`` have such folders. A
+file directly in the folder of a split has no label. :mod:`recordgen.formats.folder_names` decides
+which folders are splits or labels, and which files are skipped because they are no images. The line
+of a row is the file's position in sorted order.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from recordgen import storage
+from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.task.annotation import AnnotationError, check_label, check_uri
+from recordgen.core.task.task import Task
+from recordgen.errors import NotUnderstoodError, PayloadError, SourceError
+from recordgen.formats import foreign_formats, iob
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
+from recordgen.formats.folder_advice import layout_of_classes, layout_of_pairs, refusal
+from recordgen.formats.folder_names import ANNOTATIONS, PAIRED, PlacedFile, is_no_image, placed
+from recordgen.formats.format import Evidence, Format, Rows
+from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
+from recordgen.formats.listing import Listing
+from recordgen.formats.pictures import in_addresses, notes_about
+from recordgen.formats.separators import read_separator
+from recordgen.rejects import Reject
+from recordgen.tasks import ImageClassification, TextClassification
+from recordgen.tasks.texts.text_task import TextContent, stored
+
+if TYPE_CHECKING:
+    from recordgen.formats.header import Given
+    from recordgen.formats.import_file import ImportFile
+
+# Files that may describe others, how many of them are read, and names of files in their text.
+_DESCRIBING = (".txt", ".csv", ".tsv", ".json", ".xml")
+_DOCUMENTS_READ = 32
+_TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
+_LINES_READ = 100
+_SHOWN = 4
+_DIGITS = re.compile(r"\d+")
+
+_TEXT = ".txt"
+# Folders of texts without labels, beside those of classes.
+_UNLABELLED = frozenset({"unsup", "unsupervised", "unlabeled", "unlabelled"})
+# Beside folders of texts, such a file may hold their labels.
+_BESIDE_TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".xml", ".yaml", ".yml")
+
+
+class ClassFiles(NamedTuple):
+    """The files of a folder by label.
+
+    Attributes:
+        placed: in order, with their splits and labels.
+        others: the files, and folders with ``/`` at their end, that are skipped.
+        roles: what was understood about folders that are no classes.
+    """
+
+    placed: Sequence[PlacedFile]
+    others: Sequence[str]
+    roles: Mapping[str, str]
+
+    @property
+    def classes(self) -> Collection[str]:
+        """The names of the classes."""
+        return {item.label for item in self.placed if item.label is not None}
+
+
+class _ClassFolders(Format):
+    """Files of one kind in a folder for each class."""
+
+    heading = "Folders"
+    task: type[Task]
+
+    def accepts(self, task: type[Task]) -> bool:
+        return task.name == self.task.name
+
+    def files(self, listing: Listing) -> ClassFiles:
+        """Return the files of a folder. Raises: SourceError: they are not by label."""
+        raise NotImplementedError
+
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        listing = file.around
+        found = self.files(listing)
+        for note in notes_about(sorted(found.others), "files of other kinds were skipped"):
+            adjusted.add_line(listing.root, 0, note.code, note.message)
+        for line, item in enumerate(found.placed, start=1):
+            row = row_of_file(listing, line, item.name, item.label or "", task, adjusted)
+            yield row._replace(split=item.split) if isinstance(row, Row) else row
+
+    def roles(self, files: Sequence[ImportFile]) -> Sequence[tuple[str, str]]:
+        found = (self.files(file.around) for file in files)
+        return [role for each in found for role in each.roles.items()]
+
+
+def row_of_file(
+    listing: Listing, line: int, path: str, label: str, task: Task, adjusted: Adjustments
+) -> Row | Reject:
+    """Return the row of a file whose path says everything, or its reject."""
+    try:
+        label = check_label(label)
+        said = task.from_fields([label] if label else [], adjusted)
+        uri = check_uri(path)
+        content = stored(uri, TextContent.decode(said).said) if task.kind == "text" else (uri, said)
+        addresses = in_addresses(listing.payload(path))
+    except PayloadError as exc:
+        return Reject(listing.root, line, path, exc.code, exc.message)
+    except AnnotationError as exc:
+        return exc.reject(listing.root, line, path)
+    return Row(listing.root, line, None, *content, addresses=addresses)
+
+
+def _refusal(
+    listing: Listing, reason: str, layout: str = "", source: str = ""
+) -> NotUnderstoodError:
+    return refusal(listing.root, listing.names, reason, layout, source)
+
+
+class TextFolder(_ClassFolders):
+    """Texts in files, in a folder for each class."""
+
+    name = "text_folder"
+    task = TextClassification
+    is_decoded = True
+    how_to_label = "put the texts of each class into a folder of its name, or write a CSV"
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        if listing.only or storage.is_http(listing.root) or not _may_hold_texts(listing):
+            return None
+        found = self.files(listing)
+        is_mine = len(found.classes) > 1 and len(found.placed) >= len(found.others)
+        first = next((item.name for item in found.placed if item.label), "")
+        if not is_mine or foreign_formats.of_file(listing.head(first)) is not None:
+            return None
+        if foreign_formats.of_folder(listing.others, listing.head, images=()) is not None:
+            return None  # texts and their annotations, for example
+        reason = f"{listing.root}: a folder of texts in {len(found.classes)} classes"
+        return Evidence(reason, self.task.name)
+
+    def files(self, listing: Listing) -> ClassFiles:
+        inside = [name for name in listing.others if "/" in name and name.lower().endswith(_TEXT)]
+        try:
+            found, roles = placed(inside)
+        except ValueError as exc:
+            raise _refusal(listing, str(exc), layout_of_classes(inside)) from None
+        labelled = [item for item in found if item.label]
+        _check_pairs(listing, labelled)
+        for at, item in enumerate(labelled):
+            if str(item.label).lower() in _UNLABELLED:
+                roles[posixpath.dirname(item.name)] = "no label"
+                labelled[at] = item._replace(label=None)
+        taken = {item.name for item in labelled}
+        return ClassFiles(labelled, [name for name in listing.others if name not in taken], roles)
+
+
+def _may_hold_texts(listing: Listing) -> bool:
+    """Return whether the names of files may be those of texts by label, and of nothing else."""
+    if listing.images or any(map(iob.names_sentences, listing.others)):
+        return False
+    return not any(name.lower().endswith(_BESIDE_TEXTS) for name in listing.others)
+
+
+class ImageFolder(_ClassFolders):
+    """``<split>/<label>/<file>``, or ``<label>/<file>``."""
+
+    name = "folder"
+    task = ImageClassification
+    how_to_label = (
+        "put the images of each class into a folder of its name, take labels from the names of "
+        "files, such as --layout '{label}.{n}.jpg', or write a CSV"
+    )
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        if listing.only:
+            return None
+        return Evidence(f"{listing.root}: a folder of images", self.task.name, is_weak=True)
+
+    def files(self, listing: Listing) -> ClassFiles:
+        tree = listing.tree
+        images = [name for name in tree.files if not is_no_image(name)]
+        others = [*tree.skipped, *filter(is_no_image, tree.files)]
+        _check_images(listing, images, others)
+        try:
+            found, roles = placed(images)
+        except ValueError as exc:
+            if layout := layout_of_pairs(images):
+                reason = f"{exc}; these are masks and their images"
+                raise _refusal(listing, reason, layout) from None
+            _check_annotations(listing, others, images)
+            raise _refusal(listing, str(exc), layout_of_classes(images)) from None
+        _check_masks(listing, found)
+        _check_import_files(listing, others, found)
+        _check_annotations(listing, others, images)
+        _check_classes(listing, found)
+        roles |= dict.fromkeys(tree.datasets, "skipped, a converted dataset")
+        return ClassFiles(found, [*others, *tree.datasets], roles)
+
+
+def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]) -> None:
+    """Check that a folder has images, and is in no format of another tool.
+
+    Raises: SourceError, StorageError.
+    """
+    datasets = listing.tree.datasets
+    if not images and "" not in datasets:
+        _check_import_files(listing, others, [])
+    _check_format(listing)
+    if images:
+        return
+    if datasets:
+        raise SourceError(
+            f"{listing.root}: there is no image in this folder, only a converted dataset in "
+            f"{datasets[0] or 'it'}; pass import files, or a folder of images by label"
+        )
+    texts = [name for name in others if name.lower().endswith(_TEXT) and "/" in name]
+    depth = max((name.count("/") for name in texts), default=0)
+    layout = layout_of_classes([name for name in texts if name.count("/") == depth])
+    shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
+    raise _refusal(listing, f"there is no image in this folder{shown}", layout)
+
+
+def _check_masks(listing: Listing, files: Sequence[PlacedFile]) -> None:
+    """Check that files are images, and none of them masks. Raises: NotUnderstoodError."""
+    names = [item.name for item in files]
+    if not listing.images:
+        reason = f"{names[0]} is no image by its name; these may be texts or videos"
+        raise _refusal(listing, reason, layout_of_classes(names))
+    is_one = len({item.label for item in files} - {None}) == 1
+    if not is_one and (layout := layout_of_pairs(names)):
+        raise _refusal(listing, "masks lie beside these images", layout)
+
+
+def _check_classes(listing: Listing, files: Sequence[PlacedFile]) -> None:
+    """Check that folders are several classes, and no pairs. Raises: NotUnderstoodError."""
+    _check_pairs(listing, files)
+    classes = {item.label for item in files} - {None}
+    if len(classes) == 1:
+        reason = f"{classes.pop()!r} is the only folder of a class, and one class is none"
+        raise _refusal(listing, reason)
+
+
+def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
+    """Check that no file belongs to one of another folder. Raises: NotUnderstoodError."""
+    classes: dict[str, set[str]] = {}
+    for item in files:
+        if item.label is not None:
+            classes.setdefault(item.label, set()).add(_stem(item.name))
+    if _hold_the_same(classes):
+        reason = f"files in {' and '.join(classes)} have the same names, as those of pairs have"
+        layout = layout_of_classes([item.name for item in files])
+        confirm = f"; if each folder is a class, --layout '{layout}' says so" if layout else ""
+        raise _refusal(listing, f"{reason}{confirm}")
+
+
+def _hold_the_same(folders: Mapping[str, Collection[str]]) -> bool:
+    """Return whether folders hold files of the same names, or of the same numbers.
+
+    Names are the same if each folder has more than half of the names of the second largest one.
+    Numbers of classes are often the same. They are those of pairs if the names around them differ
+    by folder, such as ``noisy/7_n.png`` and ``clean/7_c.png``; but ``cats/cat.7.jpg`` and
+    ``dogs/dog.7.jpg`` are classes; or if folders have names that classes hardly have.
+    """
+    if len(folders) < 2:
+        return False
+    shared = set.intersection(*map(set, folders.values()))
+    named = [stem for stem in shared if not stem.isdecimal()]
+    if len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]:
+        return True
+    is_said = not PAIRED.isdisjoint(chain.from_iterable(map(words_of, folders)))
+    numbers = [_numbers_in(folder, stems) for folder, stems in folders.items()]
+    is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
+    is_same = all(each == numbers[0] for each in numbers)
+    return is_same and len(numbers[0]) > (1 if is_said else 2) and (is_said or not is_bare)
+
+
+def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
+    """Return the numbers in names of one form; none if the form has the name of the folder."""
+    numbers = {each[0] for stem in stems if (each := _DIGITS.search(stem))}
+    forms = {_DIGITS.sub("#", stem, count=1) for stem in stems}
+    words = {word for form in forms for word in words_of(form) if len(word) > 2}
+    is_own = any(word in folder.lower() or folder.lower() in word for word in words)
+    return numbers if len(forms) == 1 and len(numbers) == len(stems) and not is_own else ()
+
+
+def _check_import_files(
+    listing: Listing, others: Sequence[str], files: Sequence[PlacedFile]
+) -> None:
+    """Check that no import file holds the labels of images. Raises: SourceError, StorageError.
+
+    A file such as ``history.csv`` beside folders of classes is none, unless it names their images.
+    """
+    stems = {_stem(item.name) for item in files}
+    tables = [name for name in others if name.lower().endswith(IMPORT_SUFFIXES)]
+    for name in sorted(tables, key=lambda name: -_named(listing, name, stems)):
+        place = name[: -len(posixpath.basename(name))]
+        below = [item for item in files if item.name.startswith(place)]
+        has_classes = any(item.label for item in below) or (files and not below)
+        if has_classes and not names_images(listing.head(name), (item.name for item in below)):
+            continue
+        if listing.archive is not None:
+            reason = f"the archive contains the import file {name}; unpack it, and pass that file"
+            raise _refusal(listing, reason)
+        base = posixpath.basename(name)
+        same = [each for each in others if posixpath.basename(each) == base]
+        are_of_splits = len(same) > 1 and all(each.count("/") == 1 for each in same)
+        source = storage.join(listing.root, *(("*", base) if are_of_splits else (name,)))
+        raise _refusal(listing, f"the import file {name} may hold the labels", source=source)
+
+
+def _check_annotations(listing: Listing, others: Sequence[str], images: Sequence[str]) -> None:
+    """Check that no file beside images names them, as annotations and lists of splits do.
+
+    Raises: NotUnderstoodError, StorageError.
+    """
+    stems = {*map(_stem, images)}
+    documents = [name for name in others if name.lower().endswith(_DESCRIBING)]
+    documents.sort(key=lambda name: (name.count("/"), name))
+    twins = [name for name in documents if _stem(name) in stems]
+    found = twins if len(twins) * 2 >= len(images) and len(twins) > 1 else []
+    found = found or [
+        name
+        for name in documents[:_DOCUMENTS_READ]
+        if not ANNOTATIONS.isdisjoint(name.split("/")[:-1]) or _named(listing, name, stems) > 1
+    ]
+    if found:
+        are_tables = all(name.lower().endswith(IMPORT_SUFFIXES) for name in found)
+        lists = [name for name in found if _is_list(listing, name)]
+        raise _refusal(
+            listing,
+            f"these files name the images, and may hold their labels, boxes or splits, which the "
+            f"folders do not say: {', '.join(found[:_SHOWN])}",
+            layout_of_classes(images) if are_tables else "",
+            storage.join(listing.root, lists[0]) if lists else "",
+        )
+
+
+def _is_list(listing: Listing, name: str) -> bool:
+    """Return whether each line of a text begins with the path of an image, and says more."""
+    lines = listing.head(name).splitlines(keepends=True)
+    try:
+        separator, lines_of_fields = read_separator(lines, name)
+    except SourceError:
+        return False
+    fields = [line.decode("utf-8", "replace").split(separator) for line in lines_of_fields]
+    are_paths = [len(each) > 1 and IMAGE_SUFFIX.search(each[0]) for each in fields[:_LINES_READ]]
+    return name.lower().endswith(_TEXT) and bool(fields) and all(are_paths)
+
+
+def _named(listing: Listing, name: str, stems: Collection[str]) -> int:
+    """Return how many images a file names; two letters are none, but may be an epoch's number."""
+    tokens = set(_TOKEN.findall(listing.head(name).decode("utf-8", "replace")))
+    named = {_stem(each) for each in tokens if IMAGE_SUFFIX.search(each) or len(each) > 2}
+    return len(named & {*stems})
+
+
+def _stem(name: str) -> str:
+    return posixpath.splitext(posixpath.basename(name))[0]
+
+
+def _check_format(listing: Listing) -> None:
+    """Check that a folder has no format of another tool. Raises: SourceError, StorageError."""
+    tree = listing.tree
+    found = foreign_formats.of_folder(tree.others, listing.head, images=tree.images)
+    # One document describes all images, or each image has one: the first shows the format.
+    document = next((name for name in tree.others if name.lower().endswith(".json")), None)
+    if found is None and document is not None:
+        format_ = foreign_formats.of_file(listing.head(document))
+        found = None if format_ is None else (format_, document)
+    if found is not None:
+        format_, evidence = found
+        raise format_.error(listing.root, evidence)
