@@ -49,7 +49,6 @@ format: setup ## format, and fix what the linter can fix
 
 options: setup ## renew the lists of options in component.yaml and docs/ from ConvertOptions
 	@$(PYTHON_OF_VENV) scripts/options
-	@$(PYTHON_OF_VENV) -m pipelines.component
 
 structure: setup ## measure the structure: lines, options, members, and the modules that a row enters
 	@$(PYTHON_OF_VENV) scripts/structure $(ARGS)

@@ -40,7 +40,7 @@ from benchmarks.costs import CSV_ROW_BYTES, IMAGE_BYTES, SHARD_BYTES
 from benchmarks.memory import run_apart
 from recordgen.checks.check import ALIKE, KEYED, MOST_TOGETHER
 from recordgen.checks.facts import GROUP, ExampleFacts
-from recordgen.checks.near_pairs import NEAR_COLUMNS
+from recordgen.checks.near_pairs import NEAR_COLUMNS, divisions_of
 from recordgen.checks.run import FoundByWorkers, run_checks
 from recordgen.conversion import parts as conversion_parts
 from recordgen.conversion.check_stage import NEAR, UNITE, Rows, Stage
@@ -204,7 +204,7 @@ def work_on_pictures(folder: str, rows: int) -> dict[str, float]:
     with phase("findings", seconds):
         nothing, selection = shared.examined(ExampleFacts([])), shared.selection
         by_workers = FoundByWorkers(staging.read_lines, *staging.read_about())
-        run_checks(nothing, by_workers, [], {}, selection, lambda *_: None)
+        run_checks(nothing, by_workers, [], {}, selection)
     with phase("records.npy", seconds):
         write_index(staging.path("records.npy"), _dataset(results), staging.shard_lengths)
     with phase("examples.parquet", seconds):
@@ -279,12 +279,12 @@ def simulate(rows: int) -> Iterator[str]:
         buckets, batches, shards = shared.buckets, shared.batches, -(-rows // shard_rows)
         yield (
             f"{rows:,} pictures: {shards:,} shards in {batches} batches, {buckets} buckets, "
-            f"{shared.joins:,} joins of {batches} parts each"
+            f"{_joins(shared):,} joins of {batches} parts each"
         )
         tasks: Mapping[str, tuple[Callable[..., dict[str, float]], int]] = {
             "a batch": (_one_batch, batches),
             "a join of equal keys": (_one_equal_join, buckets),
-            "a join of similar pictures": (_one_near_join, shared.joins - buckets),
+            "a join of similar pictures": (_one_near_join, _joins(shared) - buckets),
             "the union of groups": (_union, 1),
             "a join of a crowd": (_crowd_join, 0),
             "a part of a large group": (_group_part, 0),
@@ -408,12 +408,19 @@ def _group_part(folder: str, rows: int) -> dict[str, float]:
     return {"pictures": len(SPLITS) * size, **_join(step, name, parts)}
 
 
+def _joins(shared: Examination) -> int:
+    """Return the number of buckets that are joined, at most."""
+    scopes = [group.scope for group in shared.groups()]
+    divisions = len(divisions_of(shared.conversion.task)) if shared.buckets > 1 else 1
+    return (scopes.count(KEYED) + scopes.count(ALIKE) * divisions) * shared.buckets
+
+
 def _union(folder: str, rows: int) -> dict[str, float]:
     """Unite the groups of all buckets; one picture in a hundred is like another one."""
     random, shared = np.random.default_rng(3), _shared(Staging(folder), rows)
     step, mine = _begun(UniteGroups(shared)), rows // shared.batches
     name = next(group.name for group in shared.groups() if group.scope == ALIKE)
-    count = rows // 100 // (shared.joins - shared.buckets)
+    count = rows // 100 // (_joins(shared) - shared.buckets)
 
     def table() -> Any:
         batch, row = (random.integers(0, most, count, np.int32) for most in (shared.batches, mine))
@@ -421,7 +428,7 @@ def _union(folder: str, rows: int) -> dict[str, float]:
             {"batch": batch, "row": row, "group": np.arange(count, dtype=np.int32) // 2}
         )
 
-    parts = _parts(step, (table() for _ in range(shared.joins - shared.buckets)))
+    parts = _parts(step, (table() for _ in range(_joins(shared) - shared.buckets)))
     sizes = [Size(batch, mine) for batch in range(shared.batches)]
     return _join(step, f"{UNITE}{name}", [*parts, *sizes])
 

@@ -1,4 +1,4 @@
-"""Many conversions, many shards, dying workers: results and cost.
+"""Many conversions, many shards, killed commands: results and cost.
 
     python -m benchmarks.load
     python -m benchmarks.load --only kills --kills 20 --seed 1
@@ -16,22 +16,16 @@ import random
 import re
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from recordgen.beam.beam_runner import workers_below
-
 COMPONENTS = Path(__file__).resolve().parents[1] / "components"
-WORKERS = ("--", "--direct_running_mode=multi_processing", "--direct_num_workers=2")
 
 
 def main() -> None:
@@ -39,9 +33,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--only", choices=CASES, help="one case (default: all)")
-    parser.add_argument(
-        "--kills", type=int, default=20, metavar="N", help="worker kills (default: 20)"
-    )
+    parser.add_argument("--kills", type=int, default=20, metavar="N", help="kills (default: 20)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments (default: 0)")
     args = parser.parse_args()
     print("| what | outcome | s |\n|---|---|---|")
@@ -88,41 +80,29 @@ def plan(folder: Path, _: argparse.Namespace) -> tuple[str, str]:
 
 
 def kills(folder: Path, args: argparse.Namespace) -> tuple[str, str]:
-    """Kill one of two worker processes at random moments, then resume."""
+    """Kill the command at random moments, then resume."""
     source = images(folder, 60)
     options = ("--shard-mb=0.5", "--task=image_classification")
-    undisturbed = convert(source, folder / "whole", *options, *WORKERS)
-    wait_for_workers(undisturbed)
     started = time.monotonic()
-    finish(undisturbed)
+    finish(convert(source, folder / "whole", *options))
     seconds = time.monotonic() - started
     moments = random.Random(args.seed)
-    ends: Counter[str] = Counter()
     output = folder / "out"
+    finished = 0
     for _ in range(args.kills):
-        run = convert(source, output, *options, *WORKERS)
-        workers = wait_for_workers(run)
+        run = convert(source, output, *options)
         time.sleep(moments.uniform(0, seconds))
-        victim = moments.choice(workers)
-        try:
-            os.kill(victim, signal.SIGKILL)
-        except ProcessLookupError:
-            ends["the workers had ended"] += 1
-        said, errors = run.communicate(timeout=120)  # Beam on its own would wait forever
-        if run.returncode == 0:
-            ends["finished"] += 1
-        elif "a worker process died" in errors and not (output / "dataset.json").exists():
-            ends["failed and said so"] += 1
-        else:
-            raise SystemExit(f"exit {run.returncode}: {said}{errors}")
+        run.kill()
+        run.communicate(timeout=120)
+        finished += run.returncode == 0
+        if run.returncode and (output / "dataset.json").exists():
+            raise SystemExit(f"exit {run.returncode}, but there is a dataset")
         finish(convert(source, output, *options, "--resume"))
         check_same(output, folder / "whole")
         shutil.rmtree(output)
-        print(dict(ends), file=sys.stderr, flush=True)
-    counts = ", ".join(f"{count} {end}" for end, count in ends.items())
     return (
-        f"kill -9 of a worker process at {args.kills} random moments, then `--resume`",
-        f"{counts}; {args.kills} datasets with the bytes of an undisturbed run",
+        f"kill -9 of the command at {args.kills} random moments, then `--resume`",
+        f"{finished} had finished; {args.kills} datasets with the bytes of an undisturbed run",
     )
 
 
@@ -174,16 +154,6 @@ def finish(run: subprocess.Popen[str]) -> str:
     if run.returncode:
         raise SystemExit(f"exit {run.returncode}: {errors[-2_000:]}")
     return said
-
-
-def wait_for_workers(run: subprocess.Popen[str]) -> Sequence[int]:
-    """Return Beam's worker processes once there are two."""
-    while run.poll() is None:
-        workers = workers_below(run.pid)
-        if len(workers) == 2:
-            return workers
-        time.sleep(0.01)
-    raise SystemExit(f"exit {run.returncode} before there were workers: {run.communicate()[1]}")
 
 
 def check_same(output: Path, expected: Path) -> None:

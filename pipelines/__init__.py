@@ -3,8 +3,6 @@
 python -m pipelines.demo                                     scanned digits, end to end
 python -m pipelines.samples TASK FOLDER                      only the data of a demo
 python -m pipelines.local --data data/ --workdir work/       your data, on this machine
-python -m pipelines.vertex --project … --output job.json     the same on Vertex AI
-python -m pipelines.submit job.json --project …              again, with other parameters
-python -m pipelines.kubeflow --output recordgen.yaml         for Kubeflow, or in containers
-python -m pipelines.component                                compile component.yaml
+python -m pipelines.vertex --output job.json …               the same on Vertex AI
+python -m pipelines.component                                the steps of pipelines on Kubeflow
 """

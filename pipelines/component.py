@@ -1,5 +1,7 @@
 """``python -m pipelines.component``: compile every step to a file that kfp can load by itself.
 
+The files are written to ``steps/``, or to another folder:
+
 steps/convert.yaml           component.yaml as KFP's intermediate representation: consoles show the
                              descriptions of its inputs
 steps/convert_artifact.yaml  its ``source`` is a Dataset artifact, from an importer or another step
@@ -25,10 +27,8 @@ from kfp import compiler, components
 from pipelines.terminal import run_main
 from recordgen.options import Option
 from recordgen.training.config import TRAINING_OPTIONS
-from recordgen.training.search import SEARCH_OPTIONS
 
 COMPONENT_FILE = Path(__file__).parents[1] / "component.yaml"
-FOLDER = COMPONENT_FILE.parent / "steps"
 
 #: The names of types in KFP.
 TYPES = {
@@ -45,9 +45,8 @@ _OF_CONVERT = ("transfer", "dataset_version", "previous")
 
 
 def _setting(option: Option) -> dict[str, str]:
-    """Return the input for a setting of a training or search; KFP has no None and no tuples."""
-    kind = dict if option.name == "search" else option.kind
-    unset_value: Any = [] if len(option.metavar.split()) > 1 else kind()
+    """Return the input for a setting of a training; KFP has no None and no tuples."""
+    unset_value: Any = [] if len(option.metavar.split()) > 1 else option.kind()
     default = unset_value if option.default is None else option.default
     unset = f"; {default or 'empty'}: {option.unset}" if option.unset else ""
     return {
@@ -67,7 +66,6 @@ def _steps() -> Mapping[str, dict[str, Any]]:
     steps["fingerprint"]["inputs"] = [each for each in read if each["name"] != "beam_args"]
     steps["check"]["outputs"] += [each for each in convert["outputs"] if each["type"] == "Integer"]
     steps["train"]["inputs"] += map(_setting, TRAINING_OPTIONS.values())
-    steps["tune"]["inputs"] += map(_setting, {**SEARCH_OPTIONS, **TRAINING_OPTIONS}.values())
     container = convert["implementation"]["container"]
     for name, step in steps.items():
         command = [*container["command"][:-1], name]
@@ -114,7 +112,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m pipelines.component",
         description=f"Compile the steps {', '.join(STEPS)} to files that kfp can load.",
     )
-    parser.add_argument("--folder", default=str(FOLDER), help="where to write them")
+    parser.add_argument(
+        "--folder", default="steps", help="where to write them; default %(default)s"
+    )
     parser.add_argument("--image", help="the image's name in your registry; default: the file's")
     args = parser.parse_args(argv)
     return run_main(lambda: compile_steps(args.folder, args.image))

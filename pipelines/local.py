@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sqlite3
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pipelines.metadata import Metadata, metadata_path
 from pipelines.settings import Settings, add_pipeline_options, local_input, to_settings
@@ -18,31 +15,18 @@ from pipelines.terminal import run_main, show_progress
 from recordgen import storage
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
 from recordgen.core.dataset.manifest import Dataset, read_dataset
-from recordgen.errors import RunnerError
-from recordgen.exports.lineage import TFX_FOLDER
+from recordgen.errors import SourceError
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import find_import_files
 from recordgen.options import AUTO
 from recordgen.tasks import TASKS
-from recordgen.training.model_labels import read_model_labels
 
 # The placeholders of span, version and date in a pattern.
 _SPAN = re.compile(r"\{[A-Z][^}]*\}")
 
-_LOWEST_LABELS = 5  # the labels with the lowest scores are printed
 
-
-def run_pipeline(
-    settings: Settings,
-    workdir: str,
-    *,
-    create: Callable[[Settings, str], Any] | None = None,
-    verbose: bool = False,
-) -> None:
-    """Run the pipeline that ``create`` returns in this process, by default the local one.
-
-    Raises: RecordgenError.
-    """
+def run_pipeline(settings: Settings, workdir: str, *, verbose: bool = False) -> None:
+    """Run the pipeline in this process. Raises: RecordgenError."""
     print("loading TFX …", flush=True)
     if not verbose:
         load_tensorflow()
@@ -51,31 +35,10 @@ def run_pipeline(
     from pipelines.pipeline import create_local_pipeline
 
     workdir = os.path.abspath(workdir)
-    pipeline = (create or create_local_pipeline)(settings, workdir)
+    pipeline = create_local_pipeline(settings, workdir)
     show_progress(len(pipeline.components), verbose=verbose)
     os.makedirs(workdir, exist_ok=True)
-    check_not_locked(metadata_path(workdir))
     tfx.orchestration.LocalDagRunner().run(pipeline)
-
-
-def check_not_locked(metadata_path: str, seconds: float = 5.0) -> None:
-    """Check that a metadata store can be written within ``seconds``.
-
-    ML Metadata would retry for half a minute, then raise an error that names neither file nor
-    remedy.
-
-    Raises: RunnerError: another process locks the store.
-    """
-    if not os.path.exists(metadata_path):
-        return
-    with closing(sqlite3.connect(metadata_path, timeout=seconds)) as store:
-        try:
-            store.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as exc:
-            raise RunnerError(
-                f"{metadata_path}: ML Metadata cannot be written ({exc}); wait for the run that "
-                f"uses it, or run in another folder"
-            ) from exc
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +51,6 @@ class Report:
     anomalies: tuple[str, ...]  # ExampleValidator's findings, by split and feature
     measure: str  # the name of the score
     score: float
-    scores: tuple[tuple[float, str], ...]  # of each label, lowest first, if there are any
     baseline: float | None  # the score of the last blessed model, if there is one
     blessed: bool
     pushed_to: str | None
@@ -107,8 +69,6 @@ def read_report(workdir: str) -> Report:
     models = [a for a in metadata.inputs(executions["Evaluator"]) if a.type == "Model"]
     has_baseline = len(models) > 1
     evaluation = found["ModelEvaluation"].uri
-    scores = _scores(evaluation, measure, "candidate" if has_baseline else "")
-    labels = enumerate(read_model_labels(f"{found['Model'].uri}/{TFX_FOLDER}"))
     trained = [a for a in metadata.inputs(executions["Trainer"]) if a.type == "Examples"]
     pushed = found["PushedModel"].properties
     return Report(
@@ -117,11 +77,8 @@ def read_report(workdir: str) -> Report:
         trained_on=tuple(sorted(int(a.properties["span"]) for a in trained)),
         anomalies=_anomalies(found["ExampleAnomalies"].uri),
         measure=measure,
-        score=scores[""],
-        scores=tuple(
-            sorted((scores[k], label) for n, label in labels if (k := f"classId:{n}") in scores)
-        ),
-        baseline=_scores(evaluation, measure, "baseline")[""] if has_baseline else None,
+        score=_score(evaluation, measure, "candidate" if has_baseline else ""),
+        baseline=_score(evaluation, measure, "baseline") if has_baseline else None,
         blessed=bool(found["ModelBlessing"].properties.get("blessed")),
         pushed_to=str(pushed["pushed_destination"]) if pushed.get("pushed") else None,
         cached=sum(each.state == "CACHED" for each in executions.values()),
@@ -129,17 +86,13 @@ def read_report(workdir: str) -> Report:
     )
 
 
-def _scores(evaluation: str, measure: str, model: str) -> dict[str, float]:
-    """Return TFMA's values of a metric: of all labels under an empty key, and by ``classId:N``."""
+def _score(evaluation: str, measure: str, model: str) -> float:
+    """Return TFMA's value of a metric, of all labels together."""
     import tensorflow_model_analysis as tfma
 
-    [(_, by_output)] = tfma.load_eval_result(evaluation, model_name=model).slicing_metrics
-    return {
-        key: float(value["doubleValue"])
-        for key, metrics in by_output[""].items()
-        for name, value in metrics.items()
-        if name.rsplit("/", 1)[-1] == measure
-    }
+    values = tfma.load_eval_result(evaluation, model_name=model).get_metrics_for_slice()
+    [score] = [v["doubleValue"] for name, v in values.items() if name.rsplit("/")[-1] == measure]
+    return float(score)
 
 
 def _anomalies(folder: str) -> tuple[str, ...]:
@@ -165,10 +118,12 @@ def print_report(report: Report, workdir: str) -> None:
     splits = ", ".join(f"{name} {split.examples}" for name, split in dataset.splits.items())
     print(f"\nexamples   {dataset.examples} ({splits}), {len(dataset.labels)} labels")
     print(f"rejects    {dataset.rows.rejects}")
+    if report.span:
+        print(f"span       {report.span}; trained on {', '.join(map(str, report.trained_on))}")
+    print("\n  ".join((f"anomalies  {len(report.anomalies)}", *report.anomalies)))
     print(f"{report.measure:10} {report.score:.4f} on eval")
-    if report.scores:
-        lowest = (f"{label} {score:.4f}" for score, label in report.scores[:_LOWEST_LABELS])
-        print(f"lowest     {', '.join(lowest)}")
+    if report.baseline is not None:
+        print(f"before     {report.baseline:.4f}: the score of the last blessed model")
     print(f"blessed    {'yes' if report.blessed else 'no'}")
     print(f"pushed to  {report.pushed_to or 'nowhere: only blessed models are pushed'}")
     print(f"artifacts  {artifacts}")
@@ -186,6 +141,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--data", required=True, help="a folder of import CSVs or of labelled images, or one CSV")
     add("--workdir", required=True, help="folder for artifacts, metadata and pushed models")
     add_pipeline_options(parser, other_task="detected from the files")
+    add("--curated-schema", default="", metavar="FILE", help="schema.pbtxt to compare a span with")
+    add("--window", type=int, default=3, metavar="N", help="with it, train on the last N spans")
     add("--verbose", action="store_true", help="also show TFX's own log")
     return parser
 
@@ -208,7 +165,13 @@ def parse_settings(args: argparse.Namespace) -> Settings:
 
     Raises: UsageError: a value is not allowed; SourceError: there are no data.
     """
-    return with_task(to_settings(args, *local_input(args.data, args.pattern)))
+    settings = with_task(to_settings(args, *local_input(args.data, args.pattern)))
+    if args.curated_schema and not storage.exists(args.curated_schema):
+        raise SourceError(
+            f"{args.curated_schema}: no such file; copy the schema.pbtxt of a dataset you have "
+            f"checked"
+        )
+    return replace(settings, curated_schema=args.curated_schema, window=args.window)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

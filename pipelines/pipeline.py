@@ -117,45 +117,51 @@ def create_pipeline(
     )
 
 
-def create_local_pipeline(settings: Settings, workdir: str, **more: Any) -> tfx.dsl.Pipeline:
+def create_local_pipeline(settings: Settings, workdir: str) -> tfx.dsl.Pipeline:
     """Build the pipeline that keeps artifacts, metadata and models in ``workdir``.
 
-    ``more`` are other arguments of :func:`create_pipeline`.
+    With a curated schema, it is the pipeline of a new span::
+
+        earlier examples ─(numbers of labels)─▶ AutoMLExampleGen ─▶ StatisticsGen ─▶ …Validator
+                                                              │          curated schema ──┘
+              the last spans ◀────────────────────────────────┤
+                    │                                         │
+                 Trainer ◀─(warm start)─ last blessed model ──┼─▶ Evaluator ─▶ Pusher
+                    └─────────────────────────────────────────┴────────┘
+
+    The Evaluator scores the new model and the last blessed model on the newest span, matching
+    labels by name, and blesses the new model if it is good enough and not worse.
     """
+    measured = eval_config(settings.task, settings.min_score)
+    if settings.curated_schema:
+        change = measured.metrics_specs[0].metrics[0].threshold.change_threshold
+        change.direction = tfma.MetricDirection.HIGHER_IS_BETTER
+        change.absolute.value = -TOLERANCE
+        inputs = _inputs_of_span(settings)
+    else:
+        inputs = {"example_gen": example_gen_of(settings)}
     store = tfx.orchestration.metadata.sqlite_metadata_connection_config(metadata_path(workdir))
     return create_pipeline(
         settings.name,
         f"{workdir}/artifacts",
-        **{
-            "example_gen": example_gen_of(settings),
-            "eval_config": eval_config(settings.task, settings.min_score),
-            **more,
-        },
+        **inputs,
         custom_config=settings.training.to_custom_config(),
+        eval_config=measured,
         serving_dir=f"{workdir}/serving",
         metadata_connection_config=store,
         beam_pipeline_args=list(LOCAL_BEAM_ARGS),
     )
 
 
-def create_span_pipeline(
-    settings: Settings, workdir: str, curated_schema: str, window: int
-) -> tfx.dsl.Pipeline:
-    """Build the pipeline of :mod:`pipelines.spans`.
-
-    Args:
-        settings: its pattern has spans.
-        workdir: the folder of artifacts, metadata and models.
-        curated_schema: a schema (pbtxt) to compare the span with.
-        window: number of spans, including the newest, on which the model is trained.
-    """
+def _inputs_of_span(settings: Settings) -> dict[str, Any]:
+    """Return the arguments of :func:`create_pipeline` that earlier spans and models give."""
     # Transform's examples have the same type and differ only in their producer.
     converted = tfx.dsl.Channel(type=Examples, producer_component_id=AutoMLExampleGen.__name__)
     earlier = Resolver(
         strategy_class=tfx.dsl.experimental.LatestArtifactStrategy, previous=converted
     ).with_id("earlier_examples")
-    example_gen = example_gen_of(settings, earlier.outputs["previous"])
-    rolling = tfx.proto.RangeConfig(rolling_range=tfx.proto.RollingRange(num_spans=window))
+    example_gen = example_gen_of(settings, previous=earlier.outputs["previous"])
+    rolling = tfx.proto.RangeConfig(rolling_range=tfx.proto.RollingRange(num_spans=settings.window))
     last_spans = Resolver(
         strategy_class=SpanRangeStrategy, config={"range_config": rolling}, examples=converted
     ).with_id("last_spans")
@@ -165,28 +171,25 @@ def create_span_pipeline(
         model=tfx.dsl.Channel(type=Model),
         model_blessing=tfx.dsl.Channel(type=ModelBlessing),
     ).with_id("last_blessed_model")
-    measured = eval_config(settings.task, settings.min_score)
-    change = measured.metrics_specs[0].metrics[0].threshold.change_threshold
-    change.direction = tfma.MetricDirection.HIGHER_IS_BETTER
-    change.absolute.value = -TOLERANCE
-    return create_local_pipeline(
-        settings,
-        workdir,
-        example_gen=example_gen,
-        eval_config=measured,
-        schema=tfx.components.ImportSchemaGen(curated_schema),
-        trained_on=last_spans.outputs["examples"],
-        baseline=blessed.outputs["model"],
-        resolvers=(earlier, last_spans, blessed),
-    )
+    return {
+        "example_gen": example_gen,
+        "schema": tfx.components.ImportSchemaGen(settings.curated_schema),
+        "trained_on": last_spans.outputs["examples"],
+        "baseline": blessed.outputs["model"],
+        "resolvers": (earlier, last_spans, blessed),
+    }
 
 
-def example_gen_of(settings: Settings, previous: tfx.dsl.Channel | None = None) -> AutoMLExampleGen:
-    """Return the conversion; labels of the examples in ``previous`` keep their numbers."""
-    span = None
-    if settings.span is not None:
-        static = {"start_span_number": settings.span, "end_span_number": settings.span}
-        span = tfx.proto.RangeConfig(static_range=tfx.proto.StaticRange(**static))
+def span_range(span: int | None) -> tfx.proto.RangeConfig | None:
+    """Return the range of one span; None for the latest."""
+    if span is None:
+        return None
+    static = tfx.proto.StaticRange(start_span_number=span, end_span_number=span)
+    return tfx.proto.RangeConfig(static_range=static)
+
+
+def example_gen_of(settings: Settings, **replaced: Any) -> AutoMLExampleGen:
+    """Return the conversion; ``replaced`` are other parameters of it."""
     fractions = settings.options.split.fractions
     shares = [
         tfx.proto.SplitConfig.Split(name=name, hash_buckets=weight)
@@ -197,18 +200,18 @@ def example_gen_of(settings: Settings, previous: tfx.dsl.Channel | None = None) 
     options = {name: getattr(settings.options, name) for name in OPTION_TYPES if name != "split"}
     # Without split eval, Trainer and Evaluator would fail after the whole conversion.
     options["fail_on"] = (NO_EVAL, *settings.options.fail_on)
-    return AutoMLExampleGen(
-        settings.input_base,
-        input_config=tfx.proto.Input(
-            splits=[tfx.proto.Input.Split(name="import", pattern=settings.pattern)]
-        ),
-        output_config=tfx.proto.Output(split_config=tfx.proto.SplitConfig(splits=shares)),
-        range_config=span,
-        previous=previous,
-        dataset_version=settings.dataset_version,
-        fingerprint_images=settings.fingerprint_images,
-        **{**options, "task": settings.task},
-    )
+    splits = [tfx.proto.Input.Split(name="import", pattern=settings.pattern)]
+    parameters = {
+        "input_base": settings.input_base,
+        "input_config": tfx.proto.Input(splits=splits),
+        "output_config": tfx.proto.Output(split_config=tfx.proto.SplitConfig(splits=shares)),
+        "range_config": span_range(settings.span),
+        "dataset_version": settings.dataset_version,
+        "fingerprint_images": settings.fingerprint_images,
+        **options,
+        "task": settings.task,
+    }
+    return AutoMLExampleGen(**{**parameters, **replaced})
 
 
 def eval_config(task: str, min_score: float) -> tfma.EvalConfig:

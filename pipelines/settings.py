@@ -5,19 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.cli import add_options
 from recordgen.errors import SourceError, UsageError
-from recordgen.options import AUTO, OPTIONS, ConvertOptions
+from recordgen.options import AUTO, OPTIONS, ConvertOptions, make_options
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, task_for
 from recordgen.training import TrainingConfig
 from recordgen.training.config import TRAINING_OPTIONS
 
 _SPAN_MARKS = ("{SPAN", "{YYYY}")  # placeholders of spans: numbers, or dates
-
-_MACHINE_FORM = "STEP=CPUS,GB[,ACCELERATOR[:N]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +29,9 @@ class Settings:
         dataset_version: your own name for the data, part of the cache key.
         fingerprint_images: whether size and time of every image are part of the cache key.
         min_score: the lowest score on ``eval`` of a blessed model, 0..1; the task's measure.
+        curated_schema: a schema (pbtxt) to compare a span with; with it, the training continues
+            from the last blessed model, on the last spans.
+        window: number of these spans, including the newest.
     """
 
     input_base: str
@@ -43,6 +43,8 @@ class Settings:
     options: ConvertOptions = field(default_factory=ConvertOptions)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     min_score: float = 0.8
+    curated_schema: str = ""
+    window: int = 3
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -54,6 +56,13 @@ class Settings:
                 f"span {self.span} needs a pattern with {{SPAN}}, or with {{YYYY}}, {{MM}} and "
                 f"{{DD}} (got {self.pattern!r})"
             )
+        if self.curated_schema and not self.has_spans:
+            raise UsageError(
+                f"a curated schema needs a pattern with {{SPAN}}, or with {{YYYY}}, {{MM}} and "
+                f"{{DD}} (got {self.pattern!r})"
+            )
+        if self.window < 1:
+            raise UsageError(f"window must be at least 1 (got {self.window})")
         if self.task == Tabular.name and not self.options.columns.target:
             raise UsageError(
                 "a model of a table needs the column to predict: --columns target=NAME"
@@ -122,7 +131,7 @@ def to_settings(args: argparse.Namespace, input_base: str, pattern: str) -> Sett
         span=args.span,
         dataset_version=args.dataset_version,
         fingerprint_images=not args.no_fingerprint_images,
-        options=ConvertOptions(**{**options, "task": args.task or AUTO}),
+        options=make_options({**options, "task": args.task or AUTO}),
         training=TrainingConfig(
             **{**training, "image_size": args.image_size and tuple(args.image_size)}
         ),
@@ -144,52 +153,3 @@ def local_input(data: str, pattern: str) -> tuple[str, str]:
         return parent, name
     has_others = pattern == "*.csv" and not storage.list_files(storage.join(data, pattern))
     return (parent, f"{name}/") if has_others else (data, pattern)
-
-
-class Machine(NamedTuple):
-    """The resources of a step."""
-
-    cpus: float
-    gigabytes: float
-    accelerator: str | None = None
-    accelerators: int = 1
-
-
-def add_machine_option(parser: argparse.ArgumentParser, example: str) -> None:
-    """Add ``--machine``, whose values are for :func:`parse_machine`."""
-    parser.add_argument(
-        "--machine",
-        action="append",
-        default=[],
-        metavar=_MACHINE_FORM,
-        help=f"cores, memory and accelerators of a step, such as {example}; may be repeated",
-    )
-
-
-def parse_machine(text: str) -> tuple[str, Machine]:
-    """``Trainer=8,30,NVIDIA_TESLA_T4:2`` → the step and its resources. Raises: UsageError."""
-    step, _, values = text.partition("=")
-    try:
-        cpus, memory, *more = values.split(",")
-        [kind] = more or [""]
-        kind, _, count = kind.partition(":")
-        machine = Machine(float(cpus), float(memory), kind or None, int(count or 1))
-    except ValueError as exc:
-        raise UsageError(f"--machine must be {_MACHINE_FORM} (got {text!r})") from exc
-    if min(machine.cpus, machine.gigabytes, machine.accelerators) <= 0:
-        raise UsageError(f"the numbers of --machine must be above 0 (got {text!r})")
-    return step, machine
-
-
-def check_accelerator_image(machine: Machine | None, image: str | None, option: str) -> None:
-    """Check that a training step with an accelerator has an image of its own.
-
-    The default image has no CUDA: TensorFlow would train on the CPU beside the GPU.
-
-    Raises: UsageError: the step has an accelerator and no image.
-    """
-    if machine is not None and machine.accelerator and not image:
-        raise UsageError(
-            f"{machine.accelerator} needs an image with CUDA's TensorFlow: {option} IMAGE (build "
-            f'one with: make image ARGS="--build-arg ACCELERATOR=gpu")'
-        )

@@ -1,4 +1,8 @@
-"""``python -m pipelines.vertex``: compile the pipeline for Vertex AI, and start it there."""
+"""``python -m pipelines.vertex``: compile the pipeline to a job of Vertex AI Pipelines.
+
+Google's client starts the job, as often as wanted and with other parameters:
+``aiplatform.PipelineJob(template_path="job.json", …).submit()``.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +10,17 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
-from pipelines.settings import (
-    Machine,
-    Settings,
-    add_machine_option,
-    add_pipeline_options,
-    check_accelerator_image,
-    parse_machine,
-    to_settings,
-)
-from pipelines.submit import (
-    CUSTOM_CONFIG,
-    EVAL_CONFIG,
-    add_run_options,
-    check_url,
-    in_run,
-    submit_job,
-)
+from pipelines.settings import Settings, add_pipeline_options, to_settings
 from pipelines.terminal import run_main
 from recordgen import storage
 from recordgen.beam import runners
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
-from recordgen.errors import UsageError, did_you_mean
-from recordgen.options import NO_NAMES, OPTIONS
+from recordgen.errors import UsageError
 
-# The measure and the features of the statistics depend on these, so they are compiled in.
-_COMPILED = ("task", "schema")
-# Parameters of AutoMLExampleGen that are whole messages of TFX, as JSON.
-_MESSAGES = ("input_config", "output_config", "range_config")
-# Numbers of accelerators of the service's machine types.
-_ACCELERATOR_COUNTS = (1, 2, 4, 8, 16)
+_MACHINE_FORM = "STEP=CPUS,GB[,ACCELERATOR[:N]]"
 
 
 def compile_job(
@@ -50,7 +33,8 @@ def compile_job(
     """Return the job: the JSON body of the request that starts it.
 
     Args:
-        settings: the pipeline; all but task, schema and name can change from run to run.
+        settings: the pipeline; folder, span and version of the data, the settings of the training
+            and the threshold of the score can change from run to run.
         pipeline_root: gs:// folder for all artifacts.
         serving_dir: gs:// folder to which blessed models are pushed.
         images: images by step; ``default_image_path`` is the image of all other steps.
@@ -60,45 +44,36 @@ def compile_job(
     from tfx import v1 as tfx
     from tfx.orchestration.data_types import RuntimeParameter
 
-    from pipelines.pipeline import LOCAL_BEAM_ARGS, create_pipeline, eval_config, example_gen_of
-    from recordgen.examplegen import AutoMLExampleGen, vertex_driver
-    from recordgen.examplegen.parameters import OPTION_TYPES
+    from pipelines.pipeline import (
+        LOCAL_BEAM_ARGS,
+        create_pipeline,
+        eval_config,
+        example_gen_of,
+        span_range,
+    )
+    from recordgen.examplegen import vertex_driver
 
-    known = example_gen_of(settings).exec_properties
+    to_json = partial(json_format.MessageToJson, preserving_proto_field_name=True, indent=None)
+    span = span_range(settings.span)
     values = {
-        **{name: known.get(name) or "" for name in ("input_base", "dataset_version")},
-        **{name: _one_line(known.get(name)) for name in _MESSAGES},
-        **{name: _value(name, known.get(name), kind) for name, kind in OPTION_TYPES.items()},
+        "input_base": settings.input_base,
+        "range_config": to_json(span) if span else "",
+        "dataset_version": settings.dataset_version or "",
+        "train_args": "{}",
+        "custom_config": json.dumps(settings.training.to_custom_config()),
+        "eval_config": to_json(eval_config(settings.task, settings.min_score)),
     }
-    for name in _COMPILED:
-        del values[name]
-    parameters: dict[str, Any] = {
-        name: RuntimeParameter(name, ptype=OPTION_TYPES.get(name, str))
-        for name in (*values, "train_args", CUSTOM_CONFIG, EVAL_CONFIG)
-    }
+    parameters: dict[str, Any] = {name: RuntimeParameter(name, ptype=str) for name in values}
+    of_data = {name: parameters.pop(name) for name in ("input_base", "range_config")}
+    of_data["dataset_version"] = parameters.pop("dataset_version")
     pipeline = create_pipeline(
         settings.name,
         pipeline_root,
-        AutoMLExampleGen(
-            fingerprint_images=settings.fingerprint_images,
-            **{name: parameters[name] for name in values},
-            task=settings.task,
-            schema=settings.options.schema,
-        ),
-        custom_config=parameters[CUSTOM_CONFIG],
-        eval_config=parameters[EVAL_CONFIG],
-        train_args=parameters["train_args"],
+        example_gen_of(settings, **of_data),
+        **parameters,
         serving_dir=serving_dir,
         beam_pipeline_args=[*(beam_args or LOCAL_BEAM_ARGS)],
     )
-    measured = eval_config(settings.task, settings.min_score)
-    values |= {
-        "train_args": "{}",
-        CUSTOM_CONFIG: json.dumps(settings.training.to_custom_config()),
-        EVAL_CONFIG: json_format.MessageToJson(
-            measured, preserving_proto_field_name=True, indent=None
-        ),
-    }
     runner = tfx.orchestration.experimental.KubeflowV2DagRunner(
         tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(
             default_image=dict(images),
@@ -112,16 +87,28 @@ def compile_job(
     return job
 
 
-def _one_line(message: str | None) -> str:
-    """Return TFX's JSON of a message in one line; empty if there is none."""
-    return json.dumps(json.loads(message)) if message else ""
+class Machine(NamedTuple):
+    """The resources of a step."""
+
+    cpus: float
+    gigabytes: float
+    accelerator: str | None = None
+    accelerators: int = 1
 
 
-def _value(name: str, value: Any, kind: type) -> Any:
-    """Return an option as a parameter; parameters have neither lists nor None."""
-    if value is None:
-        return NO_NAMES if OPTIONS[name].several else kind()
-    return value
+def parse_machine(text: str) -> tuple[str, Machine]:
+    """``Trainer=8,30,NVIDIA_TESLA_T4:2`` → the step and its resources. Raises: UsageError."""
+    step, _, values = text.partition("=")
+    try:
+        cpus, memory, *more = values.split(",")
+        [kind] = more or [""]
+        kind, _, count = kind.partition(":")
+        machine = Machine(float(cpus), float(memory), kind or None, int(count or 1))
+    except ValueError as exc:
+        raise UsageError(f"--machine must be {_MACHINE_FORM} (got {text!r})") from exc
+    if min(machine.cpus, machine.gigabytes, machine.accelerators) <= 0:
+        raise UsageError(f"the numbers of --machine must be above 0 (got {text!r})")
+    return step, machine
 
 
 def set_machines(spec: dict[str, Any], machines: Mapping[str, Machine]) -> None:
@@ -145,50 +132,48 @@ def set_machines(spec: dict[str, Any], machines: Mapping[str, Machine]) -> None:
         executor["container"]["resources"] = resources
 
 
-def check_accelerators(machines: Mapping[str, Machine]) -> None:
-    """Check that Vertex AI has the accelerators, and as many for one machine.
+def check_trainer_image(machine: Machine | None, image: str | None) -> None:
+    """Check that a Trainer with an accelerator has an image of its own.
 
-    Raises: UsageError: it does not.
+    The default image has no CUDA: TensorFlow would train on the CPU beside the GPU.
+
+    Raises: UsageError: the step has an accelerator and no image.
     """
-    wanted = {step: machine for step, machine in machines.items() if machine.accelerator}
-    if not wanted:
-        return
-    from google.cloud.aiplatform_v1.types import AcceleratorType  # takes seconds
+    if machine is not None and machine.accelerator and not image:
+        raise UsageError(
+            f"{machine.accelerator} needs an image with CUDA's TensorFlow: --trainer-image IMAGE "
+            f'(build one with: make image ARGS="--build-arg ACCELERATOR=gpu")'
+        )
 
-    kinds: Any = AcceleratorType  # its types do not say that it is an enumeration
-    known = [kind.name for kind in kinds if kind]
-    for step, machine in wanted.items():
-        if machine.accelerator not in known:
-            hint = did_you_mean(str(machine.accelerator), known, "")
-            raise UsageError(
-                f"--machine {step}: Vertex AI has the accelerators {', '.join(known)} "
-                f"(got {machine.accelerator}{hint})"
-            )
-        if machine.accelerators not in _ACCELERATOR_COUNTS:
-            counts = ", ".join(map(str, _ACCELERATOR_COUNTS))
-            raise UsageError(
-                f"--machine {step}: a machine has {counts} accelerators "
-                f"(got {machine.accelerators})"
-            )
+
+def check_url(option: str, url: str) -> None:
+    """Check that the service can reach ``url``. Raises: UsageError."""
+    if not url.startswith("gs://") or not url.removeprefix("gs://").strip("/"):
+        raise UsageError(f"{option} must be a folder in a bucket, gs://BUCKET/… (got {url!r})")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser."""
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.vertex",
-        description="Compile the pipeline to a job of Vertex AI Pipelines; with --submit, start "
-        "it. python -m pipelines.submit starts a compiled job again, with other parameters.",
+        description="Compile the pipeline to a job of Vertex AI Pipelines, which Google's client "
+        "starts: aiplatform.PipelineJob(template_path=…).",
     )
-    add_run_options(parser)
     add = parser.add_argument
     add("--data", required=True, help="gs:// folder of the import files")
     add("--pipeline-root", required=True, help="gs:// folder for all artifacts")
     add("--image", required=True, help="image of all steps, in a registry")
     add("--output", required=True, metavar="JOB.json", help="the compiled job; file or URL")
-    add("--submit", action="store_true", help="start it; needs Google Cloud credentials")
     add("--serving-dir", help="gs:// folder for blessed models; default ROOT/serving")
     add("--trainer-image", help="image of the Trainer, such as one with CUDA; default: --image")
-    add_machine_option(parser, "Trainer=8,30,NVIDIA_TESLA_T4")
+    add(
+        "--machine",
+        action="append",
+        default=[],
+        metavar=_MACHINE_FORM,
+        help="cores, memory and accelerators of a step, such as Trainer=8,30,NVIDIA_TESLA_T4; may "
+        "be repeated",
+    )
     # The task is not detected: perhaps only the cloud's workers can reach the data.
     add_pipeline_options(parser, other_task="image_classification, or tabular with its options")
     add(
@@ -212,8 +197,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_url("--serving-dir", serving_dir)
         settings = to_settings(args, args.data, args.pattern)
         machines = dict(map(parse_machine, args.machine))
-        check_accelerator_image(machines.get("Trainer"), args.trainer_image, "--trainer-image")
-        check_accelerators(machines)
+        check_trainer_image(machines.get("Trainer"), args.trainer_image)
         images = {"default_image_path": args.image, "Trainer": args.trainer_image or args.image}
         if args.beam_args:
             runners.check_flags(args.beam_args)
@@ -222,13 +206,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         load_tensorflow()  # takes 10 s or more, so check the arguments first
         job = compile_job(settings, args.pipeline_root, serving_dir, images, args.beam_args)
         set_machines(job["pipelineSpec"], machines)
-        job = in_run(job, args)
         storage.write_text(args.output, json.dumps(job, indent=1, sort_keys=True) + "\n")
         print(f"compiled   {args.output}")
         for name, value in sorted(job["runtimeConfig"]["parameterValues"].items()):
             print(f"parameter  {name}={value}")
-        if args.submit:
-            submit_job(job, project=args.project, region=args.region, endpoint=args.endpoint)
 
     return run_main(run)
 

@@ -92,7 +92,7 @@ LEGS = {
     "inside": """
         beam console/test_cli console/test_quiet conversion/test_golden
         examplegen/test_component_run examplegen/test_foreign_examples exports/test_tfdv
-        pipelines/test_compile pipelines/test_demo pipelines/test_spans training/test_tuner
+        pipelines/test_compile pipelines/test_demo pipelines/test_spans
     """,
 }
 # Modules that take half a minute and more, though few of their tests are slow.

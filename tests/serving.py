@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import base64
 import json
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from recordgen.core.records import RECORDS
 from tests.cpp_loader import CppModel
 
 
@@ -32,24 +29,3 @@ def answer(folder: Any, signature: str, instances: str) -> dict[str, np.ndarray[
 
 def _decoded(value: Any) -> Any:
     return base64.b64decode(value["b64"]) if isinstance(value, dict) else value
-
-
-def check_warm_up(folder: Any) -> None:
-    """Check that a model answers its warm-up requests, one for each signature of clients.
-
-    Without tensorflow-serving-api, which comes with TFX, nothing is checked.
-    """
-    if find_spec("tensorflow_serving") is None:
-        return
-    from tensorflow_serving.apis import prediction_log_pb2
-
-    model, warm = CppModel(folder), set()
-    for record in RECORDS.read(f"{folder}/assets.extra/tf_serving_warmup_requests"):
-        assert len(record) < 10_000
-        request = prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
-        name = request.model_spec.signature_name
-        inputs = {key: tf.make_ndarray(value) for key, value in request.inputs.items()}
-        answer = model.run(name, **inputs)
-        assert set(answer.get("error", [b""])) == {b""}
-        warm.add(name)
-    assert warm == model.signatures.keys() - {"evaluate", "truth", "__saved_model_init_op"}

@@ -13,7 +13,6 @@ import recordgen
 from recordgen.conversion.dataframe_accessor import TensorFlowAccessor
 from recordgen.options import OPTIONS, ConvertOptions, OptionValues
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
-from recordgen.training.search import SEARCH_OPTIONS
 from tests.conftest import load_script
 from tests.pages import ROOT
 
@@ -25,8 +24,8 @@ def script():
 
 @pytest.mark.parametrize(
     "option",
-    [*OPTIONS.values(), *TRAINING_OPTIONS.values(), *SEARCH_OPTIONS.values()],
-    ids=[*OPTIONS, *(f"training-{name}" for name in (*TRAINING_OPTIONS, *SEARCH_OPTIONS))],
+    [*OPTIONS.values(), *TRAINING_OPTIONS.values()],
+    ids=[*OPTIONS, *(f"training-{name}" for name in TRAINING_OPTIONS)],
 )
 def test_a_declaration_is_whole(option):
     """A declaration is complete: help, form of the value, and default."""

@@ -87,12 +87,10 @@ def __getattr__(name: str) -> Any:
 
 def _load(module: str, name: str) -> Any:
     try:
-        if module == "reading":
-            from recordgen.console.quiet import quiet_tensorflow
+        from recordgen.console.quiet import quiet_imports
 
-            with quiet_tensorflow():
-                return importlib.import_module("recordgen.reading")
-        return importlib.import_module(f"recordgen.{module}")
+        with quiet_imports():
+            return importlib.import_module(f"recordgen.{module}")
     except ImportError as exc:
         from recordgen.errors import MissingPackageError
 

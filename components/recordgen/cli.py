@@ -27,7 +27,7 @@ from recordgen.conversion.texts import events, inspected, planned, summaries
 from recordgen.core.runs.counters import total_counts
 from recordgen.errors import RecordgenError, RecordgenWarning, RemediedError, UsageError
 from recordgen.messages.masking import masked, masked_json
-from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
+from recordgen.options import OPTIONS, Option, make_options, parse_names
 from recordgen.registry import EXPORTS
 from recordgen.version import __version__
 
@@ -76,6 +76,9 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
             _offer_resume(args)
         if isinstance(exc, RemediedError) and args and "source" in args:
             exc.complete(arguments, args.source)
+        from recordgen.conversion.texts.warned import as_flags  # the help needs none
+
+        exc.args = tuple(as_flags(arg) if isinstance(arg, str) else arg for arg in exc.args)
         logs.failed(exc, exc.exit_code, traceback=debug)
         return exc.exit_code
     except KeyboardInterrupt as exc:
@@ -121,14 +124,8 @@ def _offer_resume(args: argparse.Namespace | None) -> None:
 
 def _log_settings(arguments: Sequence[str]) -> tuple[str, bool]:
     """Return ``--log-format`` and ``--debug``, even if other arguments are wrong."""
-    early = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    early.add_argument("--log-format", nargs="?", default="text")
-    early.add_argument("--debug", action="store_true")
-    try:
-        known, _ = early.parse_known_args(arguments)
-    except argparse.ArgumentError:
-        return "text", False  # the main parser reports the error
-    return known.log_format, known.debug
+    is_json = "--log-format json" in " ".join(arguments).replace("=", " ")
+    return "json" if is_json else "text", "--debug" in arguments
 
 
 # --- commands ---------------------------------------------------------------------------------
@@ -155,19 +152,15 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _show_converted(args: argparse.Namespace, result: ConversionResult) -> int:
-    if args.json:
-        _print_json(
-            {
-                "output": result.output,
-                "seconds": result.seconds,
-                "kept_shards": result.kept_shards,
-                "unchanged": result.unchanged,
-                "detection": _detection(result.detection),
-                **result.dataset.to_json(),
-            }
-        )
-    else:
-        terminal.show(summaries.conversion_summary(result))
+    values = {
+        "output": result.output,
+        "seconds": result.seconds,
+        "kept_shards": result.kept_shards,
+        "unchanged": result.unchanged,
+        "detection": _detection(result.detection),
+        **result.dataset.to_json(),
+    }
+    _show(args, values, summaries.conversion_summary(result))
     events.converted(result)
     return 0
 
@@ -235,10 +228,7 @@ def _work(args: argparse.Namespace) -> int:
     from recordgen.conversion.parts import work
 
     result = work(args.output, args.part, said=None if args.quiet else logs.said)
-    if args.json:
-        _print_json(asdict(result))
-    else:
-        terminal.show(planned.part_summary(result))
+    _show(args, asdict(result), planned.part_summary(result))
     return 0
 
 
@@ -293,10 +283,7 @@ def _verify(args: argparse.Namespace) -> int:
             f"dataset.json; omit the options, which are for import files"
         )
     result = verify(args.source, None if args.quiet else logs.said)
-    if args.json:
-        _print_json(result.to_json())
-    else:
-        terminal.show(planned.verification_summary(*result))
+    _show(args, result.to_json(), planned.verification_summary(*result))
     return 1 if result.differences else 0
 
 
@@ -318,8 +305,7 @@ def _exit_code(usable: int, rejects: int, read: int, options: Mapping[str, Any])
     """Return 1 if a conversion would fail: nothing to convert, or too many rejects."""
     from recordgen.core.planning.plan import too_many
 
-    most = ConvertOptions(**options).max_reject_fraction
-    return 1 if not usable or too_many(rejects, read, most) else 0
+    return int(not usable or too_many(rejects, read, options["max_reject_fraction"]))
 
 
 def _inspect(args: argparse.Namespace) -> int:
@@ -330,10 +316,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
     num = args.num or _RECORDS_SHOWN
     found = inspect(args.output, split=args.split, num=num, to=args.to)
-    if args.json:
-        _print_json([record.to_json() for record in found])
-    else:
-        terminal.show(inspected.records_table(found))
+    _show(args, [record.to_json() for record in found], inspected.records_table(found))
     return 0
 
 
@@ -389,6 +372,14 @@ def _diff(args: argparse.Namespace) -> int:
         terminal.show(difference_summary(found))
     reasons = {"changes": not found.is_same, "leaks": bool(found.leaks)}
     return 1 if any(reasons.get(name) for name in args.fail_on) else 0
+
+
+def _show(args: argparse.Namespace, values: object, summary: str) -> None:
+    """Print a result as JSON or as text, as the command line wants it."""
+    if args.json:
+        _print_json(values)
+    else:
+        terminal.show(summary)
 
 
 def _print_json(value: object) -> None:
@@ -560,7 +551,7 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_argument(
         "--allow",
         metavar=OPTIONS["allow"].metavar,
-        action=_Several,
+        action=_Joined,
         default=(),
         help="lineage: open the dataset also there, if lineage.json names it; as in convert",
     )
@@ -650,9 +641,7 @@ def add_options(
         }
         if option.kind is bool:
             more = {"action": "store_true"}
-        if option.several:
-            more["action"] = _Several
-        elif option.decode is not None:
+        if option.several or option.decode is not None:
             more["action"] = _Joined
         if option.choices is not None:
             more["choices"] = option.choices
@@ -676,6 +665,8 @@ class _Joined(argparse.Action):
     """Joins the values of an option that is given several times with commas."""
 
     def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
+        if OPTIONS[self.dest].several:
+            parse_names(self.dest, values)  # each must have a value
         before = getattr(args, self.dest)
         is_first = not isinstance(before, str)
         setattr(args, self.dest, values if is_first else f"{before},{values}")
@@ -689,18 +680,9 @@ class _HelpAll(argparse.Action):
         parser.exit()
 
 
-class _Several(argparse.Action):
-    """Collects the values of an option that may be given several times."""
-
-    def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
-        setattr(
-            args, self.dest, (*(getattr(args, self.dest) or ()), *parse_names(self.dest, values))
-        )
-
-
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     values = {name: getattr(args, name) for name in OPTIONS}
-    ConvertOptions(**values)  # wrong values are reported before Beam is loaded
+    make_options(values)  # wrong values are reported before Beam is loaded
     return values
 
 

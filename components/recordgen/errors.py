@@ -150,7 +150,6 @@ class MissingPackageError(UsageError, ImportError):
 _EXTRAS = {
     "absl": "tensorflow",
     "keras": "tensorflow",
-    "keras_tuner": "tfx",
     "tensorflow": "tensorflow",
     "tensorflow_data_validation": "tfx",
     "tensorflow_model_analysis": "tfx",

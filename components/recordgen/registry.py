@@ -147,7 +147,7 @@ OWN_CHECKS: Mapping[str, str] = {
     "BOX_EMPTY": "recordgen.checks.lines:BoxEmpty",
     "MANY_BOXES": "recordgen.checks.boxes:ManyBoxes",
     "ONE_BOX_SIZE": "recordgen.checks.boxes:OneBoxSize",
-    "OVERLAP": "recordgen.checks.videos:Overlap",
+    "OVERLAP": "recordgen.checks.contents:Overlap",
     "CONSTANT": "recordgen.checks.tables:Constant",
     "MIXED_TYPES": "recordgen.checks.tables:MixedTypes",
     "GIVE_AWAY": "recordgen.checks.target_leakage:GiveAway",

@@ -24,7 +24,7 @@ from gcsfs.core import GCSFileSystem
 import recordgen
 from benchmarks import costs
 from recordgen import storage
-from recordgen.beam.beam_runner import BeamRunner, workers_below
+from recordgen.beam.beam_runner import BeamRunner
 from recordgen.beam.runners import beam_flags, pipeline_factory, runner_factory
 from recordgen.conversion.check_stage import Stage
 from recordgen.core.flow import graph
@@ -58,9 +58,6 @@ from tests.settings import conversion
 pytestmark = pytest.mark.inside
 
 distributed = pytest.importorskip("distributed")
-
-
-_PROCESSES = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
 
 
 @pytest.fixture(scope="module")
@@ -110,11 +107,6 @@ def on_dask(cluster, parts=4):
 
 
 # --- the same bytes ----------------------------------------------------------------------------
-
-
-def test_two_worker_processes_write_the_same_bytes(source, expected, tmp_path):
-    recordgen.convert(source, tmp_path / "out", beam_args=_PROCESSES, **_OPTIONS)
-    assert tree_bytes(tmp_path / "out") == expected
 
 
 def test_a_portable_job_server_writes_the_same_bytes(source, expected, tmp_path):
@@ -386,19 +378,6 @@ def test_a_dead_dask_worker_leaves_no_trace(slow_source, undisturbed, tmp_path, 
 
 
 @pytest.mark.slow
-def test_a_dead_worker_of_the_in_memory_runner_ends_the_run(slow_source, undisturbed, tmp_path):
-    """Beam would wait for ever; instead the run fails with a message, and the next one succeeds."""
-    output = tmp_path / "out"
-    killing = kill_once_writing(output, lambda: workers_below(os.getpid())[0])
-    with pytest.raises(RunnerError):
-        recordgen.convert(slow_source, output, shard_mb=1, beam_args=_PROCESSES)
-    killing.join()
-    assert os.listdir(output) == [".recordgen-staging"]
-    recordgen.convert(slow_source, output, shard_mb=1)
-    assert tree_bytes(output) == undisturbed
-
-
-@pytest.mark.slow
 def test_a_dead_job_server_ends_the_run(slow_source, tmp_path):
     output = tmp_path / "out"
     with job_server() as (endpoint, pid), worker_pool() as workers:
@@ -477,7 +456,6 @@ FLAGS = [
     (["--runner", "daskrunner"], ["--dask_npartitions=8"]),
     (["--runner=DaskRunner", "--dask_partition_size=1"], []),
     (["--direct_num_workers=2"], ["--direct_running_mode=multi_threading"]),
-    (_PROCESSES, []),
 ]
 
 
@@ -508,7 +486,7 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says():
         PlannedRow(placing(0)(uri).sort_key, source, n, uri, "rose", 100_000 + n, version, True)
         for n, uri in enumerate(uris)
     ]
-    content, _ = encode_bucket(0, "0", {Group("train", None): columns_of(PlannedRow, planned)})
+    content, _ = encode_bucket({Group("train", None): columns_of(PlannedRow, planned)})
     assert len(content) / len(uris) < costs.STAGED_ROW_BYTES
 
 
@@ -583,3 +561,5 @@ def test_the_default_runner_needs_no_beam(flags, monkeypatch):
     assert isinstance(runner_factory(flags)(), LocalRunner)
     with pytest.raises(UsageError, match=r"'recordgen\[beam\]'"):
         runner_factory([*flags, "--direct_num_workers=2"])
+    with pytest.raises(UsageError, match="threads"):
+        runner_factory([*flags, "--direct_running_mode=multi_processing"])

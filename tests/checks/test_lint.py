@@ -16,7 +16,7 @@ from recordgen.checks.contents import Conflict, Duplicate, Leak
 from recordgen.cli import main
 from recordgen.conversion.texts.summaries import check_summary
 from recordgen.core.dataset.counts import Split
-from recordgen.core.dataset.vocabulary import Vocabulary
+from recordgen.core.dataset.vocabulary import build_vocabulary
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.errors import LintError, TooManyRejectsError, UsageError
@@ -301,26 +301,54 @@ def test_levels_select_codes_and_a_dash_removes_them():
     assert ConvertOptions(lint=("few_examples=3",)).selection.thresholds["FEW_EXAMPLES"] == 3
 
 
-# examples by label in train and in eval, codes of the findings
-SHARES = [
-    ({"a": 500, "b": 500}, {"a": 50, "b": 50}, set()),
-    ({"a": 500, "b": 500}, {"a": 90, "b": 10}, {"LABEL_DRIFT"}),
+AB = {"a": 500, "b": 500}
+
+# examples by label of each split, codes of the findings
+LABELS = [
+    ({"train": AB, "eval": {"a": 50, "b": 50}}, []),
+    ({"train": AB, "eval": {"a": 90, "b": 10}}, ["LABEL_DRIFT"]),
     # Three of four examples may have one label by chance.
-    ({"a": 500, "b": 500}, {"a": 3, "b": 1}, set()),
-    ({"a": 2000, "b": 15}, {"a": 200, "b": 2}, {"IMBALANCE"}),
-    ({"a": 500}, {"a": 50}, set()),
+    ({"train": AB, "eval": {"a": 3, "b": 1}}, []),
+    ({"train": {"a": 2000, "b": 15}, "eval": {"a": 200, "b": 2}}, ["IMBALANCE"]),
+    ({"train": {"a": 500}, "eval": {"a": 50}}, []),
+    ({"train": {"a": 30, "b": 20}, "eval": {"a": 9}}, ["NOT_EVALUATED", "LABEL_DRIFT"]),
+    ({"train": {"a": 30}, "eval": {"a": 9, "b": 20}}, ["NOT_TRAINED"]),
+    (
+        {"train": {"a": 30}, "eval": {"a": 9}, "test": {"b": 20}},
+        ["NOT_TRAINED", "NOT_EVALUATED"],
+    ),
+    # Few examples have another finding, and by chance none may be in eval.
+    ({"train": {"a": 30, "b": 3}, "eval": {"a": 9}}, ["FEW_EXAMPLES"]),
+    # Numbers between the labels of the rows are outputs of a model.
+    ({"train": {"0": 30, "2": 20}, "eval": {"0": 9, "2": 5}}, ["UNUSED_NUMBER"]),
+    ({"train": {"a": 30}, "test": {"a": 10}}, ["NO_EVAL"]),
+    # Data for prediction or evaluation only.
+    ({"test": {"a": 10}}, []),
+    ({"eval": {"a": 10}}, []),
 ]
 
 
-@pytest.mark.parametrize(("train", "evaluated", "codes"), SHARES)
-def test_shares_of_classes(train, evaluated, codes):
-    """Shares that chance does not explain, and very unequal classes, are findings."""
-    splits = {
-        name: Split(sum(labels.values()), 0, labels, ())
-        for name, labels in (("train", train), ("eval", evaluated))
-    }
-    examined = examined_of(facts_of([]), vocabulary=Vocabulary("text", tuple(train)), splits=splits)
-    assert {code for code, _ in label_findings(examined)} == codes
+@pytest.mark.parametrize(("counts", "codes"), LABELS)
+def test_shares_of_classes(counts, codes):
+    """Labels and splits that are missing, shares beyond chance and unequal classes are found."""
+    splits = {name: Split(sum(labels.values()), 0, labels, ()) for name, labels in counts.items()}
+    known = build_vocabulary(label for labels in counts.values() for label in labels)
+    examined = examined_of(facts_of([]), vocabulary=known, splits=splits)
+    assert [code for code, _ in label_findings(examined)] == codes
+
+
+def test_a_class_without_training_examples_is_a_warning_until_an_append(tmp_path, capsys):
+    """check and convert print it, dataset.json has it, and an append that adds some removes it."""
+    lines = [f"{use},{n}.mp4,x" for n, use in enumerate(["TRAIN"] * 12 + ["VALIDATION"] * 3)]
+    lines += [f"TEST,{n}.mp4,y" for n in range(20, 32)]
+    source, more, output = (tmp_path / name for name in ("a.csv", "b.csv", "out"))
+    source.write_text("\n".join(lines))
+    more.write_text("TRAIN,50.mp4,y\n")
+    for command in (["check", str(source)], ["convert", str(source), str(output)]):
+        assert main([*command, "-q"]) == 0
+        assert "no segment in split train" in capsys.readouterr().out
+    assert recordgen.read_dataset(str(output)).lint["NOT_TRAINED"] == 1
+    assert "NOT_TRAINED" not in recordgen.convert(more, output, append=True).dataset.lint
 
 
 @given(

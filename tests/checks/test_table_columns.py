@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import recordgen
 from benchmarks import lint_tables
-from recordgen.checks.class_shares import distance_of_samples
+from recordgen.checks.skew import distance_of_samples
 from recordgen.checks.target_leakage import codes_of, scoring
 from recordgen.core.facts.builder import SAMPLE_ROWS, FactsBuilder
 from recordgen.errors import UsageError
@@ -60,24 +60,11 @@ TABLE = {
     "shop": [DRAW.choice("xyz") if use == "TRAIN" else DRAW.choice("zw") for use in SPLIT],
 }
 
+# code, line, column
 EXPECTED = [
-    ("CONSTANT", 0, "column 'unit' has the value 'cm' in all rows"),
-    ("CONSTANT", 0, "column 'nothing' is empty: no example has it"),
-    (
-        "MIXED_TYPES",
-        9,
-        "column 'age' is text because of values such as 'old', though 99.5 % of its values are "
-        "numbers",
-    ),
-    ("MIXED_TYPES", 7, "column 'day' holds 'soon', though 99.8 % of its values are dates"),
-    (
-        "GIVE_AWAY",
-        0,
-        "column 'word' alone gives target 'kind' away: it scores 100.0 of 100, where chance "
-        "scores 0",
-    ),
-    ("OUTLIER", 22, "column 'weight' has 99999, which is far from its other values: half of "),
-    ("SKEW", 0, "column 'shop' is distributed differently in split test than in train: "),
+    *[("CONSTANT", 0, "unit"), ("CONSTANT", 0, "nothing"), ("MIXED_TYPES", 9, "age")],
+    *[("MIXED_TYPES", 7, "day"), ("GIVE_AWAY", 0, "word"), ("OUTLIER", 22, "weight")],
+    ("SKEW", 0, "shop"),
 ]
 
 
@@ -91,13 +78,11 @@ def test_what_is_found(declared, tmp_path):
         kinds = {"use": "split", "kind": "label", "size": "float", "weight": "int"}
         options = {"schema": {name: kinds.get(name, "text") for name in TABLE}}
     found = findings(source, **options)
-    assert [(item.code, item.line) for item in found] == [
-        (code, line) for code, line, _ in EXPECTED
-    ]
-    for item, (_, _, message) in zip(found, EXPECTED, strict=True):
-        assert item.message.startswith(message)
-        assert item.level == "warning"
-        assert item.source == (str(source) if item.line else "")
+    columns = [re.findall(r"column '(\w+)'", item.message)[0] for item in found]
+    told = [(item.code, item.line, name) for item, name in zip(found, columns, strict=True)]
+    assert told == EXPECTED
+    assert {item.level for item in found} == {"warning"}
+    assert all(item.source == (str(source) if item.line else "") for item in found)
     assert found[-1].message.endswith(f"'w': 0.0% of train, {share_of_w():.1%} of test")
 
 

@@ -171,7 +171,7 @@ def test_progress_in_a_notebook_is_one_changing_line(source, tmp_path, screen):
 def test_a_notebook_ends_with_what_was_written(screen):
     line = ProgressLine()
     line.writing(Snapshot(rows=1, seconds=1, noun="image"))
-    line.phase(Phase("commit", "", 0, 0, 1))
+    line.phase(Phase("commit", 1))
     line.finished()
     assert screen.texts[0] == screen.texts[-1] != screen.texts[-2]
 

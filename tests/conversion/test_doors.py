@@ -8,7 +8,7 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.conversion import api
-from recordgen.conversion.texts.warned import spelled
+from recordgen.conversion.texts.warned import as_flags, as_keywords
 from recordgen.errors import DataError, RecordgenError
 
 # a message of the command, the same in Python
@@ -38,8 +38,30 @@ SPELLED = [
 
 @pytest.mark.parametrize(("text", "expected"), SPELLED)
 def test_spelling(text, expected):
-    assert spelled(text) == expected
-    assert spelled(expected) == expected
+    assert as_keywords(text) == expected
+    assert as_keywords(expected) == expected
+
+
+# a message of Python, the same at the command
+TYPED = [
+    ("labels=none says that no row has one", "--labels none says that no row has one"),
+    ("(got labels='a b'); give", "(got --labels 'a b'); give"),
+    (
+        "use group_by='content', or max_reject_fraction=1.",
+        "use --group-by content, or --max-reject-fraction 1.",
+    ),
+    ("omit format=yolo, or append=True", "omit --format yolo, or --append"),
+    ("use --columns split=fold,label=x", "use --columns split=fold,label=x"),
+    ("columns='split=fold' names it", "--columns split=fold names it"),
+    ("b/split=train/a.csv?seed=2&task=x", "b/split=train/a.csv?seed=2&task=x"),
+    ("seed must be a whole number", "seed must be a whole number"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), TYPED)
+def test_keywords_become_flags(text, expected):
+    """A value is quoted for a shell; roles of columns and parts of paths are no options."""
+    assert as_flags(text) == as_flags(expected) == expected
 
 
 def test_functions_are_those_of_the_command():

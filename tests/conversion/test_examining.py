@@ -4,6 +4,7 @@ import json
 import pickle
 import tempfile
 import tracemalloc
+from functools import partialmethod
 
 import numpy as np
 import pyarrow as pa
@@ -271,14 +272,15 @@ def test_a_large_group_is_examined_in_parts(tmp_path, monkeypatch, contents, lea
 
 def test_what_travels_between_steps_does_not_grow_with_the_examples(tmp_path, monkeypatch):
     """All pictures are copies: rows of those that others are like wait in the staging folder."""
-    sizes, process = [], Stage.process
+    sizes = []
 
-    def measured(stage, element):
+    def measured(stage, element, process):
         for message in process(stage, element):
             sizes.append(len(pickle.dumps(message)))
             yield message
 
-    monkeypatch.setattr(Stage, "process", measured)
+    for kind in Stage.__subclasses__():
+        monkeypatch.setattr(kind, "process", partialmethod(measured, process=kind.process))
     found_in(tmp_path, crowd(np.zeros(3 * CROWD, int)), buckets=2, batches=3)
     assert 0 < max(sizes) < 4 * CROWD
 

@@ -392,17 +392,17 @@ def test_a_result_that_was_changed_is_named(written):
         parts.commit(written)
 
 
-@pytest.mark.parametrize("kind", ["rows", "facts", "lengths"])
+@pytest.mark.parametrize("kind", ["between", "facts", "lengths"])
 def test_columns_that_were_changed_are_an_error(kind, request):
     """Damaged rows of a plan stop a worker, damaged facts and too few lengths the commit."""
-    output = request.getfixturevalue("planned" if kind == "rows" else "written")
+    output = request.getfixturevalue("planned" if kind == "between" else "written")
     for path in output.glob(f"{STAGING}/*/{kind}/*"):
         data = path.read_bytes()
         damaged = (b"x" * len(data), data[::-1]) if kind != "lengths" else ()
         for content in (b"", data[: len(data) // 2], *damaged):
             path.write_bytes(content)
             with pytest.raises(RecordgenError):
-                parts.work(output, 0) if kind == "rows" else parts.commit(output)
+                parts.work(output, 0) if kind == "between" else parts.commit(output)
 
 
 def test_a_source_that_changes_needs_another_plan(tmp_path):

@@ -1,11 +1,9 @@
 """Examples of TFX's ImportExampleGen and Transform, without a ``dataset.json``.
 
-Transform's go through Tuner and Trainer; the model, on raw examples, through Evaluator and
-BulkInferrer.
+Transform's go through the Trainer; the model, on raw examples, through Evaluator and BulkInferrer.
 """
 
 import io
-import json
 import sys
 from pathlib import Path
 
@@ -22,7 +20,6 @@ from recordgen.core.records.example import serialize_example
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.exports.lineage import find_lineage
 from recordgen.reading import describe
-from tests import serving
 from tests.bulk_inferrer import scores_in
 from tests.cpp_loader import CppModel
 from tests.trainer import records_of
@@ -31,8 +28,6 @@ pytestmark = pytest.mark.slow
 
 COUNT = 24
 SIDE = 32
-RATE, USELESS_RATE = 0.02, 1e-9
-SEARCH = {"search": {"learning_rate": [USELESS_RATE, RATE]}, "trials": 2}
 COLOURS = {"dark": 10, "light": 240}
 
 
@@ -103,17 +98,10 @@ def run(tmp_path_factory, run_tfx):
         preprocessing_fn="scaling_transform.preprocessing_fn",
     )
     of_images = {"task": "image_classification", "epochs": 3}
-    of_rows = {"task": "tabular", "columns": "target=kind", "epochs": 15}
+    of_rows = {"task": "tabular", "columns": "target=kind", "epochs": 15, "learning_rate": 0.02}
     transformed = transform.outputs["transformed_examples"]
     graph = {"transform_graph": transform.outputs["transform_graph"]}
-    tuner = tfx.components.Tuner(
-        tuner_fn="recordgen.training.tuner_fn",
-        examples=transformed,
-        custom_config={**of_rows, "batch_size": 4, **SEARCH},
-        **graph,
-    )
-    best = tuner.outputs["best_hyperparameters"]
-    trained = trainer("rows", transformed, of_rows, hyperparameters=best, **graph)
+    trained = trainer("rows", transformed, of_rows, **graph)
     raw, model = rows.outputs["examples"], trained.outputs["model"]
     evaluator = tfx.components.Evaluator(
         examples=raw, model=model, eval_config=eval_config("tabular", min_score=0.9)
@@ -127,7 +115,7 @@ def run(tmp_path_factory, run_tfx):
     )
     metadata = run_tfx(
         root / "work",
-        *(images, rows, statistics, schema, transform, tuner, trained, evaluator, inferrer),
+        *(images, rows, statistics, schema, transform, trained, evaluator, inferrer),
         trainer("images", images.outputs["examples"], of_images),
     )
     return {
@@ -156,7 +144,7 @@ def sorted_features(record):
 
 
 def test_rows_of_transform(run):
-    """The model learned transformed rows as the Tuner found best; its signatures take raw ones."""
+    """The model learned transformed rows; its signatures take raw ones."""
     model, raw = f"{run['rows/Model']}/Format-Serving", run["AutoMLExampleGen/Examples"]
     served, records = CppModel(model), records_of(raw)
     truth = served.run("truth", examples=records)["label"]
@@ -167,13 +155,6 @@ def test_rows_of_transform(run):
     answer = served.run("serving_default", examples=[b"".join(serialize_example(row))])
     assert answer["labels"][0, 0] == b"big"
     assert "columns" not in served.signatures
-    serving.check_warm_up(model)
-    found = json.loads(Path(run["Tuner/TunerResults"], "tuner_results.json").read_text())
-    assert [(trial["learning_rate"], trial["score"] > 0.9) for trial in found] == [
-        (RATE, True),
-        (USELESS_RATE, False),
-    ]
-    assert find_lineage(model).model.settings["learning_rate"] == RATE
     # Evaluator and BulkInferrer read raw rows
     held = records_of(raw, "eval")
     scores = served.run("evaluate", examples=held)["scores"]

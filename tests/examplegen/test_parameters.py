@@ -7,10 +7,13 @@ from tfx.proto import example_gen_pb2
 from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
+from pipelines.pipeline import LOCAL_BEAM_ARGS
+from recordgen.beam.beam_runner import BeamRunner
 from recordgen.core.dataset.fractions import SplitFractions
+from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.errors import SourceError, UsageError
 from recordgen.examplegen import AutoMLExampleGen
-from recordgen.examplegen.executor import newest
+from recordgen.examplegen.executor import AutoMLExampleGenExecutor, newest
 from recordgen.examplegen.parameters import OPTION_TYPES, ExampleGenParameters, split_fractions
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import OPTIONS, make_options, option_text
@@ -165,6 +168,21 @@ def test_runtime_parameters_pass_the_checks_of_the_definition():
     )
     assert component.spec.exec_properties["seed"].name == "seed"
     assert component.spec.exec_properties["shard_mb"].ptype is float
+
+
+@pytest.mark.parametrize(
+    ("flags", "runner"),
+    [
+        ([], LocalRunner),
+        (["--direct_running_mode=multi_processing", "--direct_num_workers=2"], LocalRunner),
+        ([*LOCAL_BEAM_ARGS], LocalRunner),
+        (["--runner=PortableRunner", "--job_endpoint=embed"], BeamRunner),
+    ],
+)
+def test_a_conversion_on_this_machine_needs_no_runner_of_beam(flags, runner, tmp_path):
+    """Flags of a whole pipeline may be for its other components."""
+    context = AutoMLExampleGenExecutor.Context(beam_pipeline_args=flags, tmp_dir=str(tmp_path))
+    assert isinstance(AutoMLExampleGenExecutor(context).new_runner(), runner)
 
 
 def test_the_newest_span_gives_the_labels():

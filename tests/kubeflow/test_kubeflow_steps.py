@@ -1,6 +1,5 @@
 """The steps after the conversion: statistics, training, evaluation, push; paths of artifacts."""
 
-import gzip
 import json
 import shutil
 from dataclasses import replace
@@ -17,7 +16,7 @@ from recordgen import features
 from recordgen.core.dataset.joining import join_datasets
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.kubeflow import convert, evaluate, predict, push, statistics, train, tune
+from recordgen.kubeflow import convert, evaluate, push, statistics, train
 from recordgen.kubeflow.execution import (
     Artifact,
     StepInput,
@@ -29,9 +28,8 @@ from recordgen.kubeflow.execution import (
 )
 from recordgen.options import without_unset
 from recordgen.training import TrainingConfig
-from recordgen.training.auc import ManyLabelsAccumulator
 from recordgen.training.config import TRAINING_OPTIONS
-from recordgen.training.measures import OneLabelAccumulator
+from recordgen.training.measures import ManyLabelsAccumulator, OneLabelAccumulator
 from tests.conftest import encoded, noise
 from tests.preloaded import WITH_TENSORFLOW
 from tests.steps import call, executor_input
@@ -209,29 +207,6 @@ def test_evaluate_blesses_a_model_that_is_no_worse_than_the_one_that_serves(
 
 
 @pytest.mark.slow
-def test_predict_scores_each_record(trained, digits, tmp_path):
-    inputs = {"dataset": digits, "model": trained.uris["model"]}
-    step = step_input(load_step("predict", IMAGE), tmp_path, inputs, top_k=3, split="eval")
-    dataset, file = read_dataset(digits), tmp_path / "predictions/predictions.jsonl.gz"
-    assert predict.run(step).parameters == {"examples": dataset.splits["eval"].examples}
-    lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
-
-    import tensorflow as tf
-
-    loaded = tf.saved_model.load(trained.uris["model"]).signatures["evaluate"]
-    shards = [shard.file for shard in dataset.splits["eval"].shards]
-    records = tf.data.TFRecordDataset([f"{digits}/{name}" for name in shards]).batch(1000)
-    [scores] = [loaded(examples=batch)["scores"].numpy() for batch in records]
-    assert [line["scores"][0] for line in lines] == pytest.approx(scores.max(axis=1).tolist())
-    best = [dataset.labels[number] for number in scores.argmax(axis=1)]
-    assert [line["labels"][0] for line in lines] == best
-    assert {len(line["labels"]) for line in lines} == {3}
-    assert [line["record"] for line in lines] == list(range(len(lines)))  # one shard
-    assert {line["shard"] for line in lines} == set(shards)
-    assert all(line["source_id"].endswith(".png") for line in lines)
-
-
-@pytest.mark.slow
 def test_train_joins_datasets_and_begins_with_an_earlier_model(trained, digits, tmp_path, caplog):
     source = write_digits(str(tmp_path / "data"), 100)
     recordgen.convert(source, str(tmp_path / "more"), vocabulary=digits, seed=1)
@@ -248,22 +223,6 @@ def test_train_joins_datasets_and_begins_with_an_earlier_model(trained, digits, 
     both = join_datasets([(path, read_dataset(path)) for path in (inputs["dataset"], digits)])
     assert (metadata["dataset_digest"], metadata["epochs"]) == (both.digest, 1)
     assert trained.uris["model"] in caplog.text
-
-
-@pytest.mark.slow
-def test_tune_finds_settings_for_train(digits, tmp_path):
-    pytest.importorskip("keras_tuner")
-    settings = {"image_size": [8, 8], "epochs": 1, "trials": 2}
-    search = {"batch_size": [16, 64], "learning_rate": [0.001, 0.1, "log"]}
-    component = load_step("tune", IMAGE)
-    found = tune.run(
-        step_input(component, tmp_path, {"dataset": digits}, search=search, **settings)
-    )
-    best = found.parameters["hyperparameters"]
-    assert best.keys() == search.keys()
-    assert best["batch_size"] in (16, 64)
-    assert 0 <= found.parameters["score"] <= 1
-    TrainingConfig.from_custom_config(best)
 
 
 def test_equal_labels_give_no_score_and_no_nan():

@@ -2,23 +2,17 @@
 
 import importlib
 import json
-import sqlite3
 import sys
-from collections import Counter, defaultdict
-from contextlib import closing
 
-import numpy as np
 import pytest
-from PIL import Image
-from sklearn.datasets import load_digits
 
 import pipelines
 from pipelines import demo, local
 from pipelines.samples import __main__ as samples
-from pipelines.samples.digits import IMPORT_FILE, write_digit_groups, write_digits
+from pipelines.samples.digits import IMPORT_FILE, write_digits
 from pipelines.settings import Settings, local_input
 from pipelines.terminal import run_main
-from recordgen.errors import RunnerError, SourceError, UsageError
+from recordgen.errors import SourceError, UsageError
 
 
 @pytest.fixture
@@ -183,42 +177,7 @@ def test_digits_are_written_once(tmp_path):
     }
 
 
-def test_groups_show_their_labels(tmp_path):
-    scans = load_digits()
-    number_of = {pixels.tobytes(): number for number, pixels in enumerate(scans.images)}
-    write_digit_groups(str(tmp_path), 400)
-    splits = defaultdict(set)
-    sizes = Counter()
-    for line in (tmp_path / IMPORT_FILE).read_text().splitlines():
-        split, name, *labels = line.split(",")
-        with Image.open(tmp_path / name) as image:
-            pixels = np.rint(np.asarray(image) * (16 / 255))
-        cells = [cell for cell in np.hsplit(pixels, 3) if cell.any()]
-        numbers = [number_of[np.ascontiguousarray(cell).tobytes()] for cell in cells]
-        assert sorted({str(scans.target[number]) for number in numbers}) == labels
-        sizes[len(numbers)] += 1
-        for number in numbers:
-            splits[number].add(split)
-    assert set(sizes) == {1, 2, 3}
-    assert all(len(found) == 1 for found in splits.values())
-    assert set().union(*splits.values()) == {"TRAIN", "VALIDATION", "TEST"}
-
-
 def test_a_command_writes_the_sample_of_a_task(tmp_path, capsys):
     assert samples.main(["image_multi_label", str(tmp_path), "--examples", "3"]) == 0
     assert capsys.readouterr().out == f"{tmp_path / IMPORT_FILE}\n"
     assert len((tmp_path / IMPORT_FILE).read_text().splitlines()) == 3
-
-
-def test_a_locked_metadata_store_fails_the_run_before_its_first_step(tmp_path):
-    path = tmp_path / "metadata.sqlite"
-    local.check_not_locked(str(path))
-    assert not path.exists()
-    # isolation_level=None: the test itself sends BEGIN and ROLLBACK.
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(RunnerError, match=str(path)):
-            local.check_not_locked(str(path), seconds=0.01)
-        other.execute("ROLLBACK")
-        local.check_not_locked(str(path))
-        other.execute("BEGIN EXCLUSIVE")  # the check holds no lock

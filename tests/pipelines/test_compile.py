@@ -1,4 +1,4 @@
-"""The pipeline compiles for Vertex AI, and runs through the programs that Vertex AI starts."""
+"""The components of the pipeline agree on task, measure and features."""
 
 import json
 from dataclasses import replace
@@ -6,31 +6,13 @@ from importlib import import_module
 
 import pytest
 from google.protobuf import json_format
-from kfp.pipeline_spec import pipeline_spec_pb2
-from PIL import Image
 from tensorflow_model_analysis import EvalConfig
-from tfx import v1 as tfx
-from tfx.orchestration.data_types import RuntimeParameter
-from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
-from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
 from tfx.utils import dependency_utils
 
 from pipelines.pipeline import LOCAL_BEAM_ARGS, create_local_pipeline, eval_config
 from pipelines.settings import Settings
-from recordgen.core.dataset.manifest import read_dataset
-from recordgen.examplegen import AutoMLExampleGen
 from recordgen.options import ConvertOptions
 from recordgen.registry import OWN
-
-
-def compile_pipeline(pipeline, path, *, spec_2_1=True):
-    config = tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(
-        default_image="example.com/tfx:1", use_pipeline_spec_2_1=spec_2_1
-    )
-    runner = tfx.orchestration.experimental.KubeflowV2DagRunner(config, output_filename=str(path))
-    runner.run(pipeline, write_out=True)
-    return json.loads(path.read_text())["pipelineSpec"]
-
 
 SETTINGS = Settings(input_base="gs://bucket/data", pattern="{YYYY}-{MM}-{DD}/*.csv")
 
@@ -40,21 +22,6 @@ def test_tfx_is_not_packed_for_workers_on_this_machine(monkeypatch):
     monkeypatch.setattr(dependency_utils, "build_ephemeral_package", pytest.fail)
     flags = list(LOCAL_BEAM_ARGS)
     assert dependency_utils.make_beam_dependency_flags(flags) == flags
-
-
-def test_runtime_parameters_compile(tmp_path):
-    example_gen = AutoMLExampleGen(
-        RuntimeParameter("data", ptype=str),
-        seed=RuntimeParameter("seed", ptype=int, default=3),
-        max_reject_fraction=RuntimeParameter("rejects", ptype=float, default=0.5),
-        dataset_version=RuntimeParameter("dataset_version", ptype=str),
-    )
-    pipeline = tfx.dsl.Pipeline("flowers", "gs://bucket/root", components=[example_gen])
-    spec = compile_pipeline(pipeline, tmp_path / "p.json")
-    inputs = spec["root"]["inputDefinitions"]["parameters"]
-    assert set(inputs) == {"data", "seed", "rejects", "dataset_version"}
-    given = spec["root"]["dag"]["tasks"]["AutoMLExampleGen"]["inputs"]["parameters"]
-    assert given["seed"]["componentInputParameter"] == "seed"
 
 
 MEASURES = {
@@ -110,73 +77,3 @@ def test_declared_columns_in_all_steps():
         *("age", "back/format", "back/height", "back/width"),
         *("breed/label", "breed/text", "front/format", "front/height", "front/width"),
     ]
-
-
-@pytest.mark.parametrize("spec_2_1", [False, True])
-def test_vertex_driver_and_container(tmp_path, spec_2_1):
-    """The programs that Vertex AI starts for the component work: TFX's driver, then the container.
-
-    Our own driver does not run; numbers arrive as JSON doubles (schema 2.1), or the driver's
-    results do not arrive at all (2.0).
-    """
-    for day, count in (("2026-01-01", 2), ("2026-01-02", 5)):
-        folder = tmp_path / "data" / day
-        folder.mkdir(parents=True)
-        for number in range(count):
-            Image.new("RGB", (4, 4), (number, 0, 0)).save(folder / f"{number}.png")
-        rows = (f"TRAIN,{number}.png,a\n" for number in range(count))
-        (folder / "a.csv").write_text("".join(rows))
-    example_gen = AutoMLExampleGen(
-        str(tmp_path / "data"),
-        input_config=tfx.proto.Input(
-            splits=[tfx.proto.Input.Split(name="all", pattern="{YYYY}-{MM}-{DD}/*.csv")]
-        ),
-        seed=5,
-        fail_on="none",
-    )
-    pipeline = tfx.dsl.Pipeline("flowers", str(tmp_path / "root"), components=[example_gen])
-    spec = compile_pipeline(pipeline, tmp_path / "p.json", spec_2_1=spec_2_1)
-    definitions = spec["components"]["AutoMLExampleGen"]
-    task = spec["root"]["dag"]["tasks"]["AutoMLExampleGen"]
-    key, kind = ("parameterValues", "constant") if spec_2_1 else ("parameters", "constantValue")
-    values = {
-        name: value["runtimeValue"][kind] for name, value in task["inputs"]["parameters"].items()
-    }
-    [output] = definitions["outputDefinitions"]["artifacts"].values()
-    uri = str(tmp_path / "examples")
-    result = tmp_path / "result/executor_output.json"
-    invocation = pipeline_spec_pb2.ExecutorInput()
-    json_format.ParseDict(
-        {
-            "inputs": {key: values},
-            "outputs": {
-                "artifacts": {
-                    "examples": {
-                        "artifacts": [{"name": "1", "uri": uri, "type": output["artifactType"]}]
-                    }
-                },
-                "outputFile": str(result),
-            },
-        },
-        invocation,
-    )
-    arguments = [
-        "--json_serialized_invocation_args",
-        json_format.MessageToJson(invocation),
-    ]
-    if spec_2_1:
-        definition = json.dumps(definitions["inputDefinitions"])
-        arguments += ["--json_serialized_inputs_spec_args", definition]
-    driver.main(driver._parse_flags(["driver", *arguments]))
-    name = "recordgen.examplegen.executor.AutoMLExampleGenExecutor"
-    kubeflow_v2_run_executor.main(
-        kubeflow_v2_run_executor._parse_flags(
-            ["executor", "--executor_class_path", name, *arguments]
-        )
-    )
-    dataset = read_dataset(uri)
-    assert (dataset.examples, dataset.seed) == (5, 5)
-    written = json.loads(result.read_text())["artifacts"]["examples"]["artifacts"][0]["metadata"]
-    assert written["span"] == 20455  # days from 1970 to 2026-01-02
-    assert written["split_names"] == '["train"]'
-    assert written["dataset_digest"] == dataset.digest

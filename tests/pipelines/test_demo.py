@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
+from tensorflow.python.saved_model.signature_constants import PREDICT_METHOD_NAME
 
 from pipelines.metadata import Metadata, metadata_path
 from pipelines.samples import sample_of
@@ -33,19 +34,17 @@ STEPS = (
 
 
 # task: number of examples of the demo here; training, eval and test examples, and labels; name of
-# the score; the score; whether the model is pushed (None: depends on the score); number of epochs,
-# if not the sample's. tests/training trains the model of declared columns until it has learnt, and
-# the models of texts and tables on their samples; tests/examplegen/test_foreign_examples.py
-# evaluates one of those in TFX, and test_compile.py checks the measure of each task.
+# the score; the least score of a whole training, which is pushed; None: one epoch on little data,
+# because tests/training trains the model of the task until it has learnt. The other tasks have the
+# same models as these; test_compile.py checks the measure of each task.
 DEMOS = {
-    "image_classification": (400, "train 266, eval 69, test 65), 10", "accuracy", 0.95, True, None),
-    "image_multi_label": (900, "train 720, eval 90, test 90), 10", "auc", 0.95, True, None),
-    # With all 1,200 images the score is above the threshold.
-    "object_detection": (300, "train 240, eval 30, test 30), 10", "map", 0.2, False, None),
-    "image_segmentation": (200, "train 160, eval 20, test 20), 3", "mean_iou", 0.4, None, 4),
-    "text_entities": (300, "train 201, eval 47, test 52), 3", "f1", 0.9, True, None),
-    "video_classification": (300, "train 210, eval 60, test 30), 4", "accuracy", 0.75, True, None),
-    "declared": (200, "train 160, eval 20, test 20), 2", "score", 0.2, None, 1),
+    "image_classification": (400, "train 266, eval 69, test 65), 10", "accuracy", 0.95),
+    "text_entities": (300, "train 201, eval 47, test 52), 3", "f1", 0.9),
+    "video_classification": (300, "train 210, eval 60, test 30), 4", "accuracy", 0.75),
+    "image_multi_label": (100, "train 80, eval 10, test 10), 10", "auc", None),
+    "object_detection": (100, "train 80, eval 10, test 10), 10", "map", None),
+    "image_segmentation": (100, "train 80, eval 10, test 10), 3", "mean_iou", None),
+    "declared": (100, "train 80, eval 10, test 10), 2", "score", None),
 }
 
 
@@ -64,8 +63,7 @@ def demo_of(command, fast_command, tmp_path_factory):
     def run(task):
         workdir = tmp_path_factory.mktemp(task)
         images = ("--images", DEMOS[task][0])
-        epochs = DEMOS[task][-1]
-        shorter = ("--epochs", epochs) if epochs else ()
+        shorter = () if DEMOS[task][-1] else ("--epochs", 1)
         if task == "image_classification":
             return workdir, command("demo", "--workdir", workdir, *images)
         return workdir, fast_command(
@@ -90,7 +88,7 @@ def trained(workdir):
 @pytest.mark.parametrize("task", TASKS)
 def test_the_demo_of_each_task_runs_every_step_to_its_score(task, demo_of):
     workdir, done = demo_of(task)
-    examples, splits, measure, least, blessed, _ = DEMOS[task]
+    examples, splits, measure, least = DEMOS[task]
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     for step in STEPS:
         assert re.search(rf"\[\d/7\] {step}: \d+\.\d s", done.stdout), step
@@ -101,18 +99,11 @@ def test_the_demo_of_each_task_runs_every_step_to_its_score(task, demo_of):
     score = float(re.search(rf"\n{measure} +(\d\.\d+) on eval\n", done.stdout)[1])
     evaluation = evaluate(trained(workdir), found.uri, dataset, "eval")
     assert score == pytest.approx(evaluation.score, abs=1e-4)
-    assert score >= least
-    if blessed is None:
-        blessed = score >= sample_of(task).min_score
+    assert score >= (least or 0)
+    blessed = score >= sample_of(task).min_score
+    assert blessed or least is None
     assert re.search(r"\nblessed +(yes|no)\n", done.stdout)[1] == ("yes" if blessed else "no")
     assert (workdir / "serving").exists() == blessed
-    if lowest := re.search(r"\nlowest +(.*)", done.stdout):
-        by_label = sorted((score, name) for name, score in evaluation.by_label.items())
-        shown = [item.rsplit(maxsplit=1) for item in lowest[1].split(", ")]
-        expected = [score for score, _ in by_label[: len(shown)]]
-        assert [float(score) for _, score in shown] == pytest.approx(expected, abs=1e-3)
-        scores = {name.partition("/")[2]: score for score, name in by_label}
-        assert all(float(score) == pytest.approx(scores[name], abs=1e-3) for name, score in shown)
 
 
 def in_order(record):
@@ -162,7 +153,15 @@ def test_the_pushed_model_serves_raw_bytes(demo):
             image.resize((8 + number % 9, 8 + number % 7)).save(resized, "PNG")
         images.append(resized.getvalue())
         expected.append(label.encode())
-    answer = CppModel(pushed).run("serving_default", image_bytes=images)
+    model = CppModel(pushed)
+    signature = model.signatures["serving_default"]
+    assert signature.method_name == PREDICT_METHOD_NAME
+    # The only input needs no name in a request, and an output called …_bytes would be base64.
+    assert set(signature.inputs) == {"image_bytes"}
+    assert set(signature.outputs) == {"labels", "scores", "error"}
+    for tensor in (*signature.inputs.values(), *signature.outputs.values()):
+        assert tensor.tensor_shape.dim[0].size == -1  # a batch of any size
+    answer = model.run("serving_default", image_bytes=images)
     assert answer["labels"].shape == answer["scores"].shape == (40, 5)
     right = sum(a == b for a, b in zip(answer["labels"][:, 0], expected, strict=True))
     assert right >= 34

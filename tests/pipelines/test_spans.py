@@ -5,7 +5,7 @@ import pytest
 import tensorflow_model_analysis as tfma
 from PIL import Image
 
-from pipelines import spans
+from pipelines import local
 from pipelines.metadata import Metadata
 from pipelines.pipeline import eval_config
 from pipelines.settings import Settings
@@ -45,6 +45,8 @@ def settings_of(root):
         options=ConvertOptions(task="image_classification", lint=("-ALL",)),
         training=TrainingConfig(image_size=(8, 8), batch_size=12, epochs=6, learning_rate=0.01),
         min_score=0.6,
+        curated_schema=f"{root}/checked/schema.pbtxt",
+        window=2,
     )
 
 
@@ -64,8 +66,8 @@ def reports(root):
     found = []
     for number, labels in enumerate(((first, first), (second, second), (third, wrong)), 1):
         write_span(root / f"data/span-{number}", *labels)
-        schema = f"{root}/checked/schema.pbtxt"
-        found.append(spans.run_span(settings_of(root), f"{root}/work", schema, window=2))
+        local.run_pipeline(settings_of(root), f"{root}/work")
+        found.append(local.read_report(f"{root}/work"))
     return found
 
 
@@ -123,7 +125,7 @@ def test_wrong_settings_are_refused_before_tfx_is_loaded(
         (tmp_path / path).write_text("a.png,b\n")
     given = ["--data", str(tmp_path), "--workdir", str(tmp_path / "work"), "--pattern", pattern]
     given += ["--window", str(window), "--curated-schema", str(tmp_path / schema)]
-    assert spans.main(given) != 0
+    assert local.main(given) != 0
     assert named in capsys.readouterr().err
 
 

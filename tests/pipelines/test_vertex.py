@@ -4,33 +4,30 @@ import json
 from dataclasses import replace
 
 import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import aiplatform
 
 from pipelines import vertex
 from pipelines.pipeline import LOCAL_BEAM_ARGS
 from recordgen.examplegen.parameters import OPTION_TYPES, given_options
 from recordgen.options import ConvertOptions
 from recordgen.training import TrainingConfig
-from tests.vertex_service import serving, write_key
 
 REQUIRED = [
-    *("--project", "my-project", "--region", "us-central1", "--data", "gs://bucket/data"),
-    *("--pipeline-root", "gs://bucket/root", "--image", "host/recordgen:1"),
+    *("--data", "gs://bucket/data", "--pipeline-root", "gs://bucket/root"),
+    *("--image", "host/recordgen:1"),
 ]
-GPU_IMAGE = ["--trainer-image", "host/recordgen:1-gpu"]
 DATAFLOW = [
     *("--", "--runner=DataflowRunner", "--project=my-project", "--region=us-central1"),
     *("--temp_location=gs://bucket/root/dataflow", "--max_num_workers=20"),
     "--sdk_container_image=host/recordgen:1-dataflow",
 ]
-OPTION_NAMES = OPTION_TYPES.keys() - {"task", "schema"}
-OF_TRAINER = {"train_args", "custom_config"}
+# Parameters of the job, and the steps that they reach.
 NAMES = {
-    *("input_base", "input_config", "range_config", "output_config", "dataset_version"),
-    *OPTION_NAMES,
-    *OF_TRAINER,
-    "eval_config",
+    **dict.fromkeys(("input_base", "range_config", "dataset_version"), "AutoMLExampleGen"),
+    **dict.fromkeys(("train_args", "custom_config"), "Trainer"),
+    "eval_config": "Evaluator",
 }
-ACCOUNT = "runner@my-project.iam.gserviceaccount.com"
 
 
 @pytest.fixture(scope="module")
@@ -54,49 +51,51 @@ def containers(job):
     return {name.removesuffix("_executor"): e["container"] for name, e in executors.items()}
 
 
+def compiled_in(job):
+    """Return the values of AutoMLExampleGen that no parameter replaces."""
+    inputs = job["pipelineSpec"]["root"]["dag"]["tasks"]["AutoMLExampleGen"]["inputs"]
+    given = inputs["parameters"].items()
+    return {n: it["runtimeValue"]["constant"] for n, it in given if "runtimeValue" in it}
+
+
 def test_what_may_differ_from_run_to_run_is_a_parameter(compiled):
+    """Folder, span and version of the data, training and threshold; the options are compiled in."""
     job = compiled()
-    root = job["pipelineSpec"]["root"]
-    assert set(root["inputDefinitions"]["parameters"]) == NAMES
-    values = job["runtimeConfig"]["parameterValues"]
-    assert set(values) == NAMES
+    root, values = job["pipelineSpec"]["root"], job["runtimeConfig"]["parameterValues"]
+    assert set(root["inputDefinitions"]["parameters"]) == set(values) == set(NAMES)
     assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://bucket/root"
     assert values["input_base"] == "gs://bucket/data"
-    assert json.loads(values["input_config"]) == {
-        "splits": [{"name": "import", "pattern": "*.csv"}]
-    }
-    assert (values["range_config"], values["dataset_version"], values["train_args"]) == (
-        "",
-        "",
-        "{}",
-    )
-    options = {name: values[name] for name in OPTION_NAMES}
-    # Trainer and Evaluator need a split eval, so the conversion fails without one.
-    assert given_options(options) == replace(ConvertOptions(fail_on=("NO_EVAL",)), confined=True)
+    given = [values[name] for name in ("range_config", "dataset_version", "train_args")]
+    assert given == ["", "", "{}"]
     assert json.loads(values["custom_config"]) == TrainingConfig().to_custom_config()
     reached = {
-        (task, name)
+        name: task
         for task, spec in root["dag"]["tasks"].items()
         for name, source in spec["inputs"].get("parameters", {}).items()
         if source.get("componentInputParameter") == name
     }
-    elsewhere = {**dict.fromkeys(OF_TRAINER, "Trainer"), "eval_config": "Evaluator"}
-    assert reached == {(elsewhere.get(name, "AutoMLExampleGen"), name) for name in NAMES}
+    assert reached == NAMES
+    fixed = compiled_in(job)
+    assert json.loads(fixed["input_config"]) == {"splits": [{"name": "import", "pattern": "*.csv"}]}
+    # Trainer and Evaluator need a split eval, so the conversion fails without one.
+    options = {name: fixed.get(name) for name in OPTION_TYPES}
+    decided = ConvertOptions(task="image_classification", fail_on=("NO_EVAL",))
+    assert given_options(options) == replace(decided, confined=True)
 
 
-def test_options_become_parameters(compiled):
+def test_options_are_in_the_job(compiled):
     job = compiled(
         *("--pattern", "{YYYY}-{MM}-{DD}/*.csv", "--span", "20455", "--dataset-version", "v3"),
         *("--stored-image-size", "64max", "--split", "60,40,0", "--epochs", "3", "--seed", "7"),
         *("--dropout", "0.5", "--allow", "https,ftp", "--min-score", "0.9", "--threads", "2"),
     )
-    values = job["runtimeConfig"]["parameterValues"]
+    values, fixed = job["runtimeConfig"]["parameterValues"], compiled_in(job)
     assert json.loads(values["range_config"])["static_range"]["start_span_number"] == 20455
-    assert json.loads(values["input_config"])["splits"][0]["pattern"] == "{YYYY}-{MM}-{DD}/*.csv"
+    assert json.loads(fixed["input_config"])["splits"][0]["pattern"] == "{YYYY}-{MM}-{DD}/*.csv"
     assert values["dataset_version"] == "v3"
     names = ("image_size", "allow", "seed", "threads")
-    assert [values[name] for name in names] == ["64max", "https,ftp", 7, 2]
-    assert json.loads(values["output_config"])["split_config"]["splits"] == [
+    assert [fixed[name] for name in names] == ["64max", "https,ftp", 7, 2]
+    assert json.loads(fixed["output_config"])["split_config"]["splits"] == [
         {"name": "train", "hash_buckets": 60},
         {"name": "eval", "hash_buckets": 40},
     ]
@@ -125,19 +124,6 @@ def test_machines_stand_in_the_containers(compiled):
     assert found["Trainer"]["image"] == "host/recordgen:1-gpu"
 
 
-def test_account_network_and_labels_are_in_the_job(compiled):
-    job = compiled(
-        *("--service-account", ACCOUNT, "--network", "projects/12/global/networks/inner"),
-        *("--label", "team=vision", "--label", "cost=lab-2", "--name", "flowers"),
-    )
-    assert job["serviceAccount"] == ACCOUNT
-    assert job["network"] == "projects/12/global/networks/inner"
-    assert {"team": "vision", "cost": "lab-2"}.items() <= job["labels"].items()
-    assert job["displayName"] == job["pipelineSpec"]["pipelineInfo"]["name"] == "flowers"
-    plain = compiled()
-    assert not {"serviceAccount", "network"} & set(plain)
-
-
 def test_images_are_in_the_cache_key_unless_told_otherwise(compiled):
     def driver(job):
         return containers(job)["AutoMLExampleGen"]["lifecycle"]["preCacheCheck"]["command"]
@@ -161,18 +147,28 @@ def test_without_dataflow_all_steps_run_in_memory(compiled):
     assert arguments(compiled(), "StatisticsGen")[-len(LOCAL_BEAM_ARGS) :] == list(LOCAL_BEAM_ARGS)
 
 
-def test_submit_sends_what_was_compiled(tmp_path, monkeypatch, capsys):
-    write_key(tmp_path / "key.json")
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
+def test_the_client_of_google_starts_the_job_with_other_parameters(compiled, tmp_path):
+    """``PipelineJob`` takes steps and parameters from the file, and checks the given ones."""
     path = tmp_path / "job.json"
-    with serving() as service:
-        given = ["--output", str(path), "--submit", "--endpoint", service.url, "--span", "3"]
-        assert vertex.main([*REQUIRED, *given, "--pattern", "{SPAN}/*.csv"]) == 0
-    [request] = service.requests
-    assert request["body"] == json.loads(path.read_text())
-    printed = capsys.readouterr().out
-    assert f"compiled   {path}\n" in printed
-    assert "submitted  projects/my-project/locations/us-central1/pipelineJobs/recordgen-" in printed
+    path.write_text(json.dumps(compiled()))
+
+    def started(**given):
+        return aiplatform.PipelineJob(
+            display_name="flowers",
+            template_path=str(path),
+            parameter_values=given,
+            project="my-project",
+            location="us-central1",
+            credentials=AnonymousCredentials(),
+        ).to_dict()
+
+    made, job = started(dataset_version="v4"), compiled()
+    assert made["pipelineSpec"] == job["pipelineSpec"]
+    values = job["runtimeConfig"]["parameterValues"]
+    assert made["runtimeConfig"]["parameterValues"] == {**values, "dataset_version": "v4"}
+    assert made["runtimeConfig"]["gcsOutputDirectory"] == "gs://bucket/root"
+    with pytest.raises(ValueError, match="epoch"):
+        started(epoch=3)
 
 
 # further arguments, what the error names
@@ -182,8 +178,6 @@ WRONG = [
     (["--data", "s3://bucket/x"], "--data"),
     (["--machine", "Trainer"], "--machine"),
     (["--machine", "Trainer=8,30,NVIDIA_L4"], "NVIDIA_L4"),
-    (["--machine", "Trainer=8,30,NVIDIA_T4", *GPU_IMAGE], "NVIDIA_T4"),
-    (["--machine", "Trainer=8,30,NVIDIA_L4:3", *GPU_IMAGE], "--machine Trainer"),
     (["--machine", "Tuner=8,30"], "'Tuner'"),
     (["--span", "3"], "span"),
     (["--epochs", "0"], "epochs"),

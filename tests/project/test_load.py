@@ -3,21 +3,15 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
-from pathlib import Path
 
 import pytest
 import simplejpeg
 
 import recordgen
 from recordgen.beam import beam_runner
-from recordgen.beam.beam_runner import dying_with_workers, workers_below
-from recordgen.console.stopping import stopping
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.planning.plan import BucketSummary
 from recordgen.core.rows.planned import Group
@@ -125,36 +119,6 @@ def test_a_kill_by_the_control_group_is_reported(source, tmp_path, monkeypatch):
         monkeypatch.setattr(beam_runner, "memory_kills", iter(counts).__next__)
         with pytest.raises(RunnerError, match=words):
             recordgen.convert(source, tmp_path / words.split()[0], beam_args=_BEAM, **_SMALL)
-
-
-@pytest.mark.parametrize("by", ["a death", "SIGINT", "SIGTERM"])
-def test_the_workers_end_with_one_that_dies_and_with_a_stop(by, tmp_path, monkeypatch):
-    """Beam waits for each worker, and a worker may wait forever for rows of a dead one."""
-    glob = Path.glob  # as Beam's thread ends, it must hide nothing
-    monkeypatch.setattr(Path, "glob", lambda path, it: [path / "0/children", *glob(path, it)])
-    module = tmp_path / "apache_beam/runners/worker/sdk_worker_main.py"  # the test's replacement
-    module.parent.mkdir(parents=True)
-    module.write_text("import time; time.sleep(60)")
-    command = f"{sys.executable} -m apache_beam.runners.worker.sdk_worker_main; exit $?"
-
-    def die():
-        raise RuntimeError("return code -9")
-
-    def wait_for_the_worker():
-        with stopping(), dying_with_workers():
-            if by == "a death":
-                threading.Thread(target=die, name="run_worker").start()
-                other.wait(30)
-            signal.raise_signal(signal.Signals[by])
-
-    expected = {"a death": RuntimeError}.get(by, KeyboardInterrupt)
-    words = "a worker process died .*return code -9" if by == "a death" else None
-    with subprocess.Popen(command, shell=True, cwd=tmp_path) as other:
-        while not workers_below(other.pid):
-            time.sleep(0.01)
-        with pytest.raises(expected, match=words):
-            wait_for_the_worker()
-        assert other.wait(30) == 128 + signal.SIGKILL
 
 
 def test_an_interrupt_waits_for_no_further_image(source, tmp_path, monkeypatch):

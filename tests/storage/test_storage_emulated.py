@@ -403,21 +403,6 @@ def test_many_are_fetched_at_once(store, tmp_path):
 
 
 @ONCE
-def test_each_worker_has_its_own_connections(new_store, tmp_path):
-    """Each worker has its own connections, as connections do not survive a fork."""
-    there, back = new_store("gs"), new_store("s3")
-    local = fill(there, tmp_path / "data", 24)
-    recordgen.convert(local, tmp_path / "local", shard_mb=0.004)
-    recordgen.convert(
-        f"{there.url}/labels.csv",
-        f"{back.url}/out",
-        shard_mb=0.004,
-        beam_args=["--direct_num_workers=2", "--direct_running_mode=multi_processing"],
-    )
-    assert comparable(back.tree("out")) == comparable(tree_bytes(tmp_path / "local"))
-
-
-@ONCE
 @S3
 def test_splits_by_content(store, tmp_path):
     """Contents are read before planning, many concurrently."""

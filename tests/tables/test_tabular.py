@@ -20,7 +20,7 @@ from recordgen.conversion.texts import inspected
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.planning.bucket_files import cut, encode_bucket, planned_rows
+from recordgen.core.planning.bucket_files import BucketFile, cut, encode_bucket, planned_rows
 from recordgen.core.planning.plan import GroupPlan, Plan, SplitPlan
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.records.numbers import as_float32
@@ -651,13 +651,13 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(said, drop, buckets, shard
         assert summary.counts.dropped == (sum(not row.split for row in rows[bucket]) if drop else 0)
         assert summary.rows == {group: len(expected[group.split]) for group in found}
         for group, lines in found.items():
-            content, file = encode_bucket(bucket, "0", {group: lines})
+            content, blocks = encode_bucket({group: lines})
             cut_group = GroupPlan(summary.rows[group], summary.bytes[group], 0, shards)
             splits = {group.split: SplitPlan(shards, {None: cut_group})}
             plan = Plan(splits, Vocabulary("text", ()), RowCounts())
             again = []
             before = 0
-            for outline in cut(plan, [file]):
+            for outline in cut(plan, [BucketFile(bucket, "0", blocks)]):
                 ranges = [content[at.offset :][: at.length] for at in outline.byte_ranges]
                 mine = planned_rows(outline, ranges)
                 # A shard has the lines whose first byte is in its byte range.

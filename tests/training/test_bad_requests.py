@@ -20,7 +20,6 @@ from recordgen.registry import TASKS
 from recordgen.training import save
 from recordgen.training.config import TrainingConfig
 from recordgen.training.saving import save_for_serving
-from tests import serving
 from tests.conftest import encoded
 from tests.cpp_loader import CppModel
 
@@ -89,10 +88,6 @@ def saved(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(saved):
     return CppModel(saved)
-
-
-def test_a_server_warms_up_with_the_signatures_of_clients(saved):
-    serving.check_warm_up(saved)
 
 
 def test_a_bad_image_costs_its_own_answer(model):

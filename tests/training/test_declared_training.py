@@ -18,8 +18,7 @@ import recordgen
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.tasks.tables.training import TableTrainer
-from recordgen.training.config import TrainingConfig
+from recordgen.tasks.tables.training import to_numbers
 from tests import serving, trainer
 from tests.cpp_loader import CppModel
 
@@ -147,7 +146,6 @@ def instance(record, longest):
 @pytest.mark.slow
 def test_columns_by_name_get_the_answers_of_examples(classifier):
     """A row of JSON has the columns of a row of CSV, image files in base64."""
-    serving.check_warm_up(classifier.model)
     examples = trainer.records_of(classifier.output)[:8]
     gaps = tf.train.Example.FromString(examples[0])
     for name in ("a/b", "place", "marks"):
@@ -191,39 +189,29 @@ def test_a_number_is_predicted_in_its_own_scale(frame, tmp_path):
 
 
 def test_a_list_of_any_length_is_summarised():
-    from recordgen.tasks.tables.training import to_numbers
-
     values = tf.ragged.constant([[3.0, 1.0], [], [-2.0]], row_splits_dtype=tf.int64)
     assert to_numbers(values).numpy().tolist() == [[2, 2, 1, 1, 3], [0] * 5, [1, -2, 0, -2, -2]]
 
 
-# schema, settings, the error
+NO_OTHER = dict.fromkeys(set(SCHEMA) - {"use", "verdict"}, "ignored")
+TRAIN, EVAL = "TRAIN", "VALIDATION"
+
+# the split of all rows, changes of the schema, settings, the error
 WRONG = [
-    ({"verdict": "text"}, {}, DataError, "no column is the target, only use, left"),
-    ({"verdict": "ignored", "use": "label"}, {}, DataError, "TRAIN"),
-    ({}, {"model": "MobileNetV2"}, UsageError, r"model.*'MobileNetV2'"),
+    (TRAIN, {"verdict": "text"}, {}, DataError, "no column is the target, only use, left"),
+    (TRAIN, {"verdict": "ignored", "use": "label"}, {}, DataError, "TRAIN"),
+    (TRAIN, NO_OTHER, {}, DataError, "target"),
+    (TRAIN, {}, {"model": "MobileNetV2"}, UsageError, r"model.*'MobileNetV2'"),
+    (EVAL, {}, {}, DataError, "'train'"),
 ]
 
 
-@pytest.mark.parametrize(("changes", "settings", "error", "message"), WRONG)
-def test_columns_without_a_target_are_an_error_before_training(
-    frame, tmp_path, changes, settings, error, message
+@pytest.mark.parametrize(("use", "changes", "settings", "error", "message"), WRONG)
+def test_rows_that_teach_nothing_are_an_error_before_training(
+    frame, tmp_path, use, changes, settings, error, message
 ):
-    some = frame[frame["use"] == "TRAIN"][:20]
+    """A table needs a target of several classes, another column, a split, and no image model."""
+    some = frame[frame["use"] == use][:20]
     output = converted(some, tmp_path, {**SCHEMA, **changes})
     with pytest.raises(error, match=message):
         trained(output, tmp_path, **settings)
-
-
-def test_a_missing_split_is_named(frame, tmp_path):
-    output = converted(frame[frame["use"] == "VALIDATION"], tmp_path, SCHEMA)
-    with pytest.raises(DataError, match="'train'"):
-        trained(output, tmp_path)
-
-
-def test_a_target_needs_another_column(tmp_path):
-    rows = pd.DataFrame({"use": ["TRAIN"] * 4, "kind": ["a", "b"] * 2})
-    output = converted(rows, tmp_path, {"use": "split", "kind": "label"})
-    trainer = TableTrainer(output, "train", read_dataset(output), TrainingConfig())
-    with pytest.raises(DataError):
-        trainer.check()

@@ -18,8 +18,8 @@ from recordgen.reading import eval_dataset
 from recordgen.reading.words import split_tokens
 from recordgen.tasks.text_entities.tags import tag_names, tokenize
 from recordgen.tasks.text_entities.training import build_tagger
-from recordgen.training.entity_counts import EntityAccumulator
-from tests import serving, trainer
+from recordgen.training.part_measures import EntityAccumulator
+from tests import trainer
 from tests.cpp_loader import CppModel
 
 NAMES = np.array(tag_names(["city", "date", "person"]))
@@ -109,7 +109,6 @@ def test_labels_are_compared_by_name(dataset, trained, tmp_path):
 
 @pytest.mark.slow
 def test_serving_answers_texts_of_any_length_token_by_token(trained):
-    serving.check_warm_up(trained[0])
     model = CppModel(trained[0])
     known = [text for text, _ in sentences(20)]
     answer = model.run("serving_default", text=[*known, ""])

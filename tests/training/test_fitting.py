@@ -19,8 +19,7 @@ from recordgen.tasks.texts.training import OneTextLabel
 from recordgen.tasks.video_classification.training import VideoTrainer
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phases
-from recordgen.training.learner import Models
-from recordgen.training.model import backbone_of, build_model
+from recordgen.training.model import Models, backbone_of, build_model
 from recordgen.training.replicas import find_replicas
 from tests import trainer
 from tests.cpp_loader import CppModel

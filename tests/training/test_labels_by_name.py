@@ -11,7 +11,7 @@ from recordgen.errors import DataError, SourceError
 from recordgen.exports.lineage import find_lineage, lineage_lines
 from recordgen.kubeflow.evaluate import evaluate, run
 from recordgen.kubeflow.execution import Artifact, StepInput
-from recordgen.training.model_labels import MODEL_LABELS_FILE, read_model_labels
+from recordgen.training.model_files import MODEL_LABELS_FILE, read_model_labels
 from tests import trainer
 
 COUNT = 16

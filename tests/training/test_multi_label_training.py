@@ -14,7 +14,7 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset
-from recordgen.training.auc import THRESHOLDS
+from recordgen.training.measures import THRESHOLDS
 from tests import trainer
 from tests.conftest import encoded
 from tests.cpp_loader import CppModel

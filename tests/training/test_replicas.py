@@ -126,7 +126,7 @@ def test_two_workers_train_as_one_also_after_a_kill(examples, tmp_path):
     assert chief == other
     CppModel(tmp_path / "whole" / "model")
     logs = list((tmp_path / "whole" / "logs").rglob("*.v2"))
-    assert len(logs) == 3  # metrics of train, metrics and pictures of eval: only from the chief
+    assert len(logs) == 2  # metrics of train and of eval: only from the chief
     assert not list((tmp_path / "whole").rglob("ckpt*"))
 
     killed = tmp_path / "killed"

@@ -135,6 +135,7 @@ def test_an_artifacts_uri_and_split_follow_from_any_path():
         ),
         (dict(custom_config={"batch_size": 61}), UsageError, "60"),
         (dict(custom_config={"epoch": 1}), UsageError, "custom_config"),
+        (dict(hyperparameters={"values": {"units": 3}}), UsageError, "units"),
         (dict(train_files=["/nowhere/Split-train/*"]), SourceError, r"dataset\.json"),
     ],
 )
@@ -184,15 +185,18 @@ def test_a_warm_start_answers_like_the_first_model_before_its_first_step(
     folder = Path(read_dataset(examples).source[0]).parent
     (folder / "renamed.csv").write_text(rows)
     convert(str(folder / "renamed.csv"), str(tmp_path / "out"))
-    settings = {**FAST, "epochs": 1, "learning_rate": 1e-9, "augmentation": 0.0}
+    settings = {**FAST, "learning_rate": 1e-9, "augmentation": 0.0}
     del settings["image_size"]  # it is the first model's
+    found = {"space": [], "values": {"epochs": 1, "tuner/epochs": 3}}  # as KerasTuner writes them
     args = fn_args(
         train_files=[f"{tmp_path}/out/Split-train/*"],
         eval_files=[],
         custom_config=settings,
         base_model=str(trained / "model"),
+        hyperparameters=found,
     )
     run_fn(args)
+    assert find_lineage(args.serving_model_dir).model.settings["epochs"] == 1
     records = tf.constant(trainer.records_of(examples))
     old, new = (
         tf.saved_model.load(path).signatures["evaluate"](examples=records)["scores"].numpy()

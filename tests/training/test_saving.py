@@ -13,7 +13,7 @@ import tensorflow as tf
 from recordgen import train_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.exports.lineage import find_lineage
-from recordgen.training import SearchConfig, TrainingConfig, save
+from recordgen.training import TrainingConfig, save
 from recordgen.training.model import build_model
 from recordgen.training.replicas import Replicas
 from recordgen.training.run import fit
@@ -121,11 +121,8 @@ def test_save_refuses_what_is_no_dataset(own_model, tmp_path):
 
 
 def test_keys_of_tfx_for_vertex_are_no_settings():
-    """TFX's Trainer and Tuner for Vertex AI pass on their own keys with the settings."""
+    """TFX's Trainer for Vertex AI passes on its own keys with the settings."""
     assert TrainingConfig.from_custom_config({**VERTEX, "epochs": 3}).epochs == 3
-    tuner = {"ai_platform_tuning_args": {}, "remote_trials_working_dir": "gs://b/t", "trials": 2}
-    config = SearchConfig.from_custom_config({**VERTEX, **tuner, "search": {"epochs": [1, 2]}})
-    assert config.trials == 2
     with pytest.raises(UsageError):
         TrainingConfig.from_custom_config({**VERTEX, "epoch": 3})
 

@@ -64,7 +64,6 @@ def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path,
     assert answer["labels"].shape == answer["scores"].shape == (2, 2)
     assert answer["labels"][0, 0] == b"up"
     assert np.isfinite(answer["scores"]).all()
-    serving.check_warm_up(model)
     by_name = serving.answer(
         model,
         "columns",
@@ -78,10 +77,8 @@ def test_the_model_learns_classes_and_answers_without_a_target(source, tmp_path,
 def test_only_columns_with_gaps_have_inputs_for_missing_numbers():
     from recordgen.training.moments import Moments
 
-    moments = Moments(3)
-    moments.add(np.array([[1.0, np.nan, 2.0], [2.0, 3.0, 3.0]]))
-    moments.add(np.array([[1.0, 1.0, np.nan]]))
-    assert moments.with_gaps == [1, 2]
+    moments = Moments.of(np.array([[1.0, np.nan, 2.0], [2.0, 3.0, 3.0]]))
+    assert (moments + Moments.of(np.array([[1.0, 1.0, np.nan]]))).with_gaps == [1, 2]
 
 
 def test_tfma_says_the_same():

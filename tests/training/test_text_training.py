@@ -13,7 +13,7 @@ from pipelines.samples import sample_of
 from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.kubeflow.evaluate import evaluate
-from tests import serving, trainer
+from tests import trainer
 from tests.cpp_loader import CppModel
 
 FAST = {"batch_size": 16, "epochs": 8, "learning_rate": 1e-2}
@@ -40,7 +40,6 @@ def test_the_saved_model_takes_texts_with_any_words(task, text, label, least, tm
     dataset = converted(task, tmp_path)
     labels = read_dataset(dataset).labels
     model = trainer.train(dataset, tmp_path, **FAST)
-    serving.check_warm_up(model)
     served = CppModel(model)
     answer = served.run("serving_default", text=[text, "!!!", "x " * 5000, b"caf\xe9 \xff\0"])
     names, scores = answer["labels"], answer["scores"]

@@ -25,12 +25,11 @@ _DASK = "apache_beam.runners.dask.dask_runner.DaskRunner"
 _RUNNERS = {
     "directrunner": IN_MEMORY_RUNNER,
     "fnapirunner": IN_MEMORY_RUNNER,
-    "dataflowrunner": _DATAFLOW,
-    "portablerunner": "PortableRunner",
-    "flinkrunner": "FlinkRunner",
-    "sparkrunner": "SparkRunner",
-    "prismrunner": "PrismRunner",
     "daskrunner": _DASK,
+    **{
+        name.lower(): name
+        for name in (_DATAFLOW, "PortableRunner", "FlinkRunner", "SparkRunner", "PrismRunner")
+    },
 }
 
 # Runners whose flags Beam knows in advance. Other runners' job servers define further flags.
@@ -72,7 +71,7 @@ def beam_flags(beam_args: Sequence[str]) -> list[str]:
     if not _has(flags, "--runner"):
         flags.append(f"--runner={IN_MEMORY_RUNNER}")
     if _has(flags, "--direct_num_workers") and not _has(flags, "--direct_running_mode"):
-        # Beam's default runs several workers on one thread; processes take 10 s to start.
+        # Beam's default runs several workers on one thread.
         flags.append("--direct_running_mode=multi_threading")
     if _value(flags, "--runner") == _DASK and not _has(
         flags, "--dask_npartitions", "--dask_partition_size"
@@ -86,10 +85,17 @@ def runner_factory(beam_args: Sequence[str] = ()) -> NewRunner:
 
     Without flags, and with only ``--runner=DirectRunner``, the runner is this process.
 
-    Raises: UsageError: Beam is not installed. The function raises as in :func:`pipeline_factory`.
+    Raises:
+        UsageError: Beam is not installed, or is to start processes here. The function raises as in
+            :func:`pipeline_factory`.
     """
     if " ".join(beam_args).replace(" ", "=").lower() in ("", "--runner=directrunner"):
         return LocalRunner
+    if _value(beam_args, "--direct_running_mode") == "multi_processing":
+        raise UsageError(
+            "on this machine Recordgen starts processes of its own: remove --direct_running_mode, "
+            "or choose threads=N for all of them together"
+        )
     try:
         with quiet_imports():
             from recordgen.beam.beam_runner import BeamRunner

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.check import EACH, Check, Examined, FoundRows
-from recordgen.checks.facts import Address
+from recordgen.checks.check import EACH, Check, Examined, FoundRows, Tally
 from recordgen.core.facts import BOXES
 from recordgen.core.facts.kept_rows import RowIndices
 
@@ -29,37 +27,6 @@ class _Boxes(NamedTuple):
     names: Sequence[str]
     # xmin, ymin, xmax, ymax as shares of the image: float64 [n, 4].
     corners: npt.NDArray[np.float64]
-
-
-class _Sides(NamedTuple):
-    """The boxes of a class: their number, sums over both sides, and the first image."""
-
-    boxes: int
-    sums: Sequence[float]
-    squares: Sequence[float]
-    first: Address
-
-    def added(self, more: _Sides) -> _Sides:
-        sums, squares = (
-            [one + other for one, other in zip(*pair, strict=True)]
-            for pair in ((self.sums, more.sums), (self.squares, more.squares))
-        )
-        return _Sides(self.boxes + more.boxes, sums, squares, min(self.first, more.first))
-
-    @property
-    def mean(self) -> Sequence[float]:
-        return [total / self.boxes for total in self.sums]
-
-    @property
-    def is_one_size(self) -> bool:
-        """Whether both sides deviate little."""
-        spread = (
-            max(0.0, square / self.boxes - mean * mean)
-            for square, mean in zip(self.squares, self.mean, strict=True)
-        )
-        return all(
-            each**0.5 <= _SAME_SIDE * mean for each, mean in zip(spread, self.mean, strict=True)
-        )
 
 
 class _BoxCheck(Check):
@@ -135,8 +102,8 @@ class OneBoxSize(_BoxCheck):
     code = "ONE_BOX_SIZE"
     threshold = 10
 
-    def part(self, examined: Examined[Any]) -> Mapping[str, _Sides]:
-        """Return the sums of the sides of each class's boxes."""
+    def part(self, examined: Examined[Any]) -> Mapping[str, Tally]:
+        """Return of each class the number of boxes, the sums of their sides and of the squares."""
         boxes, found = examined.shared(_all_boxes), {}
         # Sort by class once: a mask for each class would take classes × boxes.
         order = np.argsort(boxes.labels, kind="stable")
@@ -145,32 +112,29 @@ class OneBoxSize(_BoxCheck):
         for name, start, end in zip(boxes.names, bounds[:-1], bounds[1:], strict=True):
             mine, first = sides[start:end], int(boxes.rows[order[start:end]].min())
             sums, squares = mine.sum(axis=0).tolist(), (mine * mine).sum(axis=0).tolist()
-            address = examined.facts.address(first)
-            found[name] = _Sides(len(mine), tuple(sums), tuple(squares), address)
+            found[name] = Tally((len(mine), *sums, *squares), examined.facts.address(first))
         return found
-
-    def total(self, parts: Sequence[Mapping[str, _Sides]]) -> Mapping[str, _Sides]:
-        """Return the sums over all images."""
-        found: dict[str, _Sides] = {}
-        for name, sides in chain.from_iterable(part.items() for part in parts):
-            found[name] = sides.added(found[name]) if name in found else sides
-        return dict(sorted(found.items()))
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield the first image of such classes with at least as many boxes as the threshold."""
         rows, messages = [], []
-        for name, sides in examined.total(self).items():
-            row = examined.facts.row_at(sides.first)
-            if row is None or sides.boxes < examined.thresholds[self.code]:
+        for name, ((boxes, *sums), first) in sorted(examined.total(self).items()):
+            row = examined.facts.row_at(first)
+            if row is None or boxes < examined.thresholds[self.code]:
                 continue
-            width, height = sides.mean
-            if sides.is_one_size:
+            width, height, *squares = (each / boxes for each in sums)
+            if all(map(_is_one_size, (width, height), squares)):
                 rows.append(row)
                 messages.append(
-                    f"all {sides.boxes:,} boxes of {name!r} have the size of this one, "
+                    f"all {boxes:,} boxes of {name!r} have the size of this one, "
                     f"{width:.3g}×{height:.3g} of the image"
                 )
         yield FoundRows(np.array(rows, np.intp), messages.__getitem__)
+
+
+def _is_one_size(mean: float, mean_square: float) -> bool:
+    """Return whether sides deviate little from their mean."""
+    return bool(max(0.0, mean_square - mean * mean) ** 0.5 <= _SAME_SIDE * mean)
 
 
 def _percents(examined: Examined[Any]) -> npt.NDArray[np.float64]:

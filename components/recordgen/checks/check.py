@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import add
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.facts import ExampleFacts
+from recordgen.checks.facts import Address, ExampleFacts
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.lint import ERROR, WARNING
 from recordgen.core.dataset.vocabulary import Vocabulary
@@ -25,6 +27,7 @@ EACH, KEYED, ALIKE, KEPT, NONE = SCOPES = "each", "keyed", "alike", "kept", "non
 MOST_TOGETHER = 250_000
 
 _Shared = TypeVar("_Shared")
+_Key = TypeVar("_Key")
 
 
 class CheckedTask(Protocol):
@@ -101,6 +104,24 @@ class FoundRows(NamedTuple):
     partners: RowIndices | None = None
 
 
+class Tally(NamedTuple):
+    """Sums over some examples, and where the first of them is, if that matters."""
+
+    sums: tuple[float, ...]
+    first: Address | None = None
+
+
+def added(parts: Iterable[Mapping[_Key, Tally]]) -> dict[_Key, Tally]:
+    """Return the sums of each key over all parts, and the first of its examples."""
+    found: dict[_Key, Tally] = {}
+    for key, tally in chain.from_iterable(part.items() for part in parts):
+        if (other := found.get(key)) is not None:
+            first = min(filter(None, (tally.first, other.first)), default=None)
+            tally = Tally(tuple(map(add, tally.sums, other.sums)), first)
+        found[key] = tally
+    return found
+
+
 class Check:
     """A check of one code. Its findings change nothing in the dataset.
 
@@ -145,8 +166,11 @@ class Check:
         return None
 
     def total(self, parts: Sequence[Any]) -> Any:
-        """Return what all parts together say, which ``examined.total(self)`` then returns."""
-        return None
+        """Return what all parts together say, which ``examined.total(self)`` then returns.
+
+        By default, parts are mappings of keys to a :class:`Tally`.
+        """
+        return added(parts)
 
     @staticmethod
     def keys(facts: ExampleFacts) -> npt.NDArray[np.uint64]:

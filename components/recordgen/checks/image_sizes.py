@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow.compute as pc
 
-from recordgen.checks.check import EACH, Check, Examined, FoundRows
-from recordgen.checks.facts import Address
+from recordgen.checks.check import EACH, Check, Examined, FoundRows, Tally, added
 from recordgen.core.facts import IMAGES
 
 # The fewest images with the label and without it, and the largest share of the latter, in percent.
@@ -20,13 +18,8 @@ _FEWEST, _MOST_OTHERS = 10, 1
 _LEAST_SHARE = 0.01
 
 
-class _Sizes(NamedTuple):
-    """All images, those of each class, of each size, and of a size in a class with the first."""
-
-    images: int
-    of_label: Counter[str]
-    of_size: Counter[int]
-    pairs: Mapping[tuple[str, int], tuple[int, Address]]
+#: A class and a size, width << 32 | height; None stands for all of them.
+_Pair: TypeAlias = tuple[str | None, int | None]
 
 
 class ClassSize(Check):
@@ -38,7 +31,7 @@ class ClassSize(Check):
     needs = (IMAGES,)
     remedies = ("add images of other sizes to the class",)
 
-    def part(self, examined: Examined[Any]) -> _Sizes:
+    def part(self, examined: Examined[Any]) -> Mapping[_Pair, Tally]:
         """Count the images of each class, of each size, and of each size in each class."""
         facts = examined.facts
         lists = examined.task.label_lists(facts.columns["annotation"].combine_chunks())
@@ -53,47 +46,39 @@ class ClassSize(Check):
         pairs, first, counts = np.unique(
             labels * len(sizes) + size_of[rows], return_index=True, return_counts=True
         )
-        known: Sequence[str] = names.dictionary.to_pylist()
-        size = sizes.tolist()
-        return _Sizes(
-            len(facts),
-            Counter(dict(zip(known, np.bincount(labels).tolist(), strict=True))),
-            Counter(dict(zip(size, np.bincount(size_of).tolist(), strict=True))),
-            {
-                (known[pair // len(size)], size[pair % len(size)]): (count, facts.address(row))
-                for pair, count, row in zip(
-                    pairs.tolist(), counts.tolist(), rows[first].tolist(), strict=True
-                )
-            },
-        )
+        known, size = names.dictionary.to_pylist(), sizes.tolist()
+        found: dict[_Pair, Tally] = {(None, None): Tally((len(facts),))}
+        for name, count in zip(known, np.bincount(labels).tolist(), strict=True):
+            found[name, None] = Tally((count,))
+        for each, count in zip(size, np.bincount(size_of).tolist(), strict=True):
+            found[None, each] = Tally((count,))
+        for pair, count, row in zip(
+            pairs.tolist(), counts.tolist(), rows[first].tolist(), strict=True
+        ):
+            name, each = known[pair // len(size)], size[pair % len(size)]
+            found[name, each] = Tally((count,), facts.address(row))
+        return found
 
-    def total(self, parts: Sequence[_Sizes]) -> _Sizes:
-        """Return the same for all images."""
-        of_label: Counter[str] = Counter()
-        of_size: Counter[int] = Counter()
-        pairs: dict[tuple[str, int], tuple[int, Address]] = {}
-        for part in parts:
-            of_label.update(part.of_label)
-            of_size.update(part.of_size)
-            for pair, (count, first) in part.pairs.items():
-                more, earlier = pairs.get(pair, (0, first))
-                pairs[pair] = count + more, min(first, earlier)
-        images = sum(part.images for part in parts)
-        often = {
-            pair: found
-            for pair, found in pairs.items()
-            if found[0] >= _LEAST_SHARE * of_label[pair[0]]
+    def total(self, parts: Sequence[Mapping[_Pair, Tally]]) -> Mapping[_Pair, Tally]:
+        """Return the same for all images, without sizes that are rare in each class."""
+        found = added(parts)
+        often: set[_Pair] = {
+            (name, size)
+            for (name, size), tally in found.items()
+            if name is not None and tally.sums[0] >= _LEAST_SHARE * found[name, None].sums[0]
         }
-        sizes = {size for _, size in often}
-        return _Sizes(images, of_label, Counter({size: of_size[size] for size in sizes}), often)
+        often |= {(None, size) for _, size in often} | {(None, None)}
+        return {pair: tally for pair, tally in found.items() if pair in often}
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield the first image of each class with such a size, in percent of its images."""
-        total: _Sizes = examined.total(self)
+        total: Mapping[_Pair, Tally] = examined.total(self)
         found: dict[int, str] = {}
-        for (name, size), (count, first) in total.pairs.items():
-            of_label, width, height = total.of_label[name], size >> 32, size & 0xFFFFFFFF
-            others, also = total.images - of_label, total.of_size[size] - count
+        for (name, size), ((count,), first) in total.items():
+            if first is None or size is None:
+                continue
+            of_label, width, height = total[name, None].sums[0], size >> 32, size & 0xFFFFFFFF
+            others, also = total[None, None].sums[0] - of_label, total[None, size].sums[0] - count
             row = examined.facts.row_at(first)
             if (
                 row is not None

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows
+from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows, Tally
 from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.facts.kept_rows import RowIndices
 from recordgen.core.facts.pictures import PictureFacts
@@ -170,17 +170,14 @@ class Gray(_ImageCheck):
     code = "GRAY"
     threshold = 5
 
-    def part(self, examined: Examined[CheckedTask]) -> Sequence[int]:
+    def part(self, examined: Examined[CheckedTask]) -> Mapping[str, Tally]:
         """Return the numbers of gray images and of those in colour."""
-        return [len(rows) for rows in _by_gray(examined)]
-
-    def total(self, parts: Sequence[Sequence[int]]) -> Sequence[int]:
-        """Return the numbers among all images."""
-        return [sum(numbers) for numbers in zip((0, 0), *parts, strict=True)]
+        gray, colour = _by_gray(examined)
+        return {"all": Tally((len(gray), len(colour)))}
 
     def findings(self, examined: Examined[CheckedTask]) -> Iterator[FoundRows]:
         """Yield the rarer kind if its share, in percent, is at most the threshold."""
-        gray, colour = examined.total(self)
+        gray, colour = examined.total(self)["all"].sums
         is_gray_rare = gray <= colour
         few, many = (gray, colour) if is_gray_rare else (colour, gray)
         rows = _by_gray(examined)[not is_gray_rare]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from recordgen.checks.check import NONE, Check, CheckedTask, Examined
-from recordgen.checks.class_shares import distance, most_changed, share
+from recordgen.checks.skew import distance, most_changed, share
 from recordgen.core.dataset.splits import EVAL, NO_EVAL, TEST, TRAIN, without_eval
 from recordgen.core.dataset.vocabulary import look_alikes
 from recordgen.messages import listed

@@ -30,20 +30,17 @@ def run_checks(
     changes: Iterable[Finding],
     adjusted: Mapping[str, int],
     selection: Selection,
-    on_check: Callable[[str, int, int], None],
 ) -> Lint:
     """Run the selected checks that need no examples, and collect all findings.
 
-    ``changes`` may be the first of very many, ``adjusted`` has their numbers. ``on_check`` is
-    called before each check with its code, its number and their number.
+    ``changes`` may be the first of very many, ``adjusted`` has their numbers.
     """
     by_kind = {CHECKS[code].counted_as: code for code in selection.codes if CHECKS[code].counted_as}
     changed = [it._replace(code=by_kind[it.code]) for it in changes if it.code in by_kind]
     checks = {check.code: check for check in checks_of(about_splits.task, selection)}
     remarks, about_all, lines = [*by_workers.remarks], list[LintFinding](), LineSpool()
     counts = Counter({code: adjusted.get(kind, 0) for kind, code in by_kind.items()})
-    for number, code in enumerate(code for code in CHECKS if code in selection.codes):
-        on_check(code, number, len(selection.codes))
+    for code in (code for code in CHECKS if code in selection.codes):
         check, level = checks.get(code), CHECKS[code].level
         texts: list[str] = [*by_workers.about_all.get(code, ())]
         if check is not None and check.scope == NONE:

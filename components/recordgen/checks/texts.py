@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.checks.check import EACH, Check, Examined, FoundRows
-from recordgen.checks.facts import Address
+from recordgen.checks.check import EACH, Check, Examined, FoundRows, Tally, added
 from recordgen.core.facts import MEASURES, TEXTS
 from recordgen.core.facts.text_samples import REPLACEMENT
 
@@ -20,26 +19,6 @@ _FEWEST, _MOST_OTHERS = 10, 1
 
 
 _Lengths: TypeAlias = "tuple[npt.NDArray[np.int32], npt.NDArray[np.intp]]"
-
-
-class _Named(NamedTuple):
-    """The texts that name a label: those that have it, the others, and the first that has it."""
-
-    mine: int
-    others: int
-    first: Address | None
-
-    def added(self, more: _Named) -> _Named:
-        first = min(filter(None, (self.first, more.first)), default=None)
-        return _Named(self.mine + more.mine, self.others + more.others, first)
-
-
-class _Naming(NamedTuple):
-    """All texts, those with each label, and those that name it."""
-
-    texts: int
-    with_label: Counter[str]
-    named: Mapping[str, _Named]
 
 
 def _characters(examined: Examined[Any]) -> npt.NDArray[np.int32]:
@@ -114,8 +93,11 @@ class LabelInText(_TextCheck):
     code = "LABEL_IN_TEXT"
     threshold = 90
 
-    def part(self, examined: Examined[Any]) -> _Naming:
-        """Count the texts with each label, and those that name it."""
+    def part(self, examined: Examined[Any]) -> Mapping[str, Tally]:
+        """Count by label the texts that have it, those of them that name it, and others that do.
+
+        The empty text counts all texts.
+        """
         facts = examined.facts
         annotations = facts.columns["annotation"].combine_chunks().dictionary_encode()
         numbers = facts.annotations
@@ -129,35 +111,23 @@ class LabelInText(_TextCheck):
         named = facts.columns["named_labels"].combine_chunks()
         parents = pc.list_parent_indices(named).to_numpy()
         names = pc.list_flatten(named).dictionary_encode()
-        texts: Sequence[str] = names.dictionary.to_pylist()
         of_names = names.indices.to_numpy()
-        naming = {}
-        for number, name in enumerate(texts):
+        found = {"": Tally((len(facts), 0, 0))}
+        for number, name in enumerate(names.dictionary.to_pylist()):
             has_label = np.array([name in labels for labels in labels_of], np.bool_)
             where = parents[of_names == number]
             is_mine = np.append(has_label, False)[numbers[where]]  # -1: a text without a label
             first = facts.address(int(where[is_mine].min())) if is_mine.any() else None
-            naming[name] = _Named(int(is_mine.sum()), int((~is_mine).sum()), first)
-        return _Naming(len(facts), with_label, naming)
-
-    def total(self, parts: Sequence[_Naming]) -> _Naming:
-        """Return the same for all texts."""
-        with_label: Counter[str] = Counter()
-        named: dict[str, _Named] = {}
-        for part in parts:
-            with_label.update(part.with_label)
-            for name, found in part.named.items():
-                named[name] = found.added(named[name]) if name in named else found
-        return _Naming(sum(part.texts for part in parts), with_label, named)
+            found[name] = Tally((0, int(is_mine.sum()), int((~is_mine).sum())), first)
+        return added([found, {label: Tally((n, 0, 0)) for label, n in with_label.items()}])
 
     def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
         """Yield the first text of each class whose texts name it."""
         facts, threshold = examined.facts, examined.thresholds[self.code] / 100
-        total: _Naming = examined.total(self)
+        total: Mapping[str, Tally] = examined.total(self)
         rows, messages = [], []
-        for name, (with_name, others_with_name, first) in total.named.items():
-            mine = total.with_label[name]
-            others = total.texts - mine
+        for name, ((mine, with_name, others_with_name), first) in total.items():
+            others = total[""].sums[0] - mine
             row = None if first is None else facts.row_at(first)
             if row is not None and (
                 min(with_name, others) >= _FEWEST

@@ -81,12 +81,10 @@ class ProgressBar:
         """Show a second bar, below the one of the shards."""
         self._bar.start()
         if self._phase is None:
-            self._phase = self._bar.add_task("", text="")
+            self._phase = self._bar.add_task("", total=None, text="")
         self._bar.update(
             self._phase,
             description=phase.name.title(),
-            total=phase.total or None,
-            completed=phase.done,
             text=str(phase),
         )
 

@@ -23,7 +23,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
-from recordgen.core.interpreter import without_lines
 from recordgen.errors import MissingPackageError
 
 # Absl must create its own logger: no other kind knows the caller of a log function.
@@ -55,15 +54,6 @@ _LIBRARIES = (
 
 # These log errors that they also raise, and that are reported then.
 _TWICE = ("apache_beam", "gcsfs")
-
-# Lines of TensorFlow's C++ logging by level: "I0000 00:00:1795266568.853320 …" of absl before its
-# set-up, "2026-11-25 21:19:41.356085: I …" of older versions, whose text may have a second line.
-_TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: "
-_CPP_LINES = (
-    rf"I\d{{4}} \d\d:|{_TIME}I |WARNING: All log messages before absl::InitializeLog\(\)|To enable",
-    rf"W\d{{4}} \d\d:|{_TIME}W ",
-    rf"E\d{{4}} \d\d:|{_TIME}E ",
-)
 
 # In PYTHONWARNINGS, which worker processes read, a module does not include its submodules.
 _WARNING_MODULES = {
@@ -107,31 +97,6 @@ def quiet_imports() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def quiet_workers() -> Iterator[None]:
-    """Hide such warnings in processes that the block starts, unless the user asked for them."""
-    if sys.warnoptions or "PYTHONWARNINGS" in os.environ:
-        yield
-        return
-    os.environ["PYTHONWARNINGS"] = _WORKER_WARNINGS
-    try:
-        yield
-    finally:
-        os.environ.pop("PYTHONWARNINGS", None)
-
-
-@contextmanager
-def quiet_tensorflow() -> Iterator[None]:
-    """Hide messages about themselves of TensorFlow and TFX while the block imports them.
-
-    For programs, which did not ask for them: what TensorFlow logs later stays, and so do the
-    settings of the program.
-    """
-    levels = 0 if "tensorflow" in sys.modules else _unwanted_levels(len(_CPP_LINES))
-    with quiet_imports(), without_lines(_CPP_LINES[:levels]):
-        yield
-
-
 def quiet_after_interrupt() -> None:
     """Hide exceptions of threads and finalizers after Ctrl-C.
 
@@ -155,24 +120,14 @@ def quiet_after_interrupt() -> None:
 
 
 def load_tensorflow() -> None:
-    """Import TensorFlow without the lines that ``TF_CPP_MIN_LOG_LEVEL`` turns off.
-
-    Newer versions ignore that variable for some lines, which they write directly to the process's
-    stderr. All other lines appear unchanged, even the last lines of an import that aborts the
-    process. Afterwards, absl shows only errors.
+    """Import TensorFlow; afterwards, absl shows only errors.
 
     Raises: ImportError: TensorFlow is not installed (MissingPackageError), or broken.
     """
     try:
-        with without_lines(_CPP_LINES[: _unwanted_levels()]):
-            importlib.import_module("tensorflow")
+        importlib.import_module("tensorflow")
     except ImportError as exc:
         raise MissingPackageError.of(exc, "this") or exc from exc
     import absl.logging
 
     absl.logging.set_verbosity(absl.logging.ERROR)
-
-
-def _unwanted_levels(default: int = 0) -> int:
-    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", str(default))
-    return int(level) if level.isdecimal() else 0

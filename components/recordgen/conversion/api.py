@@ -248,7 +248,7 @@ def _convert_source(
             ) as (run, existing):
                 noun, selection, staging = conversion.task.noun, options.selection, run.staging
                 shared = examination_of(source, conversion, selection, staging, existing)
-                with phases.during(SHARDS), running(runner, staging, progress, noun, shared.joins):
+                with phases.during(SHARDS), running(runner, staging, progress, noun):
                     shards = graph.plan_rows(runner, source, conversion, staging, existing)
                     written = graph.write_shards(shards, conversion, run)
                     examine(runner, written, shared, existing)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -14,19 +13,19 @@ from recordgen.conversion.appending import read_group
 from recordgen.conversion.examination import Examination
 from recordgen.core.facts.columns import Columns
 from recordgen.core.flow.found import Place, write_sorted
-from recordgen.core.flow.runner import Count, Step
+from recordgen.core.flow.runner import Step
 from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import ExistingGroup
 from recordgen.core.planning.messages import FoundFile
-from recordgen.core.rows.columns import packed, unpacked
+from recordgen.core.rows.columns import packed
 from recordgen.core.runs.staging import Staging
 
 #: What a message is about, and a number: of a bucket, or of a batch of shards.
 Key: TypeAlias = tuple[str, int]
 Message: TypeAlias = tuple[Key, Any]
 
-#: Keys of messages that are for no bucket: what all shards add up to, the seconds of the work.
-TOTALS, SECONDS = ("totals", 0), ("seconds", 0)
+#: The key of messages that are for no bucket: what all shards add up to.
+TOTALS: Key = ("totals", 0)
 
 #: The first word of keys: before a code or a group of checks, or alone, with the number of a batch.
 CODE, NEAR, UNITE, BATCH = "code ", "near ", "unite ", "batch"
@@ -63,31 +62,13 @@ class Alike(NamedTuple):
 
 @dataclass(eq=False)
 class Stage(Step):
-    """A step that notes how long its work takes."""
+    """A step of the checks, with the files that it reads and writes."""
 
     shared: Examination
     staging: Staging = field(init=False)
 
     def __post_init__(self) -> None:
         self.staging = self.shared.staging
-
-    def begin(self, count: Count) -> None:
-        """Prepare for elements, and for a report of the work."""
-        super().begin(count)
-        self._heartbeat = self.staging.checking_heartbeat()
-
-    def process(self, element: Any) -> Iterator[Any]:
-        """Yield the messages of the work, and how long it took."""
-        started = time.monotonic()
-        if isinstance(element, tuple) and element[0] == SECONDS:
-            yield SECONDS, sum(element[1])
-            return
-        yield from self._work(element)
-        yield SECONDS, time.monotonic() - started
-
-    def _work(self, element: Any) -> Iterator[Message]:
-        """Yield messages for the next step."""
-        raise NotImplementedError
 
     def facts(self, batch: Batch) -> ExampleFacts:
         """Return the facts of a batch, in the same order each time."""
@@ -118,8 +99,7 @@ class Stage(Step):
         )
 
     def _read(self, part: Rows) -> Columns:
-        [columns] = unpacked(self.staging.read_left(part.file, part.start, part.length))
-        return columns
+        return self.staging.read_left_columns(part.file, part.start, part.length)
 
     def found(
         self, name: str, checks: Sequence[Check], examined: Examined[Any], *, is_whole: bool = False

@@ -50,7 +50,7 @@ def check_opened(
     with tempfile.TemporaryDirectory(prefix=prefix) as folder, Phases(progress) as phases:
         staging, runner = Staging(folder), runner_factory(beam_args)()
         shared, noun = examination_of(opened, conversion, selection, staging), conversion.task.noun
-        with phases.during(SHARDS), running(runner, staging, progress, noun, shared.joins):
+        with phases.during(SHARDS), running(runner, staging, progress, noun):
             shards = graph.plan_rows(runner, opened, conversion, staging)
             examine(runner, graph.check_shards(shards, conversion, staging), shared)
         outcome = read_outcome(staging, conversion)
@@ -115,7 +115,7 @@ def confirm(
     with open_run(output, overwrite=True, resume=True) as run:
         noun, staging = conversion.task.noun, run.staging
         shared = examination_of(source, conversion, selection, staging)
-        with phases.during(SHARDS), running(runner, staging, phases.progress, noun, shared.joins):
+        with phases.during(SHARDS), running(runner, staging, phases.progress, noun):
             shards = graph.plan_rows(runner, source, conversion, staging)
             compared = graph.compare_shards(shards, conversion, output, staging)
             examine(runner, compared, shared)

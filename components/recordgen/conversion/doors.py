@@ -1,6 +1,6 @@
 """``recordgen.convert``, ``check`` and ``plan``: errors name options as keywords of Python.
 
-The command calls the functions of :mod:`recordgen.conversion.api`, whose messages have its own
+The command calls the functions of :mod:`recordgen.conversion.api`, whose messages may have its own
 spelling; see :mod:`recordgen.conversion.texts.warned`.
 """
 
@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from recordgen.conversion import api
-from recordgen.conversion.texts.warned import spelled
+from recordgen.conversion.texts.warned import as_keywords
 from recordgen.errors import DataError, RecordgenError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -25,9 +25,9 @@ def in_python(function: _Function) -> _Function:
         try:
             return function(*args, **options)
         except RecordgenError as exc:
-            exc.args = tuple(spelled(arg) if isinstance(arg, str) else arg for arg in exc.args)
+            exc.args = tuple(as_keywords(arg) if isinstance(arg, str) else arg for arg in exc.args)
             if isinstance(exc, DataError):
-                exc.message = spelled(exc.message)
+                exc.message = as_keywords(exc.message)
             raise
 
     return cast(_Function, call)

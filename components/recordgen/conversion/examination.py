@@ -15,7 +15,6 @@ import pyarrow as pa
 from recordgen import storage
 from recordgen.checks.check import ALIKE, KEPT, KEYED, MOST_TOGETHER, Check, Examined
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.near_pairs import divisions_of
 from recordgen.checks.run import checks_of
 from recordgen.checks.selection import Selection
 from recordgen.core.conversion import Conversion, RowSource
@@ -94,13 +93,6 @@ class Examination:
         """Return what the checks examine."""
         task, thresholds = self.conversion.task, self.selection.thresholds
         return Examined(facts, task, thresholds, totals=totals or {})
-
-    @property
-    def joins(self) -> int:
-        """The number of buckets that are joined, at most."""
-        scopes = [group.scope for group in self.groups()]
-        divisions = len(divisions_of(self.conversion.task)) if self.buckets > 1 else 1
-        return (scopes.count(KEYED) + scopes.count(ALIKE) * divisions) * self.buckets
 
     def bucket_of(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
         """Return the bucket of each key."""

@@ -121,10 +121,10 @@ class NoteKeys(Stage):
     In: (batch, Batch). Out: (key, Rows | parts), and (batch, Batch).
     """
 
-    def _work(self, element: tuple[int, Iterable[str | ExistingGroup]]) -> Iterator[Message]:
+    def process(self, element: tuple[int, Iterable[str | ExistingGroup]]) -> Iterator[Message]:
+        """Yield the batch, its keys by bucket, and what its examples add to totals."""
         number, batch, shared = element[0], list(element[1]), self.shared
         yield (BATCH, number), batch
-        self._heartbeat.add(len(batch), 0, 0)
         if not ((checks := shared.checks(EACH)) or shared.groups()):
             return
         facts = self.facts(batch)
@@ -159,7 +159,8 @@ class JoinKeys(Stage):
     In: (key, [Rows | parts | Batch]). Out: (batch, Alike | totals | Batch), (group, Rows | Crowd).
     """
 
-    def _work(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
+    def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
+        """Yield which rows of each batch others are like, or pass on what other steps need."""
         (name, number), messages = element[0], list(element[1])
         if name == BATCH or name.startswith(UNITE):
             yield from (((name, number), message) for message in messages)
@@ -172,7 +173,6 @@ class JoinKeys(Stage):
             yield from self._alike(group, int(division), messages)
         else:
             yield from self._equal(name, number, messages)
-        self._heartbeat.add(0, 1, 0)
 
     def _totals(self, messages: Sequence[tuple[int, dict[str, Any]]]) -> Iterator[Message]:
         checks = {check.code: check for check in self.shared.checks(EACH)}
@@ -243,7 +243,8 @@ class ExamineBatches(Stage):
     In: (batch, [Alike | totals | Batch]). Out: (group and bucket, Rows) | (code, FoundFile).
     """
 
-    def _work(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
+    def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
+        """Yield files of findings, and rows for the groups that they belong to."""
         (_, number), messages, shared = element[0], list(element[1]), self.shared
         [batch] = (each for each in messages if isinstance(each, list))
         alike = sorted(
@@ -257,7 +258,6 @@ class ExamineBatches(Stage):
             examined = shared.examined(facts, totals)
             yield from self.found(f"batch-{number}", checks, examined)
             yield from self.left(number, self._parts(facts, alike, kept))
-        self._heartbeat.add(0, 0, len(batch))
 
     def _parts(
         self, facts: ExampleFacts, alike: Sequence[Alike], kept: str
@@ -276,7 +276,8 @@ class ExamineGroups(Stage):
     In: (group and bucket, [Rows]) | (code, [FoundFile]). Out: (code, FoundFile).
     """
 
-    def _work(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
+    def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
+        """Yield files of findings, and pass on those of single examples."""
         (name, bucket), messages = element[0], element[1]
         if name.startswith(CODE):
             for file in messages:

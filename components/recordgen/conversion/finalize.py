@@ -19,7 +19,7 @@ from recordgen.core.dataset.manifest import INDEX_FILE, LINT_FILE, REJECTS_FILE,
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.plan import too_many
-from recordgen.core.progress import CHECKS, SHARDS
+from recordgen.core.progress import CHECKS
 from recordgen.core.runs.commit import leave_failed
 from recordgen.core.runs.phases import Phases
 from recordgen.core.runs.staging import StagedPlan, Staging
@@ -207,9 +207,7 @@ def linted(
             changes,
             staged.adjusted,
             selection,
-            phases.step,
         )
-    phases.move(SHARDS, CHECKS, staging.read_seconds())
     general = (item.message for item in lint.about_all)
     warnings = (*dataset.warnings, *general, *lint.remarks, *task.advice())
     return replace(dataset, warnings=warnings, lint=lint.counts), lint

@@ -269,7 +269,7 @@ def _published(
         take_back(output, staging, files)
         runner, noun, shown = LocalRunner(), conversion.task.noun, phases.progress
         shared = examination_of(source, conversion, selection, staging, existing)
-        with phases.during(SHARDS), running(runner, staging, shown, noun, shared.joins):
+        with phases.during(SHARDS), running(runner, staging, shown, noun):
             examine(runner, runner.start("ListShards", files), shared, existing)
         result = committed(run, source, output, conversion, selection, existing, phases)
         events.emit("COMPLETE", partial(facets_of, result.dataset))

@@ -42,7 +42,8 @@ class UniteGroups(Stage):
     Memory holds the rows of some buckets; a file has four bytes for each example.
     """
 
-    def _work(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
+    def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
+        """Yield which rows of each batch others are like; pass on other messages."""
         key, messages = element[0], list(element[1])
         if not key[0].startswith(UNITE):
             yield from ((key, message) for message in messages)

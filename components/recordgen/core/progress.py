@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 #: Phases in their order. Rows are read, planned and written in one graph, so they are one phase.
-# The checks of examples are steps of it, too: their seconds count for the checks.
+# The checks of examples are steps of it, too: CHECKS is what the launcher does with their findings.
 SHARDS, CHECKS, COMMIT = "shards", "checks", "commit"
 
 #: A short export shows no progress, longer ones show it this often.
@@ -65,14 +65,10 @@ class Phase(NamedTuple):
     """A phase at work."""
 
     name: str  # such as CHECKS
-    step: str  # the step at work, such as the code of a check; empty if it has no steps
-    done: int  # steps done
-    total: int  # all steps; 0 if it has none
     seconds: float  # since the phase began
 
     def __str__(self) -> str:
-        steps = f": {self.step} ({self.done + 1} of {self.total})" if self.total else ""
-        return f"{self.name}{steps}, {self.seconds:.0f} s"
+        return f"{self.name}, {self.seconds:.0f} s"
 
 
 @runtime_checkable

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner, DirectRunner
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from tfx import types
 from tfx.components.example_gen import utils as example_gen
 from tfx.components.util import examples_utils
@@ -18,6 +20,7 @@ from recordgen.beam.beam_runner import BeamRunner
 from recordgen.conversion.api import convert_files
 from recordgen.conversion.texts import events
 from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.runs.counters import dataset_numbers
 from recordgen.errors import SourceError
 from recordgen.examplegen.parameters import PREVIOUS_KEY, ExampleGenParameters
@@ -26,6 +29,9 @@ from recordgen.examplegen.parameters import PREVIOUS_KEY, ExampleGenParameters
 # With any other text, StatisticsGen and Transform fail. The custom property ``compression`` holds
 # the real compression.
 _FILE_FORMAT = "tfrecords_gzip"
+
+# Beam's runners on this machine: for a worker process that died, they would wait forever.
+_HERE = (FnApiRunner, DirectRunner, BundleBasedDirectRunner)
 
 
 class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
@@ -69,10 +75,15 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
             parameters.files,
             examples.uri,
             options,
-            new_runner=lambda: BeamRunner(self._make_beam_pipeline()),
+            new_runner=self.new_runner,
         )
         describe(examples, result.dataset, parameters)
         events.converted(result)
+
+    def new_runner(self) -> LocalRunner | BeamRunner:
+        """Return this process as a runner in place of Beam's own runners on this machine."""
+        pipeline = self._make_beam_pipeline()
+        return LocalRunner() if isinstance(pipeline.runner, _HERE) else BeamRunner(pipeline)
 
 
 def newest(examples: Iterable[types.Artifact]) -> types.Artifact:

@@ -22,10 +22,8 @@ STEPS = (
     "convert",
     "check",
     "statistics",
-    "tune",
     "train",
     "evaluate",
-    "predict",
     "push",
 )
 
@@ -34,8 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a step and return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m recordgen.kubeflow",
-        description="Run one step of a pipeline in the container, for component.yaml and "
-        "pipelines/kubeflow.py.",
+        description="Run one step of a pipeline in the container, for component.yaml.",
     )
     parser.add_argument("step", choices=STEPS)
     parser.add_argument(

@@ -19,14 +19,14 @@ from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.push import BLESSED, newest_version
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
+from recordgen.training.inputs import record_batches
 from recordgen.training.measures import (
     MOST_LABELS,
     UNKNOWN_LABELS,
     EvalAccumulator,
     check_answers,
-    record_batches,
 )
-from recordgen.training.model_labels import read_model_labels
+from recordgen.training.model_files import read_model_labels
 
 _SHOWN = 10
 
@@ -127,9 +127,19 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
         DataError: the dataset's task has no models, the split does not exist, its labels do not
             determine a score, or the model knows none of them.
     """
-    signatures, labels = load_model(model_dir, root, dataset, split)
+    check_task(dataset.task, root)
+    if split not in dataset.splits:
+        raise _nothing_to_evaluate_on(root, dataset, split)
+    load_tensorflow()
     import tensorflow as tf
 
+    from recordgen.access.shards import ShardSet
+    from recordgen.reading.decoding import check_formats
+
+    if any(map(is_image, stored_features(dataset))):
+        check_formats(ShardSet((), split, dataset))
+    labels = read_model_labels(model_dir)
+    signatures = tf.saved_model.load(model_dir).signatures
     accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(labels))
     accumulator.known_labels = shown_labels(labels)
     shards = dataset.splits[split].shards
@@ -151,25 +161,6 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
             f"{root}: split {split!r} has no {accumulator.needs}, so it has no {found.measure}"
         )
     return found
-
-
-def load_model(
-    model_dir: str, root: str, dataset: Dataset, split: str
-) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """Return the signatures of a model, and its labels. Raises: as :func:`evaluate`."""
-    check_task(dataset.task, root)
-    if split not in dataset.splits:
-        raise _nothing_to_evaluate_on(root, dataset, split)
-    load_tensorflow()
-    import tensorflow as tf
-
-    from recordgen.access.shards import ShardSet
-    from recordgen.reading.decoding import check_formats
-
-    if any(map(is_image, stored_features(dataset))):
-        check_formats(ShardSet((), split, dataset))
-    labels = read_model_labels(model_dir)
-    return tf.saved_model.load(model_dir).signatures, labels
 
 
 def _nothing_to_evaluate_on(root: str, dataset: Dataset, split: str) -> DataError:

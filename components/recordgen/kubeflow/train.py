@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from recordgen.console.quiet import load_tensorflow
 from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
-from recordgen.options import Option, without_unset
-from recordgen.training.arguments import training_arguments
+from recordgen.options import without_unset
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
+from recordgen.training.inputs import examples_root, read_examples, training_arguments
 
 #: Inputs with datasets, which are read as one.
 DATASETS = ("dataset", "earlier_dataset", "earlier_datasets")
@@ -19,11 +18,11 @@ def run(step: StepInput) -> StepOutput:
     """Train on the datasets of the inputs; write ``model`` and TensorBoard's ``logs``.
 
     The input ``base_model`` is a model whose weights the training begins with; ``hyperparameters``
-    are settings that the step ``tune`` has found.
+    are settings that a search of your own has found.
 
     Raises: RecordgenError: as :func:`recordgen.training.run.run`.
     """
-    values = settings_of(step, TRAINING_OPTIONS)
+    values = settings_of(step)
     values |= step.parameters.get("hyperparameters", {})
     settings = TrainingConfig.from_custom_config(values).to_custom_config()
     base = step.paths("base_model")
@@ -35,7 +34,6 @@ def run(step: StepInput) -> StepOutput:
         base_model=base[0] if base else None,
     )
     load_tensorflow()
-    from recordgen.training.inputs import examples_root, read_examples
     from recordgen.training.run import run as train
 
     dataset = read_examples(examples_root(given.train_files)[0])
@@ -54,10 +52,11 @@ def run(step: StepInput) -> StepOutput:
     )
 
 
-def settings_of(step: StepInput, options: Mapping[str, Option]) -> dict[str, Any]:
-    """Return the given settings of ``options``, as keys of a ``custom_config``."""
+def settings_of(step: StepInput) -> dict[str, Any]:
+    """Return the given settings of a training, as keys of a ``custom_config``."""
     values = dict(step.parameters)
     # The parameter is not named model, because the step has an output of this name.
     if "model_name" in values:
         values["model"] = values.pop("model_name")
-    return without_unset({k: v for k, v in values.items() if k in options}, options)
+    given = {name: value for name, value in values.items() if name in TRAINING_OPTIONS}
+    return without_unset(given, TRAINING_OPTIONS)

@@ -59,9 +59,6 @@ _OF_READING = ("layout", "image_root", "encoding", "label_separator")
 # Suffix of a schema of TensorFlow Metadata.
 _TFMD_SUFFIX = ".pbtxt"
 
-#: An empty list, for callers that cannot omit an option.
-NO_NAMES = "none"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
@@ -731,4 +728,4 @@ def parse_names(name: str, value: object) -> tuple[str, ...]:
             f"{name} must not be empty if it is given (got {value!r}); omit the option, or give "
             f"'none'"
         )
-    return () if names == (NO_NAMES,) else names
+    return () if names == ("none",) else names

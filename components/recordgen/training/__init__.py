@@ -1,6 +1,5 @@
 """Training as a TFX step: ``Trainer(run_fn="recordgen.training.run_fn")``.
 
-``Tuner(tuner_fn="recordgen.training.tuner_fn")`` searches hyperparameters for the Trainer.
 TensorFlow is loaded when training starts, not when a pipeline is defined.
 """
 
@@ -9,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from recordgen.errors import MissingPackageError
 from recordgen.training.config import TrainingConfig
-from recordgen.training.search import SearchConfig
 
-__all__ = ["SearchConfig", "TrainingConfig", "run_fn", "save", "tuner_fn"]
+__all__ = ["TrainingConfig", "run_fn", "save"]
 
 
 def run_fn(fn_args: Any) -> None:
@@ -52,26 +49,6 @@ def save(
         SourceError, DataError: Recordgen did not write the examples, or their task has no model.
         StorageError: the model cannot be written.
     """
-    from recordgen.training.own_model import save_model
+    from recordgen.training.saving import save_model
 
     save_model(model, path, examples, split, settings)
-
-
-def tuner_fn(fn_args: Any) -> Any:
-    """Prepare a search for hyperparameters; see :func:`recordgen.training.tuner.make_tuner`.
-
-    Args:
-        fn_args: TFX's ``FnArgs``; ``custom_config`` holds the fields of
-            :class:`recordgen.training.search.SearchConfig`.
-
-    Returns:
-        A KerasTuner and the arguments of its ``search``, with the names of TFX's
-        ``TunerFnResult``: ``tuner`` and ``fit_kwargs``.
-
-    Raises: MissingPackageError: KerasTuner is not installed.
-    """
-    try:
-        from recordgen.training.tuner import make_tuner
-    except ImportError as exc:
-        raise MissingPackageError.of(exc, "a search for hyperparameters") or exc from exc
-    return make_tuner(fn_args)

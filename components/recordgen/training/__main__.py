@@ -18,8 +18,8 @@ from recordgen.console.quiet import load_tensorflow, quiet_after_interrupt, quie
 from recordgen.console.stopping import exit_code_of, exit_now
 from recordgen.errors import UsageError
 from recordgen.training import run_fn
-from recordgen.training.arguments import training_arguments
 from recordgen.training.config import MODEL_DIR, TRAINING_OPTIONS
+from recordgen.training.inputs import training_arguments
 
 
 def build_parser() -> argparse.ArgumentParser:

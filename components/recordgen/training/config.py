@@ -14,9 +14,8 @@ from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.options import Option, declared_options, option
 from recordgen.registry import TASKS
 
-# Keys of TFX's own Trainer and Tuner for Vertex AI, which pass them on with the settings.
-_VERTEX_PREFIX = "ai_platform_"
-_VERTEX_KEYS = ("remote_trials_working_dir",)
+# Keys of TFX's Trainer for Vertex AI, and of KerasTuner's Hyperband, between those of settings.
+_OTHER_PREFIXES = ("ai_platform_", "tuner/")
 SMALL_CNN = "small_cnn"
 IMAGENET = "imagenet"
 # Values of ``augment``.
@@ -234,12 +233,18 @@ class TrainingConfig:
     def from_custom_config(cls, values: Mapping[str, Any] | None) -> TrainingConfig:
         """Build a config from ``fn_args.custom_config``; missing keys have their defaults.
 
+        Keys that describe examples, and those of Vertex AI and KerasTuner, are ignored.
+
         ``{"image_size": [32, 32], "epochs": 3}`` →
         ``TrainingConfig(image_size=(32, 32), epochs=3)``
 
         Raises: UsageError: a key is unknown, or a value is not allowed.
         """
-        given = own_settings(values)
+        given = {
+            name: value
+            for name, value in (values or {}).items()
+            if not str(name).startswith(_OTHER_PREFIXES) and name not in DESCRIPTION_KEYS
+        }
         check_keys("custom_config", given, [field.name for field in fields(cls)])
         size = given.get("image_size")
         if size is not None:
@@ -251,20 +256,6 @@ class TrainingConfig:
     def to_custom_config(self) -> dict[str, Any]:
         """Return the config as a ``custom_config`` of JSON values."""
         return {**asdict(self), "image_size": self.image_size and list(self.image_size)}
-
-
-def own_settings(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a ``custom_config`` without what describes examples, and without Vertex AI's keys.
-
-    ``{"ai_platform_training_args": {…}, "task": "tabular", "epochs": 3}`` → ``{"epochs": 3}``; the
-    names are those of ``tfx.extensions.google_cloud_ai_platform``.
-    """
-    others = (*_VERTEX_KEYS, *DESCRIPTION_KEYS)
-    return {
-        name: value
-        for name, value in (values or {}).items()
-        if not str(name).startswith(_VERTEX_PREFIX) and name not in others
-    }
 
 
 def check_keys(what: str, given: Iterable[object], known: Sequence[str]) -> None:

@@ -17,8 +17,8 @@ import tensorflow as tf
 from recordgen import storage
 from recordgen.training.checkpoints import Checkpoints, Progress, has_checkpoint, remove_checkpoints
 from recordgen.training.config import TrainingConfig
-from recordgen.training.learner import Models, TaskTrainer
-from recordgen.training.model import train_backbone
+from recordgen.training.learner import TaskTrainer
+from recordgen.training.model import Models, train_backbone
 from recordgen.training.progress_log import log_info
 from recordgen.training.replicas import Replicas
 

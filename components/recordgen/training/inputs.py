@@ -1,20 +1,52 @@
-"""The examples of a training: TFX's file patterns → folders, split and ``dataset.json``."""
+"""The examples of a training: datasets → TFX's file patterns → folders, split, ``dataset.json``."""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from types import SimpleNamespace
 from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.description import DESCRIPTION_KEYS, Described, Description
 from recordgen.core.dataset.joining import join_datasets
-from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset
+from recordgen.core.dataset.manifest import DATASET_FILE, Dataset, read_dataset, split_dir
+from recordgen.core.dataset.splits import EVAL, TRAIN
+from recordgen.core.records import RECORDS
 from recordgen.errors import UsageError
-from recordgen.reading.describe import described
+
+_BATCH = 64  # records
 
 #: Folder or URL of a dataset, or of several that are read as one; or described examples.
 Root = str | tuple[str, ...] | Described
+
+
+def training_arguments(
+    roots: Sequence[str], settings: Mapping[str, Any], **folders: str | None
+) -> SimpleNamespace:
+    """Return the arguments for ``run_fn``.
+
+    Args:
+        roots: folders or URLs of the datasets, which are read as one.
+        settings: the ``custom_config``.
+        **folders: ``serving_model_dir``, ``model_run_dir`` and ``base_model``.
+
+    Raises: SourceError: there is no dataset.
+    """
+    evaluated = [root for root in roots if EVAL in read_dataset(root).splits]
+    return SimpleNamespace(
+        train_files=[_pattern(root, TRAIN) for root in roots],
+        eval_files=[_pattern(root, EVAL) for root in evaluated],
+        train_steps=None,
+        eval_steps=None,
+        custom_config=settings,
+        **folders,
+    )
+
+
+def _pattern(root: str, split: str) -> str:
+    return storage.join(root, split_dir(split), "*")
 
 
 def examples_root(patterns: Sequence[str]) -> tuple[Root, str]:
@@ -46,6 +78,8 @@ def examples_of(fn_args: Any, patterns: Sequence[str]) -> tuple[Root, str]:
     roots = roots_of(root)
     given = Description.of(fn_args.custom_config)
     if not any(storage.exists(storage.join(each, DATASET_FILE)) for each in roots):
+        from recordgen.reading.describe import described  # loads TensorFlow
+
         return described(roots, given), split
     if given != Description():
         raise UsageError(
@@ -67,3 +101,13 @@ def roots_of(root: Root) -> tuple[str, ...]:
     if isinstance(root, Described):
         return root.roots
     return (root,) if isinstance(root, str) else root
+
+
+def record_batches(paths: Iterable[str], most: int | None = None) -> Iterator[list[bytes]]:
+    """Yield the records of TFRecord files in batches: at most ``most`` of them, or all.
+
+    Raises: RecordError: a record is damaged.
+    """
+    records = islice(chain.from_iterable(map(RECORDS.read, paths)), most)
+    while batch := list(islice(records, _BATCH)):
+        yield batch

@@ -1,4 +1,4 @@
-"""The base class of trainers: a task names its own as its ``trainer``."""
+"""The base classes of trainers: a task names its own as its ``trainer``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import keras
-import numpy.typing as npt
 import tensorflow as tf
 
 from recordgen.access.scales import AUTO
@@ -17,8 +16,9 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import Tuning, eval_dataset, steps_per_epoch, train_dataset
 from recordgen.reading.targets import lookup_table
-from recordgen.registry import TASKS
 from recordgen.training.config import (
+    ACCURACY,
+    AUC,
     BALANCED,
     LABEL,
     PHOTO,
@@ -28,9 +28,9 @@ from recordgen.training.config import (
     WEIGHT,
     TrainingConfig,
 )
-from recordgen.training.earlier import EarlierModel
 from recordgen.training.inputs import Root
-from recordgen.training.measures import EvalAccumulator, record_batches, shard_files
+from recordgen.training.model import Models
+from recordgen.training.model_files import EarlierModel
 from recordgen.training.words import word_vectors
 
 #: The input of signatures for serialised records.
@@ -38,21 +38,6 @@ EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
 
 #: A traceable function of a saved model.
 Signature: TypeAlias = tf.types.experimental.PolymorphicFunction
-
-Weights = npt.NDArray[Any]  # the values of one weight of a model
-
-
-class Models(NamedTuple):
-    """Two models with the same weights.
-
-    Attributes:
-        trained: the model to fit; may have further layers, such as augmentation.
-        backbone: the pretrained layers of both, which may be frozen; None without pretraining.
-    """
-
-    trained: keras.Model
-    saved: keras.Model
-    backbone: keras.Model | None = None
 
 
 @dataclass(frozen=True)
@@ -164,16 +149,6 @@ class TaskTrainer(ABC):
         """Return the names of the last layer's outputs, for the labels of a model."""
         return labels
 
-    def rescaled(
-        self, model: keras.Model, weights: list[Weights], earlier: EarlierModel
-    ) -> list[Weights]:
-        """Return an earlier model's weights, rescaled to inputs normalised as in this training.
-
-        ``weights`` are in the order of the weights of ``model``, the new model.
-        """
-        del model, earlier
-        return weights
-
     @abstractmethod
     def loss(self) -> Any:
         """Return the loss for ``keras.Model.compile``."""
@@ -183,21 +158,13 @@ class TaskTrainer(ABC):
         """Return new metrics that are logged."""
 
     def serving(self, model: keras.Model) -> Signature:
-        """Return the signature ``serving_default``.
-
-        Lookup tables of the function must belong to ``model``, or they are not saved.
-        """
+        """Return ``serving_default``; its lookup tables must belong to ``model`` to be saved."""
 
         @tf.function(input_signature=list(self.request), autograph=False)
         def serve(*request: tf.Tensor) -> dict[str, tf.Tensor]:
             return self.respond(model, *request)
 
         return serve
-
-    def sample(self, spec: tf.TensorSpec) -> Any:
-        """Return a batch of one value for an input, with which a server warms up."""
-        shape = [size or 1 for size in spec.shape]
-        return tf.fill(shape, "") if spec.dtype == tf.string else tf.zeros(shape, spec.dtype)
 
     def more_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
         """Return the task's own signatures; with ``pixels``, layers must be Keras's own."""
@@ -240,31 +207,6 @@ class TaskTrainer(ABC):
             UNKNOWN: self.unknown(tf.RaggedTensor.from_tensor(texts[:, None])),
         }
 
-    def accumulator(self) -> EvalAccumulator:
-        """Return an empty accumulator of the task's measure."""
-        made = TASKS[self.dataset.task].declared("measure")
-        found: EvalAccumulator = made(len(self.dataset.labels))
-        return found
-
-    def counting(self, model: keras.Model) -> Callable[[Root, str, int], EvalAccumulator]:
-        """Return a function that counts a model's answers to a split of a dataset.
-
-        It takes the dataset, the split, and the maximum number of examples, 0 for all.
-        """
-
-        @tf.function(input_signature=[EXAMPLES], autograph=False)
-        def answer(examples: tf.Tensor) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-            return self.scores(model, examples), self.truth(examples)
-
-        def count(root: Root, split: str, most: int) -> EvalAccumulator:
-            found = self.accumulator()
-            for batch in record_batches(shard_files(root, split), most or None):
-                scores, truth = answer(tf.constant(batch))
-                found.add_answers(scores.numpy(), {name: it.numpy() for name, it in truth.items()})
-            return found
-
-        return count
-
     def numbers(self, texts: Any) -> Any:
         """Return the model's numbers of labels (int64, as ``texts``), -1 for unknown ones.
 
@@ -283,6 +225,73 @@ class TaskTrainer(ABC):
         """The table from labels to numbers; the saved model must track it."""
         numbers = {label: number for number, label in enumerate(self.dataset.labels)}
         return lookup_table(numbers, default=-1)
+
+
+class LabelTrainer(TaskTrainer):
+    """The base of the two trainers for labels of whole examples.
+
+    Attributes:
+        activation: the activation of the last layer.
+        label_mode: see :class:`recordgen.reading.LabelOptions`.
+        feature: the feature with the texts of the labels.
+    """
+
+    activation: ClassVar[str]
+    label_mode: ClassVar[Literal["int", "multi_hot"]]
+    feature: ClassVar[str]
+
+    @property
+    def reading(self) -> Mapping[str, Any]:
+        return {**super().reading, "label_mode": self.label_mode}
+
+
+class OneLabel(LabelTrainer):
+    """One label per example."""
+
+    activation = "softmax"
+    label_mode = "int"
+
+    @property
+    def settings(self) -> Set[str]:
+        return {*super().settings, "class_weights"}
+
+    def loss(self) -> str:
+        return "sparse_categorical_crossentropy"
+
+    def metrics(self) -> Sequence[keras.metrics.Metric]:
+        return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
+
+    def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the number of each label, int64 [batch]; -1 if unknown, 0 without a label."""
+        return self.truth_of_labels(records, self.feature)
+
+
+class ManyLabels(LabelTrainer):
+    """Any number of labels per example."""
+
+    activation = "sigmoid"
+    label_mode = "multi_hot"
+
+    def loss(self) -> str:
+        return "binary_crossentropy"
+
+    def metrics(self) -> Sequence[keras.metrics.Metric]:
+        # Use Keras's default thresholds: in a graph, others fail together with multi_label.
+        # With num_labels, variables are created here, not in a step on several devices.
+        classes = len(self.dataset.labels)
+        return [keras.metrics.AUC(multi_label=True, num_labels=classes, name=AUC)]
+
+    def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return 0 and 1 for each label that the model knows, float32 [batch, classes]."""
+        classes = len(self.dataset.labels)
+        spec = {self.feature: tf.io.RaggedFeature(tf.string)}
+        texts = tf.io.parse_example(records, spec)[self.feature]
+        hot = tf.reduce_sum(tf.one_hot(self.numbers(texts), classes), axis=1)
+        return {
+            LABEL: tf.ensure_shape(hot, [None, classes]),
+            WEIGHT: tf.cast(texts.row_lengths() > 0, tf.float32),
+            UNKNOWN: self.unknown(texts),
+        }
 
 
 def in_order(data: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:

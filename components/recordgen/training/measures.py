@@ -9,19 +9,23 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.access.shards import find_shards
-from recordgen.core.dataset.description import Described
 from recordgen.core.dataset.vocabulary import shown_labels
-from recordgen.core.records import RECORDS
 from recordgen.errors import DataError
-from recordgen.training.config import ACCURACY, LABEL, R2, TABLE_SCORE, UNKNOWN, WEIGHT
+from recordgen.training.config import (
+    ACCURACY,
+    AUC,
+    LABEL,
+    R2,
+    TABLE_SCORE,
+    UNKNOWN,
+    WEIGHT,
+)
 from recordgen.training.moments import Moments
 
 Array = npt.NDArray[Any]
@@ -31,7 +35,6 @@ UNKNOWN_LABELS = "unknown_labels"
 
 #: Consoles chart the scores of each label, and metadata stores limit the size of an artifact.
 MOST_LABELS = 100
-_BATCH = 64  # records
 _SMALLEST = 1e-7  # probability, as in Keras
 
 
@@ -41,21 +44,6 @@ class TfmaMetric(NamedTuple):
     name: str
     class_name: str
     module: str = "recordgen.training.tfma_metrics"
-
-
-def shard_files(root: str | tuple[str, ...] | Described, split: str) -> list[str]:
-    """Return the paths or URLs of a split's shards. Raises: SourceError if no dataset exists."""
-    return [file.path for file in find_shards(root, split).files]
-
-
-def record_batches(paths: Iterable[str], most: int | None = None) -> Iterator[list[bytes]]:
-    """Yield the records of TFRecord files in batches: at most ``most`` of them, or all.
-
-    Raises: RecordError: a record is damaged.
-    """
-    records = islice(chain.from_iterable(map(RECORDS.read, paths)), most)
-    while batch := list(islice(records, _BATCH)):
-        yield batch
 
 
 def check_answers(scores: Array) -> None:
@@ -104,12 +92,9 @@ class EvalAccumulator(ABC):
 
     @abstractmethod
     def add(self, y_true: Array, y_pred: Array, weight: Any = 1.0) -> None:
-        """Count a batch of labelled examples.
+        """Count a batch: ``label`` of the signature ``truth``, ``scores`` of ``evaluate``.
 
-        Args:
-            y_true: ``label`` of the signature ``truth``.
-            y_pred: ``scores`` of the signature ``evaluate``; float32 [batch, classes] for labels.
-            weight: the weight of each example; only the AUC uses it.
+        ``y_pred`` is float32 [batch, classes] for labels. Only the AUC uses ``weight``.
         """
 
     def add_answers(self, scores: Array, truth: Mapping[str, Array]) -> None:
@@ -150,10 +135,7 @@ class EvalAccumulator(ABC):
         return self.tfma.name
 
     def score(self) -> float:
-        """Return the score, 0..1; NaN if the examples do not determine it.
-
-        Unless a measure has its own, it is the mean over labels; one unknown to the model has 0.
-        """
+        """Return the mean over labels, 0..1; one unknown to the model has 0; NaN without labels."""
         found = self.by_label()
         labels = len(found) + len(self.unknown)
         return sum(found.values()) / labels if labels else math.nan
@@ -189,7 +171,7 @@ class OneLabelAccumulator(EvalAccumulator):
     needs = "labelled example"
     tfma = TfmaMetric(ACCURACY, "LabelAccuracy")
     has_confusion = True
-    sums = ("pairs",)
+    sums: ClassVar[tuple[str, ...]] = ("pairs",)
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
@@ -216,7 +198,7 @@ class OneLabelAccumulator(EvalAccumulator):
         return names, counts
 
 
-class TableAccumulator(EvalAccumulator):
+class TableAccumulator(OneLabelAccumulator):
     """Accuracy and mean cross-entropy of classes; R² and mean squared error of numbers.
 
     R² is the share of the target's variance that the predictions explain: 1 if all are right, and 0
@@ -225,11 +207,11 @@ class TableAccumulator(EvalAccumulator):
 
     needs = "rows of different targets"
     tfma = TfmaMetric(TABLE_SCORE, "TableScore")
-    sums = ("right",)
+    has_confusion = False
+    sums = ("pairs", "targets")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
-        self.right = 0
         self.targets = Moments()
 
     @classmethod
@@ -247,30 +229,72 @@ class TableAccumulator(EvalAccumulator):
         ``y_true`` is the number of each class, int64 [batch], -1 if the model does not know it, or
         the target, float32 [batch]; ``y_pred`` is float32 [batch, classes or 1].
         """
-        y_true = y_true.reshape(len(y_pred))  # TFMA adds a dimension
         if self.classes:
-            classes = y_true.astype(np.int64)
-            self.right += int((y_pred.argmax(axis=1) == classes).sum())
-            self._add_classes(classes, y_pred)
-        elif len(y_true):
-            targets = y_true.astype(np.float64)
-            self.targets.add(targets[:, None])
-            self._loss_sum += float(np.square(targets - y_pred[:, 0]).sum())
+            super().add(y_true.astype(np.int64), y_pred)
+        elif len(y_pred):
+            targets = y_true.astype(np.float64).reshape(-1, 1)
+            self.targets += Moments.of(targets)
+            self._loss_sum += float(np.square(targets - y_pred).sum())
             self._losses += len(targets)
             self.examples += len(targets)
-
-    def merge(self, other: EvalAccumulator) -> None:
-        super().merge(other)
-        if isinstance(other, TableAccumulator):
-            self.targets.merge(other.targets)
-
-    def known(self) -> int:
-        """Return the number of rows whose class the model knows; all rows if numbers."""
-        return self.examples - self.unknown.total()
 
     def score(self) -> float:
         """Return the accuracy; or R², NaN if all targets are equal."""
         if self.classes:
-            return self.right / self.examples if self.examples else math.nan
+            return super().score()
         spread = float(self.targets.spread[0])
         return max(0.0, 1 - self._loss_sum / spread) if spread else math.nan
+
+
+# Evenly spaced in log-odds: a rare label's scores are all close to 0, where equal steps would not
+# separate them. A barely trained model needs this many. Close to 1, some are the same float32.
+_LOG_ODDS = np.linspace(-14, 14, 1000)
+_EDGES = np.unique((1 / (1 + np.exp(-_LOG_ODDS))).astype(np.float32))
+
+#: The thresholds; Keras adds one below 0 and one above 1.
+THRESHOLDS: tuple[float, ...] = tuple(_EDGES.tolist())
+
+
+class ManyLabelsAccumulator(EvalAccumulator):
+    """Mean area under the ROC curve (AUC) of examples with any number of labels.
+
+    Scores are counted between thresholds, float64 [classes, thresholds + 1], so memory does not
+    grow with the examples: ``positive`` of those with the label, ``negative`` of the others. The
+    areas are those of ``keras.metrics.AUC(multi_label=True, thresholds=THRESHOLDS)``.
+    """
+
+    needs = "label that only some of its examples have"
+    tfma = TfmaMetric(AUC, "LabelAUC")
+    sums = ("positive", "negative")
+
+    def __init__(self, classes: int) -> None:
+        super().__init__(classes)
+        self.positive = np.zeros((classes, len(_EDGES) + 1))
+        self.negative = np.zeros_like(self.positive)
+
+    def add(self, y_true: Array, y_pred: Array, weight: Any = 1.0) -> None:
+        """Count a batch; ``y_true`` is float32 [batch, classes], 0 or 1."""
+        weights = np.broadcast_to(np.float32(weight), len(y_true))[:, None]
+        labels = np.broadcast_to(np.arange(y_pred.shape[1]), y_pred.shape)
+        places = labels, np.searchsorted(_EDGES, y_pred)
+        np.add.at(self.positive, places, y_true * weights)
+        np.add.at(self.negative, places, (1 - y_true) * weights)
+        self.examples += len(y_true)
+        self._add_losses(np.where(y_true > 0, y_pred, 1 - y_pred))
+
+    def known(self) -> int:
+        return int((self.positive > 0).any(axis=1).sum())
+
+    def score(self) -> float:
+        """Return the mean AUC of the labels that have one; an unknown one has 0.5, as guesses."""
+        guessed = sum(0 < count < self.examples for count in self.unknown.values())
+        areas = [*self.by_label().values(), *[0.5] * guessed]
+        return float(np.mean(areas)) if areas else math.nan
+
+    def by_label(self) -> Mapping[int, float]:
+        """Return the AUC of each label that only some examples have: the share of won pairs."""
+        from_here_up = self.positive[:, ::-1].cumsum(axis=1)[:, ::-1]
+        # Two scores between the same thresholds count half.
+        won = (self.negative * (from_here_up - self.positive / 2)).sum(axis=1)
+        pairs = self.positive.sum(axis=1) * self.negative.sum(axis=1)
+        return {int(n): float(won[n] / pairs[n]) for n in np.flatnonzero(pairs)}

@@ -6,7 +6,7 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -22,6 +22,19 @@ from recordgen.training.config import (
     SMALL_CNN,
     TrainingConfig,
 )
+
+
+class Models(NamedTuple):
+    """Two models with the same weights.
+
+    Attributes:
+        trained: the model to fit; may have further layers, such as augmentation.
+        backbone: the pretrained layers of both, which may be frozen; None without pretraining.
+    """
+
+    trained: keras.Model
+    saved: keras.Model
+    backbone: keras.Model | None = None
 
 
 def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.Model:

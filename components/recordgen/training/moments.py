@@ -1,4 +1,4 @@
-"""Mean and variance of columns of numbers, computed in one pass, and changes of scale."""
+"""Mean and deviation of columns of numbers, computed in one pass."""
 
 from __future__ import annotations
 
@@ -36,27 +36,13 @@ class Scale(NamedTuple):
         """The deviation; 1 if all numbers of a column were equal."""
         return np.where(self.deviation > 0, self.deviation, 1.0)
 
+    def kept(self, now: Scale) -> Scale:
+        """Return this scale for a training on other numbers, whose own scale is ``now``.
 
-def rescale(
-    weights: npt.NDArray[Any], before: Scale, now: Scale
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return weights that give the same output for numbers normalised with another scale.
-
-    If all numbers of a column were equal, its weights were never trained: they become 0, so that
-    the first different number does not change the output at random.
-
-    Args:
-        weights: the weights of a layer, [columns, units].
-        before: the scale with which they were trained.
-        now: the new scale.
-
-    Returns:
-        The new weights, and each column's addition to the layer's bias, both [columns, units].
-    """
-    least = 1e-7  # keras.layers.Normalization never divides by less
-    old, new = (np.maximum(scale.divisor, least)[:, None] for scale in (before, now))
-    by_number = np.where(before.deviation[:, None] > 0, weights / old, 0)
-    return by_number * new, by_number * (now.mean - before.mean)[:, None]
+        If all numbers of a column were equal, its deviation is that of the new ones from them.
+        """
+        apart = np.hypot(now.deviation, now.mean - self.mean)
+        return Scale(self.mean, np.where(self.deviation > 0, self.deviation, apart))
 
 
 class Moments:
@@ -74,25 +60,26 @@ class Moments:
         self.spread = np.zeros(columns)
         self.rows = 0
 
-    def add(self, numbers: npt.NDArray[Any]) -> None:
-        """Add rows (float [rows, columns]); NaN represents a missing number."""
+    @classmethod
+    def of(cls, numbers: npt.NDArray[Any]) -> Moments:
+        """Return the moments of rows (float [rows, columns]); NaN represents a missing number."""
         present = ~np.isnan(numbers)
         values = np.where(present, numbers, 0).astype(np.float64)
-        new = Moments(numbers.shape[1])
-        new.count = present.sum(axis=0)
-        new.mean = values.sum(axis=0) / np.maximum(new.count, 1)
-        new.spread = np.where(present, np.square(values - new.mean), 0).sum(axis=0)
-        new.rows = len(numbers)
-        self.merge(new)
+        found = cls(numbers.shape[1])
+        found.rows, found.count = len(numbers), present.sum(axis=0)
+        found.mean = values.sum(axis=0) / np.maximum(found.count, 1)
+        found.spread = np.where(present, np.square(values - found.mean), 0).sum(axis=0)
+        return found
 
-    def merge(self, other: Moments) -> None:
-        """Add the rows of another instance."""
-        total = np.maximum(self.count + other.count, 1)
-        apart = other.mean - self.mean
-        self.spread += other.spread + np.square(apart) * self.count * other.count / total
-        self.mean += apart * other.count / total
-        self.count += other.count
-        self.rows += other.rows
+    def __add__(self, other: Moments) -> Moments:
+        """Return the moments of the rows of both."""
+        found = Moments(len(self.count))
+        found.rows, found.count = self.rows + other.rows, self.count + other.count
+        total, apart = np.maximum(found.count, 1), other.mean - self.mean
+        found.mean = self.mean + apart * other.count / total
+        between = np.square(apart) * self.count * other.count / total
+        found.spread = self.spread + other.spread + between
+        return found
 
     @property
     def with_gaps(self) -> list[int]:
@@ -100,12 +87,6 @@ class Moments:
         return [column for column, count in enumerate(self.count) if count < self.rows]
 
     @property
-    def variance(self) -> npt.NDArray[np.float64]:
-        """The variances; 1 if all numbers of a column are equal, so that they become 0."""
-        found = self.spread / np.maximum(self.count, 1)
-        return np.where(found > 0, found, 1.0)
-
-    @property
     def scale(self) -> Scale:
         """Mean and standard deviation."""
-        return Scale(self.mean, np.where(self.spread > 0, np.sqrt(self.variance), 0))
+        return Scale(self.mean, np.sqrt(self.spread / np.maximum(self.count, 1)))

@@ -29,15 +29,13 @@ from recordgen.training.config import (
     TrainingConfig,
     check_task,
 )
-from recordgen.training.confusion import Confusion
-from recordgen.training.earlier import EarlierModel
 from recordgen.training.fitting import Fitting
 from recordgen.training.inputs import examples_of, read_examples, roots_of
 from recordgen.training.learner import TaskTrainer
+from recordgen.training.model_files import EarlierModel
 from recordgen.training.progress_log import log_info
 from recordgen.training.replicas import Replicas, find_replicas
 from recordgen.training.saving import save_for_serving
-from recordgen.training.search import tuned_settings
 from recordgen.training.warm_start import warm_start
 
 
@@ -68,9 +66,10 @@ def run(fn_args: Any) -> None:
     Args:
         fn_args: TFX's ``FnArgs``, of which ``train_files``, ``eval_files``, ``train_steps``,
             ``eval_steps``, ``custom_config``, ``serving_model_dir`` and ``model_run_dir`` are used;
-            ``hyperparameters``, which replace settings of ``custom_config``; ``base_model``, whose
-            weights the training begins with (:mod:`recordgen.training.warm_start`); and
-            ``transform_output``, the graph that made the examples.
+            ``hyperparameters`` that a Tuner found, which replace settings of ``custom_config``;
+            ``base_model``, whose weights the training begins with
+            (:mod:`recordgen.training.warm_start`); and ``transform_output``, the graph that made
+            the examples.
 
     Raises:
         UsageError: a setting is not allowed, or does not suit the data.
@@ -79,10 +78,8 @@ def run(fn_args: Any) -> None:
         StorageError: checkpoints cannot be written.
         RecordError: a record cannot be read; names its file, its number and its source id.
     """
-    tuned = tuned_settings(getattr(fn_args, "hyperparameters", None))
+    tuned = (getattr(fn_args, "hyperparameters", None) or {}).get("values", {})
     config = TrainingConfig.from_custom_config({**(fn_args.custom_config or {}), **tuned})
-    if tuned:
-        log_info("the Tuner's hyperparameters: %s", tuned)
     replicas = find_replicas()
     with _events(fn_args) if replicas.is_chief else nullcontext() as events:
         fitting = fit(fn_args, config, replicas)
@@ -115,8 +112,7 @@ def _save(fitting: Fitting, fn_args: Any) -> None:
 def fit(fn_args: Any, config: TrainingConfig, replicas: Replicas | None = None) -> Fitting:
     """Train a model; return the finished training, which still has its checkpoints.
 
-    ``fn_args`` and errors are as for :func:`run`. Without ``model_run_dir``, there are no logs for
-    TensorBoard, and checkpoints go to ``working_dir``.
+    ``fn_args`` and errors are as for :func:`run`.
     """
     try:
         return _fit(fn_args, config, replicas or find_replicas())
@@ -147,9 +143,7 @@ def _fit(fn_args: Any, config: TrainingConfig, replicas: Replicas) -> Fitting:
             steps=steps,
             epochs=epochs,
             validation=validation_data(fn_args, trainer),
-            callbacks=_callbacks(fn_args, trainer, models.saved, epochs)
-            if replicas.is_chief
-            else [],
+            callbacks=_callbacks(fn_args, epochs) if replicas.is_chief else [],
             replicas=replicas,
             folder=checkpoint_folder(fn_args, trainer, replicas, steps, epochs),
         )
@@ -162,24 +156,13 @@ def _fit(fn_args: Any, config: TrainingConfig, replicas: Replicas) -> Fitting:
     return fitting
 
 
-def _callbacks(
-    fn_args: Any, trainer: TaskTrainer, model: keras.Model, epochs: int
-) -> list[keras.callbacks.Callback]:
-    """Return the callbacks that log each epoch: metrics, and the confusion matrix of split eval."""
-    folder = fn_args.model_run_dir
-    callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=partial(_log_epoch, epochs))]
-    if folder is None:
-        return callbacks
-    folder = os.environ.get(LOG_DIR) or folder
-    callbacks.append(keras.callbacks.TensorBoard(folder, write_graph=False))
-    if fn_args.eval_files and trainer.accumulator().has_confusion:
-        root, split = examples_of(fn_args, fn_args.eval_files)
-        if trainer.can_validate(split):
-            most = (fn_args.eval_steps or 0) * trainer.config.batch_size
-            count_answers = partial(trainer.counting(model), root, split, most)
-            folder = storage.join(folder, "validation")
-            callbacks.append(Confusion(count_answers, trainer.dataset.labels, folder))
-    return callbacks
+def _callbacks(fn_args: Any, epochs: int) -> list[keras.callbacks.Callback]:
+    """Return the callbacks that log the metrics of each epoch: as text, and for TensorBoard."""
+    folder = os.environ.get(LOG_DIR) or fn_args.model_run_dir
+    return [
+        keras.callbacks.LambdaCallback(on_epoch_end=partial(_log_epoch, epochs)),
+        keras.callbacks.TensorBoard(folder, write_graph=False),
+    ]
 
 
 @contextlib.contextmanager
@@ -204,9 +187,8 @@ def checkpoint_folder(
 ) -> str:
     """Return the folder for the checkpoints of these settings, data and numbers of devices."""
     config = trainer.config
-    parent = fn_args.model_run_dir or fn_args.working_dir
     folder = config.checkpoint_dir or os.environ.get(CHECKPOINT_DIR)
-    folder = folder or storage.join(parent, "checkpoints")
+    folder = folder or storage.join(fn_args.model_run_dir, "checkpoints")
     settings = config.to_custom_config()
     for name in CHECKPOINT_SETTINGS:
         del settings[name]

@@ -21,9 +21,8 @@ Models of images have a fourth one, ``pixels``: RGB from 0 to 1 (float32 [batch,
 
 from __future__ import annotations
 
-import logging
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +38,19 @@ from recordgen.core.dataset.lineage import (
     write_lineage,
 )
 from recordgen.core.dataset.vocabulary import shown_labels
-from recordgen.core.records import RECORDS
-from recordgen.core.records.example import varint
-from recordgen.training.config import EVALUATE, KNOWN, PIXELS, SCORES, TRUTH
-from recordgen.training.earlier import write_inputs
+from recordgen.registry import TASKS
+from recordgen.training.config import (
+    EVALUATE,
+    KNOWN,
+    PIXELS,
+    SCORES,
+    TRUTH,
+    TrainingConfig,
+    check_task,
+)
+from recordgen.training.inputs import Root, examples_root, read_examples
 from recordgen.training.learner import EXAMPLES, TaskTrainer
-from recordgen.training.model_labels import write_model_labels
+from recordgen.training.model_files import write_inputs, write_model_labels
 
 # AutoML's and Google's samples for image models name a request so.
 KEY = tf.TensorSpec([None], tf.string, name="key")
@@ -79,8 +85,13 @@ def save_for_serving(
     def keyed(key: tf.Tensor, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         return {**serve(*request), "key": key}
 
-    for_clients = {"serving_default": serve, "key": keyed, **trainer.more_signatures(model)}
-    signatures = {**for_clients, EVALUATE: evaluate, TRUTH: truth}
+    signatures = {
+        "serving_default": serve,
+        "key": keyed,
+        **trainer.more_signatures(model),
+        EVALUATE: evaluate,
+        TRUTH: truth,
+    }
     # Do not save the Keras model itself: the C++ loader does not find the variables that Keras 3
     # wraps. Variables of the optimizer, which no signature uses, are not saved.
     saved = tf.Module()
@@ -101,7 +112,6 @@ def save_for_serving(
             local = Path(folder, "model.keras")
             model.save(local)
             storage.write_bytes(storage.join(path, KERAS_FILE), local.read_bytes())
-    write_warm_up(path, for_clients, trainer.sample)
     write_model_labels(path, trainer.dataset.labels)
     write_inputs(path, stored.known_inputs(model))
     root = trainer.root
@@ -113,50 +123,23 @@ def save_for_serving(
     write_lineage(path, lineage)
 
 
-WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
-
-# Field numbers: PredictionLog.predict_log, PredictLog.request, PredictRequest.model_spec and
-# .inputs, whose entries have a key and a value, and ModelSpec.signature_name.
-_PREDICT_LOG, _REQUEST, _MODEL_SPEC, _INPUTS, _KEY, _VALUE, _SIGNATURE_NAME = 6, 1, 1, 2, 1, 2, 3
-_BYTES = 2  # the type of fields that begin with their length
-_log = logging.getLogger(__name__)
-
-
-def write_warm_up(
-    model: str, signatures: Mapping[str, Any], sample: Callable[[tf.TensorSpec], Any]
+def save_model(
+    model: keras.Model,
+    path: str,
+    examples: str | Sequence[str] | Described,
+    split: str,
+    settings: Mapping[str, Any],
 ) -> None:
-    """Write one request for each signature into a saved model's folder.
-
-    A request that fails is omitted: Serving would refuse the model. ``sample`` returns a batch
-    of one value for an input.
-
-    Raises: StorageError: the file cannot be written.
-    """
-    frames: list[bytes] = []
-    for name, function in signatures.items():
-        specs = function.input_signature
-        values = [tf.constant(sample(spec), spec.dtype) for spec in specs]
-        try:
-            function(*values)
-        except tf.errors.OpError as exc:
-            _log.warning("signature %s: no request to warm a server up: %s", name, exc.message)
-            continue
-        inputs = {spec.name: value for spec, value in zip(specs, values, strict=True)}
-        frames += RECORDS.frame((to_prediction_log(name, inputs),))
-    storage.write_bytes(storage.join(model, WARM_UP_FILE), b"".join(frames))
-
-
-def to_prediction_log(signature: str, inputs: Mapping[str, tf.Tensor]) -> bytes:
-    """Return a serialised ``tensorflow.serving.PredictionLog`` of a request."""
-    parts = [_field(_MODEL_SPEC, _field(_SIGNATURE_NAME, signature.encode()))]
-    for name, value in inputs.items():
-        # One zero stands for all of them, so a request for a large image is small.
-        is_zero = value.dtype != tf.string and not value.numpy().any()
-        tensor = tf.make_tensor_proto(0 if is_zero else value, value.dtype, value.shape)
-        entry = _field(_KEY, name.encode()) + _field(_VALUE, tensor.SerializeToString())
-        parts.append(_field(_INPUTS, entry))
-    return _field(_PREDICT_LOG, _field(_REQUEST, b"".join(parts)))
-
-
-def _field(number: int, content: bytes) -> bytes:
-    return varint(number << 3 | _BYTES) + varint(len(content)) + content
+    """Save a model that another program trained; see :func:`recordgen.training.save`."""
+    root: Root = examples if isinstance(examples, str | Described) else tuple(examples)
+    if isinstance(root, tuple) and all("/Split-" in pattern for pattern in root):
+        root, split = examples_root(root)
+    height_and_width = getattr(model, "input_shape", ())[1:3]
+    if len(height_and_width) == 2 and None not in height_and_width:
+        settings = {"image_size": list(height_and_width), **settings}
+    dataset = read_examples(root)
+    check_task(dataset.task, root)
+    config = TrainingConfig.from_custom_config(settings)
+    trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
+    trainer.check()
+    save_for_serving(model, path, trainer)

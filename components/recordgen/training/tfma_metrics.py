@@ -16,19 +16,17 @@ import numpy as np
 import numpy.typing as npt
 from tensorflow_model_analysis import EvalConfig, SlicingSpec, metrics
 
-from recordgen.training.auc import ManyLabelsAccumulator
-from recordgen.training.average_precision import BoxAccumulator
 from recordgen.training.config import KNOWN, UNKNOWN
-from recordgen.training.entity_counts import EntityAccumulator
-from recordgen.training.mean_iou import MaskAccumulator
 from recordgen.training.measures import (
     MOST_LABELS,
     UNKNOWN_LABELS,
     EvalAccumulator,
+    ManyLabelsAccumulator,
     OneLabelAccumulator,
     TableAccumulator,
     check_answers,
 )
+from recordgen.training.part_measures import BoxAccumulator, EntityAccumulator, MaskAccumulator
 
 _Start = Callable[[npt.NDArray[np.float32]], EvalAccumulator]
 
@@ -66,7 +64,7 @@ class BoxPrecision(_CountingMetric):
     """``map``: the mean over all labels; ``map`` of class id N: the precision of label N.
 
     An example's label and prediction are boxes, float32 [n, 5] and [k, 6], in the format of
-    :mod:`recordgen.training.average_precision` and of TFMA's own metrics.
+    :class:`recordgen.training.part_measures.BoxAccumulator` and of TFMA's own metrics.
     """
 
     accumulator = BoxAccumulator

@@ -5,8 +5,8 @@ Datasets number labels, words and columns differently, so weights are matched by
 - A label keeps its weights in the last layer; a new label begins with random weights.
 - A word keeps its vector; a new word begins with the vector of unknown words, which the earlier
   model used for it. Words that are not in the new data are dropped.
-- Numbers are normalised with the mean and deviation of the new data. The weights of the next layer
-  are rescaled, so that the output stays the same.
+- Numbers are normalised with the earlier model's mean and deviation, so that the output stays the
+  same.
 
 All other weights must have the same shapes.
 """
@@ -17,8 +17,8 @@ import keras
 import tensorflow as tf
 
 from recordgen.errors import UsageError
-from recordgen.training.earlier import EarlierModel
 from recordgen.training.learner import TaskTrainer
+from recordgen.training.model_files import EarlierModel
 from recordgen.training.progress_log import log_info
 from recordgen.training.words import WordVectors, word_vectors
 
@@ -54,8 +54,8 @@ def warm_start(model: keras.Model, trainer: TaskTrainer, earlier: EarlierModel) 
         id(layer.weights[0]): (layer, known_words)
         for layer, known_words in zip(vectors, words, strict=True)
     }
-    rescaled = trainer.rescaled(model, [weight.numpy() for weight in saved], earlier)
-    for weight, before in zip(model.weights, rescaled, strict=True):
+    for weight, stored in zip(model.weights, saved, strict=True):
+        before = stored.numpy()
         values = weight.value.numpy().copy()
         ends = (values.shape[-1:], before.shape[-1:])
         is_output = id(weight) in outputs

@@ -8,7 +8,8 @@ import tensorflow as tf
 from recordgen.reading.parsed import parsed_kind
 from recordgen.reading.parsing import parsing_spec
 from recordgen.training.config import LABEL, WEIGHT
-from recordgen.training.learner import Models, TaskTrainer
+from recordgen.training.learner import TaskTrainer
+from recordgen.training.model import Models
 from text_pairs.task import TextSimilarity
 
 TEXTS = ("first", "second")

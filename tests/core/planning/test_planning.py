@@ -50,8 +50,8 @@ def plan_all(rows, sizes, options, buckets):
         )
         summaries.append(summary)
         name = str(bucket)
-        contents[name], file = bucket_files.encode_bucket(bucket, name, planned)
-        files.append(file)
+        contents[name], blocks = bucket_files.encode_bucket(planned)
+        files.append(bucket_files.BucketFile(bucket, name, blocks))
     plan = plan_of(summaries, read=RowCounts(len(rows)), options=options)
     shards = {}
     for outline in bucket_files.cut(plan, files):

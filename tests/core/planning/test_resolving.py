@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 import pytest
@@ -109,6 +109,20 @@ def outcome(rows, task=IMAGE, **more):
     )
 
 
+def told(rows, task=IMAGE, **more):
+    """Return an outcome as text: ``1 train, 2 test*; 3 conflicting_splits; duplicates=1``.
+
+    Planned rows by line, with a star if their split was assigned; rejects; counts.
+    """
+    found = outcome(rows, task, **more)
+    parts = (
+        [f"{line} {split}{'*' * assigned}" for line, split, assigned in sorted(found.planned)],
+        [f"{line} {code}" for line, code, _ in sorted(found.rejects)],
+        [f"{name}={count}" for name, count in found.counts.items()],
+    )
+    return "; ".join(", ".join(part) for part in parts if part)
+
+
 CAT = '[["cat",0.0,0.0,0.5,0.5]]'
 CAT_AND_DOG = '[["cat",0.0,0.0,0.5,0.5],["dog",0.0,0.0,0.5,0.5]]'
 
@@ -160,93 +174,60 @@ def test_rows_in_several_splits_are_a_finding():
 def test_rows_of_an_incomplete_image_are_rejected():
     lost = [Reject(CSV, 9, "/x.jpg", "bad_annotation", "")]
     rows = [row(1, None, CAT), row(2, None, CAT, "/y.jpg", sort_key=6), row(3, "test", CAT)]
-    found = outcome(rows, ObjectDetection(), lost=lost)
-    assert found.planned == [(2, "test", True)]
-    assert [item[:2] for item in found.rejects] == [(1, "incomplete"), (3, "incomplete")]
+    found = told(rows, ObjectDetection(), lost=lost)
+    assert found == "2 test*; 1 incomplete, 3 incomplete"
 
 
-FIRST_FIVE = ", ".join(f"{CSV}:{line}" for line in range(1, 6))
-SPLITS = f"split 'eval' contradicts 'train' of {CSV}:1, which is kept"
 ANNOTATION, UNLABELLED = '{"text": "x", "said": ["a"]}', '{"text": "x", "said": []}'
 X = content_uri("x")
-SEGMENTS = ['["a", 0.0, 1.0]', '["b", 1.0, 2.0]', '["c", 2.0, 3.0]']
+ONE, TWO, THREE = '["a", 0.0, 1.0]', '["b", 1.0, 2.0]', '["c", 2.0, 3.0]'
 
-# name: task, rows with one sort key, outcome
+# name: task, rows with one sort key, outcome (see `told`)
 SAME_PLACE = {
-    "one": (IMAGE, [row(1)], Outcome([(1, "test", True)])),
-    "named": (IMAGE, [row(1, "mine")], Outcome([(1, "mine", False)])),
-    "equal": (
-        IMAGE,
-        [row(2, uri="x"), row(1, uri="x")],
-        Outcome([(1, "test", True)], [], {"duplicates": 1}),
-    ),
-    "filled": (
-        IMAGE,
-        [row(1, None, None), row(2, "eval", "cat")],
-        Outcome([(1, "eval", False)], [], {"duplicates": 1}),
-    ),
+    "one": (IMAGE, [row(1)], "1 test*"),
+    "named": (IMAGE, [row(1, "mine")], "1 mine"),
+    "equal": (IMAGE, [row(2, uri="x"), row(1, uri="x")], "1 test*; duplicates=1"),
+    "filled": (IMAGE, [row(1, None, None), row(2, "eval")], "1 eval; duplicates=1"),
     "merged": (
         ImageMultiLabel(),
         [row(1, None, '["a"]'), row(2, None, '["b"]'), row(3, None, '["b"]')],
-        Outcome([(1, "test", True)], [], {"duplicates": 1, "merged": 1}),
+        "1 test*; duplicates=1, merged=1",
     ),
     "a label that another row lacks": (
         IMAGE,
         [row(1, "train"), row(2, "train", None)],
-        Outcome([(1, "train", False)], [], {"duplicates": 1}),
+        "1 train; duplicates=1",
     ),
     "the first file, then the first line": (
         IMAGE,
         [row(1, "train"), row(2, source="/d/A.csv")],
-        Outcome([(2, "train", False)], [], {"duplicates": 1}),
+        "2 train; duplicates=1",
     ),
     # It is unknown which label is right.
     "conflicting labels in two splits": (
         IMAGE,
         [row(1, "train"), row(2, "eval", "dog")],
-        Outcome(
-            [],
-            [
-                (
-                    line,
-                    "conflicting_labels",
-                    f"one image, several labels: 'cat', 'dog' in {CSV}:1, {CSV}:2; keep one",
-                )
-                for line in (1, 2)
-            ],
-        ),
+        "1 conflicting_labels, 2 conflicting_labels",
     ),
     "conflicting splits": (
         IMAGE,
         [row(3, "eval"), row(1, "train"), row(2)],
-        Outcome([(1, "train", False)], [(3, "conflicting_splits", SPLITS)], {"duplicates": 1}),
+        "1 train; 3 conflicting_splits; duplicates=1",
     ),
     "conflicting labels": (
         IMAGE,
         [row(line, None, "cat" if line < 7 else "dog") for line in range(1, 8)],
-        Outcome(
-            [],
-            [
-                (
-                    line,
-                    "conflicting_labels",
-                    f"one image, several labels: 'cat', 'dog' in {FIRST_FIVE}; keep one",
-                )
-                for line in range(1, 8)
-            ],
-        ),
+        ", ".join(f"{line} conflicting_labels" for line in range(1, 8)),
     ),
     "examples by themselves": (
         IMAGE,
         [row(2, "eval", uri=""), row(1, "train", "dog", uri="")],
-        Outcome([(1, "train", False), (2, "eval", False)]),
+        "1 train, 2 eval",
     ),
     "rows without a uri next to an image": (
         IMAGE,
         [row(10, uri="", split_hash=1), row(2, uri="", split_hash=1), row(1), row(3)],
-        Outcome(
-            [(1, "test", True), (2, "train", True), (10, "train", True)], [], {"duplicates": 1}
-        ),
+        "1 test*, 2 train*, 10 train*; duplicates=1",
     ),
     "files of one name in two folders": (
         IMAGE,
@@ -255,60 +236,53 @@ SAME_PLACE = {
             row(1, "eval", "b", "x.jpg", source="/e/a.csv"),
             row(2, "train", "a", "/d/x.jpg"),
         ],
-        Outcome([(1, "eval", False), (1, "train", False)], [], {"duplicates": 1}),
+        "1 eval, 1 train; duplicates=1",
     ),
     "parts": (
         VIDEO,
-        [row(2, None, SEGMENTS[1]), row(1, "train", SEGMENTS[0]), row(3, "eval", SEGMENTS[2])],
-        Outcome(
-            [(1, "train", False), (2, "train", False)],
-            [(3, "conflicting_splits", SPLITS)],
-        ),
+        [row(2, None, TWO), row(1, "train", ONE), row(3, "eval", THREE)],
+        "1 train, 2 train; 3 conflicting_splits",
     ),
     "parts, all assigned": (
         VIDEO,
-        [row(n, None, SEGMENTS[part], split_hash=EARLY) for n, part in enumerate((0, 1, 0))],
-        Outcome([(0, "train", True), (1, "train", True)], [], {"duplicates": 1}),
+        [row(n, None, part, split_hash=EARLY) for n, part in enumerate((ONE, TWO, ONE))],
+        "0 train*, 1 train*; duplicates=1",
     ),
     "parts of several groups": (
         VIDEO,
-        [row(1, None, SEGMENTS[0]), row(2, None, SEGMENTS[1], split_hash=EARLY)],
-        Outcome([(1, "test", True), (2, "test", True)]),
+        [row(1, None, ONE), row(2, None, TWO, split_hash=EARLY)],
+        "1 test*, 2 test*",
     ),
     "equal texts": (
         TEXT,
         [row(1, None, ANNOTATION, X), row(2, "eval", ANNOTATION, X)],
-        Outcome([(1, "eval", False), (2, "eval", False)]),
+        "1 eval, 2 eval",
     ),
     "equal texts, one without a label": (
         TEXT,
         [row(1, None, UNLABELLED, X), row(2, None, ANNOTATION, X)],
-        Outcome([(1, "test", True)], [], {"duplicates": 1}),
+        "1 test*; duplicates=1",
     ),
     "one part twice": (
         VIDEO,
-        [row(1, "train", SEGMENTS[0]), row(2, "eval", SEGMENTS[0])],
-        Outcome([(1, "train", False)], [(2, "conflicting_splits", SPLITS)]),
+        [row(1, "train", ONE), row(2, "eval", ONE)],
+        "1 train; 2 conflicting_splits",
     ),
     "parts of two videos": (
         VIDEO,
         [
-            row(1, "train", SEGMENTS[0], "/1.mp4"),
-            row(2, None, SEGMENTS[1], "/1.mp4"),
-            row(3, "eval", SEGMENTS[0], "/2.mp4"),
-            row(4, None, SEGMENTS[1], "/2.mp4"),
+            *(row(1, "train", ONE, "/1.mp4"), row(2, None, TWO, "/1.mp4")),
+            *(row(3, "eval", ONE, "/2.mp4"), row(4, None, TWO, "/2.mp4")),
         ],
-        Outcome([(1, "train", False), (2, "train", False), (3, "eval", False), (4, "eval", False)]),
+        "1 train, 2 train, 3 eval, 4 eval",
     ),
 }
 
 
-@pytest.mark.parametrize("name", SAME_PLACE)
-def test_the_order_of_rows_does_not_matter(name):
-    task, rows, expected = SAME_PLACE[name]
-    for given in (rows, rows[::-1]):
-        found = outcome(given, task)
-        assert replace(found, planned=sorted(found.planned)) == expected
+@pytest.mark.parametrize(("task", "rows", "expected"), SAME_PLACE.values(), ids=SAME_PLACE)
+def test_the_order_of_rows_does_not_matter(task, rows, expected):
+    """Rows of one place have one outcome, in whatever order they come."""
+    assert told(rows, task) == told(rows[::-1], task) == expected
 
 
 def test_rows_of_one_place_are_in_the_order_of_lines():
@@ -356,8 +330,8 @@ def test_each_label_of_a_split_is_a_group():
 
 def test_rows_without_a_split_are_dropped_on_request():
     rows = [row(1, None, uri="/1.jpg", sort_key=1), row(2, "eval", uri="/2.jpg", sort_key=2)]
-    found = outcome(rows, drop_unnamed=True, refused={"/1.jpg": "gone"})
-    assert found == Outcome([(2, "eval", False)], [], {"dropped": 1})
+    found = told(rows, drop_unnamed=True, refused={"/1.jpg": "gone"})
+    assert found == "2 eval; dropped=1"
 
 
 def test_a_share_moves_to_eval():
@@ -369,40 +343,18 @@ def test_a_share_moves_to_eval():
         row(4, "test", uri="/4.jpg", split_hash=EARLY),
     ]
     rows = [one._replace(sort_key=one.line) for one in rows]
-    found = outcome(rows, eval_from="train:10", split=SplitFractions.of("100"))
-    assert found.counts == {"moved": 2}
-    assert sorted(found.planned) == [
-        (1, "eval", True),
-        (2, "train", False),
-        (3, "eval", True),
-        (4, "test", False),
-    ]
+    found = told(rows, eval_from="train:10", split=SplitFractions.of("100"))
+    assert found == "1 eval*, 2 train, 3 eval*, 4 test; moved=2"
 
 
 def known(split="train", annotation="cat", uri="/x.jpg", shard="S", source="/d/a.csv"):
     return KnownRow(5, shard, split, source, uri, annotation)
 
 
-REMEDY = "convert all rows again"
-
-
-def stays(what, shard="S"):
-    return f"{shard} already has it with {what}, and append never changes an example; {REMEDY}"
-
-
-def planned(split, *, assigned=True):
-    return Outcome([(1, split, assigned)])
-
-
-def refused(code, message):
-    return Outcome([], [(1, code, message)])
-
-
-THERE = Outcome([], [], {"existing": 1})
-OTHER_LABEL = refused("conflicting_labels", stays("label 'cat'"))
-OTHER_SPLIT = refused("conflicting_splits", stays("split 'train'"))
+THERE, OTHER_LABEL, OTHER_SPLIT = "existing=1", "1 conflicting_labels", "1 conflicting_splits"
 CAT_OR_DOG = [known("eval", "cat"), known("train", "dog", shard="T")]
 RELATIVE = [known(uri="x.jpg")]
+BOTH_FOLDERS = [*RELATIVE, known("test", "dog", "x.jpg", source="/e/a.csv")]
 ELSEWHERE = row(1, uri="x.jpg", source="/e/a.csv")
 
 # name: row, existing examples, outcome
@@ -410,37 +362,25 @@ IN_THE_DATASET = {
     "the same": (row(1, "train"), [known()], THERE),
     "no split": (row(1), [known("eval")], THERE),
     "no label": (row(1, None, None), [known()], THERE),
-    "another image": (row(1), [known(uri="/y.jpg")], planned("test")),
+    "another image": (row(1), [known(uri="/y.jpg")], "1 test*"),
     "another label": (row(1, "train", "dog"), [known()], OTHER_LABEL),
-    "a label where none is": (
-        row(1, "train", "dog"),
-        [known(annotation=None)],
-        refused("conflicting_labels", stays("no label")),
-    ),
+    "a label where none is": (row(1, "train", "dog"), [known(annotation=None)], OTHER_LABEL),
     "another split": (row(1, "eval"), [known()], OTHER_SPLIT),
     "no split, and the second has its label": (row(1, None, "dog"), CAT_OR_DOG, THERE),
     "one of two agrees": (row(1, "train", "dog"), CAT_OR_DOG, THERE),
     "neither of two has the label": (row(1, "train", "bird"), CAT_OR_DOG, OTHER_LABEL),
-    "the one with the label is in another split": (
-        row(1, "test", "dog"),
-        [known("test", "cat"), known("train", "dog", shard="T")],
-        refused("conflicting_splits", stays("split 'train'", "T")),
-    ),
+    "the one with the label is in another split": (row(1, "test", "dog"), CAT_OR_DOG, OTHER_SPLIT),
     "relative, of the same folder": (row(1, uri="x.jpg"), RELATIVE, THERE),
-    "relative, of another folder": (ELSEWHERE, RELATIVE, planned("test")),
-    "relative, in both folders": (
-        ELSEWHERE,
-        [*RELATIVE, known("test", "dog", "x.jpg", source="/e/a.csv")],
-        refused("conflicting_labels", stays("label 'dog'")),
-    ),
+    "relative, of another folder": (ELSEWHERE, RELATIVE, "1 test*"),
+    "relative, in both folders": (ELSEWHERE, BOTH_FOLDERS, OTHER_LABEL),
     "absolute, two folders": (row(1, source="/e/a.csv"), [known()], THERE),
 }
 
 
-@pytest.mark.parametrize("name", IN_THE_DATASET)
-def test_examples_that_are_there(name):
-    one, there, expected = IN_THE_DATASET[name]
-    assert outcome([one], known=there) == expected
+@pytest.mark.parametrize(("one", "there", "expected"), IN_THE_DATASET.values(), ids=IN_THE_DATASET)
+def test_examples_that_are_there(one, there, expected):
+    """A row whose example is there is counted; one that contradicts it is rejected."""
+    assert told([one], known=there) == expected
 
 
 def test_a_rejected_row_does_not_stop_others():
@@ -453,97 +393,71 @@ def test_a_rejected_row_does_not_stop_others():
         row(7, "train", uri="/f.jpg", sort_key=7),
     ]
     there = [known(uri=uri) for uri in ("a.jpg", "/b.jpg", "/c.jpg", "/f.jpg")]
-    assert outcome(rows, known=there) == Outcome(
-        [(5, "train", False), (4, "train", False)],
-        [
-            (1, "conflicting_splits", stays("split 'train'")),
-            (2, "conflicting_splits", stays("split 'train'")),
-        ],
-        {"duplicates": 1, "existing": 2},
+    assert told(rows, known=there) == (
+        "4 train, 5 train; 1 conflicting_splits, 2 conflicting_splits; duplicates=1, existing=2"
     )
 
 
-BESIDE = "split {!r} contradicts {!r} of its other parts in S, and append never changes an example"
-PART = [known(annotation=SEGMENTS[0])]
+PART, MOVED = [known(annotation=ONE)], [known("eval", ONE)]
+OF_ANOTHER_FOLDER = row(1, None, TWO, "x.mp4", source="/e/a.csv")
 
 # name: row, existing parts of its video, eval_from, outcome
 PARTS_IN_THE_DATASET = {
-    "assigned": (row(1, None, SEGMENTS[1]), PART, "", planned("train")),
-    "named": (row(1, "train", SEGMENTS[1]), PART, "", planned("train", assigned=False)),
-    "named otherwise": (
-        row(1, "eval", SEGMENTS[1]),
-        PART,
-        "",
-        refused("conflicting_splits", BESIDE.format("eval", "train")),
-    ),
+    "assigned": (row(1, None, TWO), PART, None, "1 train*"),
+    "named": (row(1, "train", TWO), PART, None, "1 train"),
+    "named otherwise": (row(1, "eval", TWO), PART, None, OTHER_SPLIT),
     "relative, of another folder": (
-        row(1, None, SEGMENTS[1], "x.mp4", source="/e/a.csv"),
-        [known(annotation=SEGMENTS[0], uri="x.mp4")],
-        "",
-        planned("train"),
+        OF_ANOTHER_FOLDER,
+        [known(annotation=ONE, uri="x.mp4")],
+        None,
+        "1 train*",
     ),
-    "another video": (row(1, None, SEGMENTS[1], "/y.mp4"), PART, "", planned("test")),
-    "the part itself": (row(1, None, SEGMENTS[0]), PART, "", THERE),
-    "the part itself, named": (row(1, "train", SEGMENTS[0]), PART, "", THERE),
-    "the part itself, named otherwise": (row(1, "eval", SEGMENTS[0]), PART, "", OTHER_SPLIT),
-    "one of two parts": (
-        row(1, None, SEGMENTS[0]),
-        [*PART, known(annotation=SEGMENTS[1])],
-        "",
-        THERE,
-    ),
+    "another video": (row(1, None, TWO, "/y.mp4"), PART, None, "1 test*"),
+    "the part itself": (row(1, None, ONE), PART, None, THERE),
+    "the part itself, named": (row(1, "train", ONE), PART, None, THERE),
+    "the part itself, named otherwise": (row(1, "eval", ONE), PART, None, OTHER_SPLIT),
+    "one of two parts": (row(1, None, ONE), [*PART, known(annotation=TWO)], None, THERE),
     "of a split that gave it to eval": (
-        row(1, "train", SEGMENTS[1]),
-        [known("eval", SEGMENTS[0])],
+        row(1, "train", TWO),
+        MOVED,
         "train:10",
-        Outcome([(1, "eval", True)], [], {"moved": 1}),
+        "1 eval*; moved=1",
     ),
-    "assigned, where rows moved to eval": (
-        row(1, None, SEGMENTS[1]),
-        PART,
-        "train:10",
-        planned("train"),
-    ),
+    "assigned, where rows moved to eval": (row(1, None, TWO), PART, "train:10", "1 train*"),
     "of another split than the one that gave": (
-        row(1, "test", SEGMENTS[1]),
-        [known("eval", SEGMENTS[0])],
+        row(1, "test", TWO),
+        MOVED,
         "train:10",
-        refused("conflicting_splits", BESIDE.format("test", "eval")),
+        OTHER_SPLIT,
     ),
 }
 
 
-@pytest.mark.parametrize("name", PARTS_IN_THE_DATASET)
-def test_a_new_part_joins_the_split_of_its_video(name):
-    one, there, share, expected = PARTS_IN_THE_DATASET[name]
-    assert outcome([one], VIDEO, known=there, eval_from=share or None) == expected
+@pytest.mark.parametrize(
+    ("one", "there", "share", "expected"), PARTS_IN_THE_DATASET.values(), ids=PARTS_IN_THE_DATASET
+)
+def test_a_new_part_joins_the_split_of_its_video(one, there, share, expected):
+    """A row with another part of a known video gets its split, or is rejected."""
+    assert told([one], VIDEO, known=there, eval_from=share) == expected
 
 
 def test_beside_what_is_there_other_rows_are_drawn():
     """Rows of other videos, or without a uri, move and are assigned as without a dataset."""
     rows = [
-        row(1, None, SEGMENTS[1], split_hash=EARLY, sort_key=1),
-        row(2, "train", SEGMENTS[1], "/y.mp4", split_hash=EARLY, sort_key=2),
-        row(3, None, SEGMENTS[1], "", split_hash=LATE, sort_key=3),
-        row(4, "eval", SEGMENTS[2], sort_key=4),
-        row(5, "train", SEGMENTS[2], "/y.mp4", split_hash=LATE, sort_key=5),
+        row(1, None, TWO, split_hash=EARLY, sort_key=1),
+        row(2, "train", TWO, "/y.mp4", split_hash=EARLY, sort_key=2),
+        row(3, None, TWO, "", split_hash=LATE, sort_key=3),
+        row(4, "eval", THREE, sort_key=4),
+        row(5, "train", THREE, "/y.mp4", split_hash=LATE, sort_key=5),
     ]
-    found = outcome(rows, VIDEO, known=PART, eval_from="train:10")
-    assert found.rejects == [(4, "conflicting_splits", BESIDE.format("eval", "train"))]
-    assert found.counts == {"moved": 1}
-    assert sorted(found.planned) == [
-        (1, "train", True),
-        (2, "eval", True),
-        (3, "test", True),
-        (5, "train", False),
-    ]
+    found = told(rows, VIDEO, known=PART, eval_from="train:10")
+    assert found == "1 train*, 2 eval*, 3 test*, 5 train; 4 conflicting_splits; moved=1"
 
 
 def test_images_that_the_split_gave_to_eval():
     there = [known("eval")]
-    assert outcome([row(1, "train")], known=there, eval_from="train:10") == THERE
-    refused = outcome([row(1, "test")], known=there, eval_from="train:10").rejects
-    assert refused == [(1, "conflicting_splits", stays("split 'eval'"))]
+    assert told([row(1, "train")], known=there, eval_from="train:10") == THERE
+    assert told([row(1, "test")], known=there, eval_from="train:10") == OTHER_SPLIT
 
 
 def test_payloads_of_a_row_are_added_up_and_separated():
@@ -585,7 +499,7 @@ def test_a_refusal_that_names_its_payload():
     pair = task_for(ConvertOptions(schema='{"left": "image", "right": "image"}'))
     rows, message = [row(1, "train", '["/1.jpg", "/2.jpg"]', "")], "no file: /2.jpg"
     found = outcome(rows, pair, refused={"/2.jpg": message})
-    assert found == refused("missing_file", message)
+    assert found.rejects == [(1, "missing_file", message)]
 
 
 def test_payloads_in_the_row():
@@ -632,12 +546,9 @@ def test_files_of_rows_whose_split_is_known_are_not_read():
             row(3, None, uri="/3.jpg", sort_key=3)._replace(addresses='["/signed/3"]'),
             row(4, "test", uri="/4.jpg", sort_key=4),
         ]
-        return outcome(rows, contents=contents, group_by="content", eval_from=share)
+        return told(rows, contents=contents, group_by="content", eval_from=share)
 
-    assert of(None) == Outcome(
-        [(1, "train", False), (3, split_by_content(b"a"), True), (4, "test", False)],
-        [(2, "changed", "other bytes")],
-    )
+    assert of(None) == f"1 train, 3 {split_by_content(b'a')}*, 4 test; 2 changed"
     assert asked == ["/2.jpg", "/signed/3"]
     of("train:10")
     assert asked == ["/1.jpg", "/2.jpg", "/signed/3"]
@@ -694,14 +605,8 @@ def test_texts_in_rows_are_payloads_of_their_own():
     """Equal ones are copies, also of a file; rows that name one file are not."""
     uris = [X, X, "/x.txt", content_uri("y")]
     rows = [row(n, "train", ANNOTATION, uri, sort_key=ord(uri[-1])) for n, uri in enumerate(uris)]
-    found = outcome(
-        rows,
-        TEXT,
-        duplicates="drop",
-        contents=lambda asked: [Content(content_digest(X)) for _ in asked],
-    )
-    kept = [(0, "train", False), (3, "train", False)]
-    assert replace(found, planned=sorted(found.planned)) == Outcome(kept, [], {"duplicates": 2})
+    given = {"contents": lambda asked: [Content(content_digest(X)) for _ in asked]}
+    assert told(rows, TEXT, duplicates="drop", **given) == "0 train, 3 train; duplicates=2"
     table = task_for(ConvertOptions(schema='{"photo": "image", "n": "int"}'))
     rows = [row(n, "train", f"[{n}]") for n in (1, 2)]
     assert outcome(rows, table, duplicates="drop").counts == {}

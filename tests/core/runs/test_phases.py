@@ -1,13 +1,9 @@
 """Phases after the shards: they are measured, and reported while they work."""
 
 import threading
-import time
 
 import recordgen
-from recordgen.conversion.examining import JoinKeys
-from recordgen.core.flow import running
-from recordgen.core.progress import CHECKS, COMMIT, SHARDS, Phase
-from recordgen.core.runs import staging
+from recordgen.core.progress import CHECKS, COMMIT, SHARDS
 from recordgen.core.runs.phases import Phases
 
 
@@ -29,15 +25,12 @@ class Recorder:
         self.calls.append("finished")
 
 
-def test_a_long_phase_is_told_with_its_step():
+def test_a_long_phase_is_told():
+    """A phase is reported while it works, and its seconds are kept."""
     recorder = Recorder()
     with Phases(recorder, poll_seconds=0.001) as measured, measured.during(CHECKS):
-        measured.step("NEAR_LEAK", 2, 7)
-        recorder.is_told.clear()  # one that began before the step
         assert recorder.is_told.wait(10)
-        recorder.is_told.clear()
-        assert recorder.is_told.wait(10)
-    assert recorder.told[-1]._replace(seconds=0) == Phase(CHECKS, "NEAR_LEAK", 2, 7, 0)
+    assert {phase.name for phase in recorder.told} == {CHECKS}
     assert recorder.calls[-1] == "finished"
     assert list(measured.seconds) == [CHECKS]
 
@@ -48,21 +41,6 @@ def test_the_shards_have_a_progress_of_their_own():
         assert not recorder.is_told.wait(0.05)
     assert recorder.calls == []
     assert list(measured.seconds) == [SHARDS]
-
-
-def test_checks_tell_how_many_buckets_are_joined(make_images, make_csv, monkeypatch):
-    monkeypatch.setattr(staging, "LOCAL_HEARTBEAT_SECONDS", 0)
-    monkeypatch.setattr(running, "_LOCAL_POLL_SECONDS", 0.01)
-
-    def slowly(step, element, work=JoinKeys.process):
-        yield from work(step, element)
-        time.sleep(0.1)
-
-    monkeypatch.setattr(JoinKeys, "process", slowly)
-    source, recorder = make_csv(f"TRAIN,{path},cat" for path in make_images(2)), Recorder()
-    recordgen.check(source, progress=recorder)
-    told = {(each.step, each.done, each.total) for each in recorder.told}
-    assert {("joining buckets", 0, 2), ("joining buckets", 1, 2)} <= told
 
 
 def test_results_have_the_seconds_of_each_phase(make_images, make_csv, tmp_path):

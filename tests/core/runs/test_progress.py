@@ -63,7 +63,7 @@ FIELDS = {
     | {"rows_duplicate", "rows_merged", "rows_dropped", "rows_existing", "examples_written"}
     | {"payloads_rejected", "payload_bytes", "shard_bytes", "rejected", "exit_code", "output"}
     | {"digest", "phases"},
-    "phase": {"name", "step", "done", "total", "seconds"},
+    "phase": {"name", "seconds"},
     "failed": {"error", "exit_code"},  # bad data: rejected, rejects_file; refusals: reason, command
     "interrupted": {"exit_code"},
 }

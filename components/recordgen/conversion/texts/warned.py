@@ -1,14 +1,16 @@
-"""Warnings of the Python API: what the commands print about rejects and findings.
+"""Warnings of the Python API, and options in messages as the user of each door types them.
 
-    use --columns path=1,label=2, or --append    →    use columns='path=1,label=2', or append=True
+    use --columns path=1,label=2, or --append    ↔    use columns='path=1,label=2', or append=True
 
-Messages name options as the command does, where both differ.
+Warnings say what the commands print about rejects and findings. A message is written once, in
+either spelling: :func:`as_keywords` is for Python, :func:`as_flags` for the command.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import shlex
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -40,7 +42,10 @@ _CHOICES = {
 } | {name for name in OWN if "_" not in name}
 _VALUE = rf"'[^']*'|[^\s;()]*[=:_,*/{{\d][^\s;()]*|[A-Z|]{{2,}}|(?:{'|'.join(sorted(_CHOICES))})\b"
 _VALUE += "|(?<=--allow )[a-z][a-z0-9+.-]*|(?<=--format )[a-z][a-z0-9]*(?= for )"
-_OPTION = re.compile(rf"(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![\w-])(?:[ =]({_VALUE}))?")
+_FLAG = rf"(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![\w-])(?:[ =]({_VALUE}))?"
+_NAMES = "|".join((*OPTIONS, *_FLAGS))
+# Not the roles in the value of another option, which the first part of the pattern takes.
+_FLAG_OR_KEYWORD = re.compile(rf"{_FLAG}|(?<![\w/?&.'\"-])({_NAMES})=('[^']*'|[^\s;,()]+)")
 
 
 def warn_about(result: CheckResult | PlanResult) -> None:
@@ -52,7 +57,7 @@ def warn_about(result: CheckResult | PlanResult) -> None:
 def _texts(result: CheckResult | PlanResult) -> Iterator[str]:
     if isinstance(result, PlanResult):
         yield from _about_rejects(result.rejects, "the plan's rejects")
-        yield from map(spelled, result.vocabulary.warnings)
+        yield from map(as_keywords, result.vocabulary.warnings)
         return
     files = f"{result.output}/" if isinstance(result, ConversionResult) else ""
     rejects = f"{files}rejects.jsonl" if files else "the result's rejects"
@@ -62,7 +67,7 @@ def _texts(result: CheckResult | PlanResult) -> Iterator[str]:
         where = f"{files}lint.jsonl" if files else "the result's lint.findings()"
         yield from _about_findings(lint, result.dataset, where)
         known = {item.message for item in lint.about_all}
-    yield from (spelled(text) for text in result.dataset.warnings if text not in known)
+    yield from (as_keywords(text) for text in result.dataset.warnings if text not in known)
 
 
 def _about_rejects(rejects: Sequence[Reject], where: str) -> Iterator[str]:
@@ -76,7 +81,7 @@ def _about_findings(lint: Lint, dataset: Dataset, where: str) -> Iterator[str]:
     for item in lint.first(1):
         remedy = f"lint='-{item.code}' skips this check"
         if known := remedies_of(item.code, dataset):
-            remedy = f"{spelled(known)}; {remedy}"
+            remedy = f"{as_keywords(known)}; {remedy}"
         yield (
             f"{item.code}: {_number(lint.counts[item.code], item.level)}. First: {_place(item)}. "
             f"Remedy: {remedy}. All: {where}"
@@ -87,16 +92,21 @@ def _place(item: Reject | LintFinding) -> str:
     """Return ``file:line: message [uri]``; only the message if the whole dataset is concerned."""
     where = f"{place_of(item.source, item.line, item.uri)}: " if item.source else ""
     uri = f" [{item.uri}]" if is_worth_naming(item) else ""
-    return f"{where}{spelled(shortened(item.message, _MESSAGE_SHOWN))}{uri}"
+    return f"{where}{as_keywords(shortened(item.message, _MESSAGE_SHOWN))}{uri}"
 
 
 def _number(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def spelled(text: str) -> str:
+def as_keywords(text: str) -> str:
     """Return a message whose options are spelled as keywords of Python."""
-    return _OPTION.sub(_keyword, text)
+    return re.sub(_FLAG, _keyword, text)
+
+
+def as_flags(text: str) -> str:
+    """Return a message whose options are spelled as flags of the command."""
+    return _FLAG_OR_KEYWORD.sub(_flag, text)
 
 
 def _keyword(found: re.Match[str]) -> str:
@@ -109,6 +119,17 @@ def _keyword(found: re.Match[str]) -> str:
         return name
     plain = value.rstrip(",.:")
     return f"{name}={plain.strip(chr(39))!r}{value[len(plain) :]}"
+
+
+def _flag(found: re.Match[str]) -> str:
+    name, value = found[3], found[4]
+    if name is None:
+        return found[0]
+    flag = f"--{name.replace('_', '-')}"
+    if name in _FLAGS:
+        return flag
+    plain = value.rstrip(".:")
+    return f"{flag} {shlex.quote(plain.strip(chr(39)))}{value[len(plain) :]}"
 
 
 def _warn(text: str) -> None:

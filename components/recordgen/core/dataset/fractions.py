@@ -41,31 +41,31 @@ class SplitFractions:
         """
         if isinstance(given, SplitFractions):
             return given
-        if isinstance(given, str):
-            try:
-                weights = tuple(map(int, given.split(",")))
-            except ValueError:
-                weights = ()
-            if not 1 <= len(weights) <= len(SPLITS):
-                raise UsageError(
-                    f"split fractions must be up to three whole numbers for train,eval,test, such "
-                    f"as 80,10,10 (got {given!r})"
-                )
-            return cls(SPLITS[: len(weights)], weights)
-        if isinstance(given, Mapping):
-            names = [split_named(name) if isinstance(name, str) else "" for name in given]
-            shares = list(given.values())
-            if sorted(names) == sorted(set(names) & set(SPLITS)) and _are_whole(shares):
-                return cls(tuple(names), tuple(map(int, shares)))
-        elif isinstance(given, Sequence) and not isinstance(given, bytes) and _are_whole(given):
-            return cls.of(",".join(str(int(weight)) for weight in given))
-        raise UsageError(
-            f"split must be whole numbers for train, eval and test, such as '80,10,10', "
-            f"[80, 10, 10] or {{'train': 80, 'eval': 20}} (got {given!r:.80})"
-        )
+        shares: Any = _parsed(given) if isinstance(given, str) else given
+        names: Sequence[object] = ()
+        if isinstance(shares, Mapping):
+            names = [split_named(name) if isinstance(name, str) else name for name in shares]
+            shares = list(shares.values())
+        elif isinstance(shares, Sequence) and not isinstance(shares, bytes):
+            names = SPLITS[: len(shares)]
+        known = [split for split in SPLITS if split in names]
+        if not names or len(known) != len(shares) or not _are_whole(shares):
+            raise UsageError(
+                f"split must be whole numbers for train, eval and test, such as '80,10,10', "
+                f"[80, 10, 10] or {{'train': 80, 'eval': 20}} (got {given!r:.80})"
+            )
+        return cls(tuple(map(str, names)), tuple(map(int, shares)))
 
     def __str__(self) -> str:
         return ",".join(map("{}:{}".format, self.names, self.weights))
+
+
+def _parsed(text: str) -> Mapping[str, object] | Sequence[object]:
+    """Return the shares in a text by name, or in their order; what is no number stays text."""
+    pairs = [item.strip().rpartition(":") for item in text.split(",")]
+    numbers = [int(it) if it.strip().lstrip("-").isdecimal() else it for *_, it in pairs]
+    named = {name: number for (name, *_), number in zip(pairs, numbers, strict=True)}
+    return named if any(named) else numbers
 
 
 def _are_whole(values: Sequence[object]) -> bool:
@@ -95,27 +95,19 @@ class SplitRule:
         """
         if isinstance(given, SplitRule):
             return given
+        named: list[str] = []
         if isinstance(given, str):
             items = [item.strip() for item in given.split(",") if item.strip()]
-            settings = [item.partition("=")[2] for item in items if item.startswith("names=")]
-            shares: Any = [item for item in items if not item.startswith("names=")]
-            if any(":" in item for item in shares):
-                shares = {
-                    name: int(share) if share.strip().isdecimal() else share
-                    for name, _, share in (item.partition(":") for item in shares)
-                }
-            else:
-                shares = ",".join(shares)
+            named = [item.partition("=")[2] for item in items if item.startswith("names=")]
+            given = ",".join(item for item in items if not item.startswith("names="))
         elif isinstance(given, Mapping):
-            settings = [str(given["names"])] if "names" in given else []
-            shares = {name: share for name, share in given.items() if name != "names"}
-        else:
-            settings, shares = [], given
-        names = settings[-1] if settings else _AUTO
+            named = [str(given["names"])] if "names" in given else []
+            given = {name: share for name, share in given.items() if name != "names"}
+        names = named[-1] if named else _AUTO
         if names not in (_AUTO, "yes", "no"):
             raise UsageError(f"split: names must be one of auto, yes, no (got {names!r})")
-        is_unset = not shares and (bool(settings) or isinstance(given, str))
-        return cls(DEFAULT_FRACTIONS if is_unset else SplitFractions.of(shares), names)
+        is_unset = not given if named else isinstance(given, str) and not given
+        return cls(DEFAULT_FRACTIONS if is_unset else SplitFractions.of(given), names)
 
     @property
     def recorded(self) -> str:

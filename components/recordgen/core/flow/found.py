@@ -58,19 +58,15 @@ def merge_found(staging: Staging, code: str, files: Iterable[FoundFile]) -> None
 class MergeFindings(Step):
     """Merge the findings of a code, by import file and line.
 
-    In: (code, [FoundFile]), or the seconds that checks took. Out: nothing.
+    In: (code, [FoundFile]). Out: nothing.
     """
 
     staging: Staging
 
-    def process(self, element: tuple[tuple[str, int], Iterable[Any]]) -> Iterator[Any]:
+    def process(self, element: tuple[tuple[str, int], Iterable[FoundFile]]) -> Iterator[Any]:
         """Write the file of the code."""
-        (name, _), messages = element
-        _, _, code = name.partition(" ")
-        if code:
-            merge_found(self.staging, code, messages)
-        else:
-            self.staging.write_seconds(sum(messages))
+        (name, _), files = element
+        merge_found(self.staging, name.partition(" ")[2], files)
         yield from ()
 
 

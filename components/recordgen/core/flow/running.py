@@ -39,15 +39,14 @@ _REMOTE_POLL_SECONDS = 5.0
 
 @contextmanager
 def running(
-    runner: Runner, staging: Staging, progress: Progress | None, noun: str, joins: int = 0
+    runner: Runner, staging: Staging, progress: Progress | None, noun: str
 ) -> Iterator[Runner]:
     """Yield the runner to build a graph on, then run the graph. Raises: as ``runner.run``.
 
-    For the progress: ``noun``, what an example is about, and ``joins``, the number of buckets that
-    checks join at most.
+    ``noun`` is the progress's word for an example.
     """
     yield runner
-    with _rare_collections(), watching(staging, progress, noun, joins):
+    with _rare_collections(), watching(staging, progress, noun):
         forget_failures()
         try:
             runner.run(staging)
@@ -79,23 +78,19 @@ _FREEZING = threading.Lock()
 
 
 @contextmanager
-def watching(
-    staging: Staging, progress: Progress | None, noun: str, joins: int = 0
-) -> Iterator[None]:
-    """Report to ``progress`` while the block runs; for the words, see :func:`running`."""
+def watching(staging: Staging, progress: Progress | None, noun: str) -> Iterator[None]:
+    """Report to ``progress`` while the block runs; ``noun`` is the word for an example."""
     if progress is None:
         yield
         return
     try:
-        with beside(partial(_watch, staging, progress, noun, joins)):
+        with beside(partial(_watch, staging, progress, noun)):
             yield
     finally:
         progress.finished()
 
 
-def _watch(
-    staging: Staging, progress: Progress, noun: str, joins: int, done: threading.Event
-) -> None:
+def _watch(staging: Staging, progress: Progress, noun: str, done: threading.Event) -> None:
     plan: StagedPlan | None = None
     finished: dict[str, tuple[int, int, int]] = {}
     started = time.monotonic()
@@ -124,18 +119,15 @@ def _watch(
                     )
                 continue
             examples, rejects, size = staging.read_heartbeats(finished)
-            checking = 0, 0, 0
-            if examples + rejects >= plan.rows and isinstance(progress, PhaseProgress):
-                checking = staging.read_heartbeats({}, "checking")
         except (OSError, RecordgenError):
             continue  # try again at the next poll; the run itself is not affected
         now = time.monotonic()
         examples_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
         rejected = len(plan.rejects)
-        if isinstance(progress, PhaseProgress) and any(checking) and is_shown and not last:
+        is_written = examples + rejects >= plan.rows
+        if is_written and is_shown and not last and isinstance(progress, PhaseProgress):
             began = began or now
-            step, work, total = _step_of_checks(checking, plan.shards, joins)
-            progress.phase(Phase(CHECKS, step, min(work, total) - 1, total, now - began))
+            progress.phase(Phase(CHECKS, now - began))
             continue
         is_shown = True
         progress.writing(
@@ -153,13 +145,3 @@ def _watch(
                 noun=noun,
             )
         )
-
-
-def _step_of_checks(counts: tuple[int, int, int], shards: int, joins: int) -> tuple[str, int, int]:
-    """Return what the checks do, how much of it is done, and how much there is at most."""
-    read, joined, examined = counts
-    if examined:
-        return "examining shards", examined, shards
-    if joined:
-        return "joining buckets", joined, joins
-    return "reading shards", read, shards

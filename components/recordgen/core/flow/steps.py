@@ -27,7 +27,7 @@ from recordgen.core.planning.messages import (
 )
 from recordgen.core.planning.plan import Base, BucketSummary, check_train, make_plan, too_many
 from recordgen.core.planning.resolve import Settled, plan_bucket, settle_bucket
-from recordgen.core.rows.columns import rows_of, together
+from recordgen.core.rows.columns import packed, rows_of, together
 from recordgen.core.rows.planned import KnownRow, PlacedRow
 from recordgen.core.runs import counters
 from recordgen.core.runs.parts import write_parts
@@ -58,7 +58,7 @@ class SettleBuckets(PlanningStep):
         bucket, parts = element[0], list(element[1])
         found = settled(parts, self.conversion)
         facts = facts_of(found.rows, self.conversion.task, self.conversion.splits)
-        file = self.staging.write_settled(bucket, found.rows)
+        file = self.staging.leave(packed(found.rows))
         left = replace(found, rows=found.rows.select([]), odd_lines=[])
         if found.odd_lines:
             yield ALL, ReadSummary(odd_lines=write_odd_lines(self.staging, found.odd_lines))
@@ -127,7 +127,7 @@ class ResolveBuckets(PlanningStep):
         conversion, decided = self.conversion, None
         if file := next((part for part in parts if isinstance(part, SettledFile)), None):
             decided = file.facts.columns
-            found = replace(file.settled, rows=self.staging.read_settled(file.file))
+            found = replace(file.settled, rows=self.staging.read_left_columns(file.file))
         else:
             found = settled(parts, conversion)
         planned, summary = plan_bucket(

@@ -3,7 +3,7 @@
 A bucket's rows are written to one file, group after group, in blocks. If the payloads of a group
 are laid end to end in the order of buckets, each shard is a byte range of them:
 
-    planned rows by Group ──encode_bucket──▶ a file, BucketFile
+    planned rows by Group ──encode_bucket──▶ the content of a file, its Blocks
     Plan + BucketFiles ──cut──▶ ShardOutline of every shard
     ShardOutline + blocks ──planned_rows──▶ the planned rows of the shard
 
@@ -48,7 +48,7 @@ class BucketFile:
     """The contents of a bucket file."""
 
     bucket: int
-    file: str  # name of the file; each attempt at a bucket writes its own file
+    file: str  # name of the file, empty without rows; each attempt at a bucket writes its own file
     blocks: Mapping[Group, Sequence[Block]]  # blocks by group, in the order of the file
 
 
@@ -75,10 +75,8 @@ class ShardOutline:
     byte_ranges: tuple[ByteRange, ...]
 
 
-def encode_bucket(
-    bucket: int, file: str, groups: Mapping[Group, Columns]
-) -> tuple[bytes, BucketFile]:
-    """Return the content of a bucket file, and the description of its blocks."""
+def encode_bucket(groups: Mapping[Group, Columns]) -> tuple[bytes, Mapping[Group, Sequence[Block]]]:
+    """Return the content of a bucket file, and its blocks by group."""
     blocks: dict[Group, list[Block]] = {}
     contents: list[bytes] = []
     for group, columns in groups.items():
@@ -87,7 +85,7 @@ def encode_bucket(
             contents.append(packed(some.columns))
             found = Block(len(contents[-1]), some.payload_bytes)
             blocks.setdefault(group, []).append(found)
-    return b"".join(contents), BucketFile(bucket, file, blocks)
+    return b"".join(contents), blocks
 
 
 def cut(plan: Plan, files: Iterable[BucketFile]) -> Iterator[ShardOutline]:

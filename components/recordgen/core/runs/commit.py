@@ -256,8 +256,7 @@ def commit(
     lease.check_held(staging.lease)
     if meanwhile is not None:
         write_dataset(output, meanwhile)
-    if not kept:
-        staging.start_replacing()
+    staging.start_moving()
     failed = (f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}")
     for name in failed if kept else (DATASET_FILE, *failed):
         storage.remove(storage.join(output, name))
@@ -266,7 +265,6 @@ def commit(
     for other in _runs(output):
         if other != staging:
             storage.remove(other.root)
-    staging.start_moving()
 
     def move(file: str) -> None:
         source = staging.path(file) if staged is None else staged[file]
@@ -331,7 +329,7 @@ def _check_output(output: str, described: Collection[str]) -> None:
             + (" (with --resume if a run was interrupted)" if dead else "")
         )
     # Without a dataset.json, files with our names are ours only if a run died while it moved them.
-    if any(run.moving or run.replacing for run in dead):
+    if any(run.moving for run in dead):
         return
     for name in (*described, *_split_dirs(output)):
         if storage.exists(storage.join(output, name)):

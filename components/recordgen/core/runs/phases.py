@@ -35,14 +35,13 @@ class Phases(ExitStack):
         self.progress = progress
         self._poll_seconds = poll_seconds
         self._now: tuple[str, float] | None = None
-        self._step = "", 0, 0
         self._reports = False
 
     @contextmanager
     def during(self, name: str) -> Iterator[None]:
         """Measure a phase, and report it."""
         started = time.monotonic()
-        self._step, self._now = ("", 0, 0), (name, started)
+        self._now = name, started
         if name != SHARDS and not self._reports and isinstance(self.progress, PhaseProgress):
             self._reports = True
             self.enter_context(beside(partial(self._report, self.progress)))
@@ -52,21 +51,11 @@ class Phases(ExitStack):
             self._now = None
             self.seconds[name] = time.monotonic() - started
 
-    def move(self, start: str, end: str, seconds: float) -> None:
-        """Count seconds of one phase, which did the work of the other, for the other."""
-        moved = min(seconds, self.seconds[start])
-        self.seconds[start] -= moved
-        self.seconds[end] += moved
-
-    def step(self, name: str, done: int, total: int) -> None:
-        """Note the step of the phase that begins."""
-        self._step = name, done, total
-
     def _report(self, progress: PhaseProgress, done: Event) -> None:
         is_shown = False
         while not done.wait(self._poll_seconds):
             if (now := self._now) is not None:
                 is_shown = True
-                progress.phase(Phase(now[0], *self._step, time.monotonic() - now[1]))
+                progress.phase(Phase(now[0], time.monotonic() - now[1]))
         if is_shown:
             progress.finished()

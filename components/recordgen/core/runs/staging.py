@@ -2,24 +2,19 @@
 
     OUT/.recordgen-staging/RUN/run.json                the lease, :mod:`recordgen.core.runs.lease`
                                plan.json               the plan and its rejects
-                               findings/….jsonl        changes in rows
                                vocabulary.json         the labels, which workers need
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
                                facts/train-00000.arrow    facts of its rows for the checks
                                lengths/train-00000     lengths of its records for the index
-                               between/…               what steps of the checks leave for the next
+                               between/…               what a step leaves for later ones: changes in
+                                                       rows, settled and planned rows, keys
                                lint/CODE.jsonl         findings about examples
                                about/….json            findings about the dataset as a whole
-                               check_seconds.json      how long the checks took
-                               settled/00000-…         settled rows of a bucket
-                               rows/00000-…            planned rows of a bucket
                                planning/….json         heartbeat of a worker that reads or plans
                                progress/train-00000.json  heartbeat of a worker on a shard
-                               checking/….json         heartbeat of a worker that examines shards
                                error.json              error of a worker
-                               replacing               the old dataset in OUT is being removed
-                               moving                  shards are being moved to OUT
+                               moving                  the dataset in OUT is being replaced
 
 Every run has its own folder, so a dead run whose workers still write cannot damage another one.
 :mod:`recordgen.core.runs.commit` creates and removes the folders.
@@ -46,7 +41,6 @@ from recordgen.core.facts.columns import of_shard, whole, without_empty
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.bucket_files import (
     BucketFile,
-    ByteRange,
     ShardOutline,
     encode_bucket,
     planned_rows,
@@ -164,16 +158,14 @@ class Staging:
 
     def write_findings(self, findings: Sequence[Finding], number: int) -> FindingsFile:
         """Write changes in rows, in order, as one of the files of these rows."""
-        name = f"{uuid.uuid4().hex}.jsonl"
-        storage.write_text(self.path("findings", name), "".join(to_lines(findings)))
+        name = self.leave("".join(to_lines(findings)).encode())
         return FindingsFile(findings[0].source, findings[0].line, number, name)
 
     def read_findings(self, plan: StagedPlan) -> Iterator[Finding]:
         """Yield the changes in rows, by import file and line; one file is in memory at a time."""
         for name in plan.findings:
-            path = storage.inside(self.path("findings"), name)
-            data = _read_shared(storage.read_bytes, path)
-            with decoding(path):
+            data = self.read_left(name)
+            with decoding(self.path("between", name)):
                 lines = [built(Finding, parsed_json(it)) for it in data.split(b"\n") if it]
             yield from lines
 
@@ -223,23 +215,28 @@ class Staging:
         """Return the sha256 (hex) of a file. Raises: StorageError if it cannot be read."""
         return hashlib.sha256(_read_shared(storage.read_bytes, self.path(name))).hexdigest()
 
-    def write_settled(self, bucket: int, rows: Columns) -> str:
-        """Write the settled rows of a bucket until it is planned; return the file's name."""
-        name = f"{bucket:05d}-{uuid.uuid4().hex}"
-        storage.write_bytes(self.path("settled", name), packed(rows))
+    def leave(self, content: bytes) -> str:
+        """Write what one step leaves for later ones; return the file's name."""
+        # A unique name: another attempt may see other payload sizes, and write something else.
+        name = uuid.uuid4().hex
+        storage.write_bytes(self.path("between", name), content)
         return name
 
-    def read_settled(self, name: str) -> Columns:
-        """Return the settled rows of a bucket. Raises: StorageError if they cannot be read."""
-        return _read_columns(self.path("settled", name))
+    def read_left(self, name: str, start: int = 0, length: int | None = None) -> bytes:
+        """Read such a file, or a part of it. Raises: StorageError if it cannot be read."""
+        path = storage.inside(self.path("between"), name)
+        if length is None:
+            return _read_shared(storage.read_bytes, path)
+        return _read_shared(partial(storage.read_range, start=start, length=length), path)
+
+    def read_left_columns(self, name: str, start: int = 0, length: int | None = None) -> Columns:
+        """Read packed columns in such a file. Raises: StorageError, RunnerError."""
+        return _unpacked(self.read_left(name, start, length), self.path("between", name))
 
     def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
         """Write the planned rows of a bucket, by group, for the shards."""
-        # A unique name: another attempt may see other payload sizes, and write other blocks.
-        content, file = encode_bucket(bucket, f"{bucket:05d}-{uuid.uuid4().hex}", groups)
-        if content:
-            storage.write_bytes(self.path("rows", file.file), content)
-        return file
+        content, blocks = encode_bucket(groups)
+        return BucketFile(bucket, self.leave(content) if content else "", blocks)
 
     def read_rows(self, outline: ShardOutline) -> PlannedRows:
         """Return the rows of a shard.
@@ -247,22 +244,16 @@ class Staging:
         Raises: StorageError: they cannot be read; RunnerError: they were changed.
         """
         files = dict.fromkeys(byte_range.file for byte_range in outline.byte_ranges)
-        with decoding(self.path("rows", ", ".join(files))):
-            return PlannedRows(planned_rows(outline, map(self._read_range, outline.byte_ranges)))
-
-    def _read_range(self, byte_range: ByteRange) -> bytes:
-        read = partial(storage.read_range, start=byte_range.offset, length=byte_range.length)
-        return _read_shared(read, storage.inside(self.path("rows"), byte_range.file))
+        contents = (self.read_left(*byte_range[:3]) for byte_range in outline.byte_ranges)
+        with decoding(self.path("between", ", ".join(files))):
+            return PlannedRows(planned_rows(outline, contents))
 
     def write_result(self, result: ShardResult, index: int) -> None:
         """Write the facts of a shard and the lengths of its records, then its result."""
-        facts, lengths = (
-            self._facts_path(result.split, index),
-            self._lengths_path(result.split, index),
-        )
-        storage.write_bytes(facts, packed(without_empty(result.facts)))
-        storage.write_bytes(lengths, result.lengths)
-        storage.write_text(self._result_path(result.split, index), result.to_json())
+        facts, shard = packed(without_empty(result.facts)), (result.split, index)
+        storage.write_bytes(self._facts_path(*shard), facts)
+        storage.write_bytes(self._lengths_path(*shard), result.lengths)
+        storage.write_text(self._result_path(*shard), result.to_json())
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
         """Return the result of a shard if there is one and its task has the same fingerprint."""
@@ -286,17 +277,6 @@ class Staging:
     def shard_lengths(self, file: str) -> bytes:
         """Return the lengths of a shard's records. Raises: StorageError if they cannot be read."""
         return _read_shared(storage.read_bytes, self._lengths_path(*_numbered(file)))
-
-    def leave(self, content: bytes) -> str:
-        """Write what one step of the checks leaves for the next; return the file's name."""
-        name = uuid.uuid4().hex
-        storage.write_bytes(self.path("between", name), content)
-        return name
-
-    def read_left(self, name: str, start: int, length: int) -> bytes:
-        """Read a part of such a file. Raises: StorageError if it cannot be read."""
-        read = partial(storage.read_range, start=start, length=length)
-        return _read_shared(read, self.path("between", name))
 
     def writing_findings(self, code: str) -> AbstractContextManager[IO[bytes]]:
         """Open the file with all findings about examples of a code for writing."""
@@ -328,17 +308,6 @@ class Staging:
                 about_all.setdefault(code, []).extend(texts)
         return about_all, remarks
 
-    def write_seconds(self, seconds: float) -> None:
-        """Write how long the steps of the checks took together."""
-        storage.write_text(self.path("check_seconds.json"), json.dumps(seconds))
-
-    def read_seconds(self) -> float:
-        """Return how long the steps of the checks took together."""
-        try:
-            return float(json.loads(storage.read_text(self.path("check_seconds.json"))))
-        except (FileNotFoundError, RecursionError, TypeError, ValueError):
-            return 0.0  # no shard was examined; or the file, which only informs, was changed
-
     def _facts_path(self, split: str, index: int) -> str:
         return self.path("facts", f"{split}-{index:05d}.arrow")
 
@@ -364,22 +333,13 @@ class Staging:
         names = (name for name, _ in storage.list_dir(self.path("results")))
         return [name for name in names if name.endswith(".json")]
 
-    def start_replacing(self) -> None:
-        """Record that from now on the output may hold a part of an older dataset."""
-        storage.write_text(self.path("replacing"), "")
-
-    @property
-    def replacing(self) -> bool:
-        """Whether the output may hold a part of an older dataset."""
-        return storage.exists(self.path("replacing"))
-
     def start_moving(self) -> None:
-        """Record that from now on the output may hold shards of this run."""
+        """Record that from now on the output holds parts of an older dataset, or of this run."""
         storage.write_text(self.path("moving"), "")
 
     @property
     def moving(self) -> bool:
-        """Whether the output may hold shards of this run."""
+        """Whether the output may hold a part of an older dataset, or shards of this run."""
         return storage.exists(self.path("moving"))
 
     def write_error(self, error: RecordgenError) -> None:
@@ -407,18 +367,13 @@ class Staging:
         """Return the heartbeat of another worker that reads or plans rows."""
         return Heartbeat(self.path("planning", f"{uuid.uuid4().hex}.json"), self.heartbeat_seconds)
 
-    def checking_heartbeat(self) -> Heartbeat:
-        """Return the heartbeat of a worker that counts the work of the checks."""
-        return Heartbeat(self.path("checking", f"{uuid.uuid4().hex}.json"), self.heartbeat_seconds)
-
     def read_heartbeats(
         self, finished: dict[str, tuple[int, int, int]], folder: str = "progress"
     ) -> tuple[int, int, int]:
         """Return the sums of heartbeats so far; ``finished`` keeps them by file between calls.
 
         Of ``progress``, they are examples, rejects and payload bytes; of ``planning``, rows read,
-        planned and rejected, where work that a runner repeats counts twice; of ``checking``, shards
-        that were read, buckets that were joined, and shards that were examined.
+        planned and rejected, where work that a runner repeats counts twice.
         """
         counts = []
         names = [
@@ -453,7 +408,10 @@ class _About:
 
 
 def _read_columns(path: str) -> Columns:
-    data = _read_shared(storage.read_bytes, path)
+    return _unpacked(_read_shared(storage.read_bytes, path), path)
+
+
+def _unpacked(data: bytes, path: str) -> Columns:
     with decoding(path):
         [columns] = unpacked(data)
         return columns

@@ -26,9 +26,8 @@ from recordgen.training.config import (
     WEIGHT,
     TrainingConfig,
 )
-from recordgen.training.learner import Models
-from recordgen.training.mean_iou import UNKNOWN_CLASS
-from recordgen.training.model import convolved
+from recordgen.training.model import Models, convolved
+from recordgen.training.part_measures import UNKNOWN_CLASS
 
 # Filters of the layers before each halving, and of those in the middle.
 _FILTERS = (16, 32, 64)

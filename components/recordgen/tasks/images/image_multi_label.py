@@ -40,7 +40,7 @@ class ImageMultiLabel(LabelledImage):
     features: ClassVar = features.IMAGE_MULTI_LABEL
     labelling = SEVERAL
     trainer = "recordgen.tasks.images.training:ManyImageLabels"
-    measure = "recordgen.training.auc:ManyLabelsAccumulator"
+    measure = "recordgen.training.measures:ManyLabelsAccumulator"
     sample = "pipelines.samples.digits:DIGIT_GROUPS"
     page = "docs/tasks/image_multi_label.md"
 

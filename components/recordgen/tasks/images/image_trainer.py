@@ -15,18 +15,17 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.access.scales import AUTO
+from recordgen.access.shards import find_shards
 from recordgen.core.records import RECORDS
 from recordgen.reading import parsing_spec
 from recordgen.reading.attempts import answered
 from recordgen.tasks.images.stored_images import (
     IMAGE_BYTES,
-    black_image,
     request_images,
     stored_images,
 )
 from recordgen.training.config import PHOTO, PIXELS, SCORES, SMALL_CNN
 from recordgen.training.learner import Signature, TaskTrainer
-from recordgen.training.measures import shard_files
 from recordgen.training.progress_log import log_info
 
 
@@ -81,7 +80,8 @@ class ImageTrainer(TaskTrainer):
     def _chosen_size(self) -> tuple[int, int]:
         size = self.earlier.settings.get("image_size") if self.earlier else None
         if size is None:
-            size = size_of(self.config.model, sampled_sizes(shard_files(self.root, self.split)))
+            files = [file.path for file in find_shards(self.root, self.split).files]
+            size = size_of(self.config.model, sampled_sizes(files))
         height, width = size
         return height, width
 
@@ -89,11 +89,6 @@ class ImageTrainer(TaskTrainer):
         """``image_bytes`` → the :meth:`answers`, and ``error``."""
         images, error = request_images(request[0], self.config.size)
         return answered(self.answers(model, images), error)
-
-    def sample(self, spec: tf.TensorSpec) -> Any:
-        if spec == IMAGE_BYTES:
-            return [black_image(self.config.size)]
-        return super().sample(spec)
 
     @abstractmethod
     def answers(self, model: keras.Model, images: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -36,9 +36,3 @@ def request_images(encoded: tf.Tensor, image_size: tuple[int, int]) -> tuple[tf.
     """
     pixels, error = ImageDecoder(image_size).attempt(encoded)
     return scaled(pixels, scale_of(AUTO)), error
-
-
-def black_image(image_size: tuple[int, int]) -> bytes:
-    """Return a JPEG file that shows nothing."""
-    found: bytes = tf.io.encode_jpeg(tf.zeros((*image_size, 3), tf.uint8)).numpy()
-    return found

@@ -12,9 +12,8 @@ from recordgen import features
 from recordgen.tasks.images.image_trainer import ImageTrainer
 from recordgen.tasks.images.stored_images import request_images
 from recordgen.training.config import PHOTO, PIXELS
-from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
-from recordgen.training.learner import Models, Signature
-from recordgen.training.model import augmented, backbone_of, build_model
+from recordgen.training.learner import LabelTrainer, ManyLabels, OneLabel, Signature
+from recordgen.training.model import Models, augmented, backbone_of, build_model
 
 
 class ImageLabels(ImageTrainer, LabelTrainer):

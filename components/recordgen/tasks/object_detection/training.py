@@ -17,10 +17,10 @@ from recordgen import features
 from recordgen.reading.objects import for_each_box
 from recordgen.tasks.images.image_trainer import ImageTrainer
 from recordgen.tasks.object_detection.box_grid import BOX, CELL, decode, encode
-from recordgen.training.average_precision import CROWD, MOST_BOXES
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
-from recordgen.training.learner import Models, in_order
-from recordgen.training.model import convolved
+from recordgen.training.learner import in_order
+from recordgen.training.model import Models, convolved
+from recordgen.training.part_measures import CROWD, MOST_BOXES
 
 # Almost no cell is a centre, so start with low scores.
 _FIRST_SCORE = 0.01
@@ -67,7 +67,7 @@ class ObjectDetector(ImageTrainer):
         """Return the boxes: float32 [batch, n, 5], padded with -1.
 
         The columns are left, top, right, bottom, number of the class (-1 if the model does not know
-        it; of a box around a crowd, :data:`recordgen.training.average_precision.CROWD` minus the
+        it; of a box around a crowd, :data:`recordgen.training.part_measures.CROWD` minus the
         number). An image without boxes counts as labelled, as in training.
         """
         spec = {name: tf.io.RaggedFeature(tf.float32) for name in features.BBOX}

@@ -8,16 +8,17 @@ columns are concatenated, and two hidden layers follow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, reduce
+from operator import add
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
-from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import read
 from recordgen.reading.attempts import answered
@@ -26,22 +27,14 @@ from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
 from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
 from recordgen.tables.stored import table_of
-from recordgen.tasks.images.stored_images import black_image
 from recordgen.tasks.tables.reading import TableReader
 from recordgen.tasks.tables.serving import COLUMNS, column_specs, decode_columns, given_columns
 from recordgen.tasks.tables.transformed import TransformGraph
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
-from recordgen.training.earlier import EarlierModel
-from recordgen.training.learner import (
-    EXAMPLES,
-    Models,
-    Signature,
-    TaskTrainer,
-    Weights,
-    in_order,
-)
-from recordgen.training.model import movement, small_cnn
-from recordgen.training.moments import Moments, Scale, rescale
+from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
+from recordgen.training.model import Models, movement, small_cnn
+from recordgen.training.model_files import EarlierModel
+from recordgen.training.moments import Moments, Scale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
 NUMBERS = "numbers"
@@ -52,6 +45,33 @@ _ROWS_AT_ONCE = 1024
 
 # The first entries of Keras's vocabularies: padding, and all unknown words.
 _NO_WORDS = ("", "[UNK]")
+
+
+class _Scaling(NamedTuple):
+    """How numbers are normalised.
+
+    Attributes:
+        gaps: the numbers that may be missing, as places among all numbers.
+        target: the scale of a target that is a number.
+    """
+
+    numbers: Scale
+    gaps: list[int]
+    target: Scale
+
+    @classmethod
+    def of(cls, inputs: Mapping[str, Any]) -> _Scaling:
+        """Return what :meth:`to_dict` stored."""
+        return cls(Scale.of(inputs["numbers"]), inputs["gaps"], Scale.of(inputs["target"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        numbers, target = self.numbers.to_dict(), self.target.to_dict()
+        return {"numbers": numbers, "gaps": self.gaps, "target": target}
+
+    def kept(self, now: _Scaling) -> _Scaling:
+        """Return these scales for a training on other rows."""
+        return _Scaling(self.numbers.kept(now.numbers), self.gaps, self.target.kept(now.target))
 
 
 class TableTrainer(TaskTrainer):
@@ -113,15 +133,11 @@ class TableTrainer(TaskTrainer):
     def _check_earlier(self, earlier: EarlierModel) -> None:
         """Check that an earlier model has the same columns. Raises: UsageError."""
         before, now = earlier.inputs.get("columns", {}), self._columns
-        differing = [
-            f"{name!r} was {before.get(name, 'missing')} and is {now.get(name, 'missing')}"
-            for name in {**before, **now}
-            if before.get(name) != now.get(name)
-        ]
-        if differing or list(before) != list(now):
-            found = "; ".join(differing) or f"their order was {', '.join(before)}"
+        if list(before.items()) != list(now.items()):
+            changed = sorted({name for name, _ in before.items() ^ now.items()}) or list(before)
             raise UsageError(
-                f"base_model {earlier.path} was trained on other columns: {found}; train without it"
+                f"base_model {earlier.path} was trained on other columns, or in another order: "
+                f"{', '.join(changed)}; train without it"
             )
 
     @property
@@ -191,7 +207,7 @@ class TableTrainer(TaskTrainer):
         return found
 
     def models(self) -> Models:
-        numbers, _ = self._moments
+        scale, gaps, _ = self._scaling
         inputs: dict[str, Any] = {}
         parts = []
         for name in self._images:
@@ -200,14 +216,13 @@ class TableTrainer(TaskTrainer):
         for name, column in self._texts.items():
             inputs[name] = keras.Input((), name=name, dtype="string")
             parts.append(mean_of_words(self._words(column), inputs[name]))
-        if len(numbers.mean):
-            given = inputs[NUMBERS] = keras.Input((len(numbers.mean),), name=NUMBERS)
+        if len(scale.mean):
+            given = inputs[NUMBERS] = keras.Input((len(scale.mean),), name=NUMBERS)
             is_missing = keras.ops.isnan(given)
-            scale = keras.layers.Normalization(mean=numbers.mean, variance=numbers.variance)
-            parts.append(keras.ops.where(is_missing, 0.0, scale(given)))
-            if self._gaps:
-                gaps = keras.ops.take(is_missing, self._gaps, axis=1)
-                parts.append(keras.ops.cast(gaps, "float32"))
+            scaled = keras.layers.Normalization(mean=scale.mean, variance=scale.divisor**2)(given)
+            parts.append(keras.ops.where(is_missing, 0.0, scaled))
+            if gaps:
+                parts.append(keras.ops.cast(keras.ops.take(is_missing, gaps, axis=1), "float32"))
         model = keras.Model(inputs, self._answer(parts))
         return Models(self._augmented(model, inputs), model)
 
@@ -223,27 +238,24 @@ class TableTrainer(TaskTrainer):
         return keras.Model(again, model({**again, **changed}))
 
     @cached_property
-    def _moments(self) -> tuple[Moments, Moments]:
-        """Moments of the training rows' numbers, and of the target if it is a number."""
-        target, numbers = Moments(), None
-        wanted = [] if self.are_classes else [str(self.table.target)]
-        if not self._numbers and not wanted:
-            return Moments(0), target
-        for rows in self._rows([*self._numbers, *wanted]):
-            for name in wanted:
-                target.add(to_numbers(rows[name]).numpy())
-            if self._numbers:
-                found = tf.concat([to_numbers(rows[name]) for name in self._numbers], axis=1)
-                numbers = numbers or Moments(found.shape[1])
-                numbers.add(found.numpy())
-        return numbers or Moments(0), target
+    def _scaling(self) -> _Scaling:
+        """The earlier model's scales if there is one, so that its weights fit; else the rows'."""
+        target = [] if self.are_classes else [str(self.table.target)]
+        names = [*self._numbers, *target]
+        moments = reduce(add, map(Moments.of, self._columns_of(names))) if names else Moments(0)
+        count = len(moments.mean) - len(target)
+        numbers, of_target = (
+            Scale(*(each[part] for each in moments.scale))
+            for part in (slice(count), slice(count, None))
+        )
+        gaps = [column for column in moments.with_gaps if column < count]
+        now = _Scaling(numbers, gaps, of_target)
+        return now if self.earlier is None else _Scaling.of(self.earlier.inputs).kept(now)
 
-    @property
-    def _gaps(self) -> list[int]:
-        """The numbers that may be missing, in this split or in an earlier model's."""
-        numbers, _ = self._moments
-        before = self.earlier.inputs["gaps"] if self.earlier else []
-        return sorted({*numbers.with_gaps, *before})
+    def _columns_of(self, names: Sequence[str]) -> Iterator[npt.NDArray[np.float32]]:
+        """Yield columns of the training rows as numbers, float32 [rows, n]."""
+        for rows in self._rows(names):
+            yield tf.concat([to_numbers(rows[name]) for name in names], axis=1).numpy()
 
     def _rows(self, names: Sequence[str]) -> tf.data.Dataset:
         """Return the training rows as stored, including rows without a target."""
@@ -271,50 +283,18 @@ class TableTrainer(TaskTrainer):
                 len(self.dataset.labels), activation="softmax", dtype=FLOAT32, name=SCORES
             )(hidden)
         # The network predicts the target's distance from the mean, in standard deviations.
-        _, target = self._moments
-        scale = float(target.scale.divisor[0])
-        return keras.layers.Rescaling(scale, offset=float(target.mean[0]), dtype=FLOAT32)(
-            keras.layers.Dense(1, dtype=FLOAT32, name=SCORES)(hidden)
-        )
+        scale = self._scaling.target
+        return keras.layers.Rescaling(
+            float(scale.divisor[0]), offset=float(scale.mean[0]), dtype=FLOAT32
+        )(keras.layers.Dense(1, dtype=FLOAT32, name=SCORES)(hidden))
 
     def known_inputs(self, model: keras.Model) -> Mapping[str, Any]:
         """Return the words, the columns, and the scales of numbers and of the target."""
-        numbers, target = self._moments
         return {
             **super().known_inputs(model),
             "columns": self._columns,
-            "numbers": numbers.scale.to_dict(),
-            "gaps": self._gaps,
-            **({} if self.are_classes else {"target": target.scale.to_dict()}),
+            **self._scaling.to_dict(),
         }
-
-    def rescaled(
-        self, model: keras.Model, weights: list[Weights], earlier: EarlierModel
-    ) -> list[Weights]:
-        places = {id(weight): at for at, weight in enumerate(model.weights)}
-
-        def places_of(layer: str) -> list[int]:
-            return [places[id(weight)] for weight in model.get_layer(layer).weights]
-
-        (numbers, target), before, found = self._moments, earlier.inputs, list(weights)
-        if count := len(numbers.mean):
-            kernel, bias = places_of("hidden_0")
-            end = len(weights[kernel]) - len(before["gaps"])
-            first = end - count
-            scaled, moved = rescale(
-                weights[kernel][first:end], Scale.of(before["numbers"]), numbers.scale
-            )
-            gaps = np.zeros_like(scaled)
-            gaps[before["gaps"]] = weights[kernel][end:]
-            gaps -= moved  # a missing number counts as the mean, which has moved
-            found[kernel] = np.concatenate([weights[kernel][:first], scaled, gaps[self._gaps]])
-            found[bias] = weights[bias] + moved.sum(axis=0)
-        if not self.are_classes:
-            kernel, bias = places_of(SCORES)
-            old, new = Scale.of(before["target"]), target.scale
-            found[kernel] = weights[kernel] * old.divisor / new.divisor
-            found[bias] = (weights[bias] * old.divisor + old.mean - new.mean) / new.divisor
-        return found
 
     def loss(self) -> str:
         return "sparse_categorical_crossentropy" if self.are_classes else "mean_squared_error"
@@ -323,18 +303,6 @@ class TableTrainer(TaskTrainer):
         if self.are_classes:
             return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
         return [keras.metrics.RootMeanSquaredError(name=RMSE)]
-
-    def sample(self, spec: tf.TensorSpec) -> Any:
-        """Return a row of zeros, empty texts and black images, or an example with such images."""
-        names = column_specs(self.table)
-        image, images = black_image(self.config.size), self._images.values()
-        if spec == EXAMPLES:
-            if self.graph is not None:
-                return [self.graph.sample()]
-            parts = {self.table.image_feature(name, "encoded"): image for name in images}
-            return [b"".join(serialize_example(parts))]
-        is_image = spec.name in [names[name].name for name in images]
-        return [image] if is_image else super().sample(spec)
 
     def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``examples`` → ``labels`` and ``scores``, best first; ``predictions`` if numbers."""

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from recordgen.core.records.example import serialize_example
-
 
 class TransformGraph(tf.Module):
     """Parses records as Transform's ``preprocessing_fn`` changes them."""
@@ -39,16 +37,6 @@ class TransformGraph(tf.Module):
             spec[self._target] = target._replace(default_value=nothing)
         found = self._layer(tf.io.parse_example(records, spec))
         return {name: _as_parsed(found[name], as_read) for name, as_read in wanted.items()}
-
-    def sample(self) -> bytes:
-        """Return a record of zeros and empty texts, for a server that warms up."""
-        zeros: Mapping[tf.DType, Any] = {tf.string: b"", tf.int64: 0, tf.float32: 0.0}
-        values = {
-            name: [zeros[feature.dtype]] * math.prod(feature.shape)
-            for name, feature in self.spec.items()
-            if isinstance(feature, tf.io.FixedLenFeature)
-        }
-        return b"".join(serialize_example(values))
 
 
 def _as_parsed(values: Any, spec: Any) -> Any:

@@ -16,7 +16,8 @@ from recordgen.reading.words import split_tokens
 from recordgen.tasks import TextEntities
 from recordgen.tasks.text_entities.tags import OUTSIDE, tag_names
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT
-from recordgen.training.learner import Models, TaskTrainer, in_order
+from recordgen.training.learner import TaskTrainer, in_order
+from recordgen.training.model import Models
 from recordgen.training.words import TEXT, UNKNOWN_WORD, WordVectors
 
 _PADDING = -1

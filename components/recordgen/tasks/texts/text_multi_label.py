@@ -35,7 +35,7 @@ class TextMultiLabel(LabelledText):
     features: ClassVar = features.TEXT_MULTI_LABEL
     labelling = SEVERAL
     trainer = "recordgen.tasks.texts.training:ManyTextLabels"
-    measure = "recordgen.training.auc:ManyLabelsAccumulator"
+    measure = "recordgen.training.measures:ManyLabelsAccumulator"
     sample = "pipelines.samples.reviews:TOPIC_SETS"
     page = "docs/tasks/text_classification.md"
 

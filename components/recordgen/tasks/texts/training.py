@@ -7,9 +7,8 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import text_vectorization
-from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
-from recordgen.training.learner import Models
-from recordgen.training.model import answer
+from recordgen.training.learner import LabelTrainer, ManyLabels, OneLabel
+from recordgen.training.model import Models, answer
 from recordgen.training.words import MOST_TOKENS, NGRAMS, TEXT, mean_of_words
 
 

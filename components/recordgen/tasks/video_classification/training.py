@@ -20,14 +20,10 @@ from recordgen.tasks.video_classification.frames import MAGIC, segment_frames
 from recordgen.tasks.video_classification.reading import to_addresses
 from recordgen.training.config import TrainingConfig
 from recordgen.training.inputs import Root
-from recordgen.training.labels import OneLabel
-from recordgen.training.learner import Models, in_order
-from recordgen.training.model import answer, convolved, movement
+from recordgen.training.learner import OneLabel, in_order
+from recordgen.training.model import Models, answer, convolved, movement
 
 _SEGMENT = (features.VIDEO_URI, features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
-
-# A GIF of one frame with one black pixel.
-_BLACK = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;"
 
 _SEGMENTS_AT_ONCE = 4096
 _VIDEOS_AT_ONCE = 16
@@ -85,10 +81,6 @@ class VideoTrainer(OneLabel):
     def models(self) -> Models:
         model = build_classifier(self.config, len(self.dataset.labels), self.activation)
         return Models(_augmented(model, self.config), model)
-
-    def sample(self, spec: tf.TensorSpec) -> Any:
-        """Return a GIF of one black pixel for ``video_bytes``."""
-        return [_BLACK] if spec.dtype == tf.string else super().sample(spec)
 
     def respond(self, model: keras.Model, *request: tf.Tensor) -> dict[str, tf.Tensor]:
         """``video_bytes``, ``start``, ``end`` → ``labels``, ``scores`` (best first), ``error``."""

@@ -1,23 +1,26 @@
-"""``inputs.json``: facts about a saved model's inputs, for a training that begins with the model.
+"""Files of a saved model that say what its numbers mean, to evaluate it or to train it further.
 
+    MODEL/assets.extra/labels.txt    the dataset's labels.txt: line number (from 0) = number
     MODEL/assets.extra/inputs.json   {"words": [["", "[UNK]", "good", …]], "columns": {…}, …}
 
-Another dataset numbers words differently, and its numbers have another mean and deviation: weights
-cannot be reused without this file.
+Another dataset numbers the same labels and words differently, and its numbers have another mean and
+deviation.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.lineage import LINEAGE_FILE
+from recordgen.core.dataset.manifest import LABELS_FILE
+from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.errors import SourceError
-from recordgen.training.model_labels import read_model_labels
 
+MODEL_LABELS_FILE = f"assets.extra/{LABELS_FILE}"
 INPUTS_FILE = "assets.extra/inputs.json"
 
 
@@ -69,3 +72,24 @@ def write_inputs(model: str, inputs: Mapping[str, Any]) -> None:
         return
     text = json.dumps(inputs, ensure_ascii=False) + "\n"
     storage.write_text(storage.join(model, INPUTS_FILE), text)
+
+
+def write_model_labels(model: str, labels: Sequence[str]) -> None:
+    """Write the labels into a saved model's folder. Raises: StorageError."""
+    storage.write_text(storage.join(model, MODEL_LABELS_FILE), labels_text(labels))
+
+
+def read_model_labels(model: str) -> tuple[str, ...]:
+    """Return a saved model's labels, by number; () if it predicts numbers.
+
+    Raises: SourceError: the model has no labels file.
+    """
+    path = storage.join(model, MODEL_LABELS_FILE)
+    try:
+        # Not splitlines: it also splits at characters that a label may contain, such as U+2028.
+        return tuple(storage.read_text(path).split("\n")[:-1])
+    except OSError as exc:
+        raise SourceError(
+            f"{path}: cannot be read ({exc.strerror or exc}), so the model's labels are unknown; "
+            f"give a model that recordgen.training of this version has saved"
+        ) from exc
