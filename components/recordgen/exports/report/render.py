@@ -40,7 +40,7 @@ from recordgen.exports.report.sampling import Place, read_shown
 from recordgen.exports.templates import environment
 from recordgen.messages import INVISIBLE, megabytes, shortened
 from recordgen.options import recorded_defaults
-from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.payloads.drawing import Thumbnail
 from recordgen.rejects import FOUND_BY_NAME, Reject
 from recordgen.tasks import TASKS
 from recordgen.tasks.object_detection.box_geometry import (
