@@ -35,8 +35,6 @@ def section(page, title):
     return text[text.index(f"\n## {title}") + 1 :].split("\n## ")[0]
 
 
-
-
 # --- rows that are rejected -----------------------------------------------------------------------
 
 # | task | `line` | code | message |; for entities `sentence` and `tags`, and no task
@@ -97,6 +95,7 @@ def test_tables_name_every_option_of_every_command():
 def test_table_names_every_parameter_of_the_component():
     pytest.importorskip("tfx")
     from recordgen.examplegen import AutoMLExampleGen
+
     _, *own, _ = inspect.signature(AutoMLExampleGen.__init__).parameters
     text = section("docs/tfx.md", "Parameters")
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == own
