@@ -1,14 +1,12 @@
 """COCO documents: categories, boxes, crowds, splits, and documents that cannot be used."""
 
 import json
-import random
 
 import pytest
 from aiohttp import web
 
 import recordgen
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
-from recordgen.formats.coco_shapes import Shapes
 from tests.formats.sources import write_files
 from tests.servers import serving
 
@@ -320,19 +318,3 @@ def test_keypoints_of_many_objects(outcome):
     for count, codes in ((500, []), (501, ["bad_annotation"])):
         document = {"a.json": coco(A, boxes=boxes[:count], categories=categories)}
         assert outcome(document, "a.jpg").codes == codes
-
-
-def test_points_in_the_temporary_file_are_those_in_memory():
-    """The number of points that are kept in memory changes none of them."""
-    rng = random.Random(4)
-    outlines = [
-        [[rng.uniform(-2, 42) for _ in range(6 + 2 * n)] for n in range(at % 4)] for at in range(30)
-    ]
-    found = []
-    for count in (1, 50, 1 << 18):
-        shapes = Shapes(at_once=count)
-        for outline in outlines:
-            shapes.add({"segmentation": outline})
-        found.append([shapes.polygons(at) for at in range(30)])
-    assert found[0] == found[1] == found[2]
-    assert [polygons.sizes for polygons in found[0][:4]] == [(), (3,), (3, 4), (3, 4, 5)]

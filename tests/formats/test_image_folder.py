@@ -1,7 +1,5 @@
 """Folders of images: which folders are splits or classes, and which files are no images."""
 
-import re
-
 import pytest
 from PIL import Image
 
@@ -13,7 +11,7 @@ from recordgen.errors import DataError, NotUnderstoodError, SourceError, UsageEr
 from recordgen.formats.class_folders import ImageFolder
 from recordgen.formats.folder_names import is_no_image
 from recordgen.formats.header import NOTHING_GIVEN
-from recordgen.formats.import_file import ImportFile
+from recordgen.formats.import_file import ImportFile, find_import_files
 from recordgen.rejects import OddLine
 from recordgen.storage import is_inside
 from recordgen.tasks import ImageClassification
@@ -35,6 +33,10 @@ def read(root, adjusted=None):
 # files; rows as (split, label) in order; the meaning of folders that are no classes
 TRAIN, EVAL, TEST, BARE = "split train", "split eval", "split test", "no label"
 UNDERSTOOD = [
+    (["TRAIN/cat/1.jpg", "val/dog/1.jpg", "Test/2.jpg", "unassigned/cat/3.jpg"],
+     [("train", "cat"), ("test", None), (None, "cat"), ("eval", "dog")],
+     {"TRAIN": TRAIN, "val": EVAL, "Test": TEST, "unassigned": "no split"}),
+    (["2.jpg", ".DS_Store", ".cache/1.jpg"], [(None, None)], {}),
     (["train_images/1.jpg", "test_images/1.jpg"], [("test", None), ("train", None)],
      {"train_images": TRAIN, "test_images": TEST}),
     (["train/images/1.jpg"], [("train", None)], {"train": TRAIN, "train/images": BARE}),
@@ -59,6 +61,8 @@ UNDERSTOOD = [
      {"chest": BARE, "chest/train": TRAIN, "chest/test": TEST}),
     (["HAM_images_part_1/1.jpg", "HAM_images_part_2/1.jpg"], [(None, None)] * 2,
      {"HAM_images_part_1": BARE, "HAM_images_part_2": BARE}),
+    ([f"{at}/{n}.png" for at in "ab" for n in range(12)],
+     [(None, at) for at in "ab" for n in range(12)], {}),
     # Numbered files of classes have the same names, but not as many in each class.
     (["a/i1.jpg", "a/i2.jpg", "b/i1.jpg", "b/i2.jpg", "b/i3.jpg", "b/i4.jpg", "c/i1.jpg",
       "c/i2.jpg", "c/i3.jpg", "c/i4.jpg"],
@@ -82,40 +86,111 @@ def test_splits_and_containers_are_no_classes(names, rows, roles, tmp_path):
     assert dict(ImageFolder().roles([ImportFile(root)])) == roles
 
 
-# files, the folders that the message names
-REFUSED = [
-    (["images/1.jpg", "masks/1.png"], ["masks", "images"]),
-    (["train/img/1.jpg", "train/ground_truth/1.png"], ["ground_truth", "img"]),
-    (["train_images/1.jpg", "train_masks/1.jpg"], ["train_masks", "train_images"]),
-    (["train/1.jpg", "masks/1.jpg"], ["masks", "train"]),
-    (["photos/1.jpg", "masks/1.jpg"], ["masks", "photos"]),
-    (["images/1.jpg", "cat/1.jpg"], ["images", "cat"]),
-    (["seg_train/a/1.jpg", "seg_test/a/1.jpg", "seg_pred/1.jpg"], ["seg_test", "seg_pred"]),
-    (["a_train/1.jpg", "a_test/1.jpg", "b_train/1.jpg", "b_test/1.jpg"], ["a_test", "b_train"]),
-    (["raw/1.jpg", "processed/1.jpg"], ["raw", "processed"]),
-    (["train/test/1.jpg"], ["test", "train"]),
-    (["train_images/1.jpg", "cat/1.jpg"], ["train_images", "cat"]),
-]
-
-# files, the import file that the message names
-WITH_IMPORT_FILES = [
-    (["1.jpg", "a.csv"], "a.csv"),
-    (["train/1.jpg", "train/_annotations.csv"], "train/_annotations.csv"),
-    (
-        ["train/1.jpg", "test/1.jpg", "train/_a.csv", "test/_a.csv"],
-        "/\\*/_a.csv",
+# Folders that stop: files, a part of the message, whether a layout is proposed
+STOPS = {
+    "images and masks": (["images/1.jpg", "masks/1.png"], "'images' and 'masks'", True),
+    "masks below a split": (["train/img/1.jpg", "train/ground_truth/1.png"], "ground_truth", True),
+    "masks of one split": (["train_images/1.jpg", "train_masks/1.jpg"], "train_masks", False),
+    "masks beside a split": (["train/1.jpg", "masks/1.jpg"], "'train' .*'masks'", False),
+    "masks beside photos": (["photos/1.jpg", "masks/1.jpg"], "'photos' and 'masks'", False),
+    "masks of other names": (["imagesTr/c1_0000.png", "labelsTr/c1.png"], "masks", True),
+    "one more word": (["A_Data/I_1.jpg", "A_GroundTruth/I_1_segmentation.png"], "masks", True),
+    "masks of splits": (
+        ["train/1.png", "val/2.png", "trainannot/1.png", "valannot/2.png"], "trainannot", True
     ),
-    (["images/1.jpg", "images/a.jsonl"], "images/a.jsonl"),
-]
+    "a mask beside its image": (["b/a (1).png", "b/a (1)_mask.png"], "_mask.png", True),
+    "a numbered mask": (["b/a (1).png", "b/a (1)_mask_1.png"], "_mask_1.png", True),
+    "another mask": (["b/a (1).png", "b/a (1)-segmentation.png"], "-segmentation.png", True),
+    "images beside a class": (["images/1.jpg", "cat/1.jpg"], "'images' and 'cat'", False),
+    "two stages": (["raw/1.jpg", "processed/1.jpg"], "'processed' and 'raw'", False),
+    "no split beside splits": (
+        ["seg_train/a/1.jpg", "seg_test/a/1.jpg", "seg_pred/1.jpg"], "'seg_test' .*'seg_pred'",
+        False,
+    ),
+    "splits of two parts": (
+        ["a_train/1.jpg", "a_test/1.jpg", "b_train/1.jpg", "b_test/1.jpg"], "'a_test' .*b_", False
+    ),
+    "a split in a split": (["train/test/1.jpg"], "train/test/1.jpg", False),
+    "a split beside a class": (["train_images/1.jpg", "cat/1.jpg"], "train_images", False),
+    "the same class twice": (["train/cat/1.jpg", "cat/1.jpg"], "'train' .*'cat'", False),
+    "a slip": (["train/cat/1.jpg", "valdation/cat/1.jpg"], "'valdation' .*validation", False),
+    "one class": (["cat/1.jpg", "cat/2.jpg"], "'cat'", False),
+    "one class in splits": (["train/cat/1.jpg", "test/cat/2.jpg"], "'cat'", False),
+    "one class with inner folders": (["train/cat/images/1.jpg"], "'cat'", False),
+    "one folder beside lists": (["basic/images/1.jpg", "basic/images/2.jpg", "a.txt"], "", False),
+    "same names": ([f"{at}/{n}.jpg" for at in "ab" for n in ("i1", "i2")], "same names", False),
+    "same numbers": ([f"{at}/00{n}.png" for at in ("HR", "LR") for n in range(4)], "HR", False),
+    "same names in three folders": (
+        [f"{at}/{n}.png" for at in ("HR", "LR", "up") for n in ("i1", "i2", "i3")], "HR", False
+    ),
+    "same names in splits": (
+        [f"{s}/{at}/{s}{n}.png" for s in ("train", "val") for at in "abc" for n in "xy"], "", False
+    ),
+    "pairs": ([f"{at}/{n}_{at[0]}.png" for at in ("noisy", "clean") for n in "123"], "", False),
+    "pairs of numbers": ([f"{at}/{n}.png" for at in ("rgb", "depth") for n in "123"], "", False),
+    "files in more folders": (["cat/red/1.jpg", "dog/blue/1.jpg"], "cat/red/1.jpg", True),
+    "numbered folders in a class": (
+        ["cat/images/1.jpg", "cat/7/1.jpg", "dog/images/1.jpg"], "cat/7/1.jpg", False
+    ),
+    "a deeper file": (["cat/1.jpg", "cat/more/2.jpg", "dog/3.jpg"], "cat/more/2.jpg", False),
+    "texts without a suffix": (["a/1", "b/2"], "a/1", True),
+    "videos": (["train/run/1.mp4", "test/walk/2.mp4"], "2.mp4", True),
+    "texts one folder too deep": (["in/a/1.txt", "in/b/1.txt", "in/readme.txt"], "", True),
+    "only texts": (["pos/1.txt"], "pos/1.txt", False),
+    "labels of the same names": (["i/ab1.jpg", "i/ab2.jpg", "l/ab1.txt", "l/ab2.txt"], "", False),
+    "annotations": (["train/v1/img/1.jpg", "train/v2/img/1.jpg", "gt/x.txt"], "gt/x.txt", False),
+    "an import file": (["1.jpg", "a.csv"], "a.csv", False),
+    "one in a split": (["train/1.jpg", "train/_a.csv"], "train/_a.csv", False),
+    "one in each split": (
+        ["train/1.jpg", "test/1.jpg", "train/_a.csv", "test/_a.csv"], r"/\*/_a.csv", False
+    ),
+    "one beside images": (["images/1.jpg", "images/a.jsonl"], "images/a.jsonl", False),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("names", "named"), WITH_IMPORT_FILES)
-def test_an_import_file_beside_images_stops(names, named, tmp_path):
-    """A file that may hold the labels is never skipped, except in the folder of a class."""
-    with pytest.raises(NotUnderstoodError, match=named):
-        read(folder(tmp_path / "one", *names))
-    found = read(folder(tmp_path / "two", "cat/1.jpg", "cat/notes.csv", "dog/1.jpg"))
-    assert found == [("cat/1.jpg", None, "cat"), ("dog/1.jpg", None, "dog")]
+@pytest.mark.parametrize(("names", "words", "is_proposed"), STOPS.values(), ids=STOPS)
+def test_folders_that_may_be_no_classes_stop(names, words, is_proposed, tmp_path):
+    """The folder is shown; a proposed layout reads every file of one kind that is there."""
+    root = folder(tmp_path / "in", *names)
+    with pytest.raises(NotUnderstoodError, match=words or None) as caught:
+        read(root)
+    assert caught.value.shown
+    assert bool(caught.value.options) == is_proposed
+    if is_proposed:
+        found = Reading(root, **caught.value.options)
+        assert found.rows
+        assert not found.rejects
+
+
+@pytest.mark.parametrize("names", [[".x"], ["dataset.json"], ["old/dataset.json"]])
+def test_a_folder_without_images_stops(names, tmp_path):
+    """Nothing but hidden files, and a converted dataset, are no folder of images."""
+    with pytest.raises(SourceError, match=str(tmp_path)):
+        read(folder(tmp_path, *names))
+
+
+def test_a_link_to_a_folder_above_stops(tmp_path):
+    """Its files would have no end."""
+    root = folder(tmp_path / "looped", "cat/1.jpg")
+    (tmp_path / "looped/cat/all").symlink_to("..")
+    with pytest.raises(SourceError, match=r"cat/all: .*looped"):
+        read(root)
+
+
+def test_an_empty_folder_is_no_source(tmp_path):
+    """The folder is named."""
+    with pytest.raises(SourceError, match=str(tmp_path)):
+        find_import_files(str(tmp_path))
+
+
+def test_a_folder_moves_with_its_splits(tmp_path):
+    """The location of a folder does not matter: its rows have relative paths."""
+    names = [f"{number % 2}/{number}.jpg" for number in range(50)]
+    plans = [
+        recordgen.plan(folder(tmp_path / name, *names), max_reject_fraction=1).splits
+        for name in ("a [1]*?", "b/c")
+    ]
+    assert plans[0] == plans[1]
 
 
 # an import file, its text, whether it names an image below it
@@ -148,23 +223,6 @@ def test_a_csv_beside_classes_stops_only_if_it_names_their_images(
         assert name in skipped.message
 
 
-@pytest.mark.parametrize("mask", ["a (1)_mask.png", "a (1)_mask_1.png", "a (1)-segmentation.png"])
-def test_masks_beside_their_images_stop(mask, tmp_path):
-    """A mask in the folder of its image is no image of that class."""
-    with pytest.raises(SourceError, match=re.escape(mask)):
-        read(folder(tmp_path, "b/a (1).png", f"b/{mask}"))
-    assert len(read(folder(tmp_path / "alone", f"b/{mask}", "c/1.png"))) == 2
-
-
-@pytest.mark.parametrize(("names", "named"), REFUSED)
-def test_masks_and_mixed_folders_stop(names, named, tmp_path):
-    """Masks, and images beside classes, are no classes: the run stops and names both."""
-    with pytest.raises(NotUnderstoodError) as caught:
-        read(folder(tmp_path, *names))
-    for name in named:
-        assert name in str(caught.value)
-
-
 def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path):
     """Well-known files of other kinds are one finding; files that may be images stay rows."""
     junk = ["README.md", "LICENSE", "cat/Thumbs.db", "cat/desktop.ini", "cat/1.txt", "dog/2.json"]
@@ -178,13 +236,6 @@ def test_files_that_are_no_images_are_skipped_and_named_once(tmp_path):
     assert found.message.startswith("8 ")
     assert is_no_image("a/THUMBS.DB")
     assert not is_no_image("a/license.jpg")
-
-
-@pytest.mark.parametrize("name", ["pos/1.txt", "old/dataset.json"])
-def test_a_folder_without_images_says_what_is_there(name, tmp_path):
-    """A folder of texts, or one that holds only an output, is an error that names a file."""
-    with pytest.raises(SourceError, match=name[:3]):
-        read(folder(tmp_path, name))
 
 
 def photos(root, *names):
@@ -253,56 +304,6 @@ def test_images_without_folders_of_classes_name_the_remedy(tmp_path):
     source = photos(tmp_path, "train/cat.0.jpg", "train/dog.0.jpg")
     with pytest.raises(DataError, match="labels=none"):
         recordgen.check(source)
-
-
-# Class folders, and what is none: files that stop, whether a layout is proposed
-NO_CLASSES = {
-    "one class": (["cat/1.jpg", "cat/2.jpg"], False),
-    "one class in splits": (["train/cat/1.jpg", "test/cat/2.jpg"], False),
-    "one class with inner folders": (["train/cat/images/1.jpg"], False),
-    "one folder of images beside lists": (
-        ["basic/images/1.jpg", "basic/images/2.jpg", "train.txt"],
-        False,
-    ),
-    "images and masks": (["imagesTr/c1_0000.png", "labelsTr/c1.png"], True),
-    "names with one more word": (["A_Data/I_1.jpg", "A_GroundTruth/I_1_segmentation.png"], True),
-    "masks of splits": (["train/1.png", "val/2.png", "trainannot/1.png", "valannot/2.png"], True),
-    "two folders of the same names": (
-        [f"{at}/{n}.jpg" for at in "ab" for n in ("i1", "i2")],
-        False,
-    ),
-    "three folders of the same names": (
-        [f"{at}/{n}.png" for at in ("HR", "LR", "up") for n in ("i1", "i2", "i3")],
-        False,
-    ),
-    "folders of the same names in splits": (
-        [f"{s}/{at}/{s}{n}.png" for s in ("train", "val") for at in "abc" for n in "xy"],
-        False,
-    ),
-    "files in more folders": (["cat/red/1.jpg", "dog/blue/1.jpg"], True),
-    "pairs": ([f"{at}/{n}_{at[0]}.png" for at in ("noisy", "clean") for n in "123"], False),
-    "pairs of numbers": ([f"{at}/{n}.png" for at in ("rgb", "depth") for n in "123"], False),
-    "two sizes": ([f"{at}/0{n}{at}.png" for at in ("HR", "LR") for n in "123"], False),
-    "texts": (["a/1", "b/2"], True),
-    "videos": (["train/run/1.mp4", "test/walk/2.mp4"], True),
-    "texts one folder too deep": (["in/a/1.txt", "in/b/1.txt", "in/readme.txt"], True),
-    "labels of the same names": (["i/ab1.jpg", "i/ab2.jpg", "l/ab1.txt", "l/ab2.txt"], False),
-    "a folder of annotations": (["train/v1/img/1.jpg", "train/v2/img/1.jpg", "gt/x.txt"], False),
-}
-
-
-@pytest.mark.parametrize(("names", "is_proposed"), NO_CLASSES.values(), ids=NO_CLASSES)
-def test_folders_that_may_be_no_classes_stop(names, is_proposed, tmp_path):
-    """The folder is shown; a proposed layout reads every file of one kind that is there."""
-    root = folder(tmp_path, *names)
-    with pytest.raises(NotUnderstoodError) as caught:
-        read(root)
-    assert caught.value.shown
-    assert bool(caught.value.options) == is_proposed
-    if is_proposed:
-        found = Reading(root, **caught.value.options)
-        assert found.rows
-        assert not found.rejects
 
 
 @pytest.mark.parametrize("name", ["{0}s/{0}.{1}.jpg", "{0}/{1}.jpg", "train/{0}/IMG_{1}{0}.jpg"])

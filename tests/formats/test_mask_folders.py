@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import recordgen
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from tests.conftest import encoded, stored_examples
 from tests.formats.sources import Reading, write_files
 from tests.formats.test_pascal_voc import document
@@ -54,6 +54,8 @@ LAYOUTS = [
     (["images/a.jpg", "masks/a_mask.png"], "images/a.jpg", "masks/a_mask.png", None),
     (["test/a.jpg", "test/a_mask.png"], "test/a.jpg", "test/a_mask.png", "test"),
     (["a.jpg", "masks/a.png"], "a.jpg", "masks/a.png", None),
+    (["images/a.jpg", "annotations/trimaps/a.png"], "images/a.jpg", "annotations/trimaps/a.png",
+     None),
     (["JPEGImages/A.JPG", "SegmentationClass/A.png"], "JPEGImages/A.JPG", "SegmentationClass/A.png",
      None),
 ]  # fmt: skip
@@ -192,6 +194,12 @@ def test_voc_has_boxes_and_masks(tmp_path):
     assert "mask_folders" in str(caught.value)
     boxes = Reading(root, task="object_detection")
     assert (boxes.options.format, len(boxes.rows)) == ("pascal_voc", 3)
+
+
+def test_two_masks_of_one_image_stop(tmp_path):
+    """Which of them is read would be a guess: the layouts of both are options."""
+    with pytest.raises(NotUnderstoodError):
+        Reading(write(tmp_path, "images/a.jpg", "trimaps/a.png", "annotations/trimaps/a.png"))
 
 
 def test_a_folder_of_classes_is_none_of_masks(tmp_path):

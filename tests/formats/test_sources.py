@@ -15,13 +15,12 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.formats import automl_jsonl
 from recordgen.formats.automl_csv import LineParser
 from recordgen.formats.detect import detect, detect_frame
-from recordgen.formats.import_file import ImportFile, find_import_files
+from recordgen.formats.import_file import ImportFile
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 from tests.formats.sources import frame_rows, parsed, write_files
-from tests.rows import read_rows
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
@@ -196,82 +195,6 @@ def test_files_that_are_no_jsonl(text, words, tmp_path):
         recordgen.check(str(path), task="image_classification")
 
 
-def folder(root, *names):
-    return str(write_files(root, dict.fromkeys(names, b"")))
-
-
-def read_folder(root):
-    [file] = find_import_files(root)
-    assert file == ImportFile(f"{root.rstrip('/')}/")
-    finding = detect([file], ConvertOptions())
-    assert (finding.options.format, finding.options.task) == (
-        "folder",
-        "image_classification",
-    )
-    return read_rows(finding.options, file)
-
-
-# files, rows as (split, uri, label)
-FOLDERS = [
-    (
-        ["TRAIN/cat/1.jpg", "val/dog/1.jpg", "Test/2.jpg", "unassigned/cat/3.jpg"],
-        [
-            ("train", "TRAIN/cat/1.jpg", "cat"),
-            ("test", "Test/2.jpg", None),
-            (None, "unassigned/cat/3.jpg", "cat"),
-            ("eval", "val/dog/1.jpg", "dog"),
-        ],
-    ),
-    (["b/1.jpg", "a/1.jpg"], [(None, "a/1.jpg", "a"), (None, "b/1.jpg", "b")]),
-    (["2.jpg", ".DS_Store", ".cache/1.jpg"], [(None, "2.jpg", None)]),
-]
-
-
-@pytest.mark.parametrize(("names", "rows"), FOLDERS)
-@pytest.mark.parametrize("slash", ["", "/"])
-def test_folders(names, rows, slash, tmp_path):
-    """Folders of splits and labels, or of labels, give a row for each file, in order."""
-    root = folder(tmp_path, *names)
-    assert read_folder(f"{root}{slash}") == [
-        Row(f"{root}/", line, split, uri, label)
-        for line, (split, uri, label) in enumerate(rows, start=1)
-    ]
-
-
-def test_folders_that_cannot_be_meant(tmp_path):
-    """Splits among labels, an empty folder, a dataset and a deeper file are errors."""
-    with pytest.raises(SourceError, match=r"'train' .* 'cat'"):
-        read_folder(folder(tmp_path / "mixed", "train/cat/1.jpg", "cat/1.jpg"))
-    with pytest.raises(SourceError, match=r"'valdation' .*validation"):
-        read_folder(folder(tmp_path / "near", "train/cat/1.jpg", "valdation/cat/1.jpg"))
-    with pytest.raises(SourceError, match=str(tmp_path / "hidden")):
-        read_folder(folder(tmp_path / "hidden", ".x"))
-    with pytest.raises(SourceError, match=r"table/l\.csv"):
-        read_folder(folder(tmp_path / "table", "l.csv", "images/1.jpg"))
-    assert read_folder(folder(tmp_path / "odd [1]*?", "cat/1.jpg", "dog/1.jpg"))
-    with pytest.raises(SourceError, match=str(tmp_path / "done")):
-        read_folder(folder(tmp_path / "done", "dataset.json"))
-    looped = folder(tmp_path / "looped", "cat/1.jpg")
-    (tmp_path / "looped" / "cat" / "all").symlink_to("..")
-    with pytest.raises(SourceError, match=r"cat/all: .*looped"):
-        read_folder(looped)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceError, match=str(tmp_path / "empty")):
-        find_import_files(str(tmp_path / "empty"))
-    with pytest.raises(SourceError, match=r"cat/more/2\.jpg"):
-        read_folder(folder(tmp_path / "deep", "cat/1.jpg", "cat/more/2.jpg", "dog/3.jpg"))
-
-
-def test_a_folder_moves_with_its_splits(tmp_path):
-    """The location of a folder does not matter: its rows have relative paths."""
-    names = [f"{number % 2}/{number}.jpg" for number in range(50)]
-    plans = [
-        recordgen.plan(folder(tmp_path / name, *names), max_reject_fraction=1).splits
-        for name in ("a", "b/c")
-    ]
-    assert plans[0] == plans[1]
-
-
 def test_a_comma_too_many_is_a_mistake_of_its_line(tmp_path):
     """A few lines of another shape are rejected with a hint; they do not change the task."""
     lines = [f"TRAIN,{n}.jpg,cat" for n in range(30)]
@@ -299,7 +222,7 @@ def test_ambiguous_files_show_both_readings(tmp_path):
     with pytest.raises(UsageError, match=r"a\.csv .* csv .*b\.jsonl .* jsonl"):
         recordgen.check([str(path), str(tmp_path / "b.jsonl")])
     with pytest.raises(UsageError, match="image_classification"):
-        recordgen.check(folder(tmp_path / "f", "cat/1.jpg"), task="object_detection")
+        recordgen.check(write_files(tmp_path / "f", {"cat/1.jpg": ""}), task="object_detection")
 
 
 BOX = {"xmin": [0.1], "ymin": [0.2], "xmax": [0.5], "ymax": [0.6]}

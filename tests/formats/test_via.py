@@ -109,7 +109,7 @@ def test_shapes_and_attributes(regions, boxes, adjusted, outcome):
 
 
 # a region that rejects its image
-REJECTED = [
+REGIONS = [
     region(**{"class": ""}),
     region(**{"class": {"cat": True, "dog": True}}),
     region(**{"colour": "red"}),
@@ -122,39 +122,33 @@ REJECTED = [
     region(**{"class": ["cat"]}),
     5,
 ]
-
-
-@pytest.mark.parametrize("bad", REJECTED)
-def test_a_region_that_cannot_be_used_rejects_its_image(bad, outcome):
-    found = outcome(document(region(), bad), "a.png", "b.png")
-    assert found.rejected == {"a.png": "bad_annotation"}
-    assert [*found.images] == ["b.png"]
-
-
-@pytest.mark.parametrize("regions", [5, "cat", True])
-@pytest.mark.parametrize("form", [as_export, as_project])
-def test_regions_that_are_no_list_reject_their_image(form, regions, outcome):
-    text = form([{**image("a.png"), "regions": regions}, image("b.png", region())])
-    found = outcome({"via.json": text}, "a.png", "b.png")
-    assert found.rejected == {"a.png": "bad_annotation"}
-    assert [*found.images] == ["b.png"]
-
-
+GOOD = image("b.png", region())
 DEEP = "[" * 20_000 + "]" * 20_000
+# a line that rejects its image, which would have a region less
+LINES = ["a.png,9,{}", f"a.png,9,{{}},1,1,{DEEP},{{}}", "a.png,\0", 'a.png,"']
+
+# exports in which a.png cannot be used
+REJECTED = [
+    *(document(region(), bad) for bad in REGIONS),
+    *(
+        {"via.json": form([{**image("a.png"), "regions": regions}, GOOD])}
+        for form in (as_export, as_project)
+        for regions in (5, "cat", True)
+    ),
+    *({"via.csv": as_csv([image("a.png", region()), GOOD]) + line + "\n"} for line in LINES),
+]
 
 
-@pytest.mark.parametrize(
-    "line", ["a.png,9,{}", f"a.png,9,{{}},1,1,{DEEP},{{}}", "a.png,\0", 'a.png,"']
-)
-def test_a_line_that_cannot_be_read_rejects_its_image(line, outcome):
-    """The image would have a region less."""
-    text = as_csv([image("a.png", region()), image("b.png", region())]) + line + "\n"
-    found = outcome({"via.csv": text}, "a.png", "b.png")
+@pytest.mark.parametrize("files", REJECTED)
+def test_a_region_that_cannot_be_used_rejects_its_image(files, outcome):
+    """The image would teach a false background; others are read."""
+    found = outcome(files, "a.png", "b.png")
     assert [item.uri for item in found.rejects] == ["a.png"]
     assert [*found.images] == ["b.png"]
 
 
 def test_an_image_that_is_not_there(outcome):
+    """It is a reject, and no error."""
     assert outcome(document(region()), "b.png").rejected == {"a.png": "missing_file"}
 
 

@@ -9,9 +9,7 @@ space. An input of up to a megabyte may only give rows, rejects and Recordgen's 
 from __future__ import annotations
 
 import argparse
-import base64
 import io
-import json
 import random
 import re
 import resource
@@ -25,6 +23,7 @@ import traceback
 import warnings
 import zipfile
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,6 +36,7 @@ from recordgen.core.records.example import serialize_example
 from recordgen.errors import RecordgenError
 from recordgen.rejects import RejectCode
 from tests.conftest import encoded, noise
+from tests.formats.odd_values import Sample
 from tests.formats.written import SPLITS, WRITERS, write
 
 ADDRESS_SPACE = 1_500_000_000
@@ -60,62 +60,6 @@ def _written(name):
         write(name, folder)
 
     return make
-
-
-def _coco_shapes(folder):
-    _photos(folder, "a.jpg", "b.jpg", "c.jpg")
-    box = {"category_id": 1, "bbox": [4, 5, 8, 10]}
-    shapes = [
-        {"segmentation": [[4, 5, 12, 5, 12, 15]], "keypoints": [5, 6, 2, 7, 8, 1]},
-        {"segmentation": {"size": [20, 40], "counts": [85, 10, 705]}, "iscrowd": 1},
-        {"segmentation": {"size": [20, 40], "counts": "e2:Qf0"}, "num_keypoints": 1},
-    ]
-    document = {
-        "images": [
-            {"id": at, "file_name": name, "width": 40, "height": 20}
-            for at, name in enumerate(("a.jpg", "b.jpg", "c.jpg"))
-        ],
-        "annotations": [{"id": at, "image_id": at, **box, **it} for at, it in enumerate(shapes)],
-        "categories": [{"id": 1, "name": "cat", "keypoints": ["nose", "tail"]}],
-    }
-    (folder / "instances.json").write_text(json.dumps(document))
-
-
-def _cvat_masks(folder):
-    _photos(folder, "a.jpg", "b.jpg")
-    mask = '<mask label="cat" rle="3, 4, 9" left="4" top="5" width="4" height="4"/>'
-    outline = '<polygon label="dog" points="1,2;30,2;30,19" occluded="1"/>'
-    images = [
-        f'<image id="{at}" name="{name}" width="40" height="20">{mask}{outline}</image>'
-        for at, name in enumerate(("a.jpg", "b.jpg"))
-    ]
-    (folder / "annotations.xml").write_text(f"<annotations>{''.join(images)}</annotations>")
-
-
-def _labelme_masks(folder):
-    _photos(folder, "a.jpg", "b.jpg")
-    inside = base64.b64encode(encoded(Image.new("1", (8, 10), 1), "PNG")).decode()
-    shapes = [
-        {"shape_type": "mask", "points": [[4, 5], [11, 14]], "mask": inside},
-        {"shape_type": "polygon", "points": [[1, 1], [30, 2], [30, 19]]},
-    ]
-    for name in ("a", "b"):
-        document = {
-            "imagePath": f"{name}.jpg",
-            **{"imageWidth": 40, "imageHeight": 20},
-            "shapes": [{"label": "cat", **shape} for shape in shapes],
-        }
-        (folder / f"{name}.json").write_text(json.dumps(document))
-
-
-def _yolo_keypoints(folder):
-    _photos(folder, "images/train/a.jpg", "images/val/b.jpg")
-    config = "train: images/train\nval: images/val\nnames: [cat, dog]\nkpt_shape: [2, 3]\n"
-    (folder / "data.yaml").write_text(config)
-    for name in ("train/a", "val/b"):
-        path = folder / f"labels/{name}.txt"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("1 0.5 0.5 0.2 0.4 0.4 0.4 2 0.5 0.6 1\n")
 
 
 def _masks(folder):
@@ -178,41 +122,20 @@ def _parquet(folder):
     pq.write_table(table, folder / "a.parquet", compression="ZSTD")
 
 
-def _csv(folder):
-    _photos(folder, "a.jpg", "b.jpg")
-    lines = ["TRAIN,a.jpg,cat,.1,.1,,,.5,.5,,", 'TEST,"b.jpg",dog,.1,.1,,,.5,.5,,']
-    (folder / "a.csv").write_text("\n".join(lines) + "\n")
-
-
-def _jsonl(folder):
-    _photos(folder, "a.jpg", "b.jpg")
-    box = {"displayName": "cat", "xMin": 0.1, "yMin": 0.1, "xMax": "0.5", "yMax": 0.5}
-    lines = [{"imageGcsUri": name, "boundingBoxAnnotations": [box]} for name in ("a.jpg", "b.jpg")]
-    (folder / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def _conll(folder):
-    (folder / "train.conll").write_text("Rex B-PER\nsleeps O\n\nAnna B-PER\nBell I-PER\n")
-
-
+# Samples of odd values, and the tasks of those with outlines and masks.
+ODD = ("yolo_keypoints", "csv_of_boxes", "automl_boxes", "conll")
+TASKS = ("object_detection", "image_segmentation")
+SHAPES = dict.fromkeys(("coco_of_shapes", "cvat_shapes", "labelme_of_shapes"), TASKS)
 SAMPLES = {
     **{name: _written(name) for name in WRITERS},
-    "coco_shapes": _coco_shapes,
-    "cvat_masks": _cvat_masks,
-    "labelme_masks": _labelme_masks,
-    "yolo_keypoints": _yolo_keypoints,
+    **{name: partial(Sample, name) for name in (*SHAPES, *ODD)},
     "masks": _masks,
     "zip": _zip,
     "tar": _tar,
     "webdataset": _webdataset,
     "tfrecord": _tfrecord,
     "parquet": _parquet,
-    "csv": _csv,
-    "jsonl": _jsonl,
-    "conll": _conll,
 }
-TASKS = {"coco_shapes": ("object_detection", "image_segmentation")}
-TASKS["cvat_masks"] = TASKS["labelme_masks"] = TASKS["coco_shapes"]
 
 # --- changes -------------------------------------------------------------------------------------
 
@@ -305,7 +228,7 @@ def fuzz(name, seconds, seed, found):
             path = source / rng.choice(documents).relative_to(sample)
             if ended:
                 path.write_bytes(changed(rng, path.read_bytes()))
-            task = rng.choice(TASKS.get(name, ("auto",)))
+            task = rng.choice(SHAPES.get(name, ("auto",)))
             began = time.process_time()
             outcome = _checked(source if len(documents) != 1 else path, task)
             if time.process_time() - began > SECONDS:

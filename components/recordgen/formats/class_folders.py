@@ -264,15 +264,16 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
 def _hold_the_same(folders: Mapping[str, Collection[str]]) -> bool:
     """Return whether folders hold files of the same names, or of the same numbers.
 
-    Names are the same if each folder has more than half of the names of the second largest one.
-    Numbers of classes are often the same. They are those of pairs if the names around them differ
-    by folder, such as ``noisy/7_n.png`` and ``clean/7_c.png``; but ``cats/cat.7.jpg`` and
-    ``dogs/dog.7.jpg`` are classes; or if folders have names that classes hardly have.
+    Names are the same if each folder has more than half of the names of the second largest one;
+    numbers with zeros before them are names, too. Other numbers of classes are often the same. They
+    are those of pairs if the names around them differ by folder, such as ``noisy/7_n.png`` and
+    ``clean/7_c.png``; but ``cats/cat.7.jpg`` and ``dogs/dog.7.jpg`` are classes; or if folders have
+    names that classes hardly have.
     """
     if len(folders) < 2:
         return False
     shared = set.intersection(*map(set, folders.values()))
-    named = [stem for stem in shared if not stem.isdecimal()]
+    named = [stem for stem in shared if not stem.isdecimal() or stem[:-1].startswith("0")]
     if len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]:
         return True
     is_said = not PAIRED.isdisjoint(chain.from_iterable(map(words_of, folders)))

@@ -33,7 +33,7 @@ from recordgen.formats.import_file import ImportFile
 from recordgen.formats.listing import Listing
 from recordgen.formats.mask_folders import MaskFolders, colours_of, mask_classes
 from recordgen.formats.pictures import PictureFormat, Problem, notes_about
-from recordgen.formats.yolo_config import CLASS_FILES, is_config, read_config, read_yaml
+from recordgen.formats.yolo_config import CLASS_FILES, configs_in, read_config
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.registry import OF_LAYOUTS
 from recordgen.rejects import Reject, RejectCode
@@ -256,9 +256,7 @@ def _of_masks(listing: Listing, masks: Sequence[str]) -> _Kind:
 
 def _of_yolo(listing: Listing) -> _Kind:
     """Return the kind of YOLO's labels. Raises: NotUnderstoodError: no file names the classes."""
-    yaml = listing.candidates(".yaml", ".yml")
-    configs = [name for name in yaml if is_config(read_yaml(listing, name, is_strict=False))]
-    configs += listing.candidates(*CLASS_FILES)
+    configs = [*configs_in(listing), *listing.candidates(*CLASS_FILES)]
     if not configs:
         raise _refusal(
             listing,

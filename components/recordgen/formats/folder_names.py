@@ -119,7 +119,7 @@ def placed(names: Sequence[str]) -> tuple[list[PlacedFile], dict[str, str]]:
         deep = {name: path for name, path in paths.items() if len(path) > depth}
         folders = sorted({path[depth] for path in deep.values()})
         if labels:
-            _check_inside(folders, deep)
+            _check_inside(folders, deep, depth)
         elif named := _splits_of(folders):
             for name, path in deep.items():
                 split = named[path[depth]]
@@ -134,12 +134,13 @@ def placed(names: Sequence[str]) -> tuple[list[PlacedFile], dict[str, str]]:
     return files, roles
 
 
-def _check_inside(folders: Iterable[str], names: Iterable[str]) -> None:
+def _check_inside(folders: Iterable[str], paths: Mapping[str, Sequence[str]], depth: int) -> None:
     """Check that folders below those of classes hold images in general. Raises: ValueError."""
-    if not all(_INSIDE_A_CLASS.issuperset(_words(folder)) for folder in folders):
+    others = [each for each in folders if not (words := _words(each)) or words - _INSIDE_A_CLASS]
+    if others:
+        name = next(name for name, path in paths.items() if path[depth] in others)
         raise ValueError(
-            f"{next(iter(names))} is too deep for a folder of a class, and may be one of several "
-            f"masks"
+            f"{name} is too deep for a folder of a class, and may be one of several masks"
         )
 
 

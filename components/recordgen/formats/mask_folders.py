@@ -1,4 +1,4 @@
-"""Images and masks in folders, paired by their names.
+"""Images and masks in folders, paired by their paths apart from words for images and masks.
 
     train/images/1.jpg, train/masks/1.png      images/train/1.jpg, labels/train/1.png
     JPEGImages/1.jpg, SegmentationClass/1.png  1.jpg, 1_mask.png
@@ -24,6 +24,7 @@ from typing import ClassVar, NamedTuple
 
 from recordgen.core.rows.picture import Picture
 from recordgen.errors import PayloadError, SourceError
+from recordgen.formats.folder_advice import layout_of_pairs, refusal
 from recordgen.formats.format import Evidence
 from recordgen.formats.listing import Listing
 from recordgen.formats.pascal_voc import splits_in_sets
@@ -66,23 +67,25 @@ class MaskFolders(PictureFormat):
     def detect(self, listing: Listing) -> Evidence | None:
         if listing.only:
             return None
-        images = _by_stem(listing)
-        masks = list(_masks(listing))
-        pairs = [(mask, found) for mask in masks if (found := _images(images, mask))]
+        images, masks = _images_by_key(listing), list(filter(_is_mask, listing.images))
+        pairs = [(mask, found) for mask in masks if (found := images.get(_key(mask)))]
         if not pairs or len(pairs) * 2 < len(masks):
             return None
+        if len({*map(_key, masks)}) < len(masks):
+            reason = f"{pairs[0][0]} may be one of several masks of {pairs[0][1][0]}"
+            layout = layout_of_pairs(listing.images)
+            raise refusal(listing.root, listing.names, reason, layout)
         mask, [image, *_] = pairs[0]
         classes = mask_classes(listing)
         return Evidence(f"{mask} is the mask of {image}", self.tasks[0], classes=classes.names)
 
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
-        images = _by_stem(listing)
-        masks = list(_masks(listing))
+        images, masks = _images_by_key(listing), list(filter(_is_mask, listing.images))
         colours, notes = colours_of(listing, masks)
         sets = splits_in_sets(listing, _VOC_SETS)
         used = set()
         for line, mask in enumerate(masks, start=1):
-            found = _images(images, mask)
+            found = images.get(_key(mask), ())
             if len(found) != 1:
                 yield _unpaired(line, mask, found)
                 continue
@@ -135,32 +138,23 @@ def _is_mask(name: str) -> bool:
     return is_named and _EXACT.search(base) is not None
 
 
-def _masks(listing: Listing) -> Iterator[str]:
-    return filter(_is_mask, listing.images)
+def _key(name: str) -> str:
+    """Return a path without its suffix, and without words for images and masks, in small letters.
+
+    It is that of an image and of its mask: ``train/images/1.jpg``, ``train/masks/1_mask.png``.
+    """
+    *folders, base = name.lower().split("/")
+    stem = _SUFFIX.sub("", posixpath.splitext(base)[0])
+    return "/".join([*(each for each in folders if each not in (*_IMAGES, *_MASKS)), stem])
 
 
-def _by_stem(listing: Listing) -> Mapping[str, Sequence[str]]:
-    """Return images that are no masks by their path without the suffix, in small letters."""
+def _images_by_key(listing: Listing) -> Mapping[str, Sequence[str]]:
+    """Return the images that are no masks."""
     found: dict[str, list[str]] = {}
     for name in listing.images:
         if not _is_mask(name):
-            found.setdefault(posixpath.splitext(name)[0].lower(), []).append(name)
+            found.setdefault(_key(name), []).append(name)
     return found
-
-
-def _images(images: Mapping[str, Sequence[str]], mask: str) -> Sequence[str]:
-    *folders, base = posixpath.splitext(mask)[0].lower().split("/")
-    stems = dict.fromkeys((base, _SUFFIX.sub("", base)))
-    at = next((at for at, name in enumerate(folders) if name in _MASKS), None)
-    places = [folders]
-    if at is not None:
-        named = [[*folders[:at], name, *folders[at + 1 :]] for name in _IMAGES]
-        places = [*named, [*folders[:at], *folders[at + 1 :]]]
-    for stem in stems:
-        for place in places:
-            if found := images.get("/".join((*place, stem))):
-                return found
-    return ()
 
 
 def _unpaired(line: int, mask: str, found: Sequence[str]) -> Problem:

@@ -3,12 +3,16 @@
     {"bbox": [[10, 20, 30, 40]], "category": [0]}     ─▶  the box (10, 20, 40, 60) of class 0
     [{"bbox": [10, 20, 30, 40], "category": 0}]       ─▶  the same
 
-Boxes are COCO's: x, y, width and height, in pixels. Numbers are those of classes.
+Boxes are COCO's: x, y, width and height, in pixels. Numbers are those of classes, whose names a
+text beside a document has, or the README.md of the Hugging Face Hub ("Dataset cards")::
+
+    dataset_info: {features: [{name: label, dtype: {class_label: {names: {'0': cat, '1': dog}}}}]}
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
@@ -17,7 +21,6 @@ from recordgen.core.limits import LABEL_LETTERS, ONE_HOT
 from recordgen.core.rows.details import Details, flagged
 from recordgen.core.rows.picture import Marked, is_number
 from recordgen.features import IS_CROWD
-from recordgen.formats.declared_classes import CLASSES, declared_classes
 from recordgen.formats.json_values import json_value
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import HEAD_BYTES, Listing
@@ -29,6 +32,13 @@ _NAMES_FILES = ("classes.txt", "labels.txt")
 _NUMBERS = 2
 
 _CROWDS = ("iscrowd", "is_crowd")
+
+#: The keys of classes beside boxes.
+CLASSES = ("categories", "category", "labels", "label")
+
+_README = "README.md"
+_HEADER = re.compile(rb"\A(?:\xef\xbb\xbf)?---[ \t\r]*\n")
+_END = re.compile(rb"^---[ \t\r]*$", re.MULTILINE)
 
 
 def names_beside(listing: Listing, document: str, column: str = "") -> Sequence[str]:
@@ -44,7 +54,7 @@ def names_beside(listing: Listing, document: str, column: str = "") -> Sequence[
             lines = head.decode("utf-8-sig", "replace").rstrip().splitlines()
             if len(head) < HEAD_BYTES and all(map(str.strip, lines)):
                 return tuple(map(str.strip, lines))
-    declared = (declared_classes(listing, place) for place in dict.fromkeys((folder, "")))
+    declared = (_declared_classes(listing, place) for place in dict.fromkeys((folder, "")))
     return next((found[column] for found in declared if column in found), ())
 
 
@@ -138,3 +148,55 @@ def _marked(box: Any, label: Any, is_crowd: Any, names: Sequence[str]) -> Marked
     x, y, width, height = box
     details = Details(flagged({IS_CROWD: is_crowd}))
     return Marked(named(label, names), (x, y, x + width, y + height), details)
+
+
+def _declared_classes(listing: Listing, folder: str) -> Mapping[str, Sequence[str]]:
+    """Return the names of classes by column that the README.md of a folder declares."""
+    path = posixpath.join(folder, _README)
+    if path not in listing:
+        return {}
+    head = listing.head(path)
+    begin = _HEADER.match(head)
+    end = _END.search(head, begin.end()) if begin else None
+    if begin is None or end is None:
+        return {}
+    import yaml  # few sources have such a file
+
+    from recordgen.formats.yolo_config import check_yaml
+
+    text = head[begin.end() : end.start()]
+    try:
+        check_yaml(text)
+        found = yaml.load(text, yaml.BaseLoader)  # all values are texts: no is a name
+    except (yaml.YAMLError, ValueError):
+        return {}
+    infos = found.get("dataset_info") if isinstance(found, dict) else None
+    classes: dict[str, Sequence[str]] = {}
+    for info in infos if isinstance(infos, list) else [infos]:
+        features = info.get("features") if isinstance(info, dict) else None
+        for feature in features if isinstance(features, list) else ():
+            if isinstance(feature, dict) and (names := class_names(feature)):
+                classes.setdefault(str(feature.get("name")), names)
+    return classes
+
+
+def class_names(feature: Any) -> Sequence[str]:
+    """Return the names of the first class label in a feature, which may be nested.
+
+    The schema of a file has ``{"_type": "ClassLabel", "names": [...]}``, a README.md
+    ``{"class_label": {"names": {"0": ...}}}``.
+    """
+    if isinstance(feature, list):
+        if all(isinstance(it, dict) and "name" in it for it in feature):  # of a README.md
+            return class_names({it["name"]: it for it in feature})
+        return next(filter(None, map(class_names, feature)), ())
+    if not isinstance(feature, dict):
+        return ()
+    label = feature if feature.get("_type") == "ClassLabel" else feature.get("class_label")
+    names = label.get("names") if isinstance(label, dict) else None
+    if isinstance(names, dict) and set(names) == set(map(str, range(len(names)))):
+        names = [names[str(at)] for at in range(len(names))]
+    if isinstance(names, list) and names and all(isinstance(it, str) for it in names):
+        return tuple(name.strip() for name in names)
+    inner = [feature[key] for key in CLASSES if key in feature] if "bbox" in feature else ()
+    return next(filter(None, map(class_names, inner or feature.values())), ())

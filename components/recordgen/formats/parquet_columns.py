@@ -11,13 +11,12 @@ from typing import Any
 
 from recordgen.errors import NotUnderstoodError
 from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
-from recordgen.formats.declared_classes import class_names
 from recordgen.formats.field_kinds import IMAGE_WORD
 from recordgen.formats.given_columns import GivenColumns
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
-from recordgen.formats.objects import names_beside
+from recordgen.formats.objects import class_names, names_beside
 from recordgen.tables.roles import LABEL_COLUMNS
 
 #: The columns with the size of an image.

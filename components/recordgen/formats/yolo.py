@@ -33,9 +33,9 @@ from recordgen.formats.yolo_config import (
     IMAGE_FOLDERS,
     LINES,
     YoloConfig,
+    configs_in,
     has_dataset_line,
     is_class_file,
-    is_config,
     of_one_set,
     read_config,
     read_yaml,
@@ -65,11 +65,7 @@ class Yolo(PictureFormat):
     names_files = True
 
     def detect(self, listing: Listing) -> Evidence | None:
-        configs = [
-            name
-            for name in listing.candidates(".yaml", ".yml")
-            if is_config(read_yaml(listing, name, is_strict=False))
-        ]
+        configs = configs_in(listing)
         configs += [name for name in listing.candidates(*LINES) if has_dataset_line(listing, name)]
         if not configs:
             named = filter(is_class_file, listing.candidates(*CLASS_FILES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -61,8 +62,21 @@ class YoloConfig:
     flip: Sequence[int] = ()
 
 
-def read_yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
-    """Return the content of a YAML file; None if it is no YAML. Raises: SourceError."""
+def configs_in(listing: Listing) -> list[str]:
+    """Return the YAML files that say the names of classes, and where images are."""
+    found = []
+    for name in listing.candidates(".yaml", ".yml"):
+        with suppress(NotYamlError):
+            found += [name] if _is_config(read_yaml(listing, name)) else []
+    return found
+
+
+class NotYamlError(SourceError):
+    """A file cannot be read as YAML."""
+
+
+def read_yaml(listing: Listing, name: str) -> Any:
+    """Return the content of a YAML file. Raises: NotYamlError, SourceError."""
     head = listing.head(name)
     try:
         if len(head) >= HEAD_BYTES:
@@ -73,11 +87,9 @@ def read_yaml(listing: Listing, name: str, *, is_strict: bool = True) -> Any:
         if isinstance(found, dict) and "names" in found:
             # The classes yes, no and 010 are texts, and no truth values or octal numbers.
             found["names"] = yaml.load(head, yaml.BaseLoader).get("names")
-        return found
     except (yaml.YAMLError, ValueError) as exc:
-        if not is_strict:
-            return None
-        raise SourceError(f"{listing.root}{name}: cannot be read as YAML: {exc}") from exc
+        raise NotYamlError(f"{listing.root}{name}: cannot be read as YAML: {exc}") from exc
+    return found
 
 
 def check_yaml(data: bytes) -> None:
@@ -91,8 +103,7 @@ def check_yaml(data: bytes) -> None:
         YAML_LEVELS.check(depth)
 
 
-def is_config(found: Any) -> bool:
-    """Return whether a YAML document says the names of classes, and where images are."""
+def _is_config(found: Any) -> bool:
     if not isinstance(found, dict) or "names" not in found:
         return False
     return not {"nc", "path", *(key for keys in _SPLITS.values() for key in keys)}.isdisjoint(found)
@@ -118,46 +129,47 @@ def _dataset_line(listing: Listing, name: str) -> Mapping[str, Any]:
 def read_config(listing: Listing, name: str) -> YoloConfig:
     """Return what the file with the classes says. Raises: SourceError."""
     where, folder = f"{listing.root}{name}", posixpath.dirname(name)
-    if is_class_file(name):
-        classes = _class_names(_lines(listing, name), where)
-        named_by, lists = _darknet_lists(listing, name)
-        where = where if lists is None else f"{listing.root}{named_by}"
-        return YoloConfig(where, folder, classes, lists)
     are_lines = name.lower().endswith(LINES)
-    found = _dataset_line(listing, name) if are_lines else read_yaml(listing, name)
-    classes = _class_names(found["names"], where)
+    try:
+        if is_class_file(name):
+            classes = _class_names(_lines(listing, name))
+            named_by, lists = _darknet_lists(listing, name)
+            return YoloConfig(f"{listing.root}{named_by}", folder, classes, lists)
+        found = _dataset_line(listing, name) if are_lines else read_yaml(listing, name)
+        config = _declared(where, folder, found)
+        if not (config.splits or are_lines):
+            raise ValueError("no split is named; expected train: and val:, with paths")
+    except ValueError as exc:
+        raise SourceError(f"{where}: {exc}") from None
+    return config
+
+
+def _declared(where: str, folder: str, found: Mapping[str, Any]) -> YoloConfig:
+    """Return what the keys of data.yaml say. Raises: ValueError: one has no value of its kind."""
+    classes = _class_names(found["names"])
     if isinstance(count := found.get("nc"), int) and count != len(classes):
-        raise SourceError(
-            f"{where}: nc is {count}, but there are {len(classes)} names; correct one"
-        )
+        raise ValueError(f"nc is {count}, but there are {len(classes)} names; correct one")
     shape = found.get("kpt_shape") or (0, 0)
     is_shape = isinstance(shape, list | tuple) and len(shape) == 2 and shape[1] in (0, 2, 3)
     if not (is_shape and all(isinstance(side, int) and side >= 0 for side in shape)):
-        raise SourceError(
-            f"{where}: kpt_shape must be the number of keypoints, and 2 or 3 (got {shape!r:.40})"
+        raise ValueError(
+            f"kpt_shape must be the number of keypoints, and 2 or 3 (got {shape!r:.40})"
         )
-    try:
-        KEYPOINTS.check(shape[0], f"{where}: kpt_shape")
-    except ValueError as exc:
-        raise SourceError(str(exc)) from None
+    KEYPOINTS.check(shape[0], "kpt_shape")
     splits = {}
     for split, keys in _SPLITS.items():
         value = next((found[key] for key in keys if found.get(key)), ())
         values = value if isinstance(value, list | tuple) else [value]
         if not all(isinstance(item, str) for item in values):
-            raise SourceError(
-                f"{where}: {split} must be a path or a list of them (got {value!r:.40})"
-            )
+            raise ValueError(f"{split} must be a path or a list of them (got {value!r:.40})")
         if values:
             splits[split] = values
-    if not (splits or are_lines):
-        raise SourceError(f"{where}: no split is named; expected train: and val:, with paths")
     root = found.get("path") or ""
     count, per_keypoint = shape
     return YoloConfig(
         *(where, folder, classes, splits, str(root), count * per_keypoint, per_keypoint),
         _keypoint_names(found.get("kpt_names"), count),
-        _flip(found.get("flip_idx"), count, where),
+        _flip(found.get("flip_idx"), count),
     )
 
 
@@ -226,17 +238,17 @@ def _keypoint_names(names: Any, count: int) -> Sequence[str]:
     return [str(number) for number in range(count)]
 
 
-def _flip(flip: Any, count: int, where: str) -> Sequence[int]:
-    """Return ``flip_idx``. Raises: SourceError: it does not number each keypoint once."""
+def _flip(flip: Any, count: int) -> Sequence[int]:
+    """Return ``flip_idx``. Raises: ValueError: it does not number each keypoint once."""
     if not flip:
         return ()
     if not isinstance(flip, list) or sorted(map(str, flip)) != sorted(map(str, range(count))):
-        raise SourceError(f"{where}: flip_idx must number {count} keypoints (got {flip!r:.80})")
+        raise ValueError(f"flip_idx must number {count} keypoints (got {flip!r:.80})")
     return flip
 
 
-def _class_names(names: Any, where: str) -> Sequence[str]:
-    """Return the names of classes by number: a list, or numbers with names. Raises: SourceError."""
+def _class_names(names: Any) -> Sequence[str]:
+    """Return the names of classes by number: a list, or numbers with names. Raises: ValueError."""
     if isinstance(names, list) and names:
         return [str(name).strip() or str(at) for at, name in enumerate(names)]
     if isinstance(names, dict) and names:
@@ -246,4 +258,4 @@ def _class_names(names: Any, where: str) -> Sequence[str]:
             by_number = {-1: ""}
         if min(by_number) >= 0 and max(by_number) < 100_000:
             return [by_number.get(at, str(at)) for at in range(max(by_number) + 1)]
-    raise SourceError(f"{where}: names must be a list of classes, or a name for each number")
+    raise ValueError("names must be a list of classes, or a name for each number")

@@ -181,7 +181,8 @@ def _levels(file: FileHeader, data: bytes, colours: Mapping[str, int]) -> tuple[
     if (bands[..., 0] != bands[..., 1]).any() or (bands[..., 0] != bands[..., 2]).any():
         raise _bad(
             "its pixels are colours, but must be class numbers, in a palette or gray; name the "
-            "class of each colour, as annotationSpecColors in Vertex AI's JSON Lines"
+            "class of each colour: in a class_dict.csv with the columns name,r,g,b beside the "
+            "folders of images, or as annotationSpecColors in Vertex AI's JSON Lines"
         )
     return bands[..., 0], False
 
