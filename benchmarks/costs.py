@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from recordgen.payloads.requests import SAVED_BY_PAGE, worth_listing
+from recordgen.payloads.listings import SAVED_BY_PAGE, worth_listing
 from recordgen.storage.listing import PAGE_OBJECTS
 
 # The work.

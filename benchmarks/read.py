@@ -196,7 +196,7 @@ def _ours(setting: Setting, records: str, **options: Any) -> Any:
 
 
 def _colour() -> dict[str, Any]:
-    shares = dict.fromkeys(("brightness", "contrast", "saturation", "hue"), 0.1)
+    shares = dict.fromkeys(("brightness", "contrast", "saturation"), 0.1)
     return {"augment": {"flip": True, **shares}, "resize": "random_crop"}
 
 

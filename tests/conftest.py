@@ -91,7 +91,7 @@ LEGS = {
     """,
     "inside": """
         beam console/test_cli console/test_quiet conversion/test_golden
-        examplegen/test_component_run examplegen/test_foreign_examples exports/test_tfdv
+        examplegen/test_component_run exports/test_tfdv
         pipelines/test_compile pipelines/test_demo pipelines/test_spans
     """,
 }

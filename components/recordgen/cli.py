@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import storage
 from recordgen.console import logs, progress_bar, terminal
-from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
+from recordgen.console.quiet import quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.conversion.texts import events, inspected, planned, summaries
 from recordgen.core.runs.counters import total_counts
@@ -54,7 +54,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     logs.set_up(log_format, level=logging.INFO if debug else logging.ERROR)
     if not debug:
         quiet_libraries()
-        quiet_after_interrupt()
     with stopping(), warnings.catch_warnings():
         # For programs: the command prints the same in its summary.
         warnings.simplefilter("ignore", RecordgenWarning)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pickle
 import re
 import signal
 import subprocess
@@ -31,11 +30,7 @@ from recordgen.core.flow import graph
 from recordgen.core.flow.found import MergeFindings
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Each
-from recordgen.core.planning.bucket_files import encode_bucket
 from recordgen.core.planning.messages import RowBlock
-from recordgen.core.rows.columns import columns_of
-from recordgen.core.rows.placing import placing
-from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.core.runs.commit import Run
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
@@ -110,6 +105,7 @@ def on_dask(cluster, parts=4):
 
 
 def test_a_portable_job_server_writes_the_same_bytes(source, expected, tmp_path):
+    """Workers elsewhere write what this process writes."""
     with job_server() as (endpoint, _), worker_pool() as workers:
         flags = ["--runner=PortableRunner", f"--job_endpoint={endpoint}"]
         flags += ["--environment_type=EXTERNAL", f"--environment_config={workers}"]
@@ -134,6 +130,7 @@ def test_dask_writes_the_same_bytes_and_checks_on_its_workers(
 
 
 def test_dask_writes_the_same_shards_by_label(source, tmp_path, cluster):
+    """Shards of single labels are the same on Dask."""
     options = {**_OPTIONS, "shard_by": "label", "missing_split": "drop"}
     options |= {"duplicates": "drop", "stratify": "label"}
     recordgen.convert(source, tmp_path / "one", **options)
@@ -143,6 +140,7 @@ def test_dask_writes_the_same_shards_by_label(source, tmp_path, cluster):
 
 
 def test_tables_of_several_files_give_the_same_bytes_on_dask(tmp_path, cluster):
+    """So are tables whose types depend on all rows."""
     paths = []
     for name in "ab":
         lines = "".join(f"{('', 'TRAIN')[n % 2]},{n},{name}{n % 9}\n" for n in range(4000))
@@ -158,6 +156,7 @@ def test_tables_of_several_files_give_the_same_bytes_on_dask(tmp_path, cluster):
 
 
 def test_check_and_dry_run_work_on_dask(source, cluster):
+    """They find the same as in this process."""
     options = {**_OPTIONS, "max_reject_fraction": 1.0}
     here = recordgen.check(source, **options)
     there = recordgen.check(source, beam_args=on_dask(cluster), **options)
@@ -167,6 +166,7 @@ def test_check_and_dry_run_work_on_dask(source, cluster):
 
 
 def test_an_error_on_dask_keeps_its_type(source, tmp_path, cluster):
+    """A user's error arrives as itself, whatever the runner wraps it in."""
     with pytest.raises(TooManyRejectsError, match="61"):
         recordgen.convert(source, tmp_path / "out", beam_args=on_dask(cluster), shard_mb=0.01)
     text = Path(source).with_name("text.csv")
@@ -316,6 +316,7 @@ def witness():
 
 
 def test_a_huge_split_is_many_tasks_on_all_workers(tmp_path, cluster):
+    """Each worker reads a fair share of one split."""
     for number in range(80):
         data = encoded(noise(40 + number, 48, seed=number), "JPEG", quality=90)
         (tmp_path / f"{number}.jpg").write_bytes(data)
@@ -367,6 +368,7 @@ def undisturbed(slow_source, tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_dead_dask_worker_leaves_no_trace(slow_source, undisturbed, tmp_path, cluster):
+    """Its work is done again, with the same bytes."""
     output = tmp_path / "out"
     nanny = cluster.workers[0]
     victim = nanny.pid
@@ -379,6 +381,7 @@ def test_a_dead_dask_worker_leaves_no_trace(slow_source, undisturbed, tmp_path, 
 
 @pytest.mark.slow
 def test_a_dead_job_server_ends_the_run(slow_source, tmp_path):
+    """The command fails, and nothing looks finished."""
     output = tmp_path / "out"
     with job_server() as (endpoint, pid), worker_pool() as workers:
         killing = kill_once_writing(output, lambda: pid)
@@ -412,11 +415,13 @@ LACKING = [
 
 @pytest.mark.parametrize(("flags", "words"), LACKING, ids=[words for _, words in LACKING])
 def test_missing_or_wrong_flags_are_an_error_before_anything_is_done(flags, words):
+    """The message names the flag."""
     with pytest.raises(UsageError, match=words):
         pipeline_factory(flags)()
 
 
 def test_a_wrong_address_fails_and_touches_no_output(source, tmp_path, monkeypatch):
+    """No scheduler or job server answers there."""
     monkeypatch.setattr("recordgen.beam.runners.CONNECT_SECONDS", 1)
     address = f"127.0.0.1:{free_port()}"
     for flags in (
@@ -429,12 +434,14 @@ def test_a_wrong_address_fails_and_touches_no_output(source, tmp_path, monkeypat
 
 
 def test_without_dask_the_error_names_the_extra(monkeypatch):
+    """The message can be copied into a shell."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"'recordgen\[dask\]'"):
         pipeline_factory(["--runner=DaskRunner"])()
 
 
 def test_dataflow_refuses_local_files_and_outputs(source, tmp_path):
+    """Workers on other machines cannot reach them."""
     cloud = [*_CLOUD, "--setup_file=./setup.py"]
     with pytest.raises(UsageError, match=r"labels\.csv"):
         recordgen.convert(source, "memory://out", beam_args=cloud)
@@ -461,6 +468,7 @@ FLAGS = [
 
 @pytest.mark.parametrize(("given", "added"), FLAGS)
 def test_defaults_are_added_where_none_are_given(given, added):
+    """A user's own flags stay."""
     known = {flag.split("=")[0] for flag in given}
     more = [f for f in beam_flags(given) if f.split("=")[0] not in {*known, "--runner"}]
     assert more == added
@@ -470,30 +478,15 @@ def test_defaults_are_added_where_none_are_given(given, added):
 
 
 def test_the_page_shows_what_the_script_says():
+    """The table of costs is the script's."""
     assert f"\n{costs.table()}\n" in (ROOT / "docs" / "runners.md").read_text()
-
-
-def test_a_row_travels_in_as_many_bytes_as_the_page_says():
-    uris = [f"gs://my-bucket/datasets/flowers/images/{n:09d}.jpg" for n in range(1000)]
-    source = "gs://my-bucket/labels.csv"
-    placed = [
-        PlacedRow(*placing(0)(uri), source, n, None, uri, "rose") for n, uri in enumerate(uris)
-    ]
-    block = RowBlock(columns_of(PlacedRow, placed))
-    assert len(pickle.dumps(block)) / len(uris) < costs.ROW_BYTES
-    version = str(1_700_000_000_000_000)
-    planned = [
-        PlannedRow(placing(0)(uri).sort_key, source, n, uri, "rose", 100_000 + n, version, True)
-        for n, uri in enumerate(uris)
-    ]
-    content, _ = encode_bucket({Group("train", None): columns_of(PlannedRow, planned)})
-    assert len(content) / len(uris) < costs.STAGED_ROW_BYTES
 
 
 # --- this process ------------------------------------------------------------------------------
 
 
 def test_two_consumers_of_a_flow_get_all_elements_in_order():
+    """Nothing is computed before the run."""
     runner, seen = LocalRunner(), list[Any]()
     numbers, again = runner.start("Numbers", range(6)).twice()
     halves = numbers.through("Halve", Each(lambda n: [(n % 2, n)], Staging("")))
@@ -530,6 +523,7 @@ def _first_numbers(group):
 
 
 def test_what_waits_in_a_file_gives_the_same_bytes(source, expected, tmp_path, monkeypatch):
+    """Memory decides nothing about the output."""
     monkeypatch.setattr("recordgen.core.flow.local_runner._BYTES_IN_MEMORY", 0)
     recordgen.convert(source, tmp_path / "out", **_OPTIONS)
     assert tree_bytes(tmp_path / "out") == expected
@@ -546,6 +540,8 @@ def test_what_waits_in_a_file_gives_the_same_bytes(source, expected, tmp_path, m
     ],
 )
 def test_our_errors_stay_and_bugs_keep_their_traceback(error, raised, fact):
+    """Faults of the machine become errors that name them."""
+
     def fail(_):
         raise error
 
@@ -557,6 +553,7 @@ def test_our_errors_stay_and_bugs_keep_their_traceback(error, raised, fact):
 
 @pytest.mark.parametrize("flags", [[], ["--runner=directRunner"], ["--runner", "DirectRunner"]])
 def test_the_default_runner_needs_no_beam(flags, monkeypatch):
+    """Other flags do, and Beam's processes are refused."""
     monkeypatch.setitem(sys.modules, "recordgen.beam.beam_runner", None)
     assert isinstance(runner_factory(flags)(), LocalRunner)
     with pytest.raises(UsageError, match=r"'recordgen\[beam\]'"):

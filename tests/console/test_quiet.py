@@ -76,6 +76,7 @@ WARNINGS = [
 
 
 def test_only_libraries_are_silenced():
+    """Warnings of Recordgen, of the user and of other packages are shown."""
     calls = "".join(f"warn({module!r}, {category})\n" for module, category, _ in WARNINGS)
     done = QUIET.run("-c", f"{WARNING}{calls}")
     assert done.returncode == 0
@@ -85,6 +86,7 @@ def test_only_libraries_are_silenced():
 
 @pytest.mark.parametrize("how", ["variable", "flag"])
 def test_who_asks_for_warnings_has_them(how, monkeypatch):
+    """``-W`` and ``PYTHONWARNINGS`` win."""
     if how == "variable":
         monkeypatch.setenv("PYTHONWARNINGS", "always")
     flags = ("-W", "always") if how == "flag" else ()
@@ -95,6 +97,7 @@ def test_who_asks_for_warnings_has_them(how, monkeypatch):
 
 
 def test_log_levels_of_the_user_are_kept(monkeypatch):
+    """Variables that are set stay as they are."""
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
     monkeypatch.setenv("GRPC_VERBOSITY", "DEBUG")
     code = f"{WARNING}print(*map(os.getenv, ('TF_CPP_MIN_LOG_LEVEL', 'GRPC_VERBOSITY')))"
@@ -102,6 +105,7 @@ def test_log_levels_of_the_user_are_kept(monkeypatch):
 
 
 def test_importing_changes_no_filter_logger_or_variable():
+    """A program that imports the package keeps its settings."""
     code = (
         "import logging, os, warnings\n"
         "def state(): return (list(warnings.filters), dict(os.environ), logging.root.level,\n"
@@ -114,6 +118,7 @@ def test_importing_changes_no_filter_logger_or_variable():
 
 
 def test_only_loggers_of_libraries_are_silenced():
+    """Their errors are shown all the same."""
     code = (
         f"{WARNING}for name in ('my_trainer', 'recordgen', 'google.auth', 'tensorflow'):\n"
         "    logging.getLogger(name).warning('%s warns', name)\n"
@@ -164,6 +169,7 @@ def test_the_component_is_loaded_quietly(monkeypatch):
 
 
 def test_pipelines_show_what_user_code_says():
+    """Warnings of a ``run_fn`` appear, those of TFX do not."""
     code = (
         f"{WARNING}from pipelines.terminal import show_progress\n"
         "show_progress(1)\n"
@@ -177,10 +183,9 @@ def test_pipelines_show_what_user_code_says():
 
 
 DYING = """
-import os, signal, sys, threading
-from recordgen.console.quiet import quiet_after_interrupt
+import os, signal, threading
+from recordgen.console.stopping import stopping
 {before}
-quiet_after_interrupt()
 class Unfinished:
     def __del__(self):
         raise ValueError("finalizer")
@@ -192,8 +197,9 @@ def die_in_thread():
     thread.start()
     thread.join()
 try:
-    {first}
-    os.kill(os.getpid(), signal.SIGINT)
+    with stopping():
+        {first}
+        os.kill(os.getpid(), signal.SIGINT)
 except KeyboardInterrupt:
     print("interrupted")
 die_in_thread()
@@ -209,6 +215,7 @@ die_in_thread()
     ],
 )
 def test_what_dies_after_an_interrupt_says_nothing(before, first, stdout, raised):
+    """Before it, and where Ctrl-C is ignored, threads and finalizers are heard."""
     done = QUIET.run("-c", DYING.format(before=before, first=first))
     assert (done.returncode, done.stdout) == (0, stdout)
     assert done.stderr.count("\nValueError: ") == raised, done.stderr

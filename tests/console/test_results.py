@@ -42,6 +42,7 @@ def timeless(text):
 
 
 def test_results_are_what_the_commands_print(source, tmp_path, printed):
+    """A program and a command show the same summary."""
     out = str(tmp_path / "out")
     flag = "--max-reject-fraction=1"
     converted = recordgen.convert(source, out, **SOME_REJECTS)
@@ -58,6 +59,7 @@ def test_results_are_what_the_commands_print(source, tmp_path, printed):
 
 
 def test_conversions_of_frames_are_shown(make_images, tmp_path):
+    """The roles of a frame's columns are shown."""
     frame = pd.DataFrame({"image": map(str, make_images(2)), "label": CLASSES})
     assert "label = label" in repr(recordgen.convert(frame, tmp_path / "out"))
 
@@ -78,6 +80,7 @@ def results(source, folder):
 
 
 def test_every_result_is_short_text_and_escaped_html(source, tmp_path):
+    """Neither a terminal nor a notebook is controlled by a label."""
     found = results(source, tmp_path)
     assert set(found) == set(SUMMARIES) == shown_classes(Shown)
     for name, result in found.items():
@@ -99,6 +102,7 @@ def shown_classes(base):
 
 
 def test_a_result_is_a_frozen_dataclass_with_all_fields(source, tmp_path):
+    """Subclasses are shown like their base."""
     result = recordgen.convert(source, tmp_path / "out", **SOME_REJECTS)
     assert len(result.rejects) == result.dataset.rows.rejects == 25
     assert {"dataset", "rejects", "lint", "output"} <= {item.name for item in fields(result)}

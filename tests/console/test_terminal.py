@@ -31,6 +31,7 @@ TEXTS = [
 
 @pytest.mark.parametrize(("text", "shown"), TEXTS, ids=range(len(TEXTS)))
 def test_escapes_are_those_of_json(text, shown):
+    """Escaped JSON has the same meaning."""
     assert escaped(text) == shown
     assert one_line(text) == shown.replace("\n", "\\n")
     pretty = json.dumps([text], indent=2, ensure_ascii=False)
@@ -56,6 +57,7 @@ def is_harmless(text):
 
 
 def test_commands_print_escaped_text(source, tmp_path, capfd, caplog):
+    """No label, name or message can control the terminal."""
     caplog.set_level(logging.INFO)
     out, other = str(tmp_path / "out"), str(tmp_path / "other")
     reject = ["--max-reject-fraction", "1"]
@@ -92,6 +94,7 @@ def test_commands_print_escaped_text(source, tmp_path, capfd, caplog):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is full")
 @pytest.mark.parametrize("command", ["check a.csv --task tabular", "--help"])
 def test_a_full_disk_behind_stdout_is_an_error_in_one_line(command, tmp_path):
+    """A result that cannot be printed is no success."""
     (tmp_path / "a.csv").write_text("a,b\n1,x\n2,y\n")
     code = "import sys; from recordgen.cli import exit_main; exit_main()"
     with open("/dev/full", "w") as full:

@@ -54,6 +54,7 @@ def by_code(found):
 
 
 def test_each_code_warns_at_the_line_of_the_user(source, tmp_path, caught):
+    """A code warns once, with the first place, a remedy and the file of all."""
     out = tmp_path / "out"
     recordgen.convert(source, out, **SOME_REJECTS)
     line = inspect.stack()[0].lineno - 1
@@ -72,6 +73,7 @@ def test_each_code_warns_at_the_line_of_the_user(source, tmp_path, caught):
 
 
 def test_a_check_warns_of_all_codes_and_a_plan_of_rows(source, caught):
+    """A plan reads no payloads, so it has no findings."""
     result = recordgen.check(source)
     texts = by_code(caught)
     assert result.lint is not None
@@ -84,6 +86,7 @@ def test_a_check_warns_of_all_codes_and_a_plan_of_rows(source, caught):
 
 
 def test_data_frames_warn_at_the_line_of_the_user(rows, tmp_path, monkeypatch, caught):
+    """The accessor warns like the functions."""
     monkeypatch.chdir(tmp_path)
     frame = pd.DataFrame([row.split(",") for row in rows], columns=["split", "image_uri", "label"])
     frame.tensorflow.to_tfrecord(output_dir="out", **SOME_REJECTS)
@@ -93,6 +96,7 @@ def test_data_frames_warn_at_the_line_of_the_user(rows, tmp_path, monkeypatch, c
 
 
 def test_a_filter_hides_a_code_and_an_option_its_check(source, tmp_path, caught):
+    """Python's filters match the code at the beginning of the text."""
     warnings.filterwarnings("ignore", "LEAK", recordgen.errors.RecordgenWarning)
     recordgen.convert(source, tmp_path / "out", lint="-NO_EVAL", **SOME_REJECTS)
     assert {"FEW_EXAMPLES", "missing_file"} <= set(by_code(caught))
@@ -100,6 +104,7 @@ def test_a_filter_hides_a_code_and_an_option_its_check(source, tmp_path, caught)
 
 
 def test_warnings_without_a_code(make_images, make_csv, caught):
+    """Warnings about the whole dataset are shown, too."""
     one, other = make_images(2)
     source = make_csv([f"TRAIN,{one},1", f"TRAIN,{other},70000000"])
     expected = "too sparse to keep; they are numbered as text (labels=integer keeps them)"
@@ -110,6 +115,7 @@ def test_warnings_without_a_code(make_images, make_csv, caught):
 
 
 def test_commands_and_pipelines_do_not_warn(source, tmp_path, caught, as_loud_as_before):
+    """They print or log the same."""
     flags = ("--max-reject-fraction=1", "-q")
     assert main(["convert", source, str(tmp_path / "out"), *flags]) == 0
     assert main(["check", source, *flags]) == 1  # it found the leak
@@ -120,6 +126,7 @@ def test_commands_and_pipelines_do_not_warn(source, tmp_path, caught, as_loud_as
 
 
 def test_secrets_and_controls_are_not_shown(make_images, make_csv, caught):
+    """Tokens of URLs and control characters are no part of a warning."""
     [path] = make_images(1)
     lines = [f"TRAIN,{path},cat", "TRAIN,https://a.org/1.jpg?token=hush\x1b[2J,cat"]
     recordgen.check(make_csv(lines))
@@ -159,6 +166,7 @@ def screen(monkeypatch):
 
 
 def test_progress_in_a_notebook_is_one_changing_line(source, tmp_path, screen):
+    """One display shows all phases."""
     recordgen.convert(source, tmp_path / "out", **SOME_REJECTS)
     assert screen.texts[0] == "Reading and planning rows"
     assert screen.texts[-1].startswith("5 of 5 images (100%), ")
@@ -169,6 +177,7 @@ def test_progress_in_a_notebook_is_one_changing_line(source, tmp_path, screen):
 
 
 def test_a_notebook_ends_with_what_was_written(screen):
+    """The last line has the number of examples."""
     line = ProgressLine()
     line.writing(Snapshot(rows=1, seconds=1, noun="image"))
     line.phase(Phase("commit", 1))
@@ -177,6 +186,7 @@ def test_a_notebook_ends_with_what_was_written(screen):
 
 
 def test_progress_only_where_a_person_waits(source, screen, monkeypatch):
+    """Neither pipelines nor other threads show any."""
     recordgen.plan(source, progress=None)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(progress_for, "auto").result() is None

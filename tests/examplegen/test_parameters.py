@@ -9,7 +9,7 @@ from tfx.utils import proto_utils
 
 from pipelines.pipeline import LOCAL_BEAM_ARGS
 from recordgen.beam.beam_runner import BeamRunner
-from recordgen.core.dataset.fractions import SplitFractions
+from recordgen.core.dataset.fractions import DEFAULT_FRACTIONS, SplitFractions
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.errors import SourceError, UsageError
 from recordgen.examplegen import AutoMLExampleGen
@@ -26,6 +26,7 @@ def properties(base, inputs, **more):
 
 
 def test_every_option_is_a_parameter():
+    """Each option has a parameter of its type, whose default is that of the option."""
     assert AutoMLExampleGen.__init__.__annotations__["options"] == "Unpack[OptionValues]"
     component = AutoMLExampleGen("data")
     assert set(OPTIONS) == set(OPTION_TYPES)
@@ -36,6 +37,7 @@ def test_every_option_is_a_parameter():
 
 
 def test_options_reach_the_executor(tmp_path):
+    """Each option arrives at the executor as it was given."""
     # The others cannot be combined with labels=text, or with each other.
     others = ("layout", "columns", "vocabulary", "image_size", "resize", "group_by", "stratify")
     given = {name: value for name, value in OTHER_VALUES.items() if name not in others}
@@ -53,6 +55,7 @@ def test_options_reach_the_executor(tmp_path):
 
 
 def test_whole_numbers_may_arrive_as_doubles(tmp_path):
+    """Vertex AI passes numbers as JSON."""
     given = properties(
         tmp_path, input_config(one="*.csv"), span=3.0, version=2.0, seed=5.0, threads=3.0
     )
@@ -76,6 +79,7 @@ def test_whole_numbers_may_arrive_as_doubles(tmp_path):
     ],
 )
 def test_splits_of_import_files(tmp_path, inputs, outputs, expected):
+    """Several input splits, or an empty output, name the split of their rows."""
     (tmp_path / "a.csv").touch()
     (tmp_path / "b.csv").touch()
     given = properties(tmp_path, input_config(**inputs))
@@ -90,20 +94,25 @@ def test_splits_of_import_files(tmp_path, inputs, outputs, expected):
 
 @pytest.mark.parametrize(("outputs", "from_name"), [(None, "auto"), (dict(train=1, eval=1), "no")])
 def test_hash_buckets_are_stronger_than_a_name(tmp_path, outputs, from_name):
+    """Shares that are given decide, whatever a file is called."""
     (tmp_path / "train.csv").touch()
     given = properties(tmp_path, input_config(one="*.csv"))
     if outputs is not None:
         given["output_config"] = proto_utils.proto_to_json(output_config(**outputs))
     decoded = ExampleGenParameters.from_exec_properties(given)
     assert decoded.options.split.names == from_name
+    expected = DEFAULT_FRACTIONS if outputs is None else SplitFractions(("train", "eval"), (1, 1))
+    assert decoded.options.split.fractions == expected
 
 
 def test_default_fractions():
+    """Without a configuration there are no shares of its own."""
     assert split_fractions(None) is None
     assert split_fractions(output_config(a=2, b=1)) == SplitFractions(("a", "b"), (2, 1))
 
 
 def test_without_driver_spans_are_resolved(tmp_path):
+    """The executor finds the newest span and its fingerprint."""
     for name in ("span-1/a.csv", "span-12/a.csv", "span-3/a.csv"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
@@ -116,6 +125,7 @@ def test_without_driver_spans_are_resolved(tmp_path):
 
 
 def test_a_missing_span_is_an_error_of_ours(tmp_path):
+    """The error names both configurations."""
     with pytest.raises(SourceError, match=r"input_config.*range_config"):
         ExampleGenParameters.from_exec_properties(
             properties(tmp_path, input_config(one="span-{SPAN}/*.csv"))
@@ -149,16 +159,19 @@ def test_a_missing_span_is_an_error_of_ours(tmp_path):
     ],
 )
 def test_wrong_values_fail_where_the_pipeline_is_defined(wrong, message):
+    """No run has to start to find them."""
     with pytest.raises(UsageError, match=message):
         AutoMLExampleGen("data", **wrong)
 
 
 def test_an_unknown_parameter_is_refused():
+    """The error suggests a similar name."""
     with pytest.raises(UsageError, match=r"'image_sizes'.*'image_size'"):
         AutoMLExampleGen("data", image_sizes=3)
 
 
 def test_runtime_parameters_pass_the_checks_of_the_definition():
+    """They are checked in the run."""
     component = AutoMLExampleGen(
         RuntimeParameter("base", ptype=str),
         seed=RuntimeParameter("seed", ptype=int),
@@ -186,6 +199,7 @@ def test_a_conversion_on_this_machine_needs_no_runner_of_beam(flags, runner, tmp
 
 
 def test_the_newest_span_gives_the_labels():
+    """Of equal spans, the latest version counts."""
     found = []
     for number, (span, version) in enumerate([(2, 1), (10, 1), (10, 3), (9, 7)]):
         artifact = standard_artifacts.Examples()

@@ -207,7 +207,7 @@ def test_crowds_come_back(name, source, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "source"), [("yolo", ""), ("automl", "import.csv")])
-def test_crowds_are_left_out_only_on_request(name, source, tmp_path):
+def test_crowds_are_left_out_only_on_request(name, source, tmp_path, caplog):
     """A format without a word for crowds refuses before the first byte; --lossy copies the rest."""
     old = crowd(tmp_path)
     lost = lost_objects(Output.open(old), ["train"], EXPORTS[name].keeps)

@@ -93,6 +93,7 @@ def rows(make_images):
 
 
 def test_defaults_are_those_of_convert(step):
+    """component.yaml has each option with its default."""
     defaults = {name: given.default for name, given in step.component_spec.inputs.items()}
     for name, default in STEP_INPUTS.items():
         assert defaults.pop(name) == default
@@ -101,6 +102,7 @@ def test_defaults_are_those_of_convert(step):
 
 
 def test_every_input_and_output_is_typed_and_described(step):
+    """Types are those of the options and of the counts."""
     written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
     assert all(item["description"] for item in written["inputs"] + written["outputs"])
     assert set(written["metadata"]["annotations"]) == {"author", "source"}
@@ -139,6 +141,7 @@ def test_compiled_files_describe_every_input_and_name_the_image(name, files):
 
 
 def test_a_pipeline_needs_the_files_alone(files, tmp_path):
+    """kfp compiles a pipeline of all steps, with optional artifacts and lists of them."""
     steps = {name: components.load_component_from_file(str(path)) for name, path in files.items()}
 
     def pipeline(source, serving_dir, window, epochs=3):
@@ -190,6 +193,7 @@ def test_a_pipeline_needs_the_files_alone(files, tmp_path):
 
 
 def test_image_is_of_this_version():
+    """The named image has the version of the package."""
     written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
     assert written["implementation"]["container"]["image"] == f"recordgen:{__version__}"
 
@@ -200,6 +204,7 @@ converted = partial(call, run=WITH_BEAM.run)
 
 
 def test_every_input_arrives(step, rows, make_csv, tmp_path):
+    """Each option that a step is given is recorded in its dataset."""
     source = make_csv(row.replace("VALIDATION", "TRAIN") for row in rows)  # eval_from makes eval
     without = {*OF_TABLES, *OF_BOXES, *ALONE}
     others = {name: value for name, value in OTHER_VALUES.items() if name not in without}
@@ -218,6 +223,7 @@ def test_every_input_arrives(step, rows, make_csv, tmp_path):
 
 
 def test_inputs_of_boxes_arrive(step, rows, make_csv, tmp_path):
+    """Options of boxes are recorded in a dataset of boxes."""
     given = {name: OTHER_VALUES[name] for name in (*OF_BOXES, "image_size")}
     source = make_csv(f"{row},0.1,0.1,,,0.5,0.5,," for row in rows)
     done = converted(step, tmp_path, source=source, task="object_detection", **given)
@@ -226,6 +232,7 @@ def test_inputs_of_boxes_arrive(step, rows, make_csv, tmp_path):
 
 
 def test_the_columns_of_a_table_arrive(step, tmp_path):
+    """Roles of columns decide splits and groups of a table."""
     (tmp_path / "prices.csv").write_text("split,price,weight\nTRAIN,1.5,2\nTEST,2.5,1\n")
     names = ("group_by", *OF_TABLES)
     given = {name: OTHER_VALUES[name] for name in names}
@@ -239,6 +246,7 @@ def test_the_columns_of_a_table_arrive(step, tmp_path):
 
 
 def test_counts_are_parameters_and_artifacts_have_metadata(step, rows, make_csv, tmp_path):
+    """Counts, metadata and report agree with the dataset."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     done = call(step, tmp_path, source=source, max_reject_fraction=0.5)
     assert done.lines[-1]["event"] == "finished"
@@ -281,6 +289,7 @@ def test_counts_are_parameters_and_artifacts_have_metadata(step, rows, make_csv,
 
 @pytest.mark.parametrize("name", ["labels.csv", ""], ids=["file", "folder"])
 def test_an_artifact_is_read_as_a_file_or_folder(artifact_step, rows, make_csv, tmp_path, name):
+    """An artifact is an import file, or a folder that holds one."""
     make_csv(rows)
     done = converted(artifact_step, tmp_path / "task", inputs={"source": f"{tmp_path}/{name}"})
     assert done.done.returncode == 0, done.done.stderr
@@ -288,6 +297,7 @@ def test_an_artifact_is_read_as_a_file_or_folder(artifact_step, rows, make_csv, 
 
 
 def test_other_artifacts_are_refused(artifact_step, tmp_path):
+    """An artifact without an import file is an error."""
     nothing = f"{tmp_path}/nothing"
     invocation = executor_input(artifact_step, str(tmp_path), tmp_path, {"source": nothing}, {})
     with pytest.raises(SourceError):
@@ -295,6 +305,7 @@ def test_other_artifacts_are_refused(artifact_step, tmp_path):
 
 
 def test_a_bucket_is_written_directly(step, make_images, tmp_path, monkeypatch):
+    """Outputs at ``gs://`` need no folder of a launcher."""
     with emulated_gcs() as url:
         for name, value in emulated(url).items():
             monkeypatch.setenv(name, value)
@@ -312,6 +323,7 @@ def test_a_bucket_is_written_directly(step, make_images, tmp_path, monkeypatch):
 
 
 def test_bad_data_fails_the_step(step, make_csv, tmp_path):
+    """The log ends with the reason, and nothing looks finished."""
     (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
     (tmp_path / "cut.jpg").write_bytes(encoded(noise(), "JPEG")[:-40])
     source = make_csv(["TRAIN,good.jpg,a", "TRAIN,cut.jpg,a"])
@@ -339,6 +351,7 @@ def test_bad_data_fails_the_step(step, make_csv, tmp_path):
     ],
 )
 def test_a_wrong_input_is_named(step, rows, make_csv, tmp_path, given, message):
+    """The error names the input and its value."""
     values = {"source": make_csv(rows), **given}
     invocation = executor_input(step, str(tmp_path), tmp_path, {}, values)
     with pytest.raises(UsageError, match=re.escape(message)):
@@ -350,6 +363,7 @@ def test_a_wrong_input_is_named(step, rows, make_csv, tmp_path, given, message):
     [("{{$}}", "JSONDecodeError"), ("[]", "AttributeError"), ("{}", "KeyError('outputs')")],
 )
 def test_a_step_started_by_hand_explains_its_input(text, found):
+    """A value that is no ExecutorInput is quoted in the error."""
     done = WITH_BEAM.run("-m", "recordgen.kubeflow", "convert", "--executor-input", text)
     assert done.returncode == 2
     message = json.loads(done.stderr)["message"]
@@ -358,6 +372,7 @@ def test_a_step_started_by_hand_explains_its_input(text, found):
 
 
 def test_labels_keep_the_numbers_of_an_earlier_dataset(step, rows, make_csv, tmp_path):
+    """``previous`` numbers the labels, and excludes ``vocabulary``."""
     named = [f"{row.rsplit(',', 1)[0]},cat{row[-1]}" for row in rows]
     first = converted(step, tmp_path / "a", source=make_csv(named)).uris["dataset"]
     source = make_csv([row.replace("cat3", "ape") for row in named])
@@ -372,6 +387,7 @@ def test_labels_keep_the_numbers_of_an_earlier_dataset(step, rows, make_csv, tmp
 
 
 def test_the_fingerprint_of_a_step_changes_with_an_image(rows, make_csv, tmp_path):
+    """It is the same until a file changes."""
     step = load_step("fingerprint")
     source, image = make_csv(rows), Path(rows[0].split(",")[1])
     values = {"source": source, "split": "60,20,20"}
@@ -387,6 +403,7 @@ def test_the_fingerprint_of_a_step_changes_with_an_image(rows, make_csv, tmp_pat
 
 
 def test_the_version_of_a_dataset_is_only_part_of_the_cache_key(step, rows, make_csv, tmp_path):
+    """It changes no byte of the dataset."""
     source = make_csv(rows)
     one, two = (
         converted(step, tmp_path / name, source=source, dataset_version=name) for name in "ab"
@@ -405,6 +422,7 @@ def check_input(folder, **values):
 
 
 def test_check_reports_what_it_finds(rows, make_csv, tmp_path):
+    """Findings and rejects are written, and no dataset."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     output = check.run(check_input(tmp_path / "task", source=source, max_reject_fraction=0.5))
     assert (output.parameters["rows"], output.parameters["examples"]) == (11, 10)
@@ -418,6 +436,7 @@ def test_check_reports_what_it_finds(rows, make_csv, tmp_path):
 
 
 def test_check_fails_where_a_conversion_would(rows, make_csv, tmp_path):
+    """So does a finding that ``fail_on`` names."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     with pytest.raises(DataError, match="11"):
         check.run(check_input(tmp_path / "task", source=source))
@@ -427,6 +446,7 @@ def test_check_fails_where_a_conversion_would(rows, make_csv, tmp_path):
 
 
 def test_steps_load_no_kfp():
+    """A step starts without kfp, TensorFlow and TFX."""
     modules = ("__main__", *STEPS.keys() - {"convert_artifact"})
     code = "import sys\n" + "".join(f"import recordgen.kubeflow.{name}\n" for name in modules)
     code += "print({'kfp', 'tensorflow', 'tfx'} & set(sys.modules))"

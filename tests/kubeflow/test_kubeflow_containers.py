@@ -31,6 +31,7 @@ def local_root(engine, tmp_path, monkeypatch):
 
 
 def test_a_failed_step_logs_our_message(engine, local_root, capsys):
+    """The log of the container has the reason, and there is no dataset."""
     source = local_root / "labels.csv"
     source.write_text("TRAIN,nowhere.png,a\n")
     outputs = {}
@@ -43,6 +44,7 @@ def test_a_failed_step_logs_our_message(engine, local_root, capsys):
 
 
 def test_through_a_launchers_folder(engine, tmp_path):
+    """A step reads and writes the folder of KFP's launcher in place of the URL."""
     folder = tmp_path / "minio/bucket"
     write_digits(str(folder / "made/data"), 100)
     step = load_step("convert_artifact", engine.image)
@@ -68,6 +70,7 @@ def test_through_a_launchers_folder(engine, tmp_path):
 
 @pytest.mark.slow
 def test_the_pipeline_runs_in_containers(engine, local_root):
+    """Conversion, statistics, training and evaluation hand on their artifacts."""
     source = write_digits(str(local_root / "data"), 400)
     training = {"image_size": [16, 16], "epochs": 12, "learning_rate": 0.003}
     step = {

@@ -83,6 +83,7 @@ def step_input(component, folder, inputs, **values):
     ],
 )
 def test_gs_is_used_directly_and_other_schemes_through_a_folder(uri, path, auto):
+    """``auto`` decides by the scheme; the others always do the same."""
     artifact = Artifact("", uri)
     assert launcher_path(uri) == place_of(artifact, "path") == path
     assert place_of(artifact, "auto") == auto
@@ -90,6 +91,7 @@ def test_gs_is_used_directly_and_other_schemes_through_a_folder(uri, path, auto)
 
 
 def test_what_is_read_is_where_it_is(tmp_path):
+    """An artifact without a copy is read at its uri."""
     (tmp_path / "there").mkdir()
     for uri in (f"{tmp_path}/there", "gs://bucket/not/copied"):
         assert read_place(Artifact("", uri)) == uri
@@ -101,6 +103,7 @@ def test_what_is_read_is_where_it_is(tmp_path):
 
 
 def test_inputs_keep_their_types():
+    """Whole doubles become ints, also in lists; an empty artifact is not given."""
     text = json.dumps(
         {
             "inputs": {
@@ -128,6 +131,7 @@ def test_inputs_keep_their_types():
 
 
 def test_only_what_is_asked_for_is_handed_back(tmp_path):
+    """Components of older versions get no unknown outputs."""
     file = tmp_path / "a/executor_output.json"
     step = StepInput({}, {}, {"o": Artifact("1", "u")}, frozenset({"a"}), str(file))
     StepOutput({"a": 1, "b": 2}, {"o": {"n": 3}, "p": {}}).write(step)
@@ -142,6 +146,7 @@ def test_only_what_is_asked_for_is_handed_back(tmp_path):
 
 @pytest.mark.slow
 def test_train_saves_a_model(trained, digits):
+    """The model's metadata have settings and digests, without null."""
     assert trained.done.returncode == 0, trained.done.stderr
     assert Path(trained.uris["model"], "saved_model.pb").exists()
     assert list(Path(trained.uris["logs"]).rglob("events.out.tfevents*"))
@@ -155,6 +160,7 @@ def test_train_saves_a_model(trained, digits):
 
 @pytest.mark.slow
 def test_evaluate_counts_right_answers(trained, digits, tmp_path):
+    """Score, loss and confusion are those of the model's own answers."""
     component = load_step("evaluate", IMAGE)
     inputs = {"dataset": digits, "model": trained.uris["model"]}
     alone = {"serving_dir": f"{tmp_path}/nothing", "min_change": 0.5}  # there is no baseline
@@ -187,6 +193,7 @@ def test_evaluate_counts_right_answers(trained, digits, tmp_path):
 def test_evaluate_blesses_a_model_that_is_no_worse_than_the_one_that_serves(
     trained, digits, tmp_path
 ):
+    """Score, change and baseline decide; an interrupted push does not count."""
     component, model = load_step("evaluate", IMAGE), trained.uris["model"]
     serving = tmp_path / "serving"
     (serving / "1").mkdir(parents=True)
@@ -208,6 +215,7 @@ def test_evaluate_blesses_a_model_that_is_no_worse_than_the_one_that_serves(
 
 @pytest.mark.slow
 def test_train_joins_datasets_and_begins_with_an_earlier_model(trained, digits, tmp_path, caplog):
+    """Datasets are read as one; settings that were found replace others."""
     source = write_digits(str(tmp_path / "data"), 100)
     recordgen.convert(source, str(tmp_path / "more"), vocabulary=digits, seed=1)
     inputs = {
@@ -226,6 +234,7 @@ def test_train_joins_datasets_and_begins_with_an_earlier_model(trained, digits, 
 
 
 def test_equal_labels_give_no_score_and_no_nan():
+    """Where a score is not determined, metadata have none."""
     tally = ManyLabelsAccumulator(1)
     tally.add(np.ones((3, 1), np.float32), np.full((3, 1), 0.5, np.float32))
     found = evaluate.Evaluation.of(tally, ["a"])
@@ -235,6 +244,7 @@ def test_equal_labels_give_no_score_and_no_nan():
 
 
 def test_numbers_of_labels_are_bounded():
+    """Above a hundred labels, there is neither a score of each nor a matrix."""
     truth = np.eye(101, dtype=np.float32)
     many, few = ManyLabelsAccumulator(101), ManyLabelsAccumulator(100)
     many.add(truth, truth)
@@ -249,6 +259,7 @@ def test_numbers_of_labels_are_bounded():
 
 @pytest.mark.slow
 def test_evaluate_needs_labels(trained, digits, tmp_path):
+    """A split that does not exist is named."""
     inputs = {"dataset": digits, "model": trained.uris["model"]}
     with pytest.raises(DataError, match=r"split.*'dev'"):
         evaluate.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs, split="dev"))
@@ -256,6 +267,7 @@ def test_evaluate_needs_labels(trained, digits, tmp_path):
 
 @pytest.mark.slow
 def test_push_copies_a_version(trained, tmp_path):
+    """The pushed folder is a model that can be loaded."""
     component = load_step("push", IMAGE)
     serving = f"{tmp_path}/serving"
     step = step_input(component, tmp_path, {"model": trained.uris["model"]}, serving_dir=serving)
@@ -269,6 +281,7 @@ def test_push_copies_a_version(trained, tmp_path):
 
 
 def test_push_refuses_a_missing_folder_and_a_broken_model(tmp_path):
+    """Each error names what is missing."""
     model = {"model": str(tmp_path)}
     with pytest.raises(UsageError, match="serving_dir"):
         push.run(step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=""))
@@ -279,6 +292,7 @@ def test_push_refuses_a_missing_folder_and_a_broken_model(tmp_path):
 
 
 def test_push_needs_a_blessing(tmp_path):
+    """A model that the evaluation does not bless is not copied."""
     (tmp_path / "saved_model.pb").write_bytes(b"")
     component, serving = load_step("push", IMAGE), tmp_path / "serving"
 
@@ -295,6 +309,7 @@ def test_push_needs_a_blessing(tmp_path):
 
 
 def test_train_refuses_a_wrong_setting_and_a_missing_dataset(digits, tmp_path):
+    """Each error names what is wrong."""
     component = load_step("train", IMAGE)
     with pytest.raises(UsageError, match="epochs"):
         train.run(step_input(component, tmp_path, {"dataset": digits}, epochs=0))
@@ -303,6 +318,7 @@ def test_train_refuses_a_wrong_setting_and_a_missing_dataset(digits, tmp_path):
 
 
 def test_train_defaults_are_those_of_training():
+    """Unset inputs of the step are the defaults of the settings."""
     inputs = load_step("train", IMAGE).component_spec.inputs
     defaults = {name: item.default for name, item in inputs.items() if name in STEP_SETTINGS}
     defaults["model"] = defaults.pop("model_name")
@@ -325,6 +341,7 @@ def described(digits, tmp_path_factory):
 
 @pytest.mark.slow
 def test_statistics_describe_each_split(digits, described):
+    """Statistics and schema have labels, and no bytes of images."""
     import tensorflow_data_validation as tfdv
 
     assert described.done.returncode == 0, described.done.stderr
@@ -343,6 +360,7 @@ def test_statistics_describe_each_split(digits, described):
 
 @pytest.mark.slow
 def test_a_curated_schema_is_kept_and_decides(digits, described, tmp_path):
+    """Every split is compared with it, and anomalies may fail the step."""
     import tensorflow_data_validation as tfdv
 
     schema = tfdv.load_schema_text(f"{described.uris['schema']}/schema.pbtxt")
@@ -365,6 +383,7 @@ def test_a_curated_schema_is_kept_and_decides(digits, described, tmp_path):
 
 @pytest.mark.slow
 def test_statistics_of_boxes(tmp_path):
+    """Lists are described, and a new label in test is an anomaly."""
     tfdv = pytest.importorskip("tensorflow_data_validation")
     lines = []
     for number in range(6):
@@ -392,6 +411,7 @@ def test_statistics_of_boxes(tmp_path):
 
 
 def test_statistics_without_tfx(digits, tmp_path):
+    """The error is one of usage."""
     if find_spec("tensorflow_data_validation"):
         pytest.skip("TensorFlow Data Validation is installed")
     with pytest.raises(UsageError):
@@ -399,6 +419,7 @@ def test_statistics_without_tfx(digits, tmp_path):
 
 
 def test_labels_in_metadata_are_bounded(digits):
+    """Metadata stores limit the size of an artifact."""
     many = replace(read_dataset(digits), labels=tuple(map(str, range(5000))))
     found = convert.description_of(many)
     assert (found["label_count"], len(found["labels"])) == (5000, 1000)

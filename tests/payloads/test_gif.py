@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from recordgen.errors import PayloadError
 from recordgen.payloads.check import check_image
+from tests.payloads.refusals import refusal
 from tests.settings import payload_settings
 
 OPTIONS = payload_settings()
@@ -48,13 +48,6 @@ def frame(stream, width=4, height=4, *, code_bits=CODE_BITS, flags=0, palette=b"
 
 FULL = lzw([*pixels(16), END])
 STILL = header() + frame(FULL) + b";"
-
-
-def refusal(data):
-    """Return the code of a refused image."""
-    with pytest.raises(PayloadError) as caught:
-        check_image(data, OPTIONS)
-    return caught.value.code
 
 
 def pixels_of(data):

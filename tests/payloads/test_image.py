@@ -18,6 +18,7 @@ from recordgen.payloads.check import check_image
 from recordgen.payloads.reencoding import CheckedImage
 from tests.conftest import encoded, exif_of, noise
 from tests.payloads.hostile import segment
+from tests.payloads.refusals import refusal
 from tests.settings import payload_settings
 
 OPTIONS = payload_settings()
@@ -130,14 +131,6 @@ def test_the_longer_side_is_reduced_and_the_shape_kept(name, check):
     assert difference.mean() < 12
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
-def test_images_of_just_max_side_keep_their_bytes(kind):
-    data = encoded(BASE, kind)
-    assert check_image(data, payload_settings(image_size="80max")).data == data
-    smaller = check_image(data, payload_settings(image_size="79max"))
-    assert (smaller.width, smaller.reencoded) == (79, "image_size")
-
-
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("size", [(200, 150), (150, 200), (31, 200)])
 def test_downscaling_takes_the_best_filter(mode, size):
@@ -193,27 +186,6 @@ def test_levels_of_a_netpbm_file_are_shares_of_its_highest():
         assert [*as_trained(stored.data)[0, :, 0]] == [0, 255]
 
 
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [
-        (b"P6\n80 48\n", "truncated"),
-        (b"P6\n80 48 0\n" + bytes(9), "corrupt"),
-        (b"P6\n0 48 255\n", "corrupt"),
-        (b"P6\n80 48 65536\n" + bytes(9), "corrupt"),
-        (encoded(BASE, "PPM")[:-1], "truncated"),
-        (encoded(BASE.convert("1"), "PPM")[:-1], "truncated"),
-        (b"P6\n99999 99999 255\n", "too_many_pixels"),
-        (b"P3\n1 1 255\n0 0 0\n", "not_an_image"),  # the form of letters
-        (b"P7\n", "not_an_image"),
-    ],
-)
-def test_a_netpbm_file_that_cannot_be_used_is_refused(data, code):
-    """A damaged header, samples that lack, and forms that are no P4 to P6."""
-    with pytest.raises(PayloadError) as caught:
-        check_image(data, OPTIONS)
-    assert caught.value.code == code
-
-
 PHOTO = encoded(noise(200, 150), "JPEG", quality=92)
 CMYK = encoded(noise(200, 150).convert("CMYK"), "JPEG", quality=92)
 PNG = encoded(noise(200, 150), "PNG")
@@ -246,6 +218,14 @@ REFUSED = {
     "cut gif": (encoded(noise(200, 150), "GIF")[:9000], "truncated"),
     "cut bmp": (encoded(noise(200, 150), "BMP")[:9000], "truncated"),
     "cut webp": (encoded(noise(200, 150), "WEBP")[:900], "corrupt"),
+    "pnm without a maximum": (b"P6\n80 48\n", "truncated"),
+    "pnm of no levels": (b"P6\n80 48 0\n" + bytes(9), "corrupt"),
+    "pnm of no columns": (b"P6\n0 48 255\n", "corrupt"),
+    "pnm of 17 bits": (b"P6\n80 48 65536\n" + bytes(9), "corrupt"),
+    "cut ppm": (encoded(BASE, "PPM")[:-1], "truncated"),
+    "cut pbm": (encoded(BASE.convert("1"), "PPM")[:-1], "truncated"),
+    "pnm that announces much": (b"P6\n99999 99999 255\n", "too_many_pixels"),
+    "pnm of letters": (b"P3\n1 1 255\n0 0 0\n", "not_an_image"),
     "float tiff": (encoded(BASE.convert("F"), "TIFF"), "unsupported_pixels"),
     "tiff of 32 bits": (encoded(BASE.convert("I"), "TIFF"), "unsupported_pixels"),
 }
@@ -254,10 +234,8 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_damaged_image_is_refused_with_its_code_and_prints_nothing(name, capfd):
     data, code = REFUSED[name]
-    with pytest.raises(PayloadError) as caught:
-        check_image(data, OPTIONS)
+    assert refusal(data) == code
     assert capfd.readouterr() == ("", "")
-    assert caught.value.code == code
 
 
 def cut(data):
@@ -338,9 +316,7 @@ def test_the_longest_side(kind):
     )
     stored = check_image(longest, OPTIONS)
     assert as_trained(stored.data).shape == (1_000_000, 1, 3)
-    with pytest.raises(PayloadError) as caught:
-        check_image(longer, OPTIONS)
-    assert caught.value.code == "too_many_pixels"
+    assert refusal(longer) == "too_many_pixels"
     with pytest.raises(tf.errors.InvalidArgumentError):
         as_trained(encoded(Image.new("1", (1, MAX_SIDE + 1)), "PNG"))
 
@@ -348,9 +324,7 @@ def test_the_longest_side(kind):
 def test_pillows_own_limit():
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0))
     data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT") + chunk(b"IEND")
-    with pytest.raises(PayloadError) as caught:
-        check_image(data, payload_settings(limit=f"pixels={10**9}"))
-    assert caught.value.code == "too_many_pixels"
+    assert refusal(data, limit=f"pixels={10**9}") == "too_many_pixels"
     found = check_image(data, payload_settings(check="none"))
     assert found == CheckedImage(data, "png", None, None)
 

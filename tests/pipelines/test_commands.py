@@ -35,6 +35,7 @@ WRONG_CALLS = [
 
 @pytest.mark.parametrize(("main", "arguments"), WRONG_CALLS)
 def test_a_wrong_call_ends_with_code_2(main, arguments):
+    """Argparse ends the command with the code for wrong usage."""
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
@@ -59,6 +60,7 @@ WRONG_SETTINGS = [
 def test_a_wrong_setting_is_one_line_and_nothing_is_written(
     data, tmp_path, arguments, code, named, capsys
 ):
+    """The line names the option or path, and no folder is made."""
     workdir = tmp_path / "work"
     given = ["--data", str(data), "--workdir", str(workdir), *arguments]
     assert local.main(given) == code
@@ -68,6 +70,7 @@ def test_a_wrong_setting_is_one_line_and_nothing_is_written(
 
 
 def test_epochs_replace_the_number_of_the_sample(tmp_path, capsys):
+    """Without the option, the sample's own number of epochs counts."""
     assert demo.demo_settings("tabular", str(tmp_path / "a"), None, 2).training.epochs == 2
     assert demo.demo_settings("tabular", str(tmp_path / "a"), None, None).training.epochs > 2
     assert demo.main(["--workdir", str(tmp_path / "b"), "--epochs", "0"]) == 2
@@ -76,6 +79,8 @@ def test_epochs_replace_the_number_of_the_sample(tmp_path, capsys):
 
 
 def test_ctrl_c_ends_with_130_and_one_line(capsys):
+    """Ctrl-C is no bug: it leaves no traceback."""
+
     def interrupted():
         raise KeyboardInterrupt
 
@@ -84,6 +89,7 @@ def test_ctrl_c_ends_with_130_and_one_line(capsys):
 
 
 def test_without_tfx_the_error_is_one_line(monkeypatch, data, capsys):
+    """The line names the extra that installs TFX."""
     for name in ("local", "metadata"):
         monkeypatch.setattr(pipelines, name, None)  # put back at the end, with the modules
         monkeypatch.delitem(sys.modules, f"pipelines.{name}")
@@ -96,6 +102,8 @@ def test_without_tfx_the_error_is_one_line(monkeypatch, data, capsys):
 
 
 def test_bugs_keep_their_traceback():
+    """Only the user's errors become lines."""
+
     def broken():
         raise ZeroDivisionError
 
@@ -104,6 +112,7 @@ def test_bugs_keep_their_traceback():
 
 
 def test_data_is_a_folder_or_a_file(data):
+    """A folder of import files, one file, and a folder of images each give folder and pattern."""
     assert local_input(str(data), "*.csv") == (str(data), "*.csv")
     assert local_input(f"{data}/a.csv", "*.csv") == (str(data), "a.csv")
     (data / "photos/cat").mkdir(parents=True)  # a folder without an import file
@@ -114,6 +123,7 @@ def test_data_is_a_folder_or_a_file(data):
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"min_score": 2}, {"span": 3}])
 def test_settings_check_their_values(wrong):
+    """A wrong value is refused when the settings are made, by its name."""
     Settings(input_base="a", pattern="{SPAN}/*.csv", span=3)
     with pytest.raises(UsageError, match=next(iter(wrong))):
         Settings(input_base="a", **wrong)
@@ -124,6 +134,7 @@ def settings_of(given):
 
 
 def test_the_task_is_detected_from_all_spans_or_options(tmp_path, capsys):
+    """Spans of different tasks are refused; options decide before files."""
     for span, label in ((1, "praise"), (2, "blame")):
         (tmp_path / f"{span}").mkdir()
         (tmp_path / f"{span}/a.csv").write_text(f'TRAIN,"Well, so it goes",{label}\n')
@@ -146,6 +157,7 @@ def test_the_task_is_detected_from_all_spans_or_options(tmp_path, capsys):
 
 
 def test_a_schema_implies_the_task(data, tmp_path):
+    """Columns that a schema declares have the task ``declared``."""
     (tmp_path / "columns.json").write_text('{"photo": "image", "kind": "label"}')
     for schema in (tmp_path / "columns.json", '{"photo": "image", "kind": "label"}'):
         given = ["--data", str(data), "--workdir", str(tmp_path), "--schema", str(schema)]
@@ -157,6 +169,7 @@ def test_a_schema_implies_the_task(data, tmp_path):
 
 
 def test_digits_are_written_once(tmp_path):
+    """A second run writes only what is missing or incomplete, so times stay."""
     path = write_digits(str(tmp_path), 20)
     assert path == str(tmp_path / IMPORT_FILE)
     lines = (tmp_path / IMPORT_FILE).read_text().splitlines()
@@ -178,6 +191,7 @@ def test_digits_are_written_once(tmp_path):
 
 
 def test_a_command_writes_the_sample_of_a_task(tmp_path, capsys):
+    """It prints the path to import."""
     assert samples.main(["image_multi_label", str(tmp_path), "--examples", "3"]) == 0
     assert capsys.readouterr().out == f"{tmp_path / IMPORT_FILE}\n"
     assert len((tmp_path / IMPORT_FILE).read_text().splitlines()) == 3

@@ -33,6 +33,7 @@ MEASURES = {
 
 @pytest.mark.parametrize("task", OWN)
 def test_the_threshold_is_for_the_measure_of_the_task(task):
+    """The Evaluator's metric exists, and has the task's name and the given bound."""
     config = eval_config(task, 0.75)
     [metrics] = config.metrics_specs
     [metric] = [metric for metric in metrics.metrics if metric.HasField("threshold")]
@@ -61,6 +62,7 @@ def steps_of(options):
     ],
 )
 def test_one_task_in_all_steps(given, task):
+    """Conversion and Evaluator have the same task, also a default one."""
     steps = steps_of(ConvertOptions(task=given))
     assert steps["AutoMLExampleGen"].exec_properties["task"] == task
     measured = steps["Evaluator"].exec_properties["eval_config"]
@@ -68,6 +70,7 @@ def test_one_task_in_all_steps(given, task):
 
 
 def test_declared_columns_in_all_steps():
+    """StatisticsGen sees the declared columns without their bytes."""
     schema = '{"front": "image", "back": "image", "age": "int", "breed": "label"}'
     steps = steps_of(ConvertOptions(schema=schema))
     given = steps["AutoMLExampleGen"].exec_properties

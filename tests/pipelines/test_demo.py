@@ -87,6 +87,7 @@ def trained(workdir):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_demo_of_each_task_runs_every_step_to_its_score(task, demo_of):
+    """The printed score is that of the model on ``eval``, and decides about the push."""
     workdir, done = demo_of(task)
     examples, splits, measure, least = DEMOS[task]
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
@@ -113,6 +114,7 @@ def in_order(record):
 
 @pytest.mark.parametrize("task", SCORED)
 def test_bulk_inferrer_scores_each_record_once(task, demo_of, tmp_path):
+    """BulkInferrer gives each record of ``eval`` the model's own scores."""
     workdir, _ = demo_of(task)
     [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
     model, output = trained(workdir), examples.uri
@@ -129,12 +131,14 @@ def test_bulk_inferrer_scores_each_record_once(task, demo_of, tmp_path):
 
 
 def test_a_first_run_uses_no_cache(demo):
+    """Each step of a first run does its work."""
     _, done = demo
     assert "from cache" not in done.stdout
     assert "planned 400 of 400 rows" in done.stdout
 
 
 def test_the_printed_folder_holds_the_model(demo):
+    """The printed path is a SavedModel below the workdir."""
     workdir, done = demo
     pushed = re.search(r"pushed to +(\S+)", done.stdout)[1]
     assert (Path(pushed) / "saved_model.pb").exists()
@@ -142,6 +146,7 @@ def test_the_printed_folder_holds_the_model(demo):
 
 
 def test_the_pushed_model_serves_raw_bytes(demo):
+    """It takes files of images of any size, in batches of any size, and is mostly right."""
     workdir, _ = demo
     [pushed] = (workdir / "serving").iterdir()
     lines = (workdir / "data/digits.csv").read_text().splitlines()[:40]
@@ -168,6 +173,7 @@ def test_the_pushed_model_serves_raw_bytes(demo):
 
 
 def test_lineage_leads_back_to_the_import_file(demo):
+    """From the pushed model, lineage reaches the dataset and its source."""
     workdir, done = demo
     found = find_lineage(workdir / "serving")
     [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
@@ -179,6 +185,7 @@ def test_lineage_leads_back_to_the_import_file(demo):
 
 @pytest.mark.once
 def test_a_second_run_comes_from_the_cache(demo, fast_command):
+    """Nothing is written or trained again, and the report is the same."""
     workdir, first = demo
     images = {p: p.stat().st_mtime_ns for p in (workdir / "data").rglob("*")}
     again = fast_command("demo", "--workdir", workdir, "--images", 400)
@@ -194,6 +201,7 @@ def test_a_second_run_comes_from_the_cache(demo, fast_command):
 
 @pytest.mark.once
 def test_bad_data_is_one_line(tmp_path, fast_command):
+    """The line names file, row and reason."""
     (tmp_path / "a.csv").write_text("TRAIN,nowhere.png,a\n")
     done = fast_command("local", "--data", tmp_path, "--workdir", tmp_path / "work")
     assert done.returncode == 1
@@ -204,6 +212,7 @@ def test_bad_data_is_one_line(tmp_path, fast_command):
 
 @pytest.mark.once
 def test_a_wrong_task_is_named_before_training(demo_of, tmp_path, fast_command):
+    """The error has the option with the task of the data."""
     workdir, _ = demo_of("image_multi_label")
     given = ("--data", workdir / "data/digits.csv", "--task", "image_classification")
     done = fast_command("local", *given, "--workdir", tmp_path)

@@ -73,6 +73,7 @@ def reports(root):
 
 @pytest.mark.slow
 def test_labels_keep_their_numbers_over_spans_and_bad_models_are_not_pushed(reports):
+    """New labels follow the old ones; a model that is worse than the last one is not blessed."""
     assert [report.span for report in reports] == [1, 2, 3]
     assert [report.trained_on for report in reports] == [(1,), (1, 2), (2, 3)]
     assert [report.dataset.labels for report in reports] == [
@@ -95,6 +96,7 @@ def test_labels_keep_their_numbers_over_spans_and_bad_models_are_not_pushed(repo
 
 @pytest.mark.slow
 def test_labels_that_the_baseline_does_not_know_are_counted(root, reports):
+    """TFMA counts the examples whose label the earlier model lacks."""
     _, second, _ = Metadata(str(root / "work/metadata.db")).artifacts("ModelEvaluation")
     metrics = tfma.load_eval_result(second.uri, model_name="baseline").get_metrics_for_slice()
     found = {name.rsplit("/", 1)[-1]: value["doubleValue"] for name, value in metrics.items()}
@@ -103,6 +105,7 @@ def test_labels_that_the_baseline_does_not_know_are_counted(root, reports):
 
 @pytest.mark.slow
 def test_each_training_begins_with_the_model_before(root, reports):
+    """The Trainer reads the last blessed model."""
     metadata = Metadata(str(root / "work/metadata.db"))
     _, second, _ = metadata.artifacts("Model")
     [trainer] = [e for e in metadata.latest_run() if e.component == "Trainer"]
@@ -120,6 +123,7 @@ def test_each_training_begins_with_the_model_before(root, reports):
 def test_wrong_settings_are_refused_before_tfx_is_loaded(
     tmp_path, capsys, pattern, window, schema, named
 ):
+    """Pattern, window and schema are checked first, each by its name."""
     (tmp_path / "1").mkdir()
     for path in ("a.csv", "1/a.csv"):
         (tmp_path / path).write_text("a.png,b\n")
@@ -131,6 +135,7 @@ def test_wrong_settings_are_refused_before_tfx_is_loaded(
 
 @pytest.mark.parametrize("sliced", [False, True])
 def test_an_evaluation_without_a_common_label_fails(sliced):
+    """A slice without a known label scores 0; a whole evaluation without one is an error."""
     config = eval_config("image_classification", 0.5)
     if sliced:
         config.slicing_specs.add(feature_keys=["class/text"])

@@ -84,6 +84,7 @@ def test_what_may_differ_from_run_to_run_is_a_parameter(compiled):
 
 
 def test_options_are_in_the_job(compiled):
+    """What the command line says reaches the conversion, the training and the threshold."""
     job = compiled(
         *("--pattern", "{YYYY}-{MM}-{DD}/*.csv", "--span", "20455", "--dataset-version", "v3"),
         *("--stored-image-size", "64max", "--split", "60,40,0", "--epochs", "3", "--seed", "7"),
@@ -106,6 +107,7 @@ def test_options_are_in_the_job(compiled):
 
 
 def test_machines_stand_in_the_containers(compiled):
+    """Cores, memory, accelerators and the Trainer's image are in the job."""
     job = compiled(
         *("--machine", "Trainer=8,30,NVIDIA_TESLA_T4:2", "--machine", "AutoMLExampleGen=16,64"),
         *("--trainer-image", "host/recordgen:1-gpu"),
@@ -125,6 +127,8 @@ def test_machines_stand_in_the_containers(compiled):
 
 
 def test_images_are_in_the_cache_key_unless_told_otherwise(compiled):
+    """Recordgen's driver takes the place of TFX's, which looks only at import files."""
+
     def driver(job):
         return containers(job)["AutoMLExampleGen"]["lifecycle"]["preCacheCheck"]["command"]
 
@@ -134,6 +138,7 @@ def test_images_are_in_the_cache_key_unless_told_otherwise(compiled):
 
 
 def test_each_beam_step_gets_the_flags_of_dataflow(compiled):
+    """All steps that use Beam get the flags behind ``--``."""
     job = compiled(*DATAFLOW)
     for step in ("AutoMLExampleGen", "StatisticsGen", "Evaluator"):
         assert arguments(job, step)[-len(DATAFLOW) + 1 :] == DATAFLOW[1:]
@@ -144,6 +149,7 @@ def arguments(job, step):
 
 
 def test_without_dataflow_all_steps_run_in_memory(compiled):
+    """Beam then runs in the containers of the steps."""
     assert arguments(compiled(), "StatisticsGen")[-len(LOCAL_BEAM_ARGS) :] == list(LOCAL_BEAM_ARGS)
 
 
@@ -188,6 +194,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "named"), WRONG)
 def test_a_wrong_setting_is_one_line_and_no_file_is_written(tmp_path, arguments, named, capsys):
+    """The line names the option, and no job is written."""
     path = tmp_path / "job.json"
     assert vertex.main([*REQUIRED, "--output", str(path), *arguments]) == 2
     line = capsys.readouterr().err.splitlines()[-1]

@@ -79,6 +79,7 @@ def examples(runs):
 
 
 def test_the_cache_sees_images(service, buckets):
+    """A changed image of the same name is converted again."""
     job = compile_job(buckets)
 
     def is_cached():
@@ -92,6 +93,7 @@ def test_the_cache_sees_images(service, buckets):
 
 
 def test_a_span_can_be_asked_for(service, buckets):
+    """A run's parameter chooses the span and names the data."""
     write_digits(str(buckets / "bucket/data/span-2"), 30)
     job = compile_job(buckets)
     span = '{"static_range": {"start_span_number": 1, "end_span_number": 1}}'
@@ -118,6 +120,7 @@ def test_a_span_may_be_a_folder(service, buckets):
 
 
 def test_without_a_driver_the_executor_finds_span_and_fingerprint(service, buckets):
+    """Where no driver runs, the executor resolves the newest span."""
     write_digits(str(buckets / "bucket/data/span-2"), 30)
     plain = Service(service.start, runs_drivers=False)
     runs = plain.run(compile_job(buckets), until=EXAMPLE_GEN)
@@ -128,6 +131,7 @@ def test_without_a_driver_the_executor_finds_span_and_fingerprint(service, bucke
 
 
 def test_a_missing_span_ends_the_driver(service, buckets):
+    """The last line of the log names the folder and the parameter."""
     job = compile_job(buckets, "--span", "9")
     with pytest.raises(StepFailed) as failure:
         service.run(job)
@@ -138,6 +142,7 @@ def test_a_missing_span_ends_the_driver(service, buckets):
 
 
 def test_bad_input_ends_the_run(service, buckets):
+    """No later step starts; the log names rows and reasons."""
     for image in (buckets / "bucket/data/span-1/images").glob("*[05].png"):
         image.unlink()
     started = []
@@ -237,6 +242,7 @@ def is_example_gen(attempt):
 
 @pytest.mark.container
 def test_every_step_runs(whole):
+    """From the import file to the pushed model, all artifacts agree with the dataset."""
     buckets, _, _, runs = whole
     assert set(steps(runs, cached=False)) == STEPS
     found = examples(runs)
@@ -262,6 +268,7 @@ def test_every_step_runs(whole):
 
 @pytest.mark.container
 def test_a_second_run_comes_from_the_cache_until_a_new_span(whole):
+    """Only a new span makes the steps work again."""
     buckets, job, service, _ = whole
     service = replace(service, start=preloaded(environment()))  # with the cache of the first run
     assert set(steps(service.run(job), cached=True)) == STEPS
@@ -283,6 +290,7 @@ wait $!
 
 @pytest.mark.container
 def test_a_step_that_died_goes_on(engine, one_container, tmp_path):
+    """A second attempt keeps shards of the first, and writes the others."""
     buckets = tmp_path / "buckets"
     folder = buckets / "bucket/data/span-1"
     folder.mkdir(parents=True)

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from recordgen import eval_dataset, train_dataset
 from recordgen.errors import UsageError
-from recordgen.reading.augmentation import changed, draw_changes, light_of, shown_views
+from recordgen.reading.augmentation import changed, draw_changes, light_of
 from recordgen.reading.options import Augmentation
 
 SEED = (3, 4)
@@ -43,14 +43,15 @@ def gray(pixels):
     return np.asarray(pixels) @ GRAY
 
 
-def test_mirroring_says_nothing_of_the_colour():
+def test_mirroring_says_nothing_of_the_light():
+    """Whether an image is mirrored does not depend on whether it becomes brighter."""
     before = np.zeros((400, 2, 2, 3), np.float32)
-    before[..., 0] = 0.5  # red, so that a turn shows as green or as blue
+    before[..., 0] = 0.5
     before[:, :, 0] += 0.1  # the left is brighter
-    after = augmented(tf.constant(before), flip=True, hue=0.1)
+    after = augmented(tf.constant(before), flip=True, brightness=0.2)
     is_mirrored = gray(after[:, 0, 0]) < gray(after[:, 0, 1])
-    is_green = after[:, 0, 0, 1] > after[:, 0, 0, 2]
-    shares = [np.mean(is_green[is_mirrored == side]) for side in (True, False)]
+    is_brighter = after.mean((1, 2, 3)) > before[0].mean()
+    shares = [np.mean(is_brighter[is_mirrored == side]) for side in (True, False)]
     np.testing.assert_allclose(shares, 0.5, atol=0.12)
 
 
@@ -65,9 +66,8 @@ def test_images_are_unchanged_without_options():
         dict(brightness=0.5),
         dict(contrast=0.5),
         dict(saturation=0.5),
-        dict(hue=0.5),
         dict(crop=0.5),
-        dict(flip=True, brightness=1, contrast=1, saturation=1, hue=0.5, crop=0.9),
+        dict(flip=True, brightness=1, contrast=1, saturation=1, crop=0.9),
     ],
     ids=str,
 )
@@ -126,15 +126,6 @@ def test_saturation_keeps_gray():
     assert 1.45 < middle.max() <= 1.52
 
 
-def test_hue_turns_colours_and_keeps_gray():
-    before = images(100, low=0.4, high=0.6).numpy()
-    after = augmented(before, hue=0.5)
-    np.testing.assert_allclose(gray(after), gray(before), atol=1e-2)
-    assert np.abs(after - before).mean() > 0.01
-    plain = np.repeat(before[..., :1], 3, -1)
-    np.testing.assert_allclose(augmented(plain, hue=0.5), plain, atol=HALF + 1e-3)
-
-
 def test_a_crop_is_a_window_resized_to_the_whole_image():
     x = np.broadcast_to(np.linspace(0, 1, 50)[None, :, None], (50, 50, 3))
     before = np.stack([x] * 300).astype(np.float32)
@@ -145,29 +136,10 @@ def test_a_crop_is_a_window_resized_to_the_whole_image():
     assert after[:, 0, 0, 0].max() > 0.2
 
 
-@pytest.mark.parametrize("how", [dict(crop=0.6), dict(flip=True, crop=0.3)], ids=str)
-def test_views_say_where_pixels_come_from(how):
-    count, height, width = 50, 12, 20
-    y = np.broadcast_to(((np.arange(height) + 0.5) / height)[:, None], (height, width))
-    x = np.broadcast_to((np.arange(width) + 0.5) / width, (height, width))
-    ramps = tf.constant(np.tile(np.stack([y, x, 0 * x], -1), (count, 1, 1, 1)), tf.float32)
-    after = augmented(ramps, **how)
-    changes = drawn(ramps, **how)
-    views = shown_views(changes["crop"], (height, width))
-    shown_y = views[:, 0, None] + views[:, 2, None] * y[:, 0]
-    is_mirrored = np.asarray(changes.get("is_mirrored", [False] * count))
-    across = np.where(is_mirrored[:, None], 1 - x[0], x[0])
-    shown_x = views[:, 1, None] + views[:, 3, None] * across
-    np.testing.assert_allclose(after[:, :, 0, 0], shown_y, atol=5e-4 + HALF)
-    np.testing.assert_allclose(after[:, 0, :, 1], shown_x, atol=5e-4 + HALF)
-    if "flip" in how:
-        assert 10 < np.sum(is_mirrored) < 40
-
-
-@pytest.mark.parametrize("names", [["flip"], ["crop"], ["contrast"], ["hue"], []], ids=str)
+@pytest.mark.parametrize("names", [["flip"], ["crop"], ["contrast"], []], ids=str)
 def test_levels_change_as_floats_do(names):
     """uint8 takes a faster way to the same result, but for numbers halfway between two levels."""
-    how = dict(brightness=0.2, contrast=0.2, saturation=0.3, hue=0.2, flip=True, crop=0.3)
+    how = dict(brightness=0.2, contrast=0.2, saturation=0.3, flip=True, crop=0.3)
     how = {name: how[name] for name in names or how}
     levels = tf.cast(images(20) * 255, tf.uint8)
     changes = drawn(levels, **how)
@@ -237,19 +209,6 @@ def test_every_epoch_is_changed_anew(pets):
     assert all(not np.array_equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "uint8"])
-def test_extreme_changes_are_clipped(pets, dtype):
-    strong = dict(flip=True, brightness=1, contrast=1, saturation=1, hue=0.5, crop=0.5)
-    dataset = train_dataset(
-        pets, batch_size=40, image_size=(8, 8), seed=1, augment=strong, scale=dtype
-    )
-    pixels = next(iter(dataset))[0]
-    assert pixels.dtype == dtype
-    top = 1.0 if dtype == "float32" else 255
-    assert pixels.numpy().min() == 0
-    assert pixels.numpy().max() == top
-
-
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -257,8 +216,7 @@ def test_extreme_changes_are_clipped(pets, dtype):
         (dict(brightness=1.1), "brightness"),
         (dict(contrast=-0.1), "contrast"),
         (dict(saturation="x"), r"saturation.*'x'"),
-        (dict(hue=0.6), "hue"),
-        (dict(hue=float("nan")), "hue"),
+        (dict(saturation=float("nan")), "saturation"),
         (dict(crop=1), "crop"),
         (dict(flip="yes"), r"flip.*'yes'"),
     ],

@@ -35,6 +35,7 @@ def values(iterator, batches):
     ids=case_name,
 )
 def test_a_restored_iterator_goes_on(pets, tmp_path, read, options):
+    """A restored iterator gives the batches that were to follow, to the last bit."""
     iterator = iter(read(pets, **SIZE, **options))
     values(iterator, 2)
     path = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "saved"))
@@ -50,6 +51,7 @@ def test_a_restored_iterator_goes_on(pets, tmp_path, read, options):
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_foreign_records_continue_though_each_image_is_tried(tmp_path, on_error):
+    """Iterators of other tools' records can be saved, also with on_error='skip'."""
     source = write_records(tmp_path / "a.rec", map(pet, range(40)))
     options = dict(**SIZE, seed=1, epochs="endless", on_error=on_error, columns=["image/source_id"])
     iterator = iter(train_dataset(source, **options))
@@ -89,6 +91,7 @@ GO_ON = textwrap.dedent("""
 
 @pytest.mark.slow
 def test_a_new_process_goes_on(pets, tmp_path):
+    """A new process goes on where the saved one stopped."""
     options = dict(**SIZE, **SEEDED, columns=["image/source_id"])
     tf.random.set_seed(5)  # has no effect: the other process does not set it
     iterator = iter(train_dataset(pets, **options))

@@ -1,6 +1,5 @@
 """Declared columns as batches: no image, several images, and one next to other columns."""
 
-import keras
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,6 +65,7 @@ def in_order(output, **options):
 
 
 def test_images_are_decoded_and_rows_without_label_skipped(several):
+    """Every column has its type and values, and each image its size and light."""
     columns, label = in_order(several, image_size=(4, 5))
     assert list(columns) == ["front", "back", "age", "price", "place", "marks", "note"]
     ages = [0, 1, 2, 4, 5]
@@ -82,6 +82,7 @@ def test_images_are_decoded_and_rows_without_label_skipped(several):
 
 
 def test_options_select_columns_and_their_form(several):
+    """Options choose columns, their padding, scale, label mode and weights."""
     columns, label, weights = in_order(
         several,
         columns=["age", "marks", "back"],
@@ -103,24 +104,8 @@ def test_options_select_columns_and_their_form(several):
     assert sorted(only["age"].numpy().tolist()) == [2, 4, 5]
 
 
-def test_keras_learns_from_the_batches(several):
-    data = recordgen.train_dataset(
-        several, batch_size=4, image_size=(4, 5), columns=["front", "place"], cache="memory", seed=1
-    )
-    columns, label = data.element_spec
-    assert columns["front"].shape == (None, 4, 5, 3)
-    assert columns["place"].shape == (None, 2)
-    assert label.shape == (None,)
-    shapes = {"front": (4, 5, 3), "place": (2,)}
-    inputs = {name: keras.Input(shape, name=name) for name, shape in shapes.items()}
-    flat = [keras.layers.Flatten()(inputs["front"]), inputs["place"]]
-    model = keras.Model(inputs, keras.layers.Dense(2, "softmax")(keras.layers.Concatenate()(flat)))
-    model.compile("sgd", "sparse_categorical_crossentropy", jit_compile=False)
-    fitted = model.fit(data, epochs=2, verbose=0, shuffle=False)
-    assert np.isfinite(fitted.history["loss"]).all()
-
-
 def test_one_image_is_a_column_and_a_number_the_target(frame, tmp_path):
+    """A number can be the target of rows with one image."""
     schema = {**SCHEMA, "back": "ignored", "price": "float_label", "breed": "text"}
     recordgen.convert(frame, tmp_path / "out", schema=schema)
     columns, price = in_order(
@@ -134,6 +119,7 @@ def test_one_image_is_a_column_and_a_number_the_target(frame, tmp_path):
 
 
 def test_a_predicate_sees_every_column_but_the_image(frame, tmp_path):
+    """A predicate sees scalars and lists of one row."""
     recordgen.convert(frame, tmp_path / "out", schema={**SCHEMA, "back": "ignored"})
     data = recordgen.eval_dataset(
         tmp_path / "out",
@@ -147,6 +133,7 @@ def test_a_predicate_sees_every_column_but_the_image(frame, tmp_path):
 
 
 def test_without_labels_batches_have_only_columns(tmp_path):
+    """Rows without a label are columns alone, and options of labels are errors."""
     rows = pd.DataFrame({"use": ["TRAIN"] * 3, "x": [1, 2, 3], "text": ["a", "b", "c"]})
     recordgen.convert(rows, tmp_path / "out", schema={"use": "split", "x": "int", "text": "text"})
     batch = next(iter(recordgen.input_fn(tmp_path / "out", batch_size=3)))
@@ -162,6 +149,7 @@ def test_without_labels_batches_have_only_columns(tmp_path):
 
 
 def test_declared_columns_need_a_dataset_json(tmp_path):
+    """Without dataset.json nobody knows the columns."""
     recordgen.write(iter([{"x": 1.0}]), str(tmp_path / "out"))
     with pytest.raises(UsageError, match=r"dataset\.json.*feature_spec"):
         recordgen.input_fn(tmp_path / "out", task="declared", columns=["x"])
@@ -181,11 +169,13 @@ def test_declared_columns_need_a_dataset_json(tmp_path):
     ],
 )
 def test_a_wrong_option_is_an_error_before_reading(several, options, message):
+    """A wrong option is an error that names it."""
     with pytest.raises(UsageError, match=message):
         recordgen.input_fn(several, batch_size=1, **options)
 
 
 def test_an_unchecked_damaged_image_fails_when_it_is_read(tmp_path):
+    """A damaged image fails only where its column is read, and is named."""
     (tmp_path / "good.png").write_bytes(encoded(noise(), "PNG"))
     (tmp_path / "bad.png").write_bytes(encoded(noise(), "PNG")[:60])
     sides = [str(tmp_path / name) for name in ("good.png", "bad.png")]
@@ -210,10 +200,12 @@ MASKS = [
 
 @pytest.mark.parametrize(("name", "is_mask"), MASKS)
 def test_the_names_of_masks(name, is_mask):
+    """Names with the word for a mask, and no others, are names of masks."""
     assert columns.is_mask(name) == is_mask
 
 
 def test_masks_are_not_read_as_images_but_as_bytes(frame, tmp_path):
+    """Masks are not resized like photos: only their bytes can be read."""
     rows = frame.rename(columns={"back": "road_mask"})
     schema = {"use": "split", "front": "image", "road_mask": "image", "age": "int"}
     output = tmp_path / "out"

@@ -16,7 +16,6 @@ from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.reading import (
     Tuning,
     decode_images,
-    describe,
     eval_dataset,
     find_shards,
     parsing_spec,
@@ -329,8 +328,7 @@ def test_a_folder_named_like_a_pattern_is_read(pets, tmp_path):
     for name in ("o?1", "o11"):
         shutil.copytree(f"{pets}/Split-eval", tmp_path / name / "Split-eval")
     records = str(tmp_path / "o?1")
-    [(_, dataset)] = describe(records, task="image_classification").parts
-    assert (dataset.examples, find_shards(records, split="eval").examples) == (20, 20)
+    assert find_shards(records, split="eval").examples == 20
     assert reading_plan(f"{pets}//Split-eval/*", split="eval").examples == 20
 
 
@@ -504,8 +502,7 @@ def test_load_says_that_a_split_has_no_label(tmp_path, caplog):
     data = load(tmp_path / "out")
     assert list(data) == ["test"]
     assert "split 'train'" in caplog.text
-    with pytest.raises(KeyError, match=r"'train'.*label_mode"):
-        data["TRAIN"]
-    with pytest.raises(KeyError, match="'eval'"):
-        data["eval"]
+    for missing in ("TRAIN", "eval"):
+        with pytest.raises(KeyError, match="test"):
+            data[missing]
     assert list(load(tmp_path / "out", label_mode=None)) == ["train", "test"]

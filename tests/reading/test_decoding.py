@@ -314,20 +314,6 @@ def test_statistics_of_the_images_do_not_change_pixels(resize, decoder, sizes):
     np.testing.assert_allclose(prepared, plain, atol=1e-3)
 
 
-@pytest.mark.parametrize("resize", RESIZES)
-@pytest.mark.parametrize("decoder", ["fast", "exact"])
-def test_a_graph_computes_the_same_as_eager_mode(resize, decoder):
-    data = [jpeg(50, 70), encoded(noise(40, 30), "PNG"), jpeg(9, 12)]
-    decoding = ImageDecoder((9, 12), resize, decoder)
-    seed = tf.constant([5, 6], tf.int64)
-    eager = decoding.decode(tf.constant(data), None, seed)
-    dataset = tf.data.Dataset.from_tensor_slices(data).batch(3, drop_remainder=True)
-    dataset = dataset.map(lambda batch: decoding.decode(batch, None, seed))
-    dtype = tf.float32 if decoder == "exact" else tf.uint8
-    assert dataset.element_spec == tf.TensorSpec((3, 9, 12, 3), dtype)
-    np.testing.assert_allclose(next(iter(dataset)), eager, atol=1e-3)
-
-
 @pytest.mark.parametrize("data", [b"", b"\xff", b"nothing", jpeg(20, 20)[:100], b"\x89PNG\r\n"])
 def test_bytes_that_are_no_image_are_an_error(data):
     good = jpeg(20, 20)

@@ -3,7 +3,6 @@
 import os
 import shutil
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -86,10 +85,12 @@ OPTIONS = dict(
     ],
 )
 def test_boxes_lie_where_the_colours_are(mixed, resize, decoder):
+    """Boxes lie where their colours are, whatever resize and decoder do."""
     check(eval_dataset(mixed, resize=resize, tuning=Tuning(decoder=decoder), seed=3, **OPTIONS))
 
 
 def test_boxes_move_with_crops_of_cached_pictures(mixed):
+    """Crops of cached pictures move boxes as crops of decoded images do."""
     check(
         eval_dataset(
             mixed,
@@ -104,6 +105,7 @@ def test_boxes_move_with_crops_of_cached_pictures(mixed):
 
 @pytest.mark.parametrize("resize", ["fit", "random_crop"])
 def test_boxes_match_if_sizes_are_read_from_the_images(unchecked, resize):
+    """Boxes of unchecked images move by the sizes that the images have."""
     check(eval_dataset(unchecked, resize=resize, seed=3, **OPTIONS))
 
 
@@ -116,6 +118,7 @@ def test_boxes_match_if_sizes_are_read_from_the_images(unchecked, resize):
     ids=str,
 )
 def test_boxes_are_mirrored_and_cropped_with_their_images(mixed, how, resize):
+    """Random changes move boxes and pixels alike."""
     check(eval_dataset(mixed, resize=resize, augment=how, seed=3, **OPTIONS))
 
 
@@ -128,6 +131,7 @@ def test_boxes_are_mirrored_and_cropped_with_their_images(mixed, how, resize):
     ],
 )
 def test_statistics_of_the_images_do_not_move_boxes(tmp_path, resize, size):
+    """The faster ways for images of one size leave boxes where they are."""
     scenes = [Scene.drawn(number, size, "JPEG") for number in range(16)]
     root = write_scenes(tmp_path, scenes, knows_images=True)
     check(eval_dataset(root, resize=resize, **OPTIONS))
@@ -185,6 +189,7 @@ def same(found, wanted):
 
 
 def test_boxes_are_padded_to_the_largest_number_in_a_batch(plain):
+    """Boxes are padded with -1 to the largest number in a batch."""
     dataset = eval_dataset(plain, **IDS)
     assert dataset.element_spec[1] == {
         "boxes": tf.TensorSpec((None, None, 4), tf.float32),
@@ -203,6 +208,7 @@ def test_boxes_are_padded_to_the_largest_number_in_a_batch(plain):
 
 
 def test_a_batch_without_objects_has_room_for_one_box(tmp_path):
+    """A batch without objects has one box of padding, or ragged rows without any."""
     root = write_scenes(tmp_path, [Scene(n, SIZE, {}) for n in range(4)])
     [(images, boxes)] = eval_dataset(root, **READ)
     assert images.shape == (4, *SIZE, 3)
@@ -215,6 +221,7 @@ def test_a_batch_without_objects_has_room_for_one_box(tmp_path):
 
 
 def test_ragged_boxes_have_no_padding(plain):
+    """Ragged boxes are those of the records."""
     dataset = eval_dataset(plain, padding="ragged", **IDS)
     spec = dataset.element_spec[1]
     assert spec["boxes"] == tf.RaggedTensorSpec((None, None, 4), tf.float32, 1)
@@ -223,6 +230,7 @@ def test_ragged_boxes_have_no_padding(plain):
 
 
 def test_the_largest_boxes_are_kept_in_their_order(plain):
+    """A number as padding keeps the largest boxes, in the order of the record."""
     dataset = eval_dataset(plain, padding=2, tuning=Tuning(drop_remainder=True), **IDS)
     assert dataset.element_spec[1]["boxes"] == tf.TensorSpec((4, 2, 4), tf.float32)
     assert dataset.element_spec[1]["labels"] == tf.TensorSpec((4, 2), tf.int64)
@@ -240,21 +248,8 @@ def test_the_largest_boxes_are_kept_in_their_order(plain):
     assert {boxes["labels"].shape[1] for _, boxes in padded} == {7}
 
 
-def test_keras_converts_the_boxes_back(plain):
-    height, width = SIZE
-    box_format = "center_xywh"
-    for (_, given), (_, default) in zip(
-        eval_dataset(plain, boxes=box_format, **READ), eval_dataset(plain, **READ), strict=True
-    ):
-        is_box = (given["labels"] >= 0).numpy()
-        boxes = given["boxes"].numpy()[is_box]
-        converted = keras.utils.bounding_boxes.convert_format(
-            boxes, source=box_format, target="rel_xyxy", height=height, width=width
-        )
-        np.testing.assert_allclose(converted, default["boxes"].numpy()[is_box], atol=1e-5)
-
-
 def test_a_cut_box_is_clipped_or_dropped(tmp_path):
+    """A cut box is clipped, or dropped below min_visible."""
     # The middle square of a wide image shows half of the red box and a fifth of the green box.
     size = (20, 60)
     rectangles = {0: (5, 15, 15, 25), 1: (5, 36, 15, 86 - 40), 2: (0, 0, 20, 10)}
@@ -290,6 +285,7 @@ def test_a_cut_box_is_clipped_or_dropped(tmp_path):
 def test_only_boxes_of_the_requested_classes_are_read(
     plain, options, classes, numbers, is_ours, tmp_path
 ):
+    """only and vocabulary choose and number classes of boxes; images stay."""
     source = plain
     if not is_ours:
         source = f"{shutil.copytree(plain, tmp_path / 'x')}/Split-train/*"
@@ -316,6 +312,7 @@ def test_only_boxes_of_the_requested_classes_are_read(
     ],
 )
 def test_cached_boxes_are_augmented_anew_in_each_epoch(plain, tmp_path, stage, place, padding):
+    """Cached boxes are those of the records, and change anew in each epoch."""
     size = (8, 12) if stage == "images" else (80, 120)
     cache = "memory" if place == "memory" else str(tmp_path / "cache")
     options = dict(batch_size=4, image_size=size, cache=cache, padding=padding, split="train")
@@ -333,6 +330,7 @@ def test_cached_boxes_are_augmented_anew_in_each_epoch(plain, tmp_path, stage, p
 
 
 def test_the_images_around_a_skipped_one_keep_their_boxes(tmp_path):
+    """Skipped images do not shift the boxes of others."""
     examples = [Scene.drawn(n, SIZE, colours=range(n % 4)).features for n in range(12)]
     for n in (0, 5, 7):
         examples[n]["image/encoded"] = b"no image"
@@ -341,65 +339,16 @@ def test_the_images_around_a_skipped_one_keep_their_boxes(tmp_path):
     same(found, expected([n for n in range(12) if n not in (0, 5, 7)]))
 
 
-def test_workers_together_read_every_example(plain):
-    found = [read(eval_dataset(plain, shard=(n, 3), **IDS)) for n in range(3)]
-    same({**found[0], **found[1], **found[2]}, expected())
-    assert sum(map(len, found)) == 12
-
-
-def test_a_seed_decides_batches_crops_and_flips(plain):
-    how = dict(flip=True, crop=0.3)
-
-    def batches(seed):
-        options = dict(resize="random_crop", augment=how, seed=seed, **READ)
-        dataset = train_dataset(plain, **options).take(6)
-        return [(images.numpy(), boxes["boxes"].numpy()) for images, boxes in dataset]
-
-    first, again, other = batches(1), batches(1), batches(2)
-    for (images, boxes), (same_images, same_boxes) in zip(first, again, strict=True):
-        np.testing.assert_array_equal(images, same_images)
-        np.testing.assert_array_equal(boxes, same_boxes)
-    assert not all(np.array_equal(a[0], b[0]) for a, b in zip(first, other, strict=True))
-
-
-def test_a_restored_iterator_goes_on_with_the_same_boxes(plain, tmp_path):
-    options = dict(augment=dict(flip=True, crop=0.3), seed=7, **READ)
-    batches = iter(train_dataset(plain, **options))
-    next(batches)
-    saved = tf.train.Checkpoint(iterator=batches).save(str(tmp_path / "data"))
-    images, boxes = next(batches)
-    again = iter(train_dataset(plain, **options))
-    tf.train.Checkpoint(iterator=again).restore(saved)
-    found_images, found_boxes = next(again)
-    np.testing.assert_array_equal(found_images, images)
-    np.testing.assert_array_equal(found_boxes["boxes"], boxes["boxes"])
-
-
 def test_a_predicate_sees_all_boxes_of_a_record(plain):
+    """A predicate gets the lists of all boxes of a record."""
     dataset = eval_dataset(
         plain, only=lambda record: tf.size(record["image/object/class/label"]) == 2, **IDS
     )
     same(read(dataset), expected([2, 6, 10]))
 
 
-def test_a_layer_of_keras_mirrors_boxes_with_the_colours(plain):
-    flip = keras.layers.RandomFlip("horizontal", bounding_box_format="xyxy", seed=1)
-    dataset = eval_dataset(plain, boxes="xyxy", padding=3, **READ).map(
-        lambda images, boxes: flip({"images": images, "bounding_boxes": boxes})
-    )
-    edges = []
-    for batch in dataset:
-        boxes = batch["bounding_boxes"]
-        for image, corners, labels in zip(
-            batch["images"], boxes["boxes"], boxes["labels"], strict=True
-        ):
-            for label, corner in zip(labels.numpy(), corners.numpy(), strict=True):
-                if label >= 0:
-                    edges.extend(np.abs(np.array(shown(image, int(label))) - corner))
-    assert max(edges) <= 1.1
-
-
 def test_load_returns_a_split_without_boxes_and_steps_count_every_image(plain):
+    """Images without boxes count, in load and in steps."""
     assert steps_per_epoch(plain, 5) == 3
     assert steps_per_epoch(plain, 5, only=["blue"]) == 3
     assert steps_per_epoch(plain, 5, shard=(1, 2)) == 2
@@ -408,18 +357,14 @@ def test_load_returns_a_split_without_boxes_and_steps_count_every_image(plain):
 
 
 def test_load_takes_splits_without_objects(tmp_path):
+    """A split without objects is loaded."""
     scenes = [Scene(n, SIZE, {}) for n in range(3)]
     root = write_scenes(tmp_path, scenes, counts={}, split="test")
     assert [len(images) for images, _ in load(root, batch_size=4)["test"]] == [3]
 
 
-def test_uint8_pixels_do_not_change_the_boxes(plain):
-    dataset = eval_dataset(plain, scale="uint8", **IDS)
-    assert dataset.element_spec[0].dtype == tf.uint8
-    same(read(dataset), expected())
-
-
 def test_read_returns_features_of_boxes_as_lists(plain):
+    """read gives the stored lists of boxes."""
     [batch] = read_examples(plain, batch_size=12)
     assert sorted(batch["image/object/class/label"].row_lengths().numpy()) == sorted(
         n % 4 for n in range(12)
@@ -436,6 +381,7 @@ def scene_features(count=8):
 
 
 def test_boxes_of_other_tools_are_read_with_task(tmp_path):
+    """Other tools' boxes are read with task=."""
     source = as_others(tmp_path, scene_features())
     found = read(eval_dataset(source, task="object_detection", **IDS))
     same(found, expected(range(8)))
@@ -450,6 +396,7 @@ def test_boxes_of_other_tools_are_read_with_task(tmp_path):
 
 
 def test_boxes_of_written_examples_are_read_with_task(tmp_path):
+    """Boxes written from Python are read with task=."""
     features = [Scene.drawn(n, SIZE).features for n in range(4)]
     write(iter(features), str(tmp_path / "any"))
     found = read(eval_dataset(str(tmp_path / "any"), task="object_detection", **IDS))
@@ -482,6 +429,7 @@ def reread(tmp_path_factory):
     ids=str,
 )
 def test_invalid_boxes_are_an_error_while_reading(reread, change, message):
+    """A box without its coordinates or class, or in pixels, is an error."""
     examples = scene_features(4)
     examples[2].update(change)
     with pytest.raises(RecordError, match=f": record 2.*{message}"):
@@ -498,6 +446,7 @@ def test_invalid_boxes_are_an_error_while_reading(reread, change, message):
     ],
 )
 def test_a_missing_feature_is_an_error_before_reading(tmp_path, missing, options, message):
+    """A missing feature is an error before anything is read."""
     examples = scene_features()[1:]
     for item in examples:
         item.pop(f"image/object/{missing}", None)
@@ -507,6 +456,7 @@ def test_a_missing_feature_is_an_error_before_reading(tmp_path, missing, options
 
 
 def test_foreign_boxes_without_labels_name_the_option_that_reads_them(tmp_path):
+    """The error about missing labels names the option that reads the boxes."""
     source = as_others(tmp_path, scene_features()[1:])
     with pytest.raises(DataError, match=r"'image/class/label'.*task"):
         eval_dataset(source, **READ)
@@ -526,5 +476,6 @@ def test_foreign_boxes_without_labels_name_the_option_that_reads_them(tmp_path):
     ids=str,
 )
 def test_options_that_do_not_apply_to_boxes_are_refused(plain, options, message):
+    """Options of labels of whole images are errors."""
     with pytest.raises(UsageError, match=message):
         eval_dataset(plain, **READ, **options)

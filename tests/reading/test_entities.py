@@ -48,6 +48,7 @@ def all_texts(data):
 
 
 def test_evaluation_keeps_the_order(out):
+    """Evaluation has the order of the records, padded to the longest text."""
     data = recordgen.eval_dataset(out, batch_size=4, columns=["text", "entity/start"])
     batches = list(data)
     assert [len(batch[1]) for batch in batches] == [4, 4, 3]
@@ -70,6 +71,7 @@ PASSES = [
 
 @pytest.mark.parametrize(("padding", "drop_remainder", "examples"), PASSES)
 def test_a_pass_has_every_text_once_in_the_promised_batches(out, padding, drop_remainder, examples):
+    """A pass has every text once, in as many batches as promised."""
     options = {"padding": padding, "tuning": Tuning(drop_remainder=drop_remainder), "seed": 1}
     data = recordgen.train_dataset(out, batch_size=4, **options)
     batches = list(data)
@@ -102,6 +104,7 @@ def test_texts_of_like_length_come_together(out):
 
 
 def test_training_does_not_leave_out_the_longest(out):
+    """Dropped remainders are not always the longest texts."""
     longest = max(map(len, all_texts(recordgen.train_dataset(out, batch_size=1))))
     missing = 0
     for seed in range(6):
@@ -112,22 +115,8 @@ def test_training_does_not_leave_out_the_longest(out):
     assert missing < 3
 
 
-def test_numbers_of_tokens(out):
-    """A lookup adapted to train numbers tokens; 0 is padding, 1 an unknown token."""
-    lookup = recordgen.reading.token_lookup(out)
-    names = np.array(lookup.get_vocabulary(), object)
-    train = recordgen.load(out, batch_size=16, seed=0)["train"]
-    for inputs, tags in train:
-        ids = lookup(inputs["tokens"]).numpy()
-        np.testing.assert_array_equal(ids > 1, inputs["mask"])
-        np.testing.assert_array_equal(tags.numpy() >= 0, inputs["mask"])
-        assert {name.split(".")[1] for name in names[ids[:, 0]]} == {"0"}
-    for inputs, _ in recordgen.eval_dataset(out, batch_size=16):
-        np.testing.assert_array_equal(lookup(inputs["tokens"]) == 1, inputs["mask"])
-    assert len(recordgen.reading.token_lookup(out, max_tokens=50).get_vocabulary()) == 50
-
-
 def test_a_sequence_length_fixes_every_shape(out):
+    """A number as padding cuts and pads all texts to it."""
     data = recordgen.train_dataset(
         out,
         batch_size=4,
@@ -147,6 +136,7 @@ def test_a_sequence_length_fixes_every_shape(out):
 
 
 def test_workers_share_the_texts(out):
+    """The shares of workers are disjoint and complete."""
     parts = [
         all_texts(recordgen.eval_dataset(out, split="train", batch_size=4, shard=(index, 3)))
         for index in range(3)
@@ -156,6 +146,7 @@ def test_workers_share_the_texts(out):
 
 
 def test_foreign_records_are_read_as_entities_with_task(out, tmp_path):
+    """Other tools' records are read with task=, if they have tokens and tags."""
     [file, *_] = sorted(Path(out).glob("Split-eval/*"))
     (tmp_path / "a.tfrecord").write_bytes(file.read_bytes())
     data = recordgen.eval_dataset(str(tmp_path / "*.tfrecord"), task="text_entities", batch_size=4)
@@ -180,5 +171,6 @@ WRONG = [
 
 @pytest.mark.parametrize(("options", "message"), WRONG)
 def test_a_wrong_option_is_an_error_before_reading(out, options, message):
+    """A wrong option is an error that names it."""
     with pytest.raises(UsageError, match=message):
         recordgen.train_dataset(out, **options)

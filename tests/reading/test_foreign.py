@@ -1,14 +1,31 @@
 """Other tools' files: counting, checks of the first record, and errors of bad files."""
 
 import os
+import shutil
 from pathlib import Path
 
 import fsspec
 import pytest
 import tensorflow as tf
 
-from recordgen import convert, eval_dataset, read, steps_per_epoch, train_dataset, write
-from recordgen.errors import DataError, RecordError, SourceError, StorageError, UsageError
+from recordgen import (
+    convert,
+    eval_dataset,
+    load,
+    read,
+    source,
+    steps_per_epoch,
+    train_dataset,
+    write,
+)
+from recordgen.errors import (
+    DataError,
+    NotUnderstoodError,
+    RecordError,
+    SourceError,
+    StorageError,
+    UsageError,
+)
 from recordgen.reading import Tuning, named_errors
 from tests.conftest import encoded, noise
 from tests.opened import opened
@@ -33,10 +50,12 @@ def bad_pet(number):
 
 @pytest.mark.parametrize("as_list", [False, True])
 def test_foreign_files_are_read_in_order_from_a_path_or_list(path, as_list):
+    """Files are read in their order."""
     assert ids(eval_dataset([path] if as_list else path, **WITH_IDS)) == NAMES
 
 
 def test_a_file_that_matches_several_patterns_is_read_once(tmp_path):
+    """Each file is read once, and folders are not."""
     for number in (1, 0, 2):
         write_records(tmp_path / f"{number}.rec", [pet(number)])
     (tmp_path / "folder.rec").mkdir()
@@ -47,6 +66,7 @@ def test_a_file_that_matches_several_patterns_is_read_once(tmp_path):
 
 
 def test_empty_shards_are_skipped(tmp_path):
+    """Empty files are skipped; nothing but empty files is an error."""
     for suffix in ("", ".gz"):
         files = [
             write_records(tmp_path / f"0.rec{suffix}", []),
@@ -58,6 +78,7 @@ def test_empty_shards_are_skipped(tmp_path):
 
 
 def test_files_are_counted_again_only_if_they_change(path, counts_cache):
+    """A count is kept until the size or version of a file changes."""
     assert steps_per_epoch(path, 3) == 7
     assert steps_per_epoch(path, 3, tuning=Tuning(drop_remainder=True)) == 6
     kept = sorted((counts_cache / "recordgen" / "counts").iterdir())
@@ -76,6 +97,7 @@ def test_files_are_counted_again_only_if_they_change(path, counts_cache):
 
 
 def test_counting_works_without_a_cache_folder(path, tmp_path, monkeypatch):
+    """Without a folder for counts, files are counted each time."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert steps_per_epoch(path, 3) == steps_per_epoch(path, 3) == 7
@@ -95,6 +117,7 @@ def test_counting_works_without_a_cache_folder(path, tmp_path, monkeypatch):
     ids=str,
 )
 def test_only_what_is_read_is_counted(tmp_path, counts_cache, options, expected):
+    """Steps count the records that options select."""
     unlabelled = {"image/class/label": [], "image/class/text": []}
     records = [pet(n, **({} if n < 15 else unlabelled)) for n in range(20)]
     source = write_records(tmp_path / "a.rec", records)
@@ -106,6 +129,7 @@ def test_only_what_is_read_is_counted(tmp_path, counts_cache, options, expected)
 
 @pytest.mark.parametrize(("label_mode", "cache"), [("int", None), (None, "memory")])
 def test_images_that_do_not_decode_are_skipped_and_all_others_read(tmp_path, label_mode, cache):
+    """Skipping drops the images that do not decode, and no other."""
     source = write_records(tmp_path / "a.rec", map(bad_pet, range(21)))
     options = dict(on_error="skip", label_mode=label_mode, cache=cache, **WITH_IDS)
     dataset = eval_dataset(source, **options)
@@ -116,6 +140,7 @@ def test_images_that_do_not_decode_are_skipped_and_all_others_read(tmp_path, lab
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_unchecked_bad_images_of_ours_are_skipped(tmp_path, on_error):
+    """An unchecked output may hold bad images: they are named, or skipped."""
     for name in "abcdef":
         (tmp_path / f"{name}.jpg").write_bytes(b"no image" if name == "c" else IMAGE)
     rows = [f"TRAIN,{name}.jpg,x\n" for name in "abcdef"]
@@ -152,6 +177,7 @@ def flipped(data):
     ],
 )
 def test_counting_names_the_place_of_damage(tmp_path, name, damage, message):
+    """Damage is found by counting, and named with file and offset."""
     path = write_records(tmp_path / name, map(pet, range(20)))
     Path(path).write_bytes(damage(Path(path).read_bytes()))
     with pytest.raises(RecordError, match=message):
@@ -179,7 +205,10 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
     ("record", "options", "error", "message"),
     [
         # the first record, options, error, message
-        ({"x": 1, "y": 2}, {}, DataError, r"a\.rec.*record 0"),
+        ({"x": 1, "y": 2}, {}, NotUnderstoodError, r"a\.rec"),
+        ({"image": b"", "label": 1}, dict(columns="image=x"), UsageError, "'x'"),
+        ({"image": b"", "label": 1}, dict(columns="picture=image"), NotUnderstoodError, "image"),
+        ({"image": b"", "label": 1}, dict(columns="image=image,xmin=x"), UsageError, "xmin"),
         ({"image/encoded": b""}, {}, DataError, r"a\.rec.*record 0"),
         (
             {"image/encoded": b"", "image/class/label": 1},
@@ -196,12 +225,51 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
     ],
 )
 def test_a_missing_feature_is_found_before_training(tmp_path, record, options, error, message):
+    """A feature that the first record lacks is an error before training."""
     path = write_records(tmp_path / "a.rec", [example(record)])
     with pytest.raises(error, match=message):
         eval_dataset(path, **SIZE, **options)
 
 
+NUMBERED = [{"image": IMAGE, "label": n % 3} for n in range(6)]
+NAMED = [{"jpg": IMAGE, "kind": b"abc"[n % 3 : n % 3 + 1]} for n in range(6)]
+TEXTS = [{"body": b"a text", "kind": n % 3} for n in range(6)]
+OF_TEXTS = dict(task="text_classification")
+
+
+@pytest.mark.parametrize(
+    ("records", "options", "columns"),
+    [
+        # features of records, options, the columns that name them; "": known names
+        (NUMBERED, SIZE, ""),
+        (NUMBERED, dict(SIZE, only=lambda it: it["label"] >= 0), ""),
+        (NAMED, dict(SIZE, vocabulary=["a", "b", "c"]), "image=jpg,label=kind"),
+        (NAMED, dict(SIZE, vocabulary=["a", "b", "c"], cache="memory"), "image=jpg,label=kind"),
+        (TEXTS, OF_TEXTS, "text=body,label=kind"),
+    ],
+)
+def test_features_of_any_name_are_read_by_their_roles(tmp_path, records, options, columns):
+    """Other tools' records are read by known names or ``columns``; a refusal names the columns."""
+    path = write_records(tmp_path / "a.rec", map(example, records))
+    if columns:
+        with pytest.raises(NotUnderstoodError) as error:
+            eval_dataset(path, **options)
+        assert error.value.options == {"columns": columns}
+        options = dict(options, columns=columns)
+    found = [int(label) for _, labels in eval_dataset(path, **options) for label in labels]
+    assert found == [0, 1, 2] * 2
+    assert steps_per_epoch(path, 4, **{k: v for k, v in options.items() if k not in SIZE}) == 2
+    (tmp_path / "Split-eval").mkdir()
+    shutil.copy(path, tmp_path / "Split-eval/a")
+    loaded = load(tmp_path, **options)["validation"]
+    assert [int(label) for _, labels in loaded for label in labels] == found
+    if "vocabulary" not in options:
+        pairs = source(path).pairs(columns=columns, task=options.get("task", "auto"))
+        assert [int(label) for _, label in pairs] == found
+
+
 def test_a_tfrecord_of_other_content_is_an_error(tmp_path):
+    """Records that are no examples are an error."""
     path = write_records(tmp_path / "a.rec", [b"\xff\xff\xff"])
     with pytest.raises(RecordError, match=r"a\.rec.*record 0"):
         eval_dataset(path, **SIZE)
@@ -220,11 +288,13 @@ def test_a_tfrecord_of_other_content_is_an_error(tmp_path):
     ],
 )
 def test_a_pattern_without_a_match_is_named(source, error, message):
+    """A source without files is an error."""
     with pytest.raises(error, match=message):
         eval_dataset(source, **SIZE)
 
 
 def test_storage_that_tensorflow_cannot_read_is_an_error(tmp_path):
+    """Storage that only fsspec reads is an error before reading."""
     write_records(tmp_path / "a.rec", map(pet, range(3)))
     fsspec.filesystem("memory").put(str(tmp_path / "a.rec"), "/data/a.rec")
     with pytest.raises(UsageError):
@@ -232,6 +302,7 @@ def test_storage_that_tensorflow_cannot_read_is_an_error(tmp_path):
 
 
 def test_written_images_are_read(tmp_path):
+    """Examples written from Python are read as other tools' records are."""
     examples = [
         {"image/encoded": IMAGE, "image/class/label": n, "image/source_id": f"pet {n}"}
         for n in range(6)
@@ -239,11 +310,12 @@ def test_written_images_are_read(tmp_path):
     write(examples, str(tmp_path / "out"))
     assert sorted(ids(eval_dataset(tmp_path / "out", split="train", **WITH_IDS))) == NAMES[:6]
     write([{"x": 1}], str(tmp_path / "other"))
-    with pytest.raises(DataError, match="'image/encoded'"):
+    with pytest.raises(NotUnderstoodError):
         eval_dataset(tmp_path / "other", split="train", **SIZE)
 
 
 def test_read_without_a_specification_lists_the_features(path):
+    """The error without feature_spec lists the features."""
     with pytest.raises(UsageError, match=r"feature_spec.*/class"):
         read(path)
 
@@ -256,6 +328,7 @@ def unnamed(path, records):
 
 
 def test_compressed_records_need_no_suffix(tmp_path, counts_cache):
+    """Compressed files are known by their bytes, and may be mixed with plain ones."""
     mixed = [
         unnamed(tmp_path / "0.rec", map(pet, range(7))),
         write_records(tmp_path / "1.rec", map(pet, range(7, 12))),
@@ -287,6 +360,8 @@ def test_a_record_whose_length_reads_as_gzip_is_no_gzip(tmp_path):
 
 
 def test_the_reader_of_tfx_tutorials_needs_compressed_shards(tmp_path, make_csv):
+    """A reader that expects gzip reads --compression gzip."""
+
     def gzip_reader(files):
         return tf.data.TFRecordDataset(files, compression_type="GZIP")
 

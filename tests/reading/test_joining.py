@@ -89,6 +89,7 @@ def labels_read(data, task):
     ids=str,
 )
 def test_joined_examples_have_the_number_of_their_labels_name(outputs, task, spans, names):
+    """In several datasets as one, each number is that of the name of its label."""
     found = outputs(task)
     more = {}
     if task == "object_detection":
@@ -108,6 +109,7 @@ def test_joined_examples_have_the_number_of_their_labels_name(outputs, task, spa
 
 
 def test_read_refuses_datasets_that_number_labels_differently(outputs):
+    """read gives stored numbers, so it refuses datasets that number labels differently."""
     found = outputs("text_classification")
     stable = list(read([found["one"], found["two"]]))
     assert {(e["class/text"].numpy(), int(e["class/label"])) for e in stable} == {
@@ -123,6 +125,7 @@ def test_read_refuses_datasets_that_number_labels_differently(outputs):
 
 
 def test_different_tasks_and_partly_numbered_splits_are_refused(outputs):
+    """Datasets of two tasks, parts of splits, and cut files are errors."""
     texts, boxes = outputs("text_classification"), outputs("object_detection")
     with pytest.raises(DataError):
         train_dataset([texts["one"], boxes["one"]])
@@ -138,12 +141,14 @@ def test_different_tasks_and_partly_numbered_splits_are_refused(outputs):
 
 
 def test_the_order_of_datasets_matters_only_if_none_extends_the_other():
+    """Names are joined in the order of the vocabulary that extends another."""
     assert join_names([("a",), ("c", "a", "b"), ("d", "b")]) == ("c", "a", "b", "d")
     assert join_names([("d", "b"), ("a",), ("c", "a", "b")]) == ("c", "a", "b", "d")
     assert join_names([("b",), ("a",)]) == ("b", "a")
 
 
 def test_targets_of_tables_are_numbered_together(tmp_path):
+    """The targets of several tables have common numbers; other columns are an error."""
     for name, header, labels in (
         ("one", "age,kind", "xy"),
         ("two", "age,kind", ["y", "z", ""]),

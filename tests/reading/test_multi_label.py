@@ -5,12 +5,8 @@ import pytest
 import tensorflow as tf
 
 from recordgen import eval_dataset, load, read, steps_per_epoch
-from recordgen.access.shards import find_shards
 from recordgen.core.dataset.counts import ImageStats
 from recordgen.errors import UsageError
-from recordgen.reading import reading_plan
-from recordgen.reading.options import ReadOptions
-from recordgen.reading.plan import plan_reading
 from tests.reading.conftest import case_name, example, ids, write_records
 from tests.reading.scenes import COLOURS, Scene, write_split
 
@@ -58,6 +54,7 @@ def numbers(dataset):
 
 
 def test_all_labels_of_a_dataset_with_several_are_read(output):
+    """Labels are 0 and 1 for each class, for the examples with a label."""
     dataset = eval_dataset(output, **IDS)
     assert hot(dataset) == HOT
     assert numbers(dataset) == [0, 1, 2, 3, 4]
@@ -67,6 +64,7 @@ def test_all_labels_of_a_dataset_with_several_are_read(output):
 
 
 def test_foreign_records_are_read_with_task(others):
+    """Other tools' records need the task and the vocabulary."""
     options = dict(task="image_multi_label", vocabulary=COLOURS, **READ)
     assert hot(eval_dataset(others, **options)) == HOT
     with pytest.raises(UsageError, match=r"label_mode.*'multi_hot'"):
@@ -93,6 +91,7 @@ def test_foreign_records_are_read_with_task(others):
 def test_an_example_with_several_requested_labels_is_counted_once(
     output, counts_cache, options, expected
 ):
+    """Examples and steps count once, whichever classes are read."""
     dataset = eval_dataset(output, **options, **IDS)
     if options.get("label_mode", "auto") is None:
         found = [name for _, extras in dataset for name in extras["image/source_id"].numpy()]
@@ -103,30 +102,9 @@ def test_an_example_with_several_requested_labels_is_counted_once(
     assert steps == len(expected)
 
 
-def test_unknown_numbers_of_examples_are_counted_by_reading(output):
-    def examples_of(**options):
-        return reading_plan(output, image_size=(4, 6), **options).examples
-
-    assert examples_of() == 5
-    assert examples_of(label_mode=None) == 6
-    assert examples_of(only=["blue"]) == 3
-    assert examples_of(only=["red", "blue"]) is None
-
-
-def test_without_unlabelled_examples_records_are_not_filtered(tmp_path):
-    root = write_split(tmp_path, examples()[:5], task="image_multi_label")
-    plan = plan_reading(find_shards(root, "train"), ReadOptions())
-    assert not plan.classes.filters
-    assert plan.examples == 5
-
-
-def test_int_reads_the_first_label(output):
-    index = eval_dataset(output, label_mode="int", **READ)
-    assert np.concatenate([labels for _, labels in index]).tolist() == [0, 0, 1, 0, 2]
-
-
 @pytest.mark.parametrize("label_mode", [None, "auto"])
 def test_lists_as_extras_are_ragged(output, label_mode):
+    """Lists of labels as further features are ragged."""
     names = ["image/class/text", "image/class/label"]
     dataset = eval_dataset(output, columns=names, label_mode=label_mode, **READ)
     texts, labels = (
@@ -138,5 +116,6 @@ def test_lists_as_extras_are_ragged(output, label_mode):
 
 
 def test_read_returns_labels_as_lists(output):
+    """read gives the stored lists of labels."""
     [batch] = read(output, batch_size=6)
     assert batch["image/class/label"].to_list() == LABELS

@@ -44,6 +44,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", list(WRONG))
 def test_a_bad_record_is_named_without_its_bytes(tmp_path, name):
+    """The error has file, number, source id and reason of a bad record, and no bytes of it."""
     record, options, what = WRONG[name]
     write_records(tmp_path / "a.rec", map(pet, range(5)))
     write_records(tmp_path / "b.rec", [*map(pet, range(7)), record, *map(pet, range(8, 12))])
@@ -59,6 +60,7 @@ def test_a_bad_record_is_named_without_its_bytes(tmp_path, name):
 
 
 def test_read_names_records_of_a_derived_dataset(tmp_path):
+    """Records are named for datasets derived from read's; other errors stay as they are."""
     source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/class/label": b"a"})])
     spec = {"image/class/label": tf.io.FixedLenFeature((), tf.int64)}
     dataset = read(source, feature_spec=spec)
@@ -70,6 +72,7 @@ def test_read_names_records_of_a_derived_dataset(tmp_path):
 
 
 def test_a_dataset_and_its_iterator_are_tensorflows_own_classes(tmp_path):
+    """Datasets are TensorFlow's own, which raise TensorFlow's errors outside of named_errors."""
     source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/encoded": b"x"})])
     dataset = eval_dataset(source, **SIZE)
     assert type(dataset).__module__.startswith("tensorflow.")
@@ -78,6 +81,7 @@ def test_a_dataset_and_its_iterator_are_tensorflows_own_classes(tmp_path):
 
 
 def test_a_file_that_is_damaged(tmp_path, caplog):
+    """A damaged record is named, or skipped with one line in the log for all epochs."""
     path = write_records(tmp_path / "a.rec", map(pet, range(4)))
     size = os.path.getsize(path) // 4
     with open(path, "r+b") as file:
@@ -95,6 +99,7 @@ def test_a_file_that_is_damaged(tmp_path, caplog):
 
 
 def test_records_that_cannot_be_read_are_skipped(tmp_path, caplog):
+    """Skipping reads every sound record, and bad_records yields all others."""
     bad = [WRONG[name][0] for name in ("no Example", "no image", "an image", "a label")]
     bad.append(pet(11, **{"image/class/text": 3}))
     source = [
@@ -117,6 +122,7 @@ def test_records_that_cannot_be_read_are_skipped(tmp_path, caplog):
 
 @pytest.mark.parametrize("full", [False, True])
 def test_records_of_any_kind_are_skipped(tmp_path, full):
+    """Bad records of any kind are skipped, and batches stay full."""
     records = [*map(pet, range(5)), b"\xff\xff", pet(6, **{"image/class/label": b"a"}), pet(7)]
     source = write_records(tmp_path / "a.rec.gz", [*records, pet(8)])
     dataset = read(
@@ -133,6 +139,8 @@ def test_records_of_any_kind_are_skipped(tmp_path, full):
 
 @pytest.mark.parametrize("has_image", [False, True])
 def test_an_endless_reading_without_a_sound_record_ends(tmp_path, has_image):
+    """An endless dataset ends if no record is sound, instead of searching without end."""
+
     def reading(records):
         source = write_records(tmp_path / "a.rec", records)
         options = {"batch_size": 2, "epochs": "endless", "on_error": "skip"}
@@ -148,6 +156,7 @@ def test_an_endless_reading_without_a_sound_record_ends(tmp_path, has_image):
 
 
 def test_a_dataset_that_is_replaced(tmp_path):
+    """A dataset that another one replaced is an error; one that grew is read as before."""
     for seed, name in enumerate("abc"):
         (tmp_path / f"{name}.png").write_bytes(encoded(noise(8, 8, seed), "PNG"))
     source, output = tmp_path / "rows.csv", tmp_path / "out"

@@ -18,9 +18,9 @@ from recordgen.reading.options import (
     ReadOptions,
     RecordOptions,
     TableOptions,
+    Tuning,
     decode_options,
 )
-from recordgen.reading.tuning import Tuning
 from recordgen.registry import OWN
 
 # option, wrong values
@@ -105,7 +105,7 @@ def test_a_wrong_tuning_is_an_error(option, value):
         (dict(only=len, columns=["x"]), dict(labels=None, predicate=len, extras=("x",))),
         (dict(padding=np.int64(3)), dict(max_boxes=3)),
         (dict(augment="photo", resize="fit"), dict(resize="random_crop")),
-        (dict(augment={"hue": 0.1}), dict(changes=Augmentation(hue=0.1), resize="stretch")),
+        (dict(augment={"crop": 0.1}), dict(changes=Augmentation(crop=0.1), resize="stretch")),
         (dict(boxes="xywh"), dict(box_form=BoxForm(format="xywh"))),
         (dict(boxes={"min_visible": 1}), dict(box_form=BoxForm(min_visible=1))),
     ],

@@ -54,6 +54,7 @@ SPEC = {
 
 
 def test_each_feature_has_its_type_and_shape_in_order(path):
+    """Each feature has the type and shape of its spec, in the order of the records."""
     found = rows(read(path, feature_spec=SPEC))
     assert [int(row["number"]) for row in found] == list(range(10))
     seventh = found[7]
@@ -65,6 +66,7 @@ def test_each_feature_has_its_type_and_shape_in_order(path):
 
 
 def test_batches_are_dense_or_ragged_and_the_last_short_or_dropped(path):
+    """Batches are dense or ragged as the specs say; the last is short, or dropped."""
     dataset = read(path, feature_spec=SPEC, batch_size=4)
     assert dataset.element_spec["pixels"] == tf.TensorSpec((None, 2, 3), tf.uint8)
     assert dataset.element_spec["words"] == tf.RaggedTensorSpec(
@@ -79,6 +81,7 @@ def test_batches_are_dense_or_ragged_and_the_last_short_or_dropped(path):
 
 
 def test_only_gets_one_record(path):
+    """A predicate gets the features of one record, also as sparse tensors."""
     dataset = read(
         path,
         feature_spec={**SPEC, "words": tf.io.VarLenFeature(tf.string)},
@@ -89,6 +92,7 @@ def test_only_gets_one_record(path):
 
 
 def test_reading_is_one_ordered_pass_unless_asked(path):
+    """One pass in order is the default; shuffled and endless passes hold every record."""
     spec = {"number": SPEC["number"]}
     shuffled = read(path, feature_spec=spec, shuffle=True, seed=1, epochs=2)
     numbers = [int(row["number"]) for row in shuffled]
@@ -99,6 +103,7 @@ def test_reading_is_one_ordered_pass_unless_asked(path):
 
 
 def test_length_is_known(path):
+    """The number of examples is known for files that can be counted."""
     known = 10 if path.endswith("a.rec") else -2
     assert read(path, feature_spec=SPEC).cardinality().numpy() == known
 
@@ -114,6 +119,7 @@ def test_length_is_known(path):
     ],
 )
 def test_a_wrong_specification_is_an_error_before_reading(path, spec, error, message):
+    """A wrong feature_spec is an error that names the feature."""
     with pytest.raises(error, match=message):
         read(path, feature_spec=spec)
 
@@ -128,17 +134,20 @@ def test_a_wrong_specification_is_an_error_before_reading(path, spec, error, mes
     ],
 )
 def test_only_options_of_records_are_accepted(path, options, message):
+    """Options of images, and options without their batch_size, are errors."""
     with pytest.raises(UsageError, match=message):
         read(path, feature_spec=SPEC, **options)
 
 
 def test_a_missing_feature_has_its_default(tmp_path):
+    """A feature that a record lacks has the default of its spec."""
     path = write_records(tmp_path / "a.rec", [example({"x": 1}), example({"x": 2, "y": 3})])
     spec = {"y": tf.io.FixedLenFeature((), tf.int64, 9)}
     assert [int(row["y"]) for row in read(path, feature_spec=spec)] == [9, 3]
 
 
 def test_dataset_json_describes_the_features_of_images(pets):
+    """Without feature_spec, an output has all features of its task."""
     (row,) = read(pets, split="eval").take(1)
     assert set(row) >= {"image/encoded", "image/class/label", "image/class/text"}
     assert tf.io.decode_jpeg(row["image/encoded"]).shape[:2] == (
@@ -154,6 +163,7 @@ RAW += ["uint8", "uint16", "uint32", "uint64", "int64", "float32"]
 @pytest.mark.parametrize("dtype", RAW)
 @pytest.mark.parametrize("batch_size", [None, 2])
 def test_arrays_of_every_type_are_read_as_written(tmp_path, dtype, batch_size):
+    """Arrays of every type come back with type, shape and extreme values."""
     if dtype == "bool" or dtype.startswith("float"):
         limits = [0, 1]
     else:
@@ -188,6 +198,7 @@ SCALARS = {
 )
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_scalars_lists_and_arrays_are_read_as_written(tmp_path, examples, shards, compression):
+    """Any examples come back as written, in any number of shards."""
     out = str(tmp_path / "out")
     write(examples, out, shards=shards, compression=compression, overwrite=True)
     count = min(shards, len(examples))
@@ -214,6 +225,7 @@ def _kept(value):
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.bool_])
 def test_arrays_without_elements_are_read_one_by_one_and_in_batches(tmp_path, shape, dtype):
+    """Arrays of size 0 keep their shape and type."""
     output = tmp_path / "out"
     write(({"x": np.zeros(shape, dtype), "y": n} for n in range(3)), output)
     for row in rows(read(output)):

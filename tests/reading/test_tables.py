@@ -1,6 +1,5 @@
 """Rows of tables as batches: columns by name, the target, and weights."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen.errors import RecordError, UsageError
-from recordgen.reading import Tuning, named_errors
+from recordgen.errors import UsageError
+from recordgen.reading import Tuning
 
 LINES = """split,age,balance,job,w,y
 TRAIN,1,0.5,cook,2,yes
@@ -46,6 +45,7 @@ def in_order(output, **options):
 
 
 def test_missing_values_are_nan_and_a_missing_weight_is_1(folder):
+    """Missing numbers are NaN, missing texts empty, and a missing weight is 1."""
     output = converted(folder, "classes", columns="target=y,weight=w")
     features, target, weights = in_order(output)
     assert np.isnan([features["age"].pop(), features["balance"].pop()]).all()
@@ -57,6 +57,7 @@ def test_missing_values_are_nan_and_a_missing_weight_is_1(folder):
 
 
 def test_what_stands_for_missing_values_can_be_said(folder):
+    """columns= selects columns, and says what stands for missing values."""
     output = converted(folder, "classes", columns="target=y,weight=w")
     features, _, weights = in_order(output, columns={"age": 2, "balance": 0, "job": None, "w": 5.0})
     assert features == {
@@ -80,6 +81,7 @@ def test_what_stands_for_missing_values_can_be_said(folder):
 
 
 def test_a_target_of_classes_has_keras_label_modes(folder):
+    """A target of classes has Keras's label modes."""
     output = converted(folder, "classes", columns="target=y,weight=w")
     modes = {
         "int": [2, 1, 1],  # maybe, no, yes
@@ -99,6 +101,7 @@ def test_a_target_of_classes_has_keras_label_modes(folder):
 
 
 def test_whole_numbers_are_classes_or_floats_of_a_regression(folder):
+    """Whole numbers are classes or numbers, as the conversion was told."""
     numbers = converted(folder, "numbers", columns="target=age")
     assert (Path(numbers) / "labels.txt").read_text().split() == ["0", "1", "2", "3", "4"]
     found = batches(recordgen.eval_dataset(numbers, split="train", batch_size=8))[0][1]
@@ -116,6 +119,7 @@ def test_whole_numbers_are_classes_or_floats_of_a_regression(folder):
 
 
 def test_steps_plans_predicates_and_caches_work_for_tables(folder):
+    """Steps, caches, predicates and patterns work as for images."""
     output = converted(folder, "classes", columns="target=y,weight=w")
     assert recordgen.steps_per_epoch(output, 2, tuning=Tuning(drop_remainder=True)) == 1
     assert recordgen.steps_per_epoch(output, 2) == 2
@@ -132,6 +136,7 @@ def test_steps_plans_predicates_and_caches_work_for_tables(folder):
 
 
 def test_records_do_not_hold_the_roles_of_columns(folder, tmp_path):
+    """Without dataset.json nobody knows the target."""
     output = converted(folder, "classes", columns="target=y,weight=w")
     [shard] = Path(output).glob("Split-test/*")
     (tmp_path / shard.name).write_bytes(shard.read_bytes())
@@ -187,6 +192,7 @@ def test_a_missing_whole_number_differs_from_all_others(options, tmp_path):
 
 
 def test_keys_that_float32_cannot_hold_need_a_default(tmp_path):
+    """Whole numbers that would lose digits as floats need a default."""
     output = gaps(tmp_path, task="tabular")
     for read in (recordgen.load, recordgen.input_fn):
         with pytest.raises(UsageError, match=r"columns.*'key'"):
@@ -196,6 +202,7 @@ def test_keys_that_float32_cannot_hold_need_a_default(tmp_path):
 
 
 def test_read_gives_nan_too(folder):
+    """read gives NaN for missing numbers, also to a predicate."""
     output = converted(folder, "classes", columns="target=y,weight=w")
     found = batches(recordgen.read(output, batch_size=3))[0]
     assert sorted(np.nan_to_num(found["age"], nan=-9.0).tolist()) == [-9.0, 1.0, 3.0]
@@ -205,21 +212,8 @@ def test_read_gives_nan_too(folder):
     assert found["y"].tolist() == [b"no"]
 
 
-def test_earlier_datasets_do_not_say_whether_there_are_gaps(tmp_path):
-    """Their -1 is no longer made up: a missing number is an error that names its column."""
-    output = gaps(tmp_path, task="tabular")
-    path = Path(output) / "dataset.json"
-    values = json.loads(path.read_text().replace('"default": "nan"', '"default": -1'))
-    del values["inexact"]
-    path.write_text(json.dumps(values))
-    data = recordgen.eval_dataset(output, split="train", columns=["age"])
-    with pytest.raises(RecordError, match="age"), named_errors(data):
-        batches(data)
-    found = batches(recordgen.eval_dataset(output, split="train", columns=["id"]))
-    assert len(found[0]["id"]) == 3
-
-
 def test_spans_with_and_without_gaps_are_read_as_one(tmp_path):
+    """A column with gaps in one of several datasets is float in all."""
     for name, line in (("1", "TRAIN,1,2"), ("2", "TRAIN,,3")):
         (tmp_path / f"{name}.csv").write_text(f"split,age,id\n{line}\nTRAIN,5,6\n")
         recordgen.convert(tmp_path / f"{name}.csv", tmp_path / name, task="tabular")

@@ -43,6 +43,7 @@ def source(request, pets, tmp_path):
     ],
 )
 def test_classes_are_numbers_or_one_hot_rows(source, mode, expected):
+    """Labels have Keras's modes, for our records and those of other tools."""
     dataset = eval_dataset(source, split="eval", label_mode=mode, vocabulary=CLASSES, **WITH_IDS)
     found = dict(zip(numbers(dataset), joined(dataset).tolist(), strict=True))
     assert sorted(found) == EVAL
@@ -51,6 +52,7 @@ def test_classes_are_numbers_or_one_hot_rows(source, mode, expected):
 
 
 def test_features_of_labels_can_be_extras(source):
+    """The features of labels can be further features, too."""
     names = ["image/class/label", "image/class/text"]
     for _, labels, extras in eval_dataset(source, split="eval", columns=names, **SIZE):
         assert extras["image/class/label"].numpy().tolist() == labels.numpy().tolist()
@@ -59,6 +61,7 @@ def test_features_of_labels_can_be_extras(source):
 
 
 def test_without_labels_a_batch_is_only_images(source):
+    """label_mode=None gives images alone."""
     dataset = eval_dataset(source, split="eval", label_mode=None, **SIZE)
     assert dataset.element_spec == tf.TensorSpec((None, 4, 6, 3), tf.float32)
     assert sum(len(images) for images in dataset) == len(EVAL)
@@ -69,6 +72,7 @@ def test_without_labels_a_batch_is_only_images(source):
     [("int", None, True), ("categorical", "memory", True), ("multi_hot", None, False)],
 )
 def test_all_dimensions_of_full_batches_are_known(pets, mode, cache, drop):
+    """Shapes are known as far as batches are full."""
     weights = None if mode == "multi_hot" else "balanced"
     dataset = train_dataset(
         pets,
@@ -93,6 +97,7 @@ def test_all_dimensions_of_full_batches_are_known(pets, mode, cache, drop):
 
 @pytest.mark.parametrize("by_label", [False, True], ids=["mixed", "by label"])
 def test_only_requested_classes_are_read_and_counted(pets, pets_by_label, by_label):
+    """only reads and counts the examples of its classes."""
     source = pets_by_label if by_label else pets
     options = dict(only={"cat", "dog"}, **WITH_IDS)
     dataset = eval_dataset(source, split="train", **options)
@@ -104,6 +109,7 @@ def test_only_requested_classes_are_read_and_counted(pets, pets_by_label, by_lab
 
 
 def test_a_subset_opens_only_its_files(pets_by_label, tmp_path):
+    """Of shards by label, only those of the requested classes are opened."""
     source = str(tmp_path / "copy")
     shutil.copytree(pets_by_label, source)
     shards = read_dataset(source).splits["train"].shards
@@ -119,11 +125,13 @@ def test_a_subset_opens_only_its_files(pets_by_label, tmp_path):
 
 
 def test_classes_mix_though_files_do_not(pets_by_label):
+    """The first batch of shards by label holds all classes."""
     dataset = train_dataset(pets_by_label, batch_size=20, image_size=(4, 6), seed=1)
     assert set(next(iter(dataset))[1].numpy()) == {0, 1, 2, 3}
 
 
 def test_the_vocabulary_renumbers_classes(source):
+    """vocabulary numbers classes by their place in it."""
     order = ["owl", "cat", "dog", "ant"]
     dataset = eval_dataset(source, split="eval", vocabulary=order, **WITH_IDS)
     found = dict(zip(numbers(dataset), joined(dataset), strict=True))
@@ -131,12 +139,15 @@ def test_the_vocabulary_renumbers_classes(source):
 
 
 def test_classes_that_are_not_read_need_no_place_in_the_vocabulary(source):
+    """The vocabulary needs only the classes that are read."""
     dataset = eval_dataset(source, split="eval", vocabulary=["x", "dog"], only=["dog"], **WITH_IDS)
     assert sorted(numbers(dataset)) == [n for n in EVAL if n % 4 == 2]
     assert set(joined(dataset)) == {1}
 
 
 def test_a_predicate_selects_records_by_their_features(source):
+    """A predicate gets every feature of a record but the image."""
+
     def is_large(record):
         assert "image/encoded" not in record
         return tf.strings.regex_full_match(record["image/source_id"], ".*5[0-9].*")
@@ -148,6 +159,7 @@ def test_a_predicate_selects_records_by_their_features(source):
 
 @pytest.mark.parametrize("mode", ["int", "categorical"])
 def test_balanced_classes_have_equal_weights_with_mean_1(tmp_path, pets_csv, mode):
+    """Balanced classes have equal total weights, with a mean of 1."""
     folder = Path(pets_csv).parent
     rows = [f"TRAIN,{folder}/{n:02d}.jpg,{label}\n" for n, label in enumerate("aaaaaaaaaabbbbbc")]
     (tmp_path / "unbalanced.csv").write_text("".join(rows))
@@ -165,6 +177,7 @@ def test_balanced_classes_have_equal_weights_with_mean_1(tmp_path, pets_csv, mod
 
 
 def test_weights_are_given_by_class_name(pets):
+    """Each example has the weight of its class."""
     given = {"ant": 1, "cat": 2, "dog": 3.5, "owl": 0}
     dataset = eval_dataset(pets, weights=given, **SIZE)
     labels, weights = joined(dataset, 1), joined(dataset, 2)
@@ -172,6 +185,7 @@ def test_weights_are_given_by_class_name(pets):
 
 
 def test_records_with_several_labels_need_a_label_mode(tmp_path):
+    """Several labels are an error unless label_mode says how to read them."""
     records = [
         pet(n, **{"image/class/label": labels, "image/class/text": [b"x"] * len(labels)})
         for n, labels in enumerate([[2, 0], [1], [3, 3]])
@@ -194,6 +208,7 @@ def test_records_with_several_labels_need_a_label_mode(tmp_path):
 
 
 def test_with_a_vocabulary_labels_are_looked_up_by_text(tmp_path):
+    """With a vocabulary, other tools' numbers do not matter."""
     texts = [[b"dog", b"ant"], [b"cat"], []]
     source = write_records(
         tmp_path / "a.rec", [pet(n, **{"image/class/text": t}) for n, t in enumerate(texts)]
@@ -203,6 +218,7 @@ def test_with_a_vocabulary_labels_are_looked_up_by_text(tmp_path):
 
 
 def test_any_feature_can_be_an_extra_in_the_shape_of_the_first_record(tmp_path):
+    """Further features have the shape of the first record."""
     records = [pet(n, box=[0.5, 0.25 * n], year=2000 + n) for n in range(6)]
     source = write_records(tmp_path / "a.rec", records)
     dataset = eval_dataset(source, columns=["box", "year"], **SIZE)
@@ -223,11 +239,13 @@ def test_any_feature_can_be_an_extra_in_the_shape_of_the_first_record(tmp_path):
     ],
 )
 def test_a_wrong_option_is_an_error_when_the_dataset_is_made(pets, options, error, message):
+    """An option that does not fit the data is an error before anything is read."""
     with pytest.raises(error, match=message):
         train_dataset(pets, **{**SIZE, **options})
 
 
 def test_classes_of_foreign_records_are_not_known(tmp_path):
+    """One-hot labels of other tools need the number of classes."""
     source = write_records(tmp_path / "a.rec", map(pet, range(8)))
     with pytest.raises(UsageError, match="vocabulary"):
         train_dataset(source, label_mode="categorical", **SIZE)
@@ -245,6 +263,7 @@ def test_classes_of_foreign_records_are_not_known(tmp_path):
     ],
 )
 def test_requested_labels_are_read_whatever_others_an_example_has(tmp_path, options, expected):
+    """only chooses among the labels of an example."""
     both = {"image/class/label": [5, 7], "image/class/text": [b"dog", b"cat"]}
     other = {"image/class/label": [3], "image/class/text": [b"ant"]}
     source = write_records(tmp_path / "a.rec", [pet(0, **both), pet(1, **other)])
@@ -252,6 +271,7 @@ def test_requested_labels_are_read_whatever_others_an_example_has(tmp_path, opti
 
 
 def test_a_label_with_text_and_no_number_is_refused(tmp_path):
+    """A text without its number is an error that names the record."""
     record = pet(0, **{"image/class/label": [], "image/class/text": [b"cat"]})
     source = write_records(tmp_path / "a.rec", [pet(1), record])
     data = eval_dataset(source, only=["cat", "ant", "bee", "dog"], **SIZE)
@@ -260,6 +280,7 @@ def test_a_label_with_text_and_no_number_is_refused(tmp_path):
 
 
 def test_classes_are_selected_by_text_even_without_labels(tmp_path):
+    """only chooses by text, without labels in the batch."""
     records = [pet(n, **{"image/class/text": [text]}) for n, text in enumerate([b"ant", b"cat"])]
     source = write_records(tmp_path / "a.rec", records)
     dataset = eval_dataset(source, label_mode=None, only=["cat"], **WITH_IDS)
@@ -267,6 +288,7 @@ def test_classes_are_selected_by_text_even_without_labels(tmp_path):
 
 
 def test_a_predicate_gets_the_features_of_foreign_records(tmp_path):
+    """A predicate gets the features of other tools' first record."""
     source = write_records(
         tmp_path / "a.rec", [pet(n, **{"area": [n], "image/class/label": [n, 0]}) for n in range(4)]
     )

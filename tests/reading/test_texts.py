@@ -1,7 +1,5 @@
 """Records of texts → batches of texts, or of ids, and labels."""
 
-from pathlib import Path
-
 import keras
 import numpy as np
 import pytest
@@ -10,7 +8,8 @@ import tensorflow as tf
 import recordgen
 from recordgen import eval_dataset, input_fn, load, steps_per_epoch
 from recordgen.errors import DataError, UsageError
-from recordgen.reading import reading_plan, text_vectorization, token_lookup
+from recordgen.reading import reading_plan
+from recordgen.reading.words import learn_words
 from tests.reading.conftest import example, write_records
 
 # the bits of n are the labels of text n
@@ -104,54 +103,27 @@ def test_labels_of_sentiments_are_the_sentiments(tmp_path):
     assert pairs(eval_dataset(output)) == {1: 1, 2: 2, 3: 3}
 
 
-def test_a_layer_of_the_words_of_train_returns_ids(topics):
-    layer = recordgen.reading.text_vectorization(topics, max_tokens=50, sequence_length=3)
-    words = layer.get_vocabulary()
-    assert words[2:4] == ["x", "text"]
-    assert "0" in words  # from the text without a label
-    assert "unseen" not in words
-    dataset = input_fn(topics, batch_size=7, weights="balanced", seed=1)
-    dataset = dataset.map(lambda texts, *rest: (layer(texts), *rest))
-    assert dataset.element_spec[0] == tf.TensorSpec([None, 3], tf.int64)
-    ids, labels, weights = next(iter(dataset))
-    assert {words[number] for number in ids.numpy()[:, 1]} == set("1234567")
-    np.testing.assert_allclose(weights, np.where(labels.numpy() == 0, 7 / 8, 7 / 6))
-    [(texts, _)] = list(eval_dataset(topics))
-    assert layer(texts).numpy()[:, 0].tolist() == [1, 1, 1]
-
-
 def test_characters_are_words_in_scripts_without_blanks(tmp_path):
-    texts = {"good": ("服务很好。", "ดีมาก ok"), "bad": ("服务不好!", "とても悪い")}
-    rows = [f"TRAIN,{text},{label}\n" for label, both in texts.items() for text in both]
-    (tmp_path / "a.csv").write_text("".join(rows))
-    recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", task="text_classification")
-    layer = recordgen.reading.text_vectorization(str(tmp_path / "out"))
+    """A Keras layer with our split has characters as words, also saved and loaded."""
+    texts = tf.constant(["服务很好。", "ดีมาก ok", "服务不好!", "とても悪い"])
+    layer = learn_words(tf.data.Dataset.from_tensors(texts), 100)
     words = layer.get_vocabulary()
     assert set(words[2:5]) == {"好", "服", "务"}
     assert set(words[5:]) == {*"很。มากา不とても悪い", "ดี", "ok"}
-
-    options = dict(split="train", label_mode=None)
-    [texts] = eval_dataset(str(tmp_path / "out"), **options)
-    ids = layer(texts)
     model = keras.Sequential([keras.Input((), dtype="string"), layer])
-    serve = tf.function(
-        lambda text: {"ids": model(text)}, input_signature=[tf.TensorSpec([None], tf.string)]
-    )
-    tf.saved_model.save(model, str(tmp_path / "saved"), serve)
-    saved = tf.saved_model.load(str(tmp_path / "saved")).signatures["serving_default"]
-    np.testing.assert_array_equal(saved(texts)["ids"], ids)
     model.save(tmp_path / "a.keras")
     custom = {"split_words": recordgen.reading.split_words}
     loaded = keras.models.load_model(tmp_path / "a.keras", custom_objects=custom)
-    np.testing.assert_array_equal(loaded(texts), ids)
+    np.testing.assert_array_equal(loaded(texts), layer(texts))
 
 
-def test_a_keras_file_loads_without_recordgen_for_texts_with_blanks(topics, tmp_path):
-    layer = recordgen.reading.text_vectorization(topics)
+def test_a_keras_file_loads_without_recordgen_for_texts_with_blanks(tmp_path):
+    """Words between blanks are split by Keras alone, so no custom object is needed."""
+    texts = tf.constant(["text 1 x", "x unseen"])
+    layer = learn_words(tf.data.Dataset.from_tensors(texts[:1]), 100)
     keras.Sequential([keras.Input((), dtype="string"), layer]).save(tmp_path / "a.keras")
     again = keras.models.load_model(tmp_path / "a.keras")
-    requests = tf.constant(["text 1 x", "x unseen"])
-    np.testing.assert_array_equal(again(requests), layer(requests))
+    np.testing.assert_array_equal(again(texts), layer(texts))
 
 
 def test_foreign_texts_are_read_with_task(tmp_path):
@@ -163,8 +135,6 @@ def test_foreign_texts_are_read_with_task(tmp_path):
     assert pairs(eval_dataset(path, **options)) == {0: 0, 1: 1}
     with pytest.raises(DataError, match="'class/label'"):
         eval_dataset(path, task="text_classification")
-    layer = recordgen.reading.text_vectorization(path, task="text_classification", standardize=None)
-    assert set(layer.get_vocabulary()[2:]) == {"text", "0", "1"}
 
 
 @pytest.mark.parametrize(
@@ -183,13 +153,3 @@ def test_an_option_that_texts_lack_is_an_error(topics, options, message):
 
 def test_the_plan_counts_labelled_texts(topics):
     assert reading_plan(topics, cache="memory").examples == 7
-    with pytest.raises(UsageError, match="max_tokens"):
-        recordgen.reading.text_vectorization(topics, max_tokens=2)
-
-
-def test_words_and_tokens_are_refused_for_other_tasks(topics, pets):
-    for source in (pets, str(Path(pets) / "Split-train" / "*")):
-        with pytest.raises(UsageError, match="text_vectorization"):
-            text_vectorization(source)
-    with pytest.raises(UsageError, match=r"token_lookup.*text_classification"):
-        token_lookup(topics)

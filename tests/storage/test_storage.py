@@ -43,7 +43,8 @@ from recordgen.errors import (
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
 from recordgen.options import ConvertOptions, make_options
-from recordgen.payloads.requests import FAR_REQUESTS, listed_infos, worth_listing
+from recordgen.payloads.listings import listed_infos, worth_listing
+from recordgen.payloads.requests import FAR_REQUESTS
 from recordgen.storage import RequestContext, hosts
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.failures import Meaning, meaning

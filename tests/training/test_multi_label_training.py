@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 from PIL import Image
@@ -14,7 +13,6 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset
-from recordgen.training.measures import THRESHOLDS
 from tests import trainer
 from tests.conftest import encoded
 from tests.cpp_loader import CppModel
@@ -72,20 +70,12 @@ def answers(model, dataset):
     return scores, truth["label"], truth["weight"]
 
 
-def keras_auc(answers):
-    """Return Keras's mean AUC over the labels, with our thresholds."""
-    scores, truth, weights = answers
-    metric = keras.metrics.AUC(multi_label=True, thresholds=list(THRESHOLDS))
-    metric.update_state(truth[weights > 0], scores[weights > 0])
-    return float(metric.result())
-
-
 @pytest.mark.slow
-def test_most_pairs_of_labels_are_ordered_correctly(answers):
+def test_scores_of_labels_are_independent(answers):
+    """They are probabilities of each label, which add up to more than 1 if there are several."""
     scores, truth, _ = answers
     assert scores.shape == truth.shape == (40, 3)
     assert ((scores >= 0) & (scores <= 1)).all()
-    assert keras_auc(answers) > 0.8
     all_three = scores[truth.sum(axis=1) == 3]
     assert len(all_three) == 5
     assert (all_three.sum(axis=1) > 1.5).all()  # softmax would give 1
@@ -116,25 +106,21 @@ def test_serving_answers_images_with_all_labels_best_first(model):
 
 
 @pytest.mark.slow
-def test_labels_are_compared_by_name(model, dataset, tmp_path):
+def test_labels_are_compared_by_name(trained, dataset, tmp_path):
+    """Most pairs are ordered as they should be; an unknown label counts as a guess."""
+    model, log = trained
     rows = Path(dataset).with_name("a.csv").read_text().replace("red", "amber")
     Path(dataset).with_name("b.csv").write_text(rows)
     recordgen.convert(Path(dataset).with_name("b.csv"), tmp_path / "out", task="image_multi_label")
     known = evaluate(model, dataset, read_dataset(dataset), "eval")
     found = evaluate(model, str(tmp_path / "out"), read_dataset(str(tmp_path / "out")), "eval")
     assert known.unknown == {}
+    assert known.score > 0.8
+    assert len(re.findall(r"epoch .*: auc \d\.\d+, loss .*, val_auc \d\.\d+, val_loss", log)) == 10
     assert found.unknown == {"amber": 20}
     expected = {name: score for name, score in known.by_label.items() if name != "auc/red"}
     assert found.by_label == pytest.approx(expected)
     assert found.score == pytest.approx((sum(expected.values()) + 0.5) / 3)
-
-
-@pytest.mark.slow
-def test_the_log_has_the_auc(trained):
-    _, log = trained
-    for epoch in range(1, 11):
-        line = rf"epoch {epoch}/10: auc \d\.\d+, loss .*, val_auc \d\.\d+, val_loss"
-        assert re.search(line, log)
 
 
 def test_written_examples_have_no_model(tmp_path):

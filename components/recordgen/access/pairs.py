@@ -10,6 +10,7 @@ import numpy as np
 
 from recordgen.access.batches import BatchedSequence, together
 from recordgen.access.decode import Decoder
+from recordgen.access.named_features import named_features
 from recordgen.access.records import Example, Records
 from recordgen.core.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
@@ -82,18 +83,25 @@ class Pairs(BatchedSequence):
         class_names: the labels, in the order of their numbers.
     """
 
-    def __init__(self, source: Records, decoder: Decoder, task: str = "auto") -> None:
+    def __init__(
+        self, source: Records, decoder: Decoder, task: str = "auto", columns: str = ""
+    ) -> None:
         """Prepare to read pairs. Raises: UsageError: the records lack what the task needs."""
         self.source = source
         self.class_names = source.class_names
-        self._made_of = (source, decoder, task)
+        self._made_of = (source, decoder, task, columns)
         known = source.dataset
-        there = source.features or (source[0] if len(source) else {})
+        there: Mapping[str, Any] = source.features or (source[0] if len(source) else {})
         is_ours = known is not None and known.task != EXAMPLES
         named = OF_OTHER_RECORDS if task == "auto" else task
         name = known.task if known is not None and is_ours else named
         if task not in ("auto", name):
             raise UsageError(f"task={task!r}, but dataset.json says {name!r}; remove task")
+        # The names of features in other tools' records.
+        stored = {}
+        if not source.features and there:
+            stored = named_features(columns, name, there, repr(source))
+            there = {**there, **stored}
         make: MakePairing = TASKS[name].declared("pairing")
         self._pairing = make(source, there, decoder)
         if decoder.fields and not self._pairing.several:
@@ -108,14 +116,17 @@ class Pairs(BatchedSequence):
         specs = {each: known_specs[each] for each in self.names}
         for each, value in self._pairing.defaults.items():
             specs[each] = replace(specs[each], default=value)
-        self._readers = source.readers(specs, is_text=True)
+        readers = source.readers(specs, is_text=True)
+        self._readers = {stored.get(name, name): reader for name, reader in readers.items()}
+        self._stored = stored
+        self._to_item = self._item if stored else self._pairing.item
         self.threads = source.threads
 
     def __reduce__(self) -> Any:
         return Pairs, self._made_of
 
     def __repr__(self) -> str:
-        return "recordgen.Pairs({!r}, {!r}, {!r})".format(*self._made_of)
+        return "recordgen.Pairs({!r}, {!r}, {!r}, {!r})".format(*self._made_of)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -125,7 +136,12 @@ class Pairs(BatchedSequence):
 
         Raises: IndexError: there is no such record; RecordError: a record or an image is damaged.
         """
-        return self.source.read(index, self._readers, self._pairing.item)
+        return self.source.read(index, self._readers, self._to_item)
+
+    def _item(self, example: Example) -> Any:
+        """Return inputs and label of another tool's example, under Recordgen's names."""
+        named = {name: example[stored] for name, stored in self._stored.items()}
+        return self._pairing.item({**example, **named})
 
     def collate(self, items: Sequence[Any]) -> Any:
         """Return items as one batch, for the ``collate_fn`` of PyTorch's ``DataLoader``.

@@ -17,7 +17,6 @@ from recordgen.access.counting import is_cheap, lengths_in
 from recordgen.access.generation import REPLACED, digests_of
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.counts import ImageStats, Split
-from recordgen.core.dataset.description import Described
 from recordgen.core.dataset.joining import are_renumbered, join_datasets
 from recordgen.core.dataset.manifest import (
     DATASET_FILE,
@@ -179,7 +178,7 @@ class ShardSet:
         return self._stats.unlabelled if self._stats is not None else 0
 
 
-def find_shards(source: Place | Described, split: str) -> ShardSet:
+def find_shards(source: Place, split: str) -> ShardSet:
     """Return the shards of ``split``.
 
     ``"out"`` → the files and counts of ``out/dataset.json``;
@@ -198,8 +197,6 @@ def find_shards(source: Place | Described, split: str) -> ShardSet:
     """
     if not isinstance(split, str):
         raise UsageError(f"split must be a split's name (got {split!r})")
-    if isinstance(source, Described):
-        return _described(source, split)
     if isinstance(source, os.PathLike):
         source = os.fspath(source)
     if not isinstance(source, str):
@@ -352,11 +349,3 @@ def _counted(file: ShardFile) -> ShardFile:
     except RecordError as exc:
         return replace(file, damage=str(exc))
     return replace(file, examples=count, bytes=info.size)
-
-
-def _described(source: Described, split: str) -> ShardSet:
-    found = _split_of(source.parts, split)
-    packed = _packed([file.path for file in found.files])
-    files = tuple(replace(file, is_gzip=file.path in packed) for file in found.files)
-    # Without parts: no dataset.json can show that the files were replaced while they are read.
-    return replace(found, files=files, renumbered=source.renumbered, parts=())

@@ -42,6 +42,7 @@ class Source(Records):
         dtype: str = "uint8",
         task: str = "auto",
         fields: Sequence[str] = (),
+        columns: str = "",
     ) -> Pairs:
         """Return the decoded images with their labels, as ``recordgen.load`` gives them.
 
@@ -64,6 +65,8 @@ class Source(Records):
             fields: what else to return of boxes: flags such as ``is_crowd`` (int64 [n]), ``area``
                 (float32 [n]), ``keypoints`` (float32 [n, k, 3]), ``masks`` (uint8 [n, height,
                 width]).
+            columns: the features of other tools' records by their roles, ``image=jpg,label=kind``;
+                ``image``, ``text`` and ``label`` need none.
 
         Raises: UsageError: an argument is wrong, or the records have no images.
         """
@@ -71,14 +74,14 @@ class Source(Records):
         from recordgen.access.pairs import Pairs
 
         square = size if size is None or isinstance(size, Iterable) else (size, size)
-        found = Pairs(self, Decoder(square, resize, method, dtype, tuple(fields)), task)
+        found = Pairs(self, Decoder(square, resize, method, dtype, tuple(fields)), task, columns)
         if not any(map(is_image, found.names)):
             raise UsageError(
                 f"{self!r} has no images to decode; source.pairs() has its inputs and labels"
             )
         return found
 
-    def pairs(self, *, task: str = "auto") -> Pairs:
+    def pairs(self, *, task: str = "auto", columns: str = "") -> Pairs:
         """Return the inputs and labels of examples, as ``recordgen.load`` gives them.
 
         - texts: the text (str) and its class, or float32 [classes] of 0 and 1
@@ -92,4 +95,4 @@ class Source(Records):
         from recordgen.access.decode import Decoder
         from recordgen.access.pairs import Pairs
 
-        return Pairs(self, Decoder(None), task)
+        return Pairs(self, Decoder(None), task, columns)

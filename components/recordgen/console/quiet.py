@@ -14,21 +14,15 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
-from typing import TypeVar
 
 from recordgen.errors import MissingPackageError
 
 # Absl must create its own logger: no other kind knows the caller of a log function.
 _ABSL = "absl"
-
-_Unhandled = TypeVar("_Unhandled")
 
 _LIBRARIES = (
     "PIL",  # warns of images that the check rejects anyway, or of metadata that no decoder reads
@@ -95,28 +89,6 @@ def quiet_imports() -> Iterator[None]:
         if not sys.warnoptions:
             _ignore_warnings()
         yield
-
-
-def quiet_after_interrupt() -> None:
-    """Hide exceptions of threads and finalizers after Ctrl-C.
-
-    Does nothing if Ctrl-C is ignored or has another handler.
-    """
-    on_main = threading.current_thread() is threading.main_thread()
-    if not on_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return
-    interrupted = threading.Event()
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        interrupted.set()
-        signal.default_int_handler(number, frame)
-
-    def until_then(hook: Callable[[_Unhandled], object]) -> Callable[[_Unhandled], object]:
-        return lambda unhandled: interrupted.is_set() or hook(unhandled)
-
-    threading.excepthook = until_then(threading.excepthook)
-    sys.unraisablehook = until_then(sys.unraisablehook)
-    signal.signal(signal.SIGINT, interrupt)
 
 
 def load_tensorflow() -> None:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from recordgen.console import logs
 from recordgen.errors import RecordgenError
@@ -31,11 +31,15 @@ def stopping() -> Iterator[None]:
 
     A decoder or storage may hang: the process then ends 1.5 seconds after Ctrl-C, or eight after
     SIGTERM, as if it were killed. Signals that are ignored or have another handler are not changed;
-    outside the main thread, no signal is.
+    outside the main thread, no signal is. What threads and finalizers raise after a signal is not
+    shown.
     """
     _stopped_by.clear()
     before: dict[signal.Signals, object] = {}
     deadlines: list[threading.Timer] = []
+    hooks = threading.excepthook, sys.unraisablehook
+    threading.excepthook = _until_stopped(threading.excepthook)
+    sys.unraisablehook = _until_stopped(sys.unraisablehook)
     on_main = threading.current_thread() is threading.main_thread()
     interrupt = signal.getsignal(signal.SIGINT)
 
@@ -65,6 +69,12 @@ def stopping() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         _stopping.clear()
+        if not _stopped_by:
+            threading.excepthook, sys.unraisablehook = hooks
+
+
+def _until_stopped(hook: Callable[[Any], object]) -> Callable[[Any], object]:
+    return lambda unhandled: bool(_stopped_by) or hook(unhandled)
 
 
 def check_stopped() -> None:

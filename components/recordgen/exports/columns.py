@@ -53,7 +53,7 @@ _ENTITY_LABELS = (features.ENTITY_TEXT, features.ENTITY_LABEL)
 
 # Features that other columns contain.
 _PARTS_OF_IMAGES = ("format", "height", "width", "channels", "key/sha256", "source_id")
-_CONTAINED = (*OBJECT_FEATURES[1:], *features.OBJECTS, features.ENTITY_END, *_ENTITY_LABELS)
+_CONTAINED = (*OBJECT_FEATURES[1:], features.ENTITY_END, *_ENTITY_LABELS)
 
 _NAMES = {
     features.TEXT_SOURCE_ID: "source_id",
@@ -99,12 +99,14 @@ def _columns(dataset: Dataset) -> Iterator[Column]:
     classes = _class_label(dataset.labels)
     prefixes = [name.removesuffix("encoded") for name in specs if is_image(name)]
     parts = {f"{prefix}{part}" for prefix in prefixes for part in _PARTS_OF_IMAGES}
+    # Examples from Python may have such names for anything.
+    objects = features.OBJECTS.keys() & specs.keys() if is_known else set[str]()
     for name, spec in specs.items():
         if is_image(name):
             yield from _image(dataset, name)
         elif name == OBJECT_FEATURES[0]:
             item = {"bbox": _several(_value("float32")), "category": classes}
-            known = {word: kind for name, (word, kind) in _OF_OBJECTS.items() if name in specs}
+            known = {word: kind for it, (word, kind) in _OF_OBJECTS.items() if it in objects}
             yield Column("objects", [item | known], partial(_objects, tuple(known)))
         elif name == features.ENTITY_START:
             item = {"start": _value("int64"), "end": _value("int64"), "label": classes}
@@ -114,7 +116,7 @@ def _columns(dataset: Dataset) -> Iterator[Column]:
             yield Column(_NAMES[name], _several(_class_label(tags)), partial(_list, name))
         elif name == features.IMAGE_MASK_LABEL:
             yield Column("classes", _several(classes), partial(_list, name))
-        elif name in (*parts, features.IMAGE_MASK_TEXT, *_CONTAINED, features.TAGS_TEXT):
+        elif name in (*parts, *objects, features.IMAGE_MASK_TEXT, *_CONTAINED, features.TAGS_TEXT):
             continue
         elif name == number:
             yield _label(dataset, name, spec, classes)

@@ -9,6 +9,7 @@ The format: Ultralytics' "Object detection datasets overview".
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 
 from recordgen import storage
@@ -17,7 +18,10 @@ from recordgen.core.records.boxes import StoredBox
 from recordgen.core.rows.details import KEYPOINT
 from recordgen.exports.copying import Copy
 from recordgen.exports.image_files import ImageCopyExport, ImageExample, split_word
+from recordgen.messages.masking import masked
 from recordgen.tasks import ObjectDetection
+
+_log = logging.getLogger(__name__)
 
 # Of a share: 0.0001 pixels of an image of 10,000.
 _DECIMALS = 8
@@ -34,23 +38,39 @@ class Yolo(ImageCopyExport):
 
     def write(self, copy: Copy) -> None:
         keypoints = KEYPOINT * len(copy.dataset.keypoints.get("names", ()))
+        only_boxes: list[int] = []
 
         def files_of(word: str, image: ImageExample) -> dict[str, bytes]:
+            boxes = image.objects
+            if keypoints or not _are_polygons(boxes):
+                only_boxes.append(sum(map(_has_outline, boxes)))
+                text = "".join(_line(box, keypoints) for box in boxes)
+            else:
+                outlines = ((box.number, *box.details.polygons) for box in boxes)
+                text = "".join(f"{number} {_numbers(points)}\n" for number, points in outlines)
             return {
                 f"images/{word}/{image.name}": image.data,
-                f"labels/{word}/{image.stem}.txt": _lines(image.objects, keypoints).encode(),
+                f"labels/{word}/{image.stem}.txt": text.encode(),
             }
 
         self.write_images(copy, files_of)
+        if count := sum(only_boxes):
+            _log.warning(
+                "%s: the outlines of %s objects are left out: YOLO has one polygon for each object "
+                "of an image, or keypoints",
+                masked(copy.to),
+                f"{count:,}",
+            )
         storage.write_text(copy.path("data.yaml"), _config(copy))
 
 
-def _lines(boxes: Sequence[StoredBox], keypoints: int) -> str:
-    """Return the lines of the boxes of one image, which are all polygons, or none is."""
-    if not keypoints and all(len(box.details.polygons) == 1 for box in boxes):
-        outlines = ((box.number, *box.details.polygons) for box in boxes)
-        return "".join(f"{number} {_numbers(points)}\n" for number, points in outlines)
-    return "".join(_line(box, keypoints) for box in boxes)
+def _are_polygons(boxes: Sequence[StoredBox]) -> bool:
+    """Return whether each object has one polygon: the lines of an image are all of one kind."""
+    return all(len(box.details.polygons) == 1 for box in boxes)
+
+
+def _has_outline(box: StoredBox) -> bool:
+    return bool(box.details.polygons or box.details.mask)
 
 
 def _line(box: StoredBox, keypoints: int) -> str:

@@ -30,7 +30,7 @@ from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, read_objects
 from recordgen.formats.parquet_columns import ParquetColumns, columns_of
 from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_problem, size_of
-from recordgen.payloads.parquet_values import ROWS_AT_ONCE, parquet_file, rows_at_once
+from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 
 from recordgen.console import logs
-from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
+from recordgen.console.quiet import quiet_libraries
 from recordgen.console.stopping import exit_code_of, exit_now
 from recordgen.kubeflow.execution import StepInput
 
@@ -41,7 +41,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     logs.set_up("json", level=logging.ERROR)
     quiet_libraries()
-    quiet_after_interrupt()
 
     def run() -> None:
         step = StepInput.parse(args.executor_input)

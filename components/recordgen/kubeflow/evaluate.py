@@ -133,11 +133,7 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
     load_tensorflow()
     import tensorflow as tf
 
-    from recordgen.access.shards import ShardSet
-    from recordgen.reading.decoding import check_formats
-
-    if any(map(is_image, stored_features(dataset))):
-        check_formats(ShardSet((), split, dataset))
+    _check_formats(dataset, split)
     labels = read_model_labels(model_dir)
     signatures = tf.saved_model.load(model_dir).signatures
     accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(labels))
@@ -161,6 +157,15 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
             f"{root}: split {split!r} has no {accumulator.needs}, so it has no {found.measure}"
         )
     return found
+
+
+def _check_formats(dataset: Dataset, split: str) -> None:
+    """Check that TensorFlow decodes the stored images. Raises: UsageError."""
+    from recordgen.access.shards import ShardSet
+    from recordgen.reading.decoding import check_formats
+
+    if any(map(is_image, stored_features(dataset))):
+        check_formats(ShardSet((), split, dataset))
 
 
 def _nothing_to_evaluate_on(root: str, dataset: Dataset, split: str) -> DataError:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise, repeat
+from itertools import repeat
 from threading import Event
 from typing import TypeAlias, TypeVar
 
@@ -23,6 +22,7 @@ from recordgen.errors import (
     UnknownSchemeError,
     UnreachableError,
 )
+from recordgen.payloads.listings import listed_infos
 from recordgen.rejects import RejectCode
 from recordgen.storage import FileInfo, RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
@@ -189,80 +189,12 @@ def checked_info_in(part: Range, container: FileInfo, limit: Limits) -> FileInfo
     return info_in(part, container)
 
 
-#: Look-ups that a page must save. A page of 1,000 objects takes the processor time of 13 look-ups,
-#: costs as much as 12, and is estimated to take as long as 10.
-SAVED_BY_PAGE = 20
-
-#: Least needed names in each range of a folder.
-RANGE_NAMES = 2_000
-
-# Ranges listed concurrently.
-_LISTINGS = 32
-
 # Containers have no limit, but the payloads in them do.
 _ANY_MB = 1e12
 
 #: A payload's path, the import file that names it, and its info if already known.
 _Named: TypeAlias = "tuple[str, str, FileInfo | None]"
 _Info: TypeAlias = "FileInfo | PayloadError"
-
-
-def worth_listing(wanted: int, pages: int) -> bool:
-    """Return whether listing this many pages pays off if they contain ``wanted`` payloads."""
-    return wanted >= pages * SAVED_BY_PAGE
-
-
-def listed_infos(paths: Iterable[str]) -> dict[str, FileInfo]:
-    """Return sizes and versions of the payloads for which listings cost less than look-ups.
-
-    All others must be looked up one by one, as well as local and missing payloads.
-
-    Args:
-        paths: the payloads, in any order; rows must be allowed to reach them.
-
-    Returns:
-        Results of :func:`recordgen.storage.info`, by path.
-
-    Raises: StorageError: storage failed.
-    """
-    wanted: defaultdict[str, set[str]] = defaultdict(set)
-    for path in paths:
-        wanted[path.rpartition("/")[0]].add(path)
-    ranges = (
-        files
-        for all_files in wanted.values()
-        if worth_listing(len(all_files), 1)
-        for files in _ranges(sorted(all_files))
-    )
-    stop = Event()
-    found = map_in_order(
-        lambda files: _listed(files, RequestContext(stop=stop)),
-        ranges,
-        threads=_LISTINGS,
-        on_leave=stop.set,
-    )
-    return {path: info for infos in found for path, info in infos.items()}
-
-
-def _ranges(files: list[str]) -> list[list[str]]:
-    """Cut paths into runs of nearly equal lengths, of ``RANGE_NAMES`` or a little more."""
-    count = max(1, len(files) // RANGE_NAMES)
-    edges = [len(files) * number // count for number in range(count + 1)]
-    return [files[start:end] for start, end in pairwise(edges)]
-
-
-def _listed(files: list[str], context: RequestContext) -> dict[str, FileInfo]:
-    """Return the infos of sorted files in one folder from listings, as long as they pay off."""
-    folder, _, first = files[0].rpartition("/")
-    last = files[-1].rpartition("/")[2]
-    wanted = frozenset(files)
-    found: dict[str, FileInfo] = {}
-    pages = storage.list_infos(folder, context, first=first, last=last)
-    for number, page in enumerate(pages, 1):
-        found.update((path, page[path]) for path in wanted.intersection(page))
-        if len(found) == len(wanted) or not worth_listing(len(found), number):
-            break
-    return found
 
 
 def payload_infos(

@@ -10,7 +10,6 @@ try:
     from recordgen.reading.datasets import steps_per_epoch as steps_per_epoch
     from recordgen.reading.datasets import train_dataset as train_dataset
     from recordgen.reading.decoding import decode_images as decode_images
-    from recordgen.reading.describe import describe as describe
     from recordgen.reading.examples import read as read
     from recordgen.reading.loading import load as load
     from recordgen.reading.naming import bad_records as bad_records
@@ -19,10 +18,8 @@ try:
     from recordgen.reading.options import LabelOptions as LabelOptions
     from recordgen.reading.options import ReadOptions as ReadOptions
     from recordgen.reading.options import RecordOptions as RecordOptions
+    from recordgen.reading.options import Tuning as Tuning
     from recordgen.reading.parsing import parsing_spec as parsing_spec
-    from recordgen.reading.tuning import Tuning as Tuning
-    from recordgen.reading.vectorization import text_vectorization as text_vectorization
-    from recordgen.reading.vectorization import token_lookup as token_lookup
     from recordgen.reading.words import split_words as split_words
 except ImportError as exc:
     raise MissingPackageError.of(exc, "recordgen.reading") or exc from exc

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from typing import TypedDict
 
-import numpy as np
 import tensorflow as tf
 
 from recordgen.reading.levels import stretched, to_uint8
 from recordgen.reading.options import Augmentation
 from recordgen.reading.windows import floats
 
-# Rec. 601 luma, and the YIQ axes around which a hue turns.
+# Rec. 601 luma.
 _GRAY = (0.299, 0.587, 0.114)
-_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]])
 
 # Contrast stretches around the mean of about this many rows: all rows would be one more pass.
 _ROWS_OF_MEAN = 32
@@ -55,10 +53,10 @@ def draw_changes(
     if how.flip:
         changes["is_mirrored"] = draws[:, 8] < 0.5
     signed = 2 * draws[:, :4] - 1
-    if how.brightness or how.contrast or how.saturation or how.hue:
+    if how.brightness or how.contrast or how.saturation:
         changes["light"] = light_of(1 + how.contrast * signed[:, 1], how.brightness * signed[:, 0])
-    if how.saturation or how.hue:
-        matrices = _hue(how.hue * signed[:, 3]) @ _saturation(1 + how.saturation * signed[:, 2])
+    if how.saturation:
+        matrices = _saturation(1 + how.saturation * signed[:, 2])
         changes["colour"] = _of_several(matrices, math.prod(size))
     return changes
 
@@ -155,14 +153,3 @@ def _saturation(share: tf.Tensor) -> tf.Tensor:
     gray = tf.constant([_GRAY] * 3)
     share = share[:, None, None]
     return share * tf.eye(3) + (1 - share) * gray
-
-
-def _hue(turn: tf.Tensor) -> tf.Tensor:
-    """Return matrices (float32 [batch, 3, 3]) that turn hues by a share of the full circle."""
-    angle = 2 * math.pi * turn
-    one, zero = tf.ones_like(angle), tf.zeros_like(angle)
-    cos, sin = tf.cos(angle), tf.sin(angle)
-    turned = tf.stack([one, zero, zero, zero, cos, -sin, zero, sin, cos], 1)
-    to_yiq = tf.constant(_YIQ, tf.float32)
-    from_yiq = tf.constant(np.linalg.inv(_YIQ), tf.float32)
-    return from_yiq @ tf.reshape(turned, (-1, 3, 3)) @ to_yiq

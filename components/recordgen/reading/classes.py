@@ -12,8 +12,7 @@ from recordgen.access.shards import ShardSet
 from recordgen.core.facts import BOXES, MASKS
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.errors import DataError, UsageError, did_you_mean
-from recordgen.reading.options import BALANCED, LabelOptions, ReadOptions
-from recordgen.reading.tuning import AUTO
+from recordgen.reading.options import AUTO, BALANCED, LabelOptions, ReadOptions
 from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
 #: The label modes of boxes and of masks.
@@ -21,6 +20,14 @@ BOX_MODE, MASK_MODE = "boxes", "masks"
 
 #: Images are read whatever classes their parts have.
 PART_MODES = (BOX_MODE, MASK_MODE)
+
+# Options that do not apply to boxes, to masks, whose pixels have the numbers of labels.txt, and to
+# labels of whole images.
+_UNFIT = {
+    BOXES: ("label_mode", "weights"),
+    MASKS: ("label_mode", "weights", "vocabulary", "only", "boxes", "padding"),
+    "": ("boxes", "padding"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,41 +79,19 @@ def plan_task(shards: ShardSet, options: LabelOptions) -> str:
 
 def check_image_options(shards: ShardSet, options: ReadOptions, task: str) -> None:
     """Check that every option fits this task of images. Raises: UsageError."""
-    if has_boxes(task):
-        if options.label_mode != AUTO:
+    what = next((each for each in (BOXES, MASKS) if each in TASKS[task].facts), "")
+    given = {each.name for each in fields(options) if getattr(options, each.name) != each.default}
+    if callable(options.only):
+        given -= {"only"}
+    if what == MASKS and options.label_mode is None:
+        given -= {"label_mode"}  # the images alone
+    for name in _UNFIT[what]:
+        if name in given:
             raise UsageError(
-                f"label_mode={options.label_mode!r} is for labels of whole images, and these have "
-                f"boxes (object_detection); remove it"
+                f"{name} does not apply to {what or 'labels of whole images'} ({task}); remove it"
+                + (", or give another task" if shards.dataset is None else "")
             )
-        if options.weights is not None:
-            raise UsageError("weights need one label per example: not boxes (object_detection)")
-        return
-    if has_masks(task):
-        _check_mask_options(shards, options)
-    is_ours = shards.dataset is not None and not shards.dataset.features
-    for field in fields(options):
-        if field.name in ("boxes", "padding") and getattr(options, field.name) != field.default:
-            raise UsageError(
-                f"{field.name} is for boxes, and these examples have labels of whole images "
-                f"({task}); remove it" + ("" if is_ours else ", or give task='object_detection'")
-            )
-
-
-def _check_mask_options(shards: ShardSet, options: ReadOptions) -> None:
-    """Check that every option fits masks. Raises: UsageError."""
-    if options.label_mode not in (AUTO, None):
-        raise UsageError(
-            f"label_mode={options.label_mode!r} is for labels of whole images, and these have "
-            f"masks; remove it, or read the images alone with label_mode=None"
-        )
-    given = {"weights": options.weights, "vocabulary": options.vocabulary, "only": options.labels}
-    for name, value in given.items():
-        if value is not None:
-            raise UsageError(
-                f"{name} is for labels of whole images, and the pixels of masks have the class "
-                f"numbers of labels.txt; remove it"
-            )
-    if shards.renumbered:
+    if what == MASKS and shards.renumbered:
         raise UsageError(
             "the datasets number their classes differently, and masks hold the numbers; convert "
             "the later ones with --vocabulary and the labels.txt of the first"

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen.access.counting import lengths_in, remembered
+from recordgen.access.counting import remembered
 from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
-from recordgen.core.dataset.description import Described
-from recordgen.errors import RecordError, UsageError
+from recordgen.errors import UsageError
 from recordgen.messages.signatures import Depends, takes
-from recordgen.reading.caching import NOTHING
+from recordgen.reading.files import with_lengths_checked
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.kinds import Kind, kind_of
-from recordgen.reading.lengths import with_lengths_checked
-from recordgen.reading.naming import Search, searchable
+from recordgen.reading.memory import NOTHING
+from recordgen.reading.naming import Search, named_errors, searchable
 from recordgen.reading.options import (
     EntityOptions,
     LabelOptions,
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Described
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 ImageSize = int | tuple[int, int]
 
 # The option classes of all tasks.
@@ -71,7 +70,7 @@ def input_fn(
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``; or file patterns (TFX's
-            ``fn_args.train_files``); or :func:`recordgen.reading.describe`'s result.
+            ``fn_args.train_files``).
         split: the split to read, by any of its names (``validation`` is ``eval``); file patterns
             name it themselves.
         batch_size: examples per batch; with ``input_context`` the sum over all replicas.
@@ -208,13 +207,9 @@ def steps_per_epoch(
 def _counted(shards: ShardSet, plan: ReadPlan, options: RecordOptions, kind: Kind) -> int:
     reading = kind.reading(shards, plan, options)
     records = read_records(plan, options, reading.keep)
-    try:
+    search = Search(plan.files, lambda: (reading.keep, tf.identity))
+    with named_errors(searchable(records, search)):
         return int(records.reduce(tf.constant(0, tf.int64), lambda total, _: total + 1))
-    except tf.errors.DataLossError as exc:
-        for path in plan.files:
-            lengths_in(path)  # raises an error that names the file and the offset
-        where = f"{plan.files[0]} or another of {len(plan.files)} files"
-        raise RecordError(f"{where}: {exc.message}") from exc
 
 
 def given_options(
@@ -239,10 +234,9 @@ def dataset_of(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> t
     """Return the dataset of shards, for training or in order. Raises: as :func:`input_fn`."""
     kind, decoded, plan = _planned(shards, given, trains=trains)
     _check_batch_size(plan.examples, decoded)
-    for part in plan.parts or (plan,):
-        if part.cache is not None:
-            level = logging.WARNING if part.cache.stage == NOTHING else logging.INFO
-            _log.log(level, "cache: %s", part.cache)
+    if plan.cache is not None:
+        level = logging.WARNING if plan.cache.stage == NOTHING else logging.INFO
+        _log.log(level, "cache: %s", plan.cache)
     reading = kind.reading(shards, plan, decoded)
     search = Search(plan.files, lambda: (reading.keep, reading.to_batch))
     found = searchable(reading.dataset(), search)

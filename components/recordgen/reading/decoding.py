@@ -25,8 +25,7 @@ from recordgen.features import RAW, RAW_CHANNELS, WEBP
 from recordgen.reading.attempts import attempted
 from recordgen.reading.augmentation import Changes, changed
 from recordgen.reading.levels import to_uint8, typed
-from recordgen.reading.options import ReadOptions, decode_options
-from recordgen.reading.tuning import AUTO, Tuning
+from recordgen.reading.options import AUTO, ReadOptions, Tuning, decode_options
 from recordgen.reading.windows import (
     center_window,
     crop_view,
@@ -556,7 +555,7 @@ def decode_images(
             ``keras.applications``; ``auto``: ``0..1``.
         resize: ``stretch``, ``fit`` or ``center_crop``; see
             :class:`recordgen.reading.options.ReadOptions`.
-        decoder: ``fast`` or ``exact``; see :class:`recordgen.reading.tuning.Tuning`.
+        decoder: ``fast`` or ``exact``; see :class:`recordgen.reading.options.Tuning`.
 
     Returns:
         [batch, height, width, 3], RGB: float32 in [0, 1], or the range and type of ``scale``.
@@ -578,15 +577,10 @@ def _as_batch(encoded: Any) -> tf.Tensor:
     """Return encoded images as string [batch]. Raises: UsageError: they are something else."""
     try:
         images = tf.convert_to_tensor(encoded, tf.string)
+        images.shape.assert_has_rank(1)
+        return images
     except (TypeError, ValueError) as exc:
-        raise _no_images(f"{encoded!r:.80}") from exc
-    if images.shape.rank not in (1, None):
-        raise _no_images(f"the shape {images.shape}")
-    return images
-
-
-def _no_images(got: str) -> UsageError:
-    return UsageError(
-        f"encoded must be the bytes of several image files, string [batch] or a list such as "
-        f"[open('1.jpg', 'rb').read()] (got {got})"
-    )
+        raise UsageError(
+            f"encoded must be the bytes of several image files, string [batch] or a list such as "
+            f"[open('1.jpg', 'rb').read()] (got {encoded!r:.80})"
+        ) from exc

@@ -12,13 +12,13 @@ from recordgen.core.dataset.manifest import Dataset
 from recordgen.features import IS_CROWD, KEYPOINTS, MASKS
 from recordgen.reading import boxes
 from recordgen.reading.classes import ClassPlan
-from recordgen.reading.masks import drawn_masks
 from recordgen.reading.objects import (
     FRAME,
     POLYGONS,
     RUNS,
     SIZES,
     ObjectFields,
+    drawn_masks,
     fields_of,
     framed,
     mirrored_frames,

@@ -10,15 +10,14 @@ import tensorflow as tf
 
 from recordgen.access.shards import ShardSet, find_shards
 from recordgen.core.dataset import splits
-from recordgen.core.dataset.description import Described
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.messages import listed
 from recordgen.messages.signatures import takes
 from recordgen.reading.decoding import as_written
+from recordgen.reading.files import with_lengths_checked
 from recordgen.reading.foreign import check_first, first_record
 from recordgen.reading.keywords import RecordKeywords
-from recordgen.reading.lengths import with_lengths_checked
 from recordgen.reading.naming import Search, searchable
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.parsing import DTYPES, as_floats, parsed_as, with_gaps
@@ -47,7 +46,7 @@ _SPECS = (
 
 @takes(RecordKeywords, RecordOptions)
 def read(
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Described,
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     feature_spec: Mapping[str, Any] | None = None,
     split: str = splits.TRAIN,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.access.named_features import named_features
 from recordgen.access.shards import ShardSet
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
@@ -24,7 +25,6 @@ from recordgen.reading.parsing import parsing_spec, to_parsing_spec, with_gaps
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import Keep, keeping
 from recordgen.reading.targets import Targets
-from recordgen.registry import TASKS
 
 # The prefix of features with a value for each box, also in other tools' files.
 _OBJECT = "image/object/"
@@ -73,68 +73,63 @@ def _missing(path: str, first: Iterable[str], name: str, remedy: str) -> DataErr
     return DataError(f"{path}: record 0 has no feature {name!r}, only {there}; {remedy}")
 
 
-def is_ours(shards: ShardSet, payload: str) -> bool:
-    """Return whether shards were converted, not written by another tool or ``recordgen.write``.
-
-    Raises: DataError: ``recordgen.write`` wrote them, without the feature that holds the payload.
-    """
-    if shards.dataset is None:
-        return False
-    written = shards.dataset.features
-    if written and payload not in written:
-        raise DataError(
-            f"{shards.files[0].path}: written with recordgen.write, without a feature {payload!r}; "
-            f"use recordgen.read"
-        )
-    return not written
+def is_ours(shards: ShardSet) -> bool:
+    """Return whether shards were converted, not written by another tool or ``recordgen.write``."""
+    return shards.dataset is not None and not shards.dataset.features
 
 
 def check_record(
-    paths: Sequence[str], task: str, labels: Sequence[str], extras: Sequence[str], *, is_ours: bool
-) -> dict[str, Any]:
-    """Check that payloads and labels can be read from the files; return the specs of the extras.
+    shards: ShardSet, plan: ReadPlan, options: LabelOptions, labels: Sequence[str]
+) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Check that payloads and labels can be read from the files.
 
-    ``labels`` are the features that hold labels. In converted files (``is_ours``) only extras that
-    the task does not have are checked.
+    ``labels`` are the features that hold labels. In converted files only extras that the task does
+    not have are checked.
+
+    Returns:
+        The specs of the extras; and the names of features in other tools' records, see
+        :func:`recordgen.access.named_features.named_features`.
 
     Raises:
-        DataError: there is no record, or the first lacks a feature.
+        NotUnderstoodError: no feature is known to hold the payload.
+        DataError: there is no record, or the first lacks a label.
         UsageError: an extra is not a feature of the first record, or has a value for each box.
         RecordError: a file is damaged.
     """
+    task, extras = plan.task, options.extras
     for name in extras:
         if has_boxes(task) and name.startswith(_OBJECT):
             raise UsageError(
                 f"columns: {name!r} has a value for each box, but some boxes may be dropped; read "
                 f"it with recordgen.read(…, feature_spec=…)"
             )
+    if options.roles and is_ours(shards):
+        raise UsageError(f"columns={options.roles!r} is for other tools' records; remove it")
     known = parsing_spec(extras, task=task)
-    if is_ours and len(known) == len(set(extras)):
-        return known
-    path, first = first_record(paths)
-    there = listed(sorted(first), str) or "none"
+    if is_ours(shards) and len(known) == len(set(extras)):
+        return known, {}
+    path, first = first_record(plan.files)
+    stored = {} if is_ours(shards) else named_features(options.roles, task, first, path)
     # The first record may be an image without objects, which has no features of boxes.
     has_labels = not has_boxes(task) or any(name.startswith(_OBJECT) for name in first)
-    payload = features.TEXT if TASKS[task].kind == "text" else features.IMAGE_ENCODED
-    for name in (payload, *(labels if has_labels else ())):
-        if name not in first and not is_ours:
-            raise _missing(path, first, name, _remedy(name, first))
+    for name in labels if has_labels and not is_ours(shards) else ():
+        if stored.get(name, name) not in first:
+            raise _missing(path, first, name, _remedy(name, {*first, *stored}))
     for name in extras:
         if not first.get(name):
+            there = listed(sorted(first), str) or "none"
             raise UsageError(f"columns: {path}: record 0 has no feature {name!r}, only {there}")
         if isinstance(known.get(name), tf.io.RaggedFeature):
             continue
         count = len(first[name])
         dtype = _DTYPES[type(first[name][0])]
         known[name] = tf.io.FixedLenFeature(() if count == 1 else (count,), dtype)
-    return known
+    return known, stored
 
 
-def _remedy(name: str, there: Iterable[str]) -> str:
-    if name in (features.IMAGE_ENCODED, features.TEXT):
-        return "recordgen.read(files, feature_spec=…) reads any features"
-    if name == features.IMAGE_OBJECT_LABEL:
-        return f"vocabulary=[…] numbers {features.IMAGE_OBJECT_TEXT}"
+def _remedy(name: str, there: Collection[str]) -> str:
+    if (text := name.replace("class/label", "class/text")) != name and text in there:
+        return f"vocabulary=[…] numbers {text}"
     if name.startswith(_OBJECT):
         return "boxes need all of image/object/bbox/xmin, xmax, ymin and ymax"
     if features.IMAGE_OBJECT_XMIN in there:
@@ -143,48 +138,49 @@ def _remedy(name: str, there: Iterable[str]) -> str:
 
 
 def keeping_labelled(
+    shards: ShardSet,
     plan: ReadPlan,
     options: LabelOptions,
     targets: Targets | BoxTargets | MaskTargets,
+    stored: Mapping[str, str],
     described: Mapping[str, FeatureSpec],
-    *,
-    is_ours: bool,
 ) -> Keep | None:
     """Return the function that selects labelled records; None if all are read.
 
-    ``described`` are further features of the records, which a predicate may use.
+    ``stored`` are the names of :func:`check_record`; ``described`` are further features of the
+    records, which a predicate may use.
     """
     numbers = targets.numbers
     lists = (numbers.label, numbers.text) if numbers.classes.mode == "multi_hot" else ()
-    spec = partial(_predicate_spec, plan.files, plan.task, lists, described, is_ours=is_ours)
+    spec = partial(_predicate_spec, plan, lists, stored, described, is_ours=is_ours(shards))
     is_wanted = None
     if isinstance(targets, Targets) and numbers.classes.filters:
-        is_wanted = targets.is_wanted
+        is_wanted = partial(targets.is_wanted, stored=stored)
     return keeping(options.predicate, spec, is_wanted, partial(with_gaps, described))
 
 
 def _predicate_spec(
-    paths: Sequence[str],
-    task: str,
+    plan: ReadPlan,
     lists: Sequence[str],
+    stored: Mapping[str, str],
     described: Mapping[str, FeatureSpec],
     *,
     is_ours: bool,
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
-    """Return the spec of the features that a predicate gets: all but ``image/encoded``.
+    """Return the spec of the features that a predicate gets: all but the image.
 
     For other tools' files, these are the features of the first record. ``lists`` are features that
     may have several values in a record.
     """
-    spec = parsing_spec(task=task)
+    spec = parsing_spec(task=plan.task)
     if not is_ours:
-        _, first = first_record(paths)
+        _, first = first_record(plan.files)
         # The first record may lack a list that other records have.
         found = {name: item for name, item in spec.items() if isinstance(item, tf.io.RaggedFeature)}
         lists = [*lists, *found, *(name for name in first if name.startswith(_OBJECT))]
         spec = found | {name: _optional(values) for name, values in first.items() if values}
     spec |= to_parsing_spec(described)
-    spec.pop(features.IMAGE_ENCODED, None)
+    spec.pop(stored.get(features.IMAGE_ENCODED, features.IMAGE_ENCODED), None)
     for name in lists:
         if name in spec:
             spec[name] = tf.io.RaggedFeature(spec[name].dtype)

@@ -16,16 +16,16 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.access.shards import ShardSet
 from recordgen.reading.augmentation import Changes, draw_changes, shown_views
-from recordgen.reading.caching import DECODED, picture_size
 from recordgen.reading.class_masks import Masks, MaskTargets
 from recordgen.reading.classes import BOX_MODE, MASK_MODE
 from recordgen.reading.decoding import ImageDecoder, as_written, image_sizes, stored_sizes
 from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
 from recordgen.reading.levels import to_uint8, typed
+from recordgen.reading.memory import DECODED, picture_size
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.order import random_numbers
-from recordgen.reading.parsing import parsing_spec
+from recordgen.reading.parsing import parse_named, parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import (
     cached,
@@ -34,7 +34,7 @@ from recordgen.reading.records import (
     mixed,
     parallel_calls,
     read_records,
-    repeated,
+    repeated_batches,
     without_errors,
 )
 from recordgen.reading.targets import Targets
@@ -51,6 +51,7 @@ class ImageReading:
     Attributes:
         targets: how labels, boxes or masks are read.
         extras: specs of the further features.
+        stored: the names of features in other tools' records by Recordgen's.
         has_raw: whether formats must be read to know which images are raw pixels.
         keep: the function that selects records; None if all are read.
     """
@@ -81,15 +82,16 @@ class ImageReading:
             self.targets = MaskTargets(plan.classes, options)
         else:
             self.targets = Targets(plan.classes, options)
-        ours = is_ours(shards, features.IMAGE_ENCODED)
-        names = tuple(self.targets.spec)
-        self.extras = check_record(plan.files, plan.task, names, options.extras, is_ours=ours)
+        ours, names = is_ours(shards), tuple(self.targets.spec)
+        self.extras, self.stored = check_record(shards, plan, options, names)
         images = shards.images if ours else None
         size, resize = options.image_size, options.resize
         self.decoder = ImageDecoder(size, resize, options.tuning.decoder, images)
         are_all_raw = self.decoder.are_raw and plan.is_checked
         self.has_raw = ours and shards.may_be_raw and not are_all_raw
-        self.keep = keeping_labelled(plan, options, self.targets, described or {}, is_ours=ours)
+        self.keep = keeping_labelled(
+            shards, plan, options, self.targets, self.stored, described or {}
+        )
 
     def to_batch(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into a batch, in one step."""
@@ -100,52 +102,24 @@ class ImageReading:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options
         parallel = parallel_calls(options)
+        records = read_records(plan, options, self.keep)
         if plan.cache is not None and plan.cache.stage in DECODED:
-            images = repeated(self._decoded_once(), options)
-            images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
-            images = self._seeded(images).map(
-                as_written(lambda kept, seed: self._elements(self._changed(kept, seed))), **parallel
-            )
+            # Cache before augmenting: otherwise every epoch would see the same changes.
+            kept = mixed(cached(self._to_keep(records), plan, options), plan, options)
+            change = as_written(lambda kept, seed: self._elements(self._changed(kept, seed)))
+            images = self._seeded(repeated_batches(kept, options)).map(change, **parallel)
             return finished(images, plan, options)
-        records = mixed(cached(self._records(plan), plan, options), plan, options)
+        records = mixed(cached(records, plan, options), plan, options)
         if may_fail(plan, options):
             # Decode one by one, before repeating: without a sound image, an endless dataset ends
             # at once.
             images = self._seeded(records.batch(1)).map(self._decoded, **parallel)
-            images = repeated(without_errors(images, plan, options).unbatch(), options)
-            images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
+            images = repeated_batches(without_errors(images, plan, options).unbatch(), options)
             return finished(images.map(self._elements, **parallel), plan, options)
         # Batch before parse: one vectorised call for all records.
-        records = repeated(records, options)
-        records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-        images = self._seeded(records).map(
-            as_written(lambda batch, seed: self._elements(self._decoded(batch, seed))), **parallel
-        )
+        decode = as_written(lambda batch, seed: self._elements(self._decoded(batch, seed)))
+        images = self._seeded(repeated_batches(records, options)).map(decode, **parallel)
         return finished(images, plan, options)
-
-    def _records(self, plan: ReadPlan) -> tf.data.Dataset:
-        return read_records(plan, self.options, self.keep)
-
-    def _decoded_once(self) -> tf.data.Dataset:
-        """Return one pass over the decoded images, of which all or as many as fit are cached."""
-        plan, options = self.plan, self.options
-        # Cache before augmenting: otherwise every epoch would see the same changes.
-        if not plan.parts:
-            records = self._records(plan)
-            return mixed(cached(self._to_keep(records), plan, options), plan, options)
-        kept, others = plan.parts
-        images = cached(self._to_keep(self._records(kept)), kept, options)
-        records = cached(self._records(others), others, options)
-        again = self._to_keep(mixed(records, others, options))
-        if not options.shuffle:
-            return images.concatenate(again)
-        weights = [float(part.examples or 0) for part in plan.parts]
-        return tf.data.Dataset.sample_from_datasets(
-            [mixed(images, kept, options), again],
-            weights=weights,
-            seed=options.seed,
-            rerandomize_each_iteration=True,
-        )
 
     def _to_keep(self, records: tf.data.Dataset) -> tf.data.Dataset:
         """Decode records, in batches, to single images or pictures for the cache."""
@@ -167,7 +141,7 @@ class ImageReading:
         if self.plan.is_checked or self.has_raw:
             sizes = [features.IMAGE_HEIGHT, features.IMAGE_WIDTH]
             wanted |= parsing_spec([*sizes, features.IMAGE_FORMAT] if self.has_raw else sizes)
-        parsed = tf.io.parse_example(records, wanted)
+        parsed = parse_named(records, wanted, self.stored)
         extras = parsed
         if not self.extras.keys().isdisjoint(self.targets.spec):
             # As labels, features are parsed as lists; as extras, with their own shape.

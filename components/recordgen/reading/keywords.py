@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
-from recordgen.reading.tuning import Tuning
+from recordgen.reading.options import Tuning
 
 
 class RecordKeywords(TypedDict, total=False):
@@ -35,7 +35,7 @@ class ReadKeywords(RecordKeywords, total=False):
     label_mode: Literal["auto", "int", "binary", "categorical", "multi_hot"] | None
     vocabulary: Sequence[str] | None
     weights: Literal["balanced"] | Mapping[str, float] | None
-    columns: Collection[str] | Mapping[str, Any] | None
+    columns: str | Collection[str] | Mapping[str, Any] | None
     scale: str
     resize: Literal["stretch", "fit", "center_crop", "random_crop"]
     augment: Literal["photo"] | Mapping[str, Any] | None

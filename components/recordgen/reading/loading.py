@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from recordgen import storage
 from recordgen.access.shards import find_shards
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.counts import Split
-from recordgen.core.dataset.description import Described
-from recordgen.core.dataset.manifest import EXAMPLES, Dataset, read_dataset
+from recordgen.core.dataset.manifest import (
+    DATASET_FILE,
+    EXAMPLES,
+    SPLIT_PREFIX,
+    Dataset,
+    read_dataset,
+)
 from recordgen.core.task.annotations import ONE, SEVERAL
-from recordgen.errors import SplitNotFoundError, UsageError
+from recordgen.errors import UsageError
 from recordgen.reading.datasets import ImageSize, dataset_of, given_options, takes_options
 from recordgen.reading.examples import read_features
 from recordgen.reading.keywords import ReadKeywords
@@ -43,21 +49,13 @@ class Splits(Mapping[str, tf.data.Dataset]):
         source: str,
         datasets: Mapping[str, tf.data.Dataset],
         class_names: Sequence[str],
-        unlabelled: Sequence[str] = (),
     ) -> None:
         self.class_names = list(class_names)
-        self._unlabelled = tuple(unlabelled)
         self._source = source
         self._datasets = dict(datasets)
 
     def __getitem__(self, split: str) -> tf.data.Dataset:
         """Return the dataset of a split. Raises: SplitNotFoundError, a KeyError."""
-        for name in (split, splits.split_named(split)) if isinstance(split, str) else ():
-            if name in self._unlabelled:
-                raise SplitNotFoundError(
-                    f"{self._source}: no example of split {name!r} has a label, so it is not "
-                    f"loaded; label_mode=None reads it without labels"
-                )
         return self._datasets[splits.find_split(self._source, split, list(self._datasets))]
 
     def __iter__(self) -> Iterator[str]:
@@ -72,7 +70,7 @@ class Splits(Mapping[str, tf.data.Dataset]):
 
 @takes_options
 def load(
-    source: str | os.PathLike[str] | Described,
+    source: str | os.PathLike[str],
     *,
     batch_size: int = 32,
     image_size: ImageSize | None = None,
@@ -84,8 +82,8 @@ def load(
     validation_data=data["validation"], epochs=5)`` needs it.
 
     Args:
-        source: an output folder, an Examples uri or a ``dataset.json``; or the result of
-            :func:`recordgen.reading.describe`.
+        source: an output folder, an Examples uri or a ``dataset.json``; or a folder of other tools'
+            records in folders ``Split-train``, ….
         batch_size: examples per batch.
         image_size: as in :func:`input_fn`.
         **options: as in :func:`input_fn`, for all splits; ``augment`` and ``weights`` only for
@@ -100,23 +98,21 @@ def load(
     """
     if "split" in options:
         raise UsageError("load reads all splits; input_fn(…, split=…) reads one")
-    if isinstance(source, Described):
-        where, dataset = str(source), source.dataset
-    elif isinstance(source, str | os.PathLike):
-        where, dataset = os.fspath(source), read_dataset(source)
-    else:
+    if not isinstance(source, str | os.PathLike):
         raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
-    given = given_options(options, batch_size, image_size)
-    has_task = dataset.task != EXAMPLES
-    found, unlabelled = {}, []
-    for name, split in dataset.splits.items():
+    given, where = given_options(options, batch_size, image_size), os.fspath(source)
+    parts = _splits_of(where)
+    has_task = not any(
+        dataset is not None and dataset.task == EXAMPLES for dataset in parts.values()
+    )
+    found = {}
+    for name, dataset in parts.items():
         is_training = name == splits.TRAIN
         shards = find_shards(source, name)
         if not has_task:
             order = {"shuffle": is_training, **options}
             found[name] = read_features(shards, None, batch_size, order)
-        elif not _has_labels(dataset, split, given):
-            unlabelled.append(name)
+        elif dataset is not None and not _has_labels(dataset, dataset.splits[name], given):
             _log.warning(
                 "load: split %r has no labelled example and is skipped; read it with "
                 "label_mode=None",
@@ -127,7 +123,16 @@ def load(
             found[name] = dataset_of(shards, own, trains=is_training)
     # Take the datasets' names, not the manifest's: ``vocabulary`` may have changed their order.
     names = next((data.class_names for data in found.values()), ()) if has_task else ()
-    return Splits(where, found, names, unlabelled)
+    return Splits(where, found, names)
+
+
+def _splits_of(where: str) -> dict[str, Dataset | None]:
+    """Return the splits of an output, or those of other tools' records, without a dataset."""
+    folders = storage.list_folders(where, SPLIT_PREFIX)
+    if folders and not storage.exists(storage.join(where, DATASET_FILE)):
+        return dict.fromkeys(folder.removeprefix(SPLIT_PREFIX) for folder in folders)
+    dataset = read_dataset(where)
+    return dict.fromkeys(dataset.splits, dataset)
 
 
 def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> bool:

@@ -67,38 +67,24 @@ class Search:
         # Trace once: an eager call would build the graph of a batch each time.
         batch = tf.function(to_batch, [tf.TensorSpec([None], tf.string)], autograph=False)
         for path in self.files:
-            number = 0
-            records = RECORDS.read(path)
-            while time.monotonic() < end:
-                some: list[bytes] = []
-                damage: Exception | None = None
-                try:
-                    # extend keeps the records before a damaged one, which are checked first.
-                    some.extend(islice(records, _RECORDS_AT_ONCE))
-                except (RecordError, StorageError, OSError) as exc:
-                    damage = exc
-                yield from _bad_records(path, number, some, keep, batch)
-                number += len(some)
-                if damage is not None:
-                    yield _damaged(path, number, damage)
-                if len(some) < _RECORDS_AT_ONCE:
-                    break
+            records = enumerate(_records(path))
+            while time.monotonic() < end and (some := list(islice(records, _RECORDS_AT_ONCE))):
+                sound = [record for _, record in some if isinstance(record, bytes)]
+                is_bad = _reason_why(sound, keep, batch) is not None
+                for number, record in some:
+                    if not isinstance(record, bytes):
+                        yield _damaged(path, number, record)
+                    elif is_bad and (reason := _reason_why([record], keep, batch)) is not None:
+                        name = f" ({name})" if (name := _source_id(record)) else ""
+                        yield RecordError(f"{path}: record {number}{name}: {reason}; {_REMEDY}")
 
 
-def _bad_records(
-    path: str,
-    start: int,
-    records: Sequence[bytes],
-    keep: Keep | None,
-    to_batch: Callable[..., Any],
-) -> Iterator[RecordError]:
-    """Yield the error of each bad record; the first record has the number ``start``."""
-    if not records or _reason_why(records, keep, to_batch) is None:
-        return
-    for number, record in enumerate(records, start):
-        if (reason := _reason_why([record], keep, to_batch)) is not None:
-            name = f" ({name})" if (name := _source_id(record)) else ""
-            yield RecordError(f"{path}: record {number}{name}: {reason}; {_REMEDY}")
+def _records(path: str) -> Iterator[bytes | Exception]:
+    """Yield the records of a file up to damage, and the error."""
+    try:
+        yield from RECORDS.read(path)
+    except (RecordError, StorageError, OSError) as exc:
+        yield exc
 
 
 def _reason_why(

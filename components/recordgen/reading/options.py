@@ -6,24 +6,130 @@ import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from numbers import Integral, Real
+from typing import Any, Final, Literal
 
 from recordgen.access.scales import scale_for
 from recordgen.core.image_settings import check_image_size
 from recordgen.errors import UsageError, check_names
 from recordgen.features import OBJECT_FIELDS, TEXT_ENTITIES
-from recordgen.reading.checks import (
-    check_at_least,
-    check_function,
-    check_list_of_names,
-    check_one_of,
-    check_range,
-    check_type,
-    is_integer,
-    is_number,
-)
-from recordgen.reading.tuning import AUTO, Tuning
 from recordgen.registry import TASK_CHOICES
+
+
+def check_one_of(name: str, value: object, allowed: Collection[str | None]) -> None:
+    """Check that a value is one of some words. Raises: UsageError."""
+    if not (value is None or isinstance(value, str)) or value not in allowed:
+        raise UsageError(f"{name} must be one of {', '.join(map(str, allowed))} (got {value!r})")
+
+
+def check_at_least(least: int, **named: Any) -> None:
+    """Check whole numbers of 64 bits by name. Raises: UsageError."""
+    for name, value in named.items():
+        if not is_integer(value):
+            raise UsageError(f"{name} must be a whole number (got {value!r})")
+        if value < least:
+            raise UsageError(f"{name} must be at least {least} (got {value!r})")
+        if value >= 1 << 63:
+            raise UsageError(f"{name} must be a number of 64 bits (got {value!r})")
+
+
+def check_range(name: str, value: Any, low: float, high: float) -> None:
+    """Check that a number lies between two others. Raises: UsageError."""
+    if not is_number(value) or not low <= value <= high:  # NaN is not between any two numbers
+        raise UsageError(f"{name} must be from {low} to {high} (got {value!r})")
+
+
+def check_type(kind: type[Any], expected: str, **named: object) -> None:
+    """Check the type of values by name. Raises: UsageError."""
+    for name, value in named.items():
+        if not isinstance(value, kind):
+            raise UsageError(f"{name} must be {expected} (got {value!r})")
+
+
+def check_list_of_names(name: str, value: object) -> None:
+    """Check that a value is a collection of names. Raises: UsageError."""
+    if isinstance(value, str):
+        raise UsageError(
+            f"{name} must be several names, not one text (got {value!r}); write [{value!r}]"
+        )
+    if not isinstance(value, Collection) or not all(isinstance(item, str) for item in value):
+        raise UsageError(f"{name} must be a list of names, each a text (got {value!r})")
+
+
+def is_integer(value: object) -> bool:
+    """Return whether a value is a whole number of Python or NumPy, and not a boolean."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a real number of Python or NumPy, and not a boolean."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+#: ``tf.data.AUTOTUNE``, defined here so that options can be decoded without TensorFlow.
+AUTOTUNE = -1
+
+#: Let the plan choose: see :func:`recordgen.reading.plan.plan_reading`.
+AUTO: Final = "auto"
+
+DECODERS = ("fast", "exact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """Threads and memory of a reading. The defaults suit most machines.
+
+    Attributes:
+        shuffle_buffer: records held for shuffling; ``auto``: chosen from their number and size.
+        cycle_length: shards read at the same time.
+        num_parallel_calls: batches parsed and decoded at the same time.
+        prefetch: batches prepared ahead of the model.
+        threads: size of the dataset's own thread pool; None: share the process's pool.
+        autotune: let tf.data adjust the numbers that are ``AUTOTUNE`` (-1) while it runs. Without
+            it, they are tf.data's fixed defaults: one per core, at most 16.
+        deterministic: return elements in an order that does not depend on timing; None: only with a
+            seed or without shuffling.
+        drop_remainder: drop a short last batch, so that all shapes are known.
+        cache_bytes: how many bytes a cache may take; None: half of the free memory, or any number
+            in a file. Images are kept decoded if all of them fit, see
+            :mod:`recordgen.reading.memory`.
+        crop_margin: size of the pictures that a cache keeps for ``random_crop``: their largest
+            crops are this times ``image_size``, unless a picture is smaller; 1..16.
+        decoder: how images are decoded. ``fast`` decodes JPEGs at the smallest scale that covers
+            the image size, and takes means of areas, rounded to whole levels; ``exact`` decodes
+            every pixel and resizes with antialiasing, in floats.
+    """
+
+    shuffle_buffer: int | str = AUTO
+    cycle_length: int = AUTOTUNE
+    num_parallel_calls: int = AUTOTUNE
+    prefetch: int = AUTOTUNE
+    threads: int | None = None
+    autotune: bool = False
+    deterministic: bool | None = None
+    drop_remainder: bool = False
+    cache_bytes: int | None = None
+    crop_margin: float = 1.15
+    decoder: str = "fast"
+
+    def __post_init__(self) -> None:
+        if self.shuffle_buffer == 0:
+            raise UsageError("shuffle_buffer must be at least 1 (got 0); shuffle=False keeps order")
+        if self.shuffle_buffer != AUTO:
+            check_at_least(1, shuffle_buffer=self.shuffle_buffer)
+        for name in ("cycle_length", "num_parallel_calls", "prefetch"):
+            if getattr(self, name) != AUTOTUNE:
+                check_at_least(1, **{name: getattr(self, name)})
+        given = {"threads": self.threads, "cache_bytes": self.cache_bytes}
+        check_at_least(1, **{name: value for name, value in given.items() if value is not None})
+        check_type(
+            bool, "True or False", autotune=self.autotune, drop_remainder=self.drop_remainder
+        )
+        check_range("crop_margin", self.crop_margin, 1, 16)
+        if self.deterministic is not None:
+            check_type(bool, "True, False or None", deterministic=self.deterministic)
+        check_one_of("decoder", self.decoder, DECODERS)
+
 
 #: The types of pixels; ``uint8`` has the range 0..255.
 DTYPES = ("float32", "float16", "bfloat16", "uint8")
@@ -64,7 +170,6 @@ class Augmentation:
         brightness: add up to this share of the full range to all channels, 0..1.
         contrast: stretch or squeeze around the image's mean, by up to this share, 0..1.
         saturation: move pixels away from or towards their gray, by up to this share, 0..1.
-        hue: turn colours by up to this share of the full circle, 0..0.5.
         crop: cut off up to this share of height and of width, and resize the rest, 0..1.
     """
 
@@ -72,13 +177,11 @@ class Augmentation:
     brightness: float = 0.0
     contrast: float = 0.0
     saturation: float = 0.0
-    hue: float = 0.0
     crop: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("brightness", "contrast", "saturation", "crop"):
             check_range(name, getattr(self, name), 0, 1)
-        check_range("hue", self.hue, 0, 0.5)
         check_type(bool, "True or False", flip=self.flip)
         if self.crop == 1:
             raise UsageError("crop must be below 1: nothing would be left of the image")
@@ -169,11 +272,6 @@ class RecordOptions:
             raise UsageError(
                 f"shard must be (index, count) with 0 ≤ index < count (got {self.shard!r})"
             )
-        if callable(self.on_error):
-            raise UsageError(
-                "on_error is no function; write on_error='skip', and call "
-                "recordgen.reading.bad_records(dataset) for the records"
-            )
         check_one_of("on_error", self.on_error, ON_ERROR)
         check_type(Tuning, "a Tuning(…)", tuning=self.tuning)
         if self.tuning.cache_bytes is not None and self.cache is None:
@@ -181,7 +279,8 @@ class RecordOptions:
         self._check_only()
 
     def _check_only(self) -> None:
-        check_function("a function of a record's features", only=self.only)
+        if self.only is not None and not callable(self.only):
+            raise UsageError(f"only must be a function of a record's features (got {self.only!r})")
 
     @property
     def predicate(self) -> Callable[..., Any] | None:
@@ -240,7 +339,9 @@ class LabelOptions(TaskOptions):
         weights: ``balanced``: all classes have the same total weight, the mean weight is 1; or a
             weight for each class; None: no weights.
         columns: further features to return, such as ``image/source_id`` or ``source_id``, as a
-            dict. Of a table, the columns to return, or a dict by column with the value of rows that
+            dict; or, of other tools' records, the features to read by their roles:
+            ``image=jpg,label=kind`` (``image``, ``text``, ``label``, ``mask``, ``xmin``, …). Of a
+            table, the columns to return, or a dict by column with the value of rows that
             have none (None: NaN for numbers, and empty text); None: all but the target and the
             weights.
     """
@@ -248,7 +349,7 @@ class LabelOptions(TaskOptions):
     label_mode: Literal["auto", "int", "binary", "categorical", "multi_hot"] | None = AUTO
     vocabulary: Sequence[str] | None = None
     weights: Literal["balanced"] | Mapping[str, float] | None = None
-    columns: Collection[str] | Mapping[str, Any] | None = None
+    columns: str | Collection[str] | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         TaskOptions.__post_init__(self)
@@ -262,9 +363,10 @@ class LabelOptions(TaskOptions):
                     raise UsageError(
                         f"weights must be finite and at least 0 (got {weight!r} for {label!r})"
                     )
-        for name in ("vocabulary", "columns"):
-            if getattr(self, name) is not None:
-                check_list_of_names(name, getattr(self, name))
+        if self.vocabulary is not None:
+            check_list_of_names("vocabulary", self.vocabulary)
+        if self.columns is not None and not self.roles:
+            check_list_of_names("columns", self.columns)
         if self.vocabulary is not None and len(set(self.vocabulary)) < max(1, len(self.vocabulary)):
             raise UsageError(
                 f"vocabulary must name classes, each once (got {list(self.vocabulary)})"
@@ -285,9 +387,14 @@ class LabelOptions(TaskOptions):
         return None if callable(self.only) else self.only
 
     @property
+    def roles(self) -> str:
+        """The features of other tools' records by role, such as ``image=jpg``; else empty."""
+        return self.columns if isinstance(self.columns, str) and "=" in self.columns else ""
+
+    @property
     def extras(self) -> tuple[str, ...]:
         """The further features to return."""
-        return tuple(self.columns or ())
+        return () if self.roles else tuple(self.columns or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +409,7 @@ class ReadOptions(LabelOptions):
         resize: ``stretch`` to the size; ``fit`` into it, with black bars; ``center_crop``: the
             largest window of the size's shape from the middle; ``random_crop``: a window of 8 to
             100 % of the area and of 3:4 to 4:3 of its shape, from anywhere.
-        augment: random changes, such as ``{"flip": True, "hue": 0.1}``, see :class:`Augmentation`;
+        augment: random changes, such as ``{"flip": True, "crop": 0.1}``, see :class:`Augmentation`;
             ``photo``: ``resize="random_crop"``, mirrored in half of the cases, with light changed
             by up to 10 %.
         task: a task of images; ``auto`` without a ``dataset.json``: ``image_classification``.
@@ -341,13 +448,11 @@ class ReadOptions(LabelOptions):
     @property
     def changes(self) -> Augmentation | None:
         """The random changes of images; None for none."""
-        given = _PHOTO if self.augment == PHOTO else self.augment
-        if given is None or isinstance(given, Mapping):
-            return None if given is None else _of_fields(Augmentation, "augment", given)
-        raise UsageError(
-            f"augment must be {PHOTO!r}, a dict of changes such as {{'flip': True}}, or None (got "
-            f"{self.augment!r})"
-        )
+        given: Any = _PHOTO if self.augment == PHOTO else self.augment
+        if given is None:
+            return None
+        check_type(Mapping, f"{PHOTO!r}, None, or a dict such as {{'flip': True}}", augment=given)
+        return _of_fields(Augmentation, "augment", given)
 
     @property
     def box_form(self) -> BoxForm:
@@ -445,13 +550,11 @@ class TableOptions(LabelOptions):
     def __post_init__(self) -> None:
         LabelOptions.__post_init__(self)
         ReadOptions(image_size=self.image_size, scale=self.scale)  # checks them
-        if self.columns is not None and not self.columns:
-            raise UsageError(f"columns must name at least one (got {self.columns!r})")
+        if self.columns is not None:
+            check_list_of_names("columns", self.columns)
+            if not self.columns:
+                raise UsageError(f"columns must name at least one (got {self.columns!r})")
         check_one_of("resize", self.resize, _ROW_RESIZES)
-        if not isinstance(self.padding, str):
-            raise UsageError(
-                f"padding must be one of {', '.join(_ROW_PADDINGS)} (got {self.padding!r})"
-            )
         check_one_of("padding", self.padding, _ROW_PADDINGS)
 
     @property

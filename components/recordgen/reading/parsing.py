@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,17 @@ def parsed_as(spec: FeatureSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
     if default is not None and spec.shape:
         default = np.full(spec.shape, default)
     return tf.io.FixedLenFeature(spec.shape, dtype, default)
+
+
+def parse_named(
+    records: tf.Tensor,
+    spec: Mapping[str, Any],
+    stored: Mapping[str, str],
+    parse: Callable[..., Any] = tf.io.parse_example,
+) -> dict[str, Any]:
+    """Parse features by Recordgen's names; ``stored`` has those with another name in records."""
+    found = parse(records, {stored.get(name, name): item for name, item in spec.items()})
+    return {name: found[stored.get(name, name)] for name in spec}
 
 
 def with_gaps(known: Mapping[str, FeatureSpec]) -> frozenset[str]:

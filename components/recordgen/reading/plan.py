@@ -8,19 +8,13 @@ shuffling, and what is cached. ``print(plan)`` shows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from recordgen import storage
 from recordgen.access.shards import ShardFile, ShardSet
+from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.errors import DataError, RecordError, UsageError
-from recordgen.reading.buffers import (
-    block_length_of,
-    cycle_length_of,
-    read_buffer_of,
-    record_bytes_of,
-    shuffle_buffer_of,
-)
-from recordgen.reading.caching import CachePlan, plan_cache
 from recordgen.reading.classes import (
     PART_MODES,
     ClassPlan,
@@ -32,10 +26,17 @@ from recordgen.reading.classes import (
     shown_names,
 )
 from recordgen.reading.decoding import check_formats
-from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
-from recordgen.reading.replaced import Written, written_of
-from recordgen.reading.shares import Piece, consecutive_share, cut_at, even_share
-from recordgen.reading.tuning import AUTOTUNE
+from recordgen.reading.memory import (
+    CachePlan,
+    block_length_of,
+    cycle_length_of,
+    plan_cache,
+    read_buffer_of,
+    record_bytes_of,
+    shuffle_buffer_of,
+)
+from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
+from recordgen.reading.shares import Piece, consecutive_share, even_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class ReadPlan:
         block_length: consecutive records of one file.
         read_buffer: bytes of a file that are read ahead of its records; 0: each record by itself.
         shuffle_buffer: records that are held for shuffling; 0: no shuffling.
-        cache: what is cached; with ``parts``, the cache of the first part.
+        cache: what is cached.
         task: the task; "" for records of any kind.
         classes: the classes of labelled examples.
         is_checked: whether Recordgen wrote the records and decoded every payload, so that no record
@@ -60,8 +61,6 @@ class ReadPlan:
         packed: the files that are compressed although their names do not end with ``.gz``.
         damaged: the files that TensorFlow may not read, because their lengths are wrong.
         written: shows whether the files were replaced; None if that cannot be known.
-        parts: if the decoded images of only some examples are kept: the plan of these examples, and
-            the plan of the others, in the order of the shards.
     """
 
     files: tuple[str, ...]
@@ -80,7 +79,6 @@ class ReadPlan:
     packed: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
     written: Written | None = None
-    parts: tuple[ReadPlan, ...] = ()
 
     def __str__(self) -> str:
         count = "an unknown number of" if self.examples is None else f"{self.examples:,}"
@@ -89,18 +87,13 @@ class ReadPlan:
             f"files     {len(self.files)}, {open_files} at a time",
             f"examples  {count}",
             f"shuffle   {f'buffer of {self.shuffle_buffer:,}' if self.shuffle_buffer else 'no'}",
-            *(f"cache     {line}" for line in self._cached()),
+            f"cache     {self.cache or 'no'}",
         ]
         if self.pieces:
             lines.append(f"worker    {len(self.pieces)} files, whole or in part")
         if self.turn is not None:
             lines.append("worker    every {1}th selected record, from the {0}th".format(*self.turn))
         return "\n".join(lines)
-
-    def _cached(self) -> list[str]:
-        if not self.parts:
-            return [str(self.cache or "no")]
-        return [f"{part.examples:,} examples: {part.cache}" for part in self.parts]
 
 
 def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
@@ -181,15 +174,8 @@ def _plan(
         )
     record_bytes = record_bytes_of(mine)
     is_mixed = shards.dataset is not None and not by_label
-    cache, others = plan_cache(
-        options,
-        shards.images,
-        examples,
-        record_bytes,
-        is_checked=is_checked,
-        is_divisible=not filters and turn is None and len(counts) == len(files),
-    )
-    plan = ReadPlan(
+    cache = plan_cache(options, shards.images, examples, record_bytes, is_checked=is_checked)
+    return ReadPlan(
         files=tuple(file.path for file in mine),
         pieces=pieces,
         turn=turn,
@@ -207,32 +193,6 @@ def _plan(
         damaged=tuple(file.path for file in mine if file.damage),
         written=written_of(shards),
     )
-    if others is None:
-        return plan
-    if not pieces:
-        plan = replace(plan, pieces=tuple(Piece(at, 0, count) for at, count in enumerate(counts)))
-    parts = [
-        replace(
-            part,
-            cache=kept,
-            shuffle_buffer=shuffle_buffer_of(options, part.examples, record_bytes, kept, is_mixed),
-        )
-        for part, kept in zip(_divided(plan, others[0]), (cache, others[1]), strict=True)
-    ]
-    return replace(plan, parts=tuple(parts))
-
-
-def _divided(plan: ReadPlan, count: int) -> Iterator[ReadPlan]:
-    """Yield the plan of the first ``count`` examples and the plan of the others."""
-    for pieces in cut_at(plan.pieces, count):
-        files = sorted({piece.file for piece in pieces})
-        yield replace(
-            plan,
-            files=tuple(plan.files[file] for file in files),
-            pieces=tuple(replace(piece, file=files.index(piece.file)) for piece in pieces),
-            examples=sum(piece.count for piece in pieces),
-            cycle_length=min(plan.cycle_length, len(files)),
-        )
 
 
 def _may_hold(file: ShardFile, classes: ClassPlan) -> bool:
@@ -270,3 +230,36 @@ def _nothing_left(shards: ShardSet, options: LabelOptions) -> str:
             f"label_mode=None reads them"
         )
     return f"{where} has no examples"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What shows whether a local dataset was replaced by another one since it was opened.
+
+    Its files have the same names then, but their numbers may mean other classes. A dataset that was
+    appended to still has the old shards, and its labels begin with the old ones.
+
+    Attributes:
+        digests: the digest of each file, by path.
+        labels: the content of ``labels.txt``.
+    """
+
+    folder: str
+    digests: Mapping[str, str]
+    labels: bytes
+
+
+def written_of(shards: ShardSet) -> Written | None:
+    """Return what shows whether shards were replaced; None if they are not one local dataset."""
+    known, split = shards.dataset, shards.split
+    if known is None or split is None or split not in known.splits or not shards.parts:
+        return None
+    mine = known.splits[split].shards
+    if not mine:
+        return None
+    root = shards.files[0].path.removesuffix(mine[0].file)
+    digests = {file.path: file.digest for file in shards.files}
+    is_one = digests.keys() <= {f"{root}{shard.file}" for shard in mine}
+    if not (is_one and storage.is_local(root) and all(digests.values())):
+        return None
+    return Written(root, digests, labels_text(known.labels).encode())

@@ -15,15 +15,20 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.errors import UsageError
-from recordgen.reading.caching import DECODED, NOTHING, PICTURES, CachePlan
 from recordgen.reading.decoding import PIXELS_VERSION, as_written
-from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
+from recordgen.reading.files import (
+    DamagedFiles,
+    check_schemes,
+    end_quietly,
+    read_file,
+    read_piece,
+    slices_of,
+)
+from recordgen.reading.memory import DECODED, NOTHING, PICTURES, CachePlan
+from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
 from recordgen.reading.parsing import as_floats
-from recordgen.reading.pieces import DamagedFiles, check_schemes, read_file, read_piece, slices_of
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.quiet import quiet_reading
-from recordgen.reading.tuning import AUTOTUNE
 
 Keep = Callable[[tf.Tensor], tf.Tensor]
 Arrange = Callable[[tf.data.Dataset], tf.data.Dataset]
@@ -60,7 +65,7 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
     Raises: UsageError: TensorFlow cannot read files of this kind.
     """
     check_schemes(plan.files)
-    quiet_reading()
+    end_quietly()
     files = tf.data.Dataset.from_tensor_slices(slices_of(plan))
     # Workers that take turns must count in one order, but it may differ between epochs.
     takes_turns = plan.turn is not None
@@ -160,6 +165,12 @@ def repeated(dataset: tf.data.Dataset, options: RecordOptions) -> tf.data.Datase
     training, so that nothing is torn down and restarted in between.
     """
     return dataset if options.passes == 1 else dataset.repeat(options.passes)
+
+
+def repeated_batches(dataset: tf.data.Dataset, options: RecordOptions) -> tf.data.Dataset:
+    """Repeat the elements, then batch them."""
+    whole = repeated(dataset, options)
+    return whole.batch(options.batch_size, drop_remainder=options.has_full_batches)
 
 
 def batches(

@@ -10,7 +10,7 @@ disjoint, hold every record, and differ by one record at most.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +44,6 @@ def consecutive_share(counts: Sequence[int], index: int, workers: int) -> list[P
             pieces.append(Piece(file, start, stop - start))
         before += count
     return pieces
-
-
-def cut_at(pieces: Sequence[Piece], count: int) -> tuple[list[Piece], list[Piece]]:
-    """Divide pieces after the first ``count`` records."""
-    first, others = [], []
-    for piece in pieces:
-        taken = min(count, piece.count)
-        if taken:
-            first.append(replace(piece, count=taken))
-        if taken < piece.count:
-            others.append(replace(piece, start=piece.start + taken, count=piece.count - taken))
-        count -= taken
-    return first, others
 
 
 def even_share(counts: Sequence[int], index: int, workers: int) -> list[Piece]:

@@ -10,8 +10,8 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.errors import UsageError
 from recordgen.reading.classes import ClassPlan, class_weights
-from recordgen.reading.options import LabelOptions
-from recordgen.reading.tuning import AUTO
+from recordgen.reading.options import AUTO, LabelOptions
+from recordgen.reading.parsing import parse_named
 
 # The number of a text that is skipped, and of a text outside the vocabulary.
 _UNWANTED = -1
@@ -131,9 +131,13 @@ class Targets:
         dtypes = {self.numbers.text: self._text_dtype, self.numbers.label: tf.int64}
         return {name: tf.io.VarLenFeature(dtypes[name]) for name in names}
 
-    def is_wanted(self, record: tf.Tensor) -> tf.Tensor:
-        """Return (bool []) whether a serialised ``record`` (string []) has a label to read."""
-        parsed = self._with_texts(tf.io.parse_single_example(record, self.spec))
+    def is_wanted(self, record: tf.Tensor, stored: Mapping[str, str] = {}) -> tf.Tensor:
+        """Return (bool []) whether a serialised ``record`` (string []) has a label to read.
+
+        ``stored`` is as in :func:`recordgen.reading.parsing.parse_named`.
+        """
+        found = parse_named(record, self.spec, stored, tf.io.parse_single_example)
+        parsed = self._with_texts(found)
         return tf.reduce_any(self.numbers.are_wanted(parsed[self.numbers.chosen_by].values))
 
     def labels(self, parsed: Mapping[str, tf.SparseTensor]) -> tf.Tensor:

@@ -6,9 +6,14 @@ into characters; :data:`recordgen.core.records.unspaced.UNSPACED` lists them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 
 from recordgen.core.records.unspaced import UNSPACED
+
+if TYPE_CHECKING:
+    import keras
 
 # The rules of recordgen.tasks.text_entities.tags in RE2's syntax: blanks, and one token of a text
 # after _apart.
@@ -32,6 +37,20 @@ def has_unspaced(texts: tf.data.Dataset) -> bool:
     pattern = f"(?s).*[{UNSPACED}].*"
     found = texts.map(lambda batch: tf.reduce_any(tf.strings.regex_full_match(batch, pattern)))
     return any(found.filter(lambda has: has).take(1))
+
+
+def learn_words(
+    texts: tf.data.Dataset, max_tokens: int, **settings: Any
+) -> keras.layers.TextVectorization:
+    """Return a layer that knows the words of batches of texts (string [batch])."""
+    import keras
+
+    # Prefer Keras's own function: a .keras file with ours can only be loaded with custom_objects.
+    if "split" not in settings and has_unspaced(texts):
+        settings["split"] = split_words
+    layer = keras.layers.TextVectorization(max_tokens, **settings)
+    layer.adapt(texts)
+    return layer
 
 
 def split_tokens(texts: tf.Tensor) -> tf.RaggedTensor:

@@ -14,7 +14,7 @@ import posixpath
 from collections.abc import Sequence
 
 from recordgen.console import logs
-from recordgen.console.quiet import load_tensorflow, quiet_after_interrupt, quiet_libraries
+from recordgen.console.quiet import load_tensorflow, quiet_libraries
 from recordgen.console.stopping import exit_code_of, exit_now
 from recordgen.errors import UsageError
 from recordgen.training import run_fn
@@ -56,7 +56,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     model = values.pop("model_dir") or os.environ.get(MODEL_DIR)
     logs.set_up("text", level=logging.ERROR)
     quiet_libraries()
-    quiet_after_interrupt()
 
     def run() -> None:
         if not model:

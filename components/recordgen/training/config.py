@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from recordgen.access.scales import AUTO, BACKBONES, PixelScale, scale_of
-from recordgen.core.dataset.description import DESCRIPTION_KEYS
 from recordgen.core.image_settings import check_image_size
 from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.options import Option, declared_options, option
@@ -233,7 +232,7 @@ class TrainingConfig:
     def from_custom_config(cls, values: Mapping[str, Any] | None) -> TrainingConfig:
         """Build a config from ``fn_args.custom_config``; missing keys have their defaults.
 
-        Keys that describe examples, and those of Vertex AI and KerasTuner, are ignored.
+        Keys of Vertex AI and KerasTuner are ignored.
 
         ``{"image_size": [32, 32], "epochs": 3}`` →
         ``TrainingConfig(image_size=(32, 32), epochs=3)``
@@ -243,7 +242,7 @@ class TrainingConfig:
         given = {
             name: value
             for name, value in (values or {}).items()
-            if not str(name).startswith(_OTHER_PREFIXES) and name not in DESCRIPTION_KEYS
+            if not str(name).startswith(_OTHER_PREFIXES)
         }
         check_keys("custom_config", given, [field.name for field in fields(cls)])
         size = given.get("image_size")

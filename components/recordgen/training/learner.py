@@ -47,7 +47,6 @@ class TaskTrainer(ABC):
     Attributes:
         root: folder or URL of the dataset, or of several that are read as one.
         earlier: the model whose weights the training begins with, or None.
-        graph: what makes examples of the signatures' records, or None; see :meth:`served`.
     """
 
     root: Root
@@ -55,7 +54,6 @@ class TaskTrainer(ABC):
     dataset: Dataset
     config: TrainingConfig
     earlier: EarlierModel | None = None
-    graph: Any = None
 
     #: The inputs of a request to the saved model, in the order in which :meth:`respond` takes them.
     request: ClassVar[Sequence[tf.TensorSpec]]
@@ -89,10 +87,6 @@ class TaskTrainer(ABC):
 
     def settled(self) -> TaskTrainer:
         """Return the trainer with the settings that the data decide, and log them."""
-        return self
-
-    def served(self, transform_output: str) -> TaskTrainer:
-        """Return the trainer whose signatures take records from before a TFX Transform."""
         return self
 
     def can_validate(self, split: str) -> bool:

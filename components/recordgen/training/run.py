@@ -30,7 +30,7 @@ from recordgen.training.config import (
     check_task,
 )
 from recordgen.training.fitting import Fitting
-from recordgen.training.inputs import examples_of, read_examples, roots_of
+from recordgen.training.inputs import examples_root, read_examples, roots_of
 from recordgen.training.learner import TaskTrainer
 from recordgen.training.model_files import EarlierModel
 from recordgen.training.progress_log import log_info
@@ -41,7 +41,7 @@ from recordgen.training.warm_start import warm_start
 
 def trainer_of(fn_args: Any, config: TrainingConfig) -> TaskTrainer:
     """Return a checked trainer for the examples of ``train_files``. Raises: as ``run``."""
-    root, split = examples_of(fn_args, fn_args.train_files)
+    root, split = examples_root(fn_args.train_files)
     dataset = read_examples(root)
     check_task(dataset.task, root)
     base = getattr(fn_args, "base_model", None)
@@ -66,10 +66,8 @@ def run(fn_args: Any) -> None:
     Args:
         fn_args: TFX's ``FnArgs``, of which ``train_files``, ``eval_files``, ``train_steps``,
             ``eval_steps``, ``custom_config``, ``serving_model_dir`` and ``model_run_dir`` are used;
-            ``hyperparameters`` that a Tuner found, which replace settings of ``custom_config``;
-            ``base_model``, whose weights the training begins with
-            (:mod:`recordgen.training.warm_start`); and ``transform_output``, the graph that made
-            the examples.
+            ``hyperparameters``, which replace settings of ``custom_config``; and ``base_model``,
+            whose weights the training begins with (:mod:`recordgen.training.warm_start`).
 
     Raises:
         UsageError: a setting is not allowed, or does not suit the data.
@@ -93,7 +91,7 @@ def run(fn_args: Any) -> None:
 
 
 def _events(fn_args: Any) -> AbstractContextManager[RunEvents]:
-    root, _ = examples_of(fn_args, fn_args.train_files)
+    root, _ = examples_root(fn_args.train_files)
     dataset = read_examples(root)
     job = f"recordgen.train.{source_name(dataset.source) or dataset.task}"
     return run_events(job, roots_of(root), fn_args.serving_model_dir)
@@ -105,8 +103,7 @@ def _save(fitting: Fitting, fn_args: Any) -> None:
         # Save one copy in 32 bits: other machines may compute slowly in 16 bits, or not at all.
         saved = trainer.models().saved
         saved.set_weights(fitting.models.saved.get_weights())
-    transform_output = getattr(fn_args, "transform_output", None)
-    save_for_serving(saved, fn_args.serving_model_dir, trainer, transform_output)
+    save_for_serving(saved, fn_args.serving_model_dir, trainer)
 
 
 def fit(fn_args: Any, config: TrainingConfig, replicas: Replicas | None = None) -> Fitting:
@@ -119,7 +116,7 @@ def fit(fn_args: Any, config: TrainingConfig, replicas: Replicas | None = None) 
     except RECORD_ERRORS as exc:
         # TensorFlow's error does not name the record.
         for patterns in filter(None, (fn_args.train_files, fn_args.eval_files)):
-            root, split = examples_of(fn_args, patterns)
+            root, split = examples_root(patterns)
             dataset = read_examples(root)
             trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
             raise_named(exc, eval_dataset(root, split=split, **trainer.reading))
@@ -194,7 +191,7 @@ def checkpoint_folder(
         del settings[name]
     evaluated = [fn_args.eval_steps]
     for pattern in fn_args.eval_files or ():
-        root, split = examples_of(fn_args, [pattern])
+        root, split = examples_root([pattern])
         evaluated += [split, read_examples(root).digest]
     devices = [replicas.workers, replicas.count]
     data = [trainer.dataset.digest, trainer.split]
@@ -221,7 +218,7 @@ def validation_data(fn_args: Any, trainer: TaskTrainer) -> tf.data.Dataset | Non
     """Return the labelled examples of the evaluation split, or None if it has none."""
     if not fn_args.eval_files:
         return None
-    root, split = examples_of(fn_args, fn_args.eval_files)
+    root, split = examples_root(fn_args.eval_files)
     if read_examples(root).labels != trainer.dataset.labels:
         raise UsageError(
             f"eval_files must belong to the datasets of train_files, or to datasets with the same "

@@ -30,7 +30,6 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
-from recordgen.core.dataset.description import Described
 from recordgen.core.dataset.lineage import (
     DatasetLineage,
     ModelLineage,
@@ -58,17 +57,12 @@ KEY = tf.TensorSpec([None], tf.string, name="key")
 KERAS_FILE = "assets.extra/model.keras"
 
 
-def save_for_serving(
-    model: keras.Model, path: str, trainer: TaskTrainer, transform_output: str | None = None
-) -> None:
+def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> None:
     """Save a model with the three signatures, for TensorFlow's C++ loader, which servers use.
 
     The model's labels, facts about its inputs for a later training, and its lineage are saved
-    with it. If TFX's Transform made the examples, the signatures take records from before it.
+    with it.
     """
-    stored = trainer
-    if transform_output:
-        trainer = stored.served(transform_output)
 
     @tf.function(input_signature=[EXAMPLES], autograph=False)
     def evaluate(examples: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -105,7 +99,6 @@ def save_for_serving(
     saved.tables = [part for part in parts if isinstance(part, resource)]
     if trainer.dataset.labels:
         saved.label_table = trainer.label_table
-    saved.graph = trainer.graph
     tf.saved_model.save(saved, path, signatures=traced)
     if PIXELS in signatures:
         with tempfile.TemporaryDirectory() as folder:
@@ -113,11 +106,8 @@ def save_for_serving(
             model.save(local)
             storage.write_bytes(storage.join(path, KERAS_FILE), local.read_bytes())
     write_model_labels(path, trainer.dataset.labels)
-    write_inputs(path, stored.known_inputs(model))
-    root = trainer.root
-    if isinstance(root, Described):
-        root = root.roots if len(root.roots) > 1 else root.roots[0]
-    dataset = DatasetLineage.of(root, trainer.dataset)
+    write_inputs(path, trainer.known_inputs(model))
+    dataset = DatasetLineage.of(trainer.root, trainer.dataset)
     settings = trainer.config.to_custom_config()
     lineage = ModelLineage(dataset, trainer.split, settings, software=software_here())
     write_lineage(path, lineage)
@@ -126,12 +116,12 @@ def save_for_serving(
 def save_model(
     model: keras.Model,
     path: str,
-    examples: str | Sequence[str] | Described,
+    examples: str | Sequence[str],
     split: str,
     settings: Mapping[str, Any],
 ) -> None:
     """Save a model that another program trained; see :func:`recordgen.training.save`."""
-    root: Root = examples if isinstance(examples, str | Described) else tuple(examples)
+    root: Root = examples if isinstance(examples, str) else tuple(examples)
     if isinstance(root, tuple) and all("/Split-" in pattern for pattern in root):
         root, split = examples_root(root)
     height_and_width = getattr(model, "input_shape", ())[1:3]

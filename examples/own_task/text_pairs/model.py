@@ -5,7 +5,7 @@ from __future__ import annotations
 import keras
 import tensorflow as tf
 
-from recordgen.reading.parsed import parsed_kind
+from recordgen.reading.kinds import parsed_kind
 from recordgen.reading.parsing import parsing_spec
 from recordgen.training.config import LABEL, WEIGHT
 from recordgen.training.learner import TaskTrainer

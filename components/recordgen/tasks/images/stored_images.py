@@ -9,7 +9,7 @@ from recordgen.access.scales import scale_of
 from recordgen.reading import parsing_spec
 from recordgen.reading.decoding import ImageDecoder, stored_sizes
 from recordgen.reading.levels import scaled
-from recordgen.reading.tuning import AUTO
+from recordgen.reading.options import AUTO
 
 #: TensorFlow Serving takes inputs named ``…_bytes`` as base64 in JSON.
 IMAGE_BYTES = tf.TensorSpec([None], tf.string, name="image_bytes")

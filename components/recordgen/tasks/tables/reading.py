@@ -20,12 +20,11 @@ from recordgen.reading.classes import ClassPlan
 from recordgen.reading.decoding import ImageDecoder, as_written, check_formats, stored_sizes
 from recordgen.reading.kinds import Kind
 from recordgen.reading.levels import typed
-from recordgen.reading.options import RAGGED, TableOptions
+from recordgen.reading.options import AUTO, RAGGED, TableOptions
 from recordgen.reading.parsing import as_floats, to_parsing_spec, with_gaps
 from recordgen.reading.plan import ReadPlan, plan_labelled, plan_records
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.targets import Targets
-from recordgen.reading.tuning import AUTO
 from recordgen.tables.columns import Table
 from recordgen.tasks.tables.chosen_columns import (
     defaults_of,

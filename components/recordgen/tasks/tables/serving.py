@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.levels import typed
-from recordgen.reading.tuning import AUTO
+from recordgen.reading.options import AUTO
 from recordgen.tables.columns import Column, Table
 
 #: The signature that takes columns by name.

@@ -24,12 +24,11 @@ from recordgen.reading import read
 from recordgen.reading.attempts import answered
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.parsing import NO_WHOLE, gaps_as_nan
-from recordgen.reading.vectorization import learn_words
+from recordgen.reading.words import learn_words
 from recordgen.tables.columns import Table
 from recordgen.tables.stored import table_of
 from recordgen.tasks.tables.reading import TableReader
 from recordgen.tasks.tables.serving import COLUMNS, column_specs, decode_columns, given_columns
-from recordgen.tasks.tables.transformed import TransformGraph
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
 from recordgen.training.model import Models, movement, small_cnn
@@ -153,19 +152,6 @@ class TableTrainer(TaskTrainer):
     def settings(self) -> Set[str]:
         """Classes can be weighted if no column holds weights."""
         return {"class_weights"} if self.are_classes and self.table.weight is None else set()
-
-    def served(self, transform_output: str) -> TaskTrainer:
-        return replace(self, graph=TransformGraph(transform_output, str(self.table.target)))
-
-    def _parsed(
-        self, records: tf.Tensor, spec: Mapping[str, Any], *, is_request: bool = False
-    ) -> Mapping[str, Any]:
-        """Return the features of records, or of what the graph makes of them."""
-        if self.graph is None:
-            parsed: Mapping[str, Any] = tf.io.parse_example(records, dict(spec))
-        else:
-            parsed = self.graph.parse(records, spec, is_request=is_request)
-        return parsed
 
     def can_validate(self, split: str) -> bool:
         """Return whether a split exists and, if the target is a class, has a labelled example."""
@@ -310,18 +296,13 @@ class TableTrainer(TaskTrainer):
         reader = self._reader([column.name for column in self.table.inputs], self._defaults)
         encoded = [self.table.image_feature(name, "encoded") for name in images]
         missing = dict.fromkeys(encoded, tf.io.FixedLenFeature((), tf.string, ""))
-        parsed = self._parsed(request[0], {**reader.spec, **missing}, is_request=True)
+        parsed = tf.io.parse_example(request[0], {**reader.spec, **missing})
         others = replace(reader, names=[name for name in reader.names if name not in images])
         stored = {name: reader.stored_images(name, parsed) for name in images}
         return self._answers(model, others.columns(parsed), stored)
 
     def more_signatures(self, model: keras.Model) -> Mapping[str, Signature]:
-        """``columns``: the columns by name → the answers of ``serving_default``.
-
-        There is none behind a TFX Transform, whose columns are not those of a request.
-        """
-        if self.graph is not None:
-            return {}
+        """``columns``: the columns by name → the answers of ``serving_default``."""
         specs, images = column_specs(self.table), self._images.values()
 
         @tf.function(input_signature=list(specs.values()), autograph=False)
@@ -343,7 +324,7 @@ class TableTrainer(TaskTrainer):
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each class, float32 [batch, classes], or the number, [batch, 1]."""
         reader = self._reader([column.name for column in self.table.inputs], self._defaults)
-        columns = reader.columns(self._parsed(records, reader.spec, is_request=True))
+        columns = reader.columns(tf.io.parse_example(records, reader.spec))
         return model(self._inputs(columns), training=False)
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -356,7 +337,7 @@ class TableTrainer(TaskTrainer):
         name = str(self.table.target)
         dtype = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
         spec = {name: tf.io.RaggedFeature(dtype[self.table.column(name).dtype])}
-        stored = self._parsed(records, spec)[name]
+        stored = tf.io.parse_example(records, spec)[name]
         is_there = stored.row_lengths() > 0
         target = stored.to_tensor(shape=[None, 1])[:, 0]  # 0 or "" if missing
         if self.are_classes:

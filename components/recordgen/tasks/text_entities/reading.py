@@ -128,4 +128,4 @@ def _length(options: EntityOptions, lengths: tf.Tensor) -> tf.Tensor:
     return tf.concat([bounds, longest[None]], 0)[place]
 
 
-ENTITIES = Kind(options=EntityOptions, plan=plan_records, reading=read_entities, words="tokens")
+ENTITIES = Kind(options=EntityOptions, plan=plan_records, reading=read_entities)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import parsing_spec, token_lookup
+from recordgen.reading import eval_dataset, parsing_spec
 from recordgen.reading.detection import padded
 from recordgen.reading.words import split_tokens
 from recordgen.tasks import TextEntities
@@ -42,7 +42,9 @@ class EntityTagger(TaskTrainer):
         return in_order(data, _without_mask)
 
     def models(self) -> Models:
-        lookup = token_lookup(self.root, split=self.split)
+        data = eval_dataset(self.root, batch_size=1024, split=self.split)
+        lookup = keras.layers.StringLookup(max_tokens=20_000, mask_token="")
+        lookup.adapt(data.map(lambda inputs, tags: inputs["tokens"]))
         model = build_tagger(lookup, len(self._tags), self.config.dropout, self.config.seed)
         return Models(model, model)
 

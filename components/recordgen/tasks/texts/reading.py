@@ -8,9 +8,10 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.access.shards import ShardSet
-from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
+from recordgen.reading.foreign import check_record, keeping_labelled
 from recordgen.reading.kinds import Kind
 from recordgen.reading.options import LabelOptions
+from recordgen.reading.parsing import parse_named
 from recordgen.reading.plan import ReadPlan, plan_texts
 from recordgen.reading.records import BatchReading
 from recordgen.reading.targets import Targets
@@ -24,12 +25,11 @@ def read_texts(shards: ShardSet, plan: ReadPlan, options: LabelOptions) -> Batch
     if plan.classes is None:
         raise TypeError("a plan for texts has classes")
     targets = Targets(plan.classes, options, text=features.CLASS_TEXT, label=features.CLASS_LABEL)
-    ours = is_ours(shards, features.TEXT)
-    extras = check_record(plan.files, plan.task, tuple(targets.spec), options.extras, is_ours=ours)
+    extras, stored = check_record(shards, plan, options, tuple(targets.spec))
 
     def to_batch(records: tf.Tensor) -> Any:
         wanted = {features.TEXT: tf.io.FixedLenFeature((), tf.string), **targets.spec}
-        parsed = tf.io.parse_example(records, wanted)
+        parsed = parse_named(records, wanted, stored)
         parts = [parsed[features.TEXT]]
         if targets.mode is not None:
             parts += targets.parts(targets.labels(parsed), records.shape[0])
@@ -38,8 +38,8 @@ def read_texts(shards: ShardSet, plan: ReadPlan, options: LabelOptions) -> Batch
             parts.append({name: found[name] for name in extras})
         return parts[0] if len(parts) == 1 else tuple(parts)
 
-    keep = keeping_labelled(plan, options, targets, {}, is_ours=ours)
+    keep = keeping_labelled(shards, plan, options, targets, stored, {})
     return BatchReading(plan, options, keep, to_batch)
 
 
-TEXTS = Kind(options=LabelOptions, plan=plan_texts, reading=read_texts, words="texts")
+TEXTS = Kind(options=LabelOptions, plan=plan_texts, reading=read_texts)

@@ -6,7 +6,8 @@ import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import text_vectorization
+from recordgen.reading import eval_dataset
+from recordgen.reading.words import learn_words
 from recordgen.training.learner import LabelTrainer, ManyLabels, OneLabel
 from recordgen.training.model import Models, answer
 from recordgen.training.words import MOST_TOKENS, NGRAMS, TEXT, mean_of_words
@@ -23,9 +24,8 @@ class TextLabels(LabelTrainer):
 
         string [batch] → float32 [batch, classes], the probabilities of the labels.
         """
-        words = text_vectorization(
-            self.root, max_tokens=MOST_TOKENS, split=self.split, ngrams=NGRAMS
-        )
+        texts = eval_dataset(self.root, batch_size=1024, split=self.split, label_mode=None)
+        words = learn_words(texts, MOST_TOKENS, ngrams=NGRAMS)
         inputs = keras.Input((), dtype="string", name="text")
         mean = mean_of_words(words, inputs)
         outputs = answer(mean, self.config, len(self.dataset.labels), self.activation)

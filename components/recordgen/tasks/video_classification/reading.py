@@ -13,16 +13,14 @@ import tensorflow as tf
 from recordgen import features, storage
 from recordgen.access.shards import ShardSet
 from recordgen.errors import DataError
-from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import ClassPlan, check_mode
 from recordgen.reading.decoding import as_written
 from recordgen.reading.kinds import Kind
-from recordgen.reading.options import TaskOptions
+from recordgen.reading.options import AUTO, TaskOptions, check_one_of
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.targets import encoded_labels, number_table
-from recordgen.reading.tuning import AUTO
 from recordgen.tasks.video_classification.pairing import SEGMENT
 
 LABEL_MODES = (AUTO, "int", "categorical", "binary", None)

@@ -1,24 +1,40 @@
-"""The records of one shard, or a piece of it."""
+"""The files of a plan, opened by TensorFlow: their records, whole or a piece.
+
+TensorFlow allocates whatever a length says, and dies if that is more than there is. So all lengths
+are checked first, once for each version of the files. Compressed files are not checked, because
+TensorFlow's memory grows with what it unpacks, and neither are files in object stores, where each
+record would take a request.
+"""
 
 from __future__ import annotations
 
+import atexit
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import tensorflow as tf
 
 from recordgen import storage
+from recordgen.access.counting import is_cheap, remembered
 from recordgen.access.generation import REPLACED
+from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.manifest import DATASET_FILE, LABELS_FILE
+from recordgen.core.ordered import map_in_order
 from recordgen.core.records import RECORDS
 from recordgen.errors import RecordError, RecordgenError, UsageError
 from recordgen.reading.decoding import as_written
-from recordgen.reading.plan import ReadPlan
-from recordgen.reading.replaced import Written
+from recordgen.reading.options import RecordOptions
+from recordgen.reading.plan import ReadPlan, Written
 from recordgen.reading.targets import lookup_table
 
 _log = logging.getLogger(__name__)
+
+# On a cold disk, looking for the next record is a wait.
+_THREADS = 16
 
 
 class DamagedFiles:
@@ -143,3 +159,56 @@ def check_schemes(files: tuple[str, ...]) -> None:
                 f"{file}: TensorFlow cannot read {scheme}:// here; copy the files to a disk or to "
                 f"gs://, or import a package that adds it, such as tensorflow_io"
             )
+
+
+def with_lengths_checked(plan: ReadPlan, shards: ShardSet, options: RecordOptions) -> ReadPlan:
+    """Return a plan that names all files whose records have wrong lengths.
+
+    Raises: RecordError: there is such a file, and damaged records are not skipped.
+    """
+    if shards.dataset is None:
+        return plan  # other tools' files were counted, or are not checked
+    found = _damages([file for file in plan.files if file not in plan.damaged])
+    if found and not options.skips:
+        raise RecordError(next(iter(found.values())))
+    return replace(plan, damaged=(*plan.damaged, *found)) if found else plan
+
+
+def _damages(paths: Sequence[str]) -> dict[str, str]:
+    """Return the error messages of files whose records have wrong lengths, by path."""
+    cheap = [path for path in paths if is_cheap(path)]
+    if not cheap:
+        return {}
+
+    def check_all() -> int:
+        return len(list(map_in_order(RECORDS.check_lengths, cheap, threads=_THREADS)))
+
+    try:
+        remembered(cheap, "lengths", check_all)
+    except RecordError:
+        return {path: message for path in cheap if (message := _damage(path))}
+    return {}
+
+
+def _damage(path: str) -> str:
+    try:
+        RECORDS.check_lengths(path)
+    except RecordError as exc:
+        return str(exc)
+    return ""
+
+
+@cache
+def end_quietly() -> None:
+    """Hide errors of TensorFlow 2.16 at exit, where functions of datasets outlive its modules."""
+
+    def ignore() -> None:
+        show = sys.unraisablehook
+
+        def hook(found: Any) -> None:
+            if getattr(found.object, "__qualname__", "") != "AtomicFunction.__del__":
+                show(found)
+
+        sys.unraisablehook = hook
+
+    atexit.register(ignore)

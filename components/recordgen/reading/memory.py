@@ -1,0 +1,186 @@
+"""What a reading holds: open files, bytes read ahead, records to shuffle, and a cache.
+
+A cache has decoded images, if all of them fit; else stored records, if they fit, which are decoded
+in each epoch; else nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recordgen import storage
+from recordgen.access.shards import ShardFile
+from recordgen.core.dataset.counts import ImageStats
+from recordgen.reading.options import AUTO, AUTOTUNE, MEMORY, ReadOptions, RecordOptions
+from recordgen.storage.memory import free_memory
+
+#: The stages that can be kept.
+RECORDS, IMAGES, PICTURES, NOTHING = "records", "images", "pictures", "nothing"
+
+#: The stages after decoding.
+DECODED = (IMAGES, PICTURES)
+
+_WHAT = {
+    RECORDS: "records as stored, before they are decoded",
+    IMAGES: "decoded images (uint8), before they are augmented",
+    PICTURES: "decoded pictures (uint8), before they are cropped",
+}
+
+# Assumed for pictures of unknown or different sizes: their area, relative to the part with the
+# returned images' shape. It is true for 3:2 photos and a square image size.
+_SHAPE = 1.5
+
+# Memory that shuffling may take. Recordgen's shards are already shuffled, others may be sorted.
+_SHUFFLE_BYTES = 64_000_000
+_FOREIGN_SHUFFLE_BYTES = 256_000_000
+
+_MAX_SHUFFLE_RECORDS = 16_384
+_MIN_SHUFFLE_BATCHES = 2
+
+# With one class per file, more open files mix better, but tf.data opens three times as many ahead,
+# each with a buffer of 256 kB.
+_OPEN_SHARDS = 32
+
+# Consecutive records of one file: handing over each by itself costs more than reading it, but
+# tf.data holds two such blocks of every open file.
+_BLOCK_RECORDS = 16
+_BLOCK_BYTES = 2_000_000
+
+# Each open file has a buffer. Large records of local files cost less without it, because it is one
+# more copy. In object stores each read is a request.
+_READ_BUFFER_BYTES = 256 * 1024
+_UNBUFFERED_RECORD_BYTES = 64 * 1024
+
+# Assumed size of a record that was not measured.
+_UNKNOWN_RECORD_BYTES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class CachePlan:
+    """A cache of the examples of one plan.
+
+    Attributes:
+        stage: ``records`` as stored; decoded ``images`` of the returned size; decoded ``pictures``,
+            from which crops are cut; ``nothing``, because nothing fits.
+        path: the file; "" for memory.
+        bytes: the size of the cache; None if unknown. With ``nothing``: the size of the records.
+        room: how many bytes the cache may take.
+    """
+
+    stage: str
+    path: str
+    bytes: int | None
+    room: float = math.inf
+
+    def __str__(self) -> str:
+        size = "of unknown size" if self.bytes is None else _mb(self.bytes)
+        if self.stage == NOTHING:
+            return f"nothing: the records need {size}, and a cache may take {_mb(self.room)}"
+        return f"{_WHAT[self.stage]}, {size} in {self.path or 'memory'}"
+
+
+def plan_cache(
+    options: RecordOptions,
+    images: ImageStats | None,
+    examples: int | None,
+    record_bytes: float | None,
+    *,
+    is_checked: bool,
+) -> CachePlan | None:
+    """Plan a cache; what is None is unknown. Returns: None without a cache."""
+    if options.cache is None:
+        return None
+    path = "" if options.cache == MEMORY else os.fspath(options.cache)
+    # Do not plan by a disk's free space: it changes while the cache is written, and a different
+    # plan would need a different file. The model and the shuffle buffer need half of the memory.
+    room = options.tuning.cache_bytes or (math.inf if path else free_memory() // 2)
+    if isinstance(options, ReadOptions) and examples is not None:
+        decoded = examples * image_bytes(options, images)
+        # A seed promises the same batches, so crops must not depend on the free memory.
+        is_free = options.seed is None or options.tuning.cache_bytes is not None
+        if decoded <= room and (not options.draws_pixels or (is_checked and is_free)):
+            stage = PICTURES if options.draws_pixels else IMAGES
+            return CachePlan(stage, path, decoded, room)
+    stored = None if examples is None or record_bytes is None else int(examples * record_bytes)
+    return CachePlan(RECORDS if stored is None or stored <= room else NOTHING, path, stored, room)
+
+
+def image_bytes(options: ReadOptions, images: ImageStats | None) -> int:
+    """Return the bytes of a decoded image; for pictures to be cropped, an estimate."""
+    if not options.draws_pixels:
+        height, width = options.image_size
+        return 3 * height * width
+    height, width = picture_size(options)
+    if images is None:
+        return int(3 * _SHAPE * height * width)
+    (low, high), (narrow, wide) = images.height, images.width
+    if (low, narrow) == (high, wide):
+        scale = min(1.0, max(height / low, width / narrow))
+        return 3 * math.ceil(scale * low) * math.ceil(scale * narrow)
+    return int(3 * min(high * wide, _SHAPE * height * width))
+
+
+def picture_size(options: ReadOptions) -> tuple[int, int]:
+    """Return the height and width that a cached picture covers, unless the picture is smaller."""
+    height, width = (math.ceil(side * options.tuning.crop_margin) for side in options.image_size)
+    return height, width
+
+
+def _mb(size: float) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+def record_bytes_of(files: Sequence[ShardFile]) -> float | None:
+    """Return the mean size of a record; None if unknown."""
+    known = [(f.bytes, f.examples) for f in files if f.bytes is not None and f.examples]
+    count = sum(examples for _, examples in known)
+    return sum(size for size, _ in known) / count if count else None
+
+
+def cycle_length_of(options: RecordOptions, files: int, is_fixed: bool) -> int:
+    """Return the number of files that are read at the same time."""
+    if options.tuning.cycle_length != AUTOTUNE:
+        return min(options.tuning.cycle_length, files)
+    if not options.shuffle:
+        return 1  # one file after the other keeps the order of the shards
+    # Workers that take turns must see one order, but AUTOTUNE's depends on the machine.
+    return min(files, _OPEN_SHARDS) if is_fixed else AUTOTUNE
+
+
+def block_length_of(record_bytes: float | None) -> int:
+    """Return the number of consecutive records of one file."""
+    return max(1, min(_BLOCK_RECORDS, int(_BLOCK_BYTES / (record_bytes or _UNKNOWN_RECORD_BYTES))))
+
+
+def read_buffer_of(files: Sequence[ShardFile], record_bytes: float | None) -> int:
+    """Return the bytes of a file that are read ahead; 0: each record by itself."""
+    is_large = record_bytes is not None and record_bytes >= _UNBUFFERED_RECORD_BYTES
+    is_local = all(storage.is_local(file.path) for file in files)
+    return 0 if is_large and is_local else _READ_BUFFER_BYTES
+
+
+def shuffle_buffer_of(
+    options: RecordOptions,
+    examples: int | None,
+    record_bytes: float | None,
+    cache: CachePlan | None,
+    is_mixed: bool,
+) -> int:
+    """Return how many records are held for shuffling; 0: no shuffling."""
+    if not options.shuffle:
+        return 0
+    if options.tuning.shuffle_buffer != AUTO:
+        return int(options.tuning.shuffle_buffer)
+    each = record_bytes or _UNKNOWN_RECORD_BYTES
+    if cache is not None and examples is not None and cache.stage != NOTHING:
+        if not cache.path:
+            return examples  # they are in memory anyway, so the buffer only holds references
+        if cache.stage in DECODED and cache.bytes is not None:
+            each = cache.bytes / examples
+    room = _SHUFFLE_BYTES if is_mixed else _FOREIGN_SHUFFLE_BYTES
+    fitting = int(room / each)
+    wanted = max(_MIN_SHUFFLE_BATCHES * options.batch_size, min(fitting, _MAX_SHUFFLE_RECORDS))
+    return wanted if examples is None else max(1, min(wanted, examples))
