@@ -76,6 +76,12 @@ def pages() -> list[str]:
     return [path.relative_to(ROOT).as_posix() for path in paths]
 
 
+def wrong_rows(title: str) -> str:
+    """Return a section of the tables of wrong rows."""
+    text = (ROOT / "tests/wrong_rows.txt").read_text(encoding="utf-8")
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
 def blocks(page: str) -> list[Block]:
     """Return the blocks of a page in their order."""
     text = (ROOT / page).read_text(encoding="utf-8")

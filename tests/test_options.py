@@ -92,10 +92,7 @@ def alternatives(hint):
     [
         "component.yaml",
         "components/recordgen/reading/keywords.py",
-        *(
-            f"docs/{page}.md"
-            for page in ("kubeflow", "options", "pipeline", "reading-options", "tfx")
-        ),
+        *(f"docs/{page}.md" for page in ("options", "pipeline", "reading-options")),
     ],
 )
 def test_files_list_the_options_as_they_are_declared(script, name):

@@ -1,6 +1,6 @@
 """What is stored of unusual pixels, compared with decoders other than Pillow and by hand.
 
-docs/images.md has the decision about each kind.
+docs/stored-images.md has the decision about each kind.
 """
 
 import io

@@ -11,10 +11,10 @@ from pipelines.component import STEPS
 from recordgen import cli
 from recordgen.formats.detect import detect
 from recordgen.formats.import_file import ImportFile
-from recordgen.options import ConvertOptions
+from recordgen.options import OPTIONS, ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.tasks.text_entities.task import TextEntities
-from tests.pages import ROOT, blocks, pages
+from tests.pages import ROOT, blocks, pages, wrong_rows
 from tests.rows import read_rows
 
 # A test as pages name it: its file and its name.
@@ -35,24 +35,20 @@ def section(page, title):
     return text[text.index(f"\n## {title}") + 1 :].split("\n## ")[0]
 
 
-FORMATS, TEXTS = "docs/formats.md", "docs/tasks/text_classification.md"
-ENTITIES = "docs/tasks/text_entities.md"
-
-
 # --- rows that are rejected -----------------------------------------------------------------------
 
 # | task | `line` | code | message |; for entities `sentence` and `tags`, and no task
 _REJECTS = [
     *re.findall(
         r"^\| (\w+) \| `(.+)` \| (\w+) \| (.+) \|$",
-        section(FORMATS, "Rows that are rejected") + text_of(TEXTS),
+        wrong_rows("Images and videos") + wrong_rows("Texts"),
         re.MULTILINE,
     ),
     *(
         (TextEntities.name, *cells)
         for cells in re.findall(
             r"^\| `(.+)` \| (\w+) \| (.+) \|$",
-            section(ENTITIES, "Rows that are rejected"),
+            wrong_rows("Entities"),
             re.MULTILINE,
         )
     ),
@@ -99,11 +95,10 @@ def test_tables_name_every_option_of_every_command():
 def test_table_names_every_parameter_of_the_component():
     pytest.importorskip("tfx")
     from recordgen.examplegen import AutoMLExampleGen
-    from recordgen.examplegen.parameters import OPTION_TYPES
 
     _, *own, _ = inspect.signature(AutoMLExampleGen.__init__).parameters
     text = section("docs/tfx.md", "Parameters")
-    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [*own, *OPTION_TYPES]
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == own
 
 
 def test_the_api_page_names_every_export():
@@ -114,13 +109,15 @@ def test_the_api_page_names_every_export():
 
 
 def test_tables_of_the_kubeflow_step():
+    """Each input that is no option of the conversion has a row, and so has each output."""
     page = text_of("docs/kubeflow.md")
     step = yaml.safe_load(text_of("component.yaml"))
     found = re.findall(r"^\| `(\w+)` \| ([\w, ]+?) \| (.*?)\|", page, re.MULTILINE)
     rows = {name: (kind, default.strip()) for name, kind, default in found}
     for item in step["inputs"]:
-        kind = "String, or Dataset" if item["name"] == "source" else item["type"]
-        assert rows[item["name"]] == (kind, item.get("default", "")), item["name"]
+        if item["name"] not in OPTIONS:
+            kind = "String, or Dataset" if item["name"] == "source" else item["type"]
+            assert rows[item["name"]] == (kind, item.get("default", "")), item["name"]
     for name, made in STEPS.items():
         [row] = re.findall(rf"^\| {name}\.yaml .*", page, re.MULTILINE)
         if not name.startswith(("convert", "check")):

@@ -22,6 +22,7 @@ from recordgen.options import ConvertOptions
 from recordgen.tables.types import ColumnType
 from recordgen.tasks import Declared
 from tests.conftest import encoded, noise, stored_examples
+from tests.pages import wrong_rows
 from tests.planned import record_of
 from tests.servers import serving
 from tests.settings import payload_settings
@@ -385,10 +386,6 @@ def test_a_schema_implies_its_task():
         recordgen.plan(__file__, task="declared", format="csv")
 
 
-def section(title):
-    return PAGE[PAGE.index(f"\n## {title}") + 1 :].split("\n## ")[0]
-
-
 HEADER = "split,photo,age,embedding,breed,note"
 RIGHT = "TRAIN,1.png,3,[1 2],cat,"
 ALL = dict(
@@ -398,7 +395,7 @@ ALL = dict(
 
 @pytest.mark.parametrize(
     ("schema", "message"),
-    re.findall(r"^\| `(.+?)` \| (.+) \|$", section("Wrong declarations"), re.MULTILINE),
+    re.findall(r"^\| `(.+?)` \| (.+) \|$", wrong_rows("Wrong declarations"), re.MULTILINE),
 )
 def test_a_wrong_declaration_fails_before_anything_is_written(
     schema, message, tmp_path, monkeypatch
@@ -412,7 +409,7 @@ def test_a_wrong_declaration_fails_before_anything_is_written(
 
 def test_wrong_lines_have_their_codes_and_messages(tmp_path):
     (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
-    wrong = re.findall(r"^\| `(.+)` \| (\w+) \| (.+) \|$", section("Wrong values"), re.MULTILINE)
+    wrong = re.findall(r"^\| `(.+)` \| (\w+) \| (.+) \|$", wrong_rows("Wrong values"), re.MULTILINE)
     wrong.sort(key=lambda row: row[0].count('"') % 2)  # an open quote takes the rest of the file
     source = tmp_path / "pets.csv"
     source.write_text("\n".join([HEADER, RIGHT, *(line for line, *_ in wrong), ""]))

@@ -49,6 +49,7 @@ from recordgen.tables.examples import label_lists, make_examples
 from recordgen.tables.types import ColumnType
 from recordgen.tasks import task_for
 from tests.conftest import stored_examples, tree_bytes
+from tests.pages import wrong_rows
 from tests.planned import bucket_of, chosen, resolve_bucket
 
 PAGE = (Path(__file__).parents[2] / "docs/tasks/tables.md").read_text(encoding="utf-8")
@@ -88,9 +89,8 @@ def test_the_lines_of_the_page_give_its_examples(tmp_path):
 
 
 def test_each_wrong_line_says_that(tmp_path):
-    """Each wrong line of the page is rejected with its message, and no other line is."""
-    part = PAGE.split("\n## Rows that")[1].split("\n## ")[0]
-    wrong = re.findall(r"\| `(.+)` \| (\w+) \| (.+) \|", part)
+    """Each wrong line is rejected with its message, and no other line is."""
+    wrong = re.findall(r"\| `(.+)` \| (\w+) \| (.+) \|", wrong_rows("Inferred tables"))
     wrong.sort(key=lambda row: row[0].count('"') % 2)  # an open quote takes the rest of the file
     types = {"age": "INT", "job": "BYTES", "balance": "FLOAT", "weight": "FLOAT"}
     given_ = schema(tmp_path, **types, deposit="BYTES")

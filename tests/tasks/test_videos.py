@@ -30,6 +30,7 @@ from recordgen.rejects import Reject
 from recordgen.tasks import VideoClassification
 from recordgen.tasks.video_classification.task import Segment
 from tests.conftest import stored_examples
+from tests.pages import wrong_rows
 from tests.planned import record_of
 from tests.rows import read_rows
 from tests.servers import serving
@@ -451,9 +452,7 @@ def test_records_without_a_dataset(output, tmp_path):
 _REJECT = re.compile(r"\| `(.+)` \| (\w+) \| (.+) \|")
 
 
-@pytest.mark.parametrize(
-    ("line", "code", "message"), _REJECT.findall(PAGE[PAGE.index("## Wrong rows") :])
-)
+@pytest.mark.parametrize(("line", "code", "message"), _REJECT.findall(wrong_rows("Videos")))
 def test_each_wrong_row_says_that(line, code, message, tmp_path):
     """The table of wrong lines has the code and message of each line."""
     kind = "jsonl" if line.startswith("{") else "csv"

@@ -170,9 +170,8 @@ class ConvertOptions:
     )
     format: str = option(
         AUTO,
-        "format of the source: `csv`, `jsonl`, `folder` of images by label, `text_folder` of "
-        "texts, `conll` and `iob` for tokens and their tags, `coco`, `yolo`, `pascal_voc`, "
-        "`hugging_face`, `cvat`, `labelme`, `create_ml`, or an installed one; `auto`: detected",
+        "format of the source, such as `csv`, `folder` of images by label, `text_folder`, `conll`, "
+        "`coco`, or an installed one; `auto`: detected",
         choices=FORMAT_CHOICES,
         metavar="NAME",
         is_rare=True,
