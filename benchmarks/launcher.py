@@ -36,7 +36,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.costs import CSV_ROW_BYTES, IMAGE_BYTES, SHARD_BYTES
 from benchmarks.memory import run_apart
 from recordgen.checks.check import ALIKE, KEYED, MOST_TOGETHER
 from recordgen.checks.facts import GROUP, ExampleFacts
@@ -60,6 +59,8 @@ from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult, SplitSum, summed
 from recordgen.options import make_options
 
+# What a picture weighs: its row in an import file, its record, and the shard it is in.
+CSV_ROW_BYTES, IMAGE_BYTES, SHARD_BYTES = 60, 100_000, 128_000_000
 SHARD_ROWS = 20_000
 LABELS = 100
 SPLITS = ("train", "eval", "test")

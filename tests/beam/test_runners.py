@@ -21,7 +21,6 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from gcsfs.core import GCSFileSystem
 
 import recordgen
-from benchmarks import costs
 from recordgen import storage
 from recordgen.beam.beam_runner import BeamRunner
 from recordgen.beam.runners import beam_flags, pipeline_factory, runner_factory
@@ -472,14 +471,6 @@ def test_defaults_are_added_where_none_are_given(given, added):
     known = {flag.split("=")[0] for flag in given}
     more = [f for f in beam_flags(given) if f.split("=")[0] not in {*known, "--runner"}]
     assert more == added
-
-
-# --- the documentation -------------------------------------------------------------------------
-
-
-def test_the_page_shows_what_the_script_says():
-    """The table of costs is the script's."""
-    assert f"\n{costs.table()}\n" in (ROOT / "docs" / "runners.md").read_text()
 
 
 # --- this process ------------------------------------------------------------------------------
