@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -30,6 +31,9 @@ from recordgen.core.flow.found import MergeFindings
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Each
 from recordgen.core.planning.messages import RowBlock
+from recordgen.core.rows.columns import columns_of
+from recordgen.core.rows.placing import placing
+from recordgen.core.rows.planned import PlacedRow
 from recordgen.core.runs.commit import Run
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
@@ -474,6 +478,16 @@ def test_defaults_are_added_where_none_are_given(given, added):
 
 
 # --- this process ------------------------------------------------------------------------------
+
+
+def test_a_row_travels_in_at_most_110_bytes():
+    """Images never travel: docs/runners.md compares these bytes with theirs."""
+    uris = [f"gs://my-bucket/datasets/flowers/images/{n:09d}.jpg" for n in range(1000)]
+    placed = [
+        PlacedRow(*placing(0)(uri), "gs://my-bucket/labels.csv", n, None, uri, "rose")
+        for n, uri in enumerate(uris)
+    ]
+    assert len(pickle.dumps(RowBlock(columns_of(PlacedRow, placed)))) / len(uris) < 110
 
 
 def test_two_consumers_of_a_flow_get_all_elements_in_order():
