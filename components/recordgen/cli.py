@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import storage
@@ -641,7 +642,7 @@ def add_options(
         if option.kind is bool:
             more = {"action": "store_true"}
         if option.several or option.decode is not None:
-            more["action"] = _Joined
+            more["action"] = partial(_Joined, is_list=option.several)
         if option.choices is not None:
             more["choices"] = option.choices
         if len(form) > 1:
@@ -663,8 +664,12 @@ def add_options(
 class _Joined(argparse.Action):
     """Joins the values of an option that is given several times with commas."""
 
+    def __init__(self, *, is_list: bool = False, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._is_list = is_list
+
     def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
-        if OPTIONS[self.dest].several:
+        if self._is_list:
             parse_names(self.dest, values)  # each must have a value
         before = getattr(args, self.dest)
         is_first = not isinstance(before, str)

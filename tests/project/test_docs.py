@@ -235,10 +235,10 @@ def _readme(_, folder):
         words = "".join(f"In O\nTown{n} B-LOC\n\n" for n in range(10))
         (folder / f"conll2003/{split}.txt").write_text(f"-DOCSTART- O\n\n{split} O\n{words}")
     for split in ("train", "test"):
-        for label, stars in (("pos", 9), ("neg", 2)):
+        for label, least in (("pos", 7), ("neg", 1)):
             (folder / "aclImdb" / split / label).mkdir(parents=True)
             for number in range(10):
-                path = folder / f"aclImdb/{split}/{label}/{number}_{stars}.txt"
+                path = folder / f"aclImdb/{split}/{label}/{number}_{least + number % 4}.txt"
                 path.write_text(f"A {label} review of {split}, number {number}.")
 
 

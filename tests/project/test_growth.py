@@ -145,7 +145,7 @@ INPUTS = [
     ("boxes.jsonl", {"task": "object_detection"}, 80, _bad_boxes_of_one_line),
     ("videos.csv", {"task": "video_classification"}, 80, _segments_of_one_video),
     ("wide.csv", {"task": "tabular"}, 80, _wide_table),
-    ("urls.csv", {"task": "image_classification"}, 300, _long_urls),
+    ("urls.csv", {"task": "image_classification", "labels": "text"}, 300, _long_urls),
     ("texts.csv", {"task": "text_classification"}, 80, _readings_of_one_text),
 ]
 
