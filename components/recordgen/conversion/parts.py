@@ -45,12 +45,11 @@ from recordgen.core.runs.commit import (
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.parts import (
     PlannedParts,
-    check_files,
+    check_plan,
     check_planned,
     finish_part,
     finished_parts,
     naming_end,
-    read_part,
     read_planned,
     worker_lease,
     write_planned,
@@ -178,8 +177,8 @@ def _worked(output: str, part: int | None, said: Callable[[str], None] | None) -
     number = _number(part, planned.parts)
     outlines = []
     if number in planned.filled:
-        check_files(staging, planned, number)
-        outlines = read_part(staging, number)
+        check_plan(staging, planned)
+        outlines = staging.read_outlines(number)
     is_done = not outlines or number in finished_parts(staging)
     if not is_done:
         kept_plan.check_sources(planned)
@@ -235,7 +234,7 @@ def commit(
         return _there(target, done.counts)
     with open_planned(target) as staging, Phases(progress_for(progress)) as phases:
         planned = read_planned(staging)
-        check_files(staging, planned)
+        check_plan(staging, planned)
         if is_committed(target, staging):
             staged, results = read_outcome(staging, conversion_of(kept_plan.options_of(planned)))
             result = _there(target, total_counts(staged, results.values()))
