@@ -142,7 +142,7 @@ def found_at_once(shared, facts):
     st.integers(0, 2**32),
 )
 def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, seed):
-    options = make_options({"task": task, "lint": ("few_examples=1", "gray=20", "one_box_size=2")})
+    options = make_options({"task": task, "lint": ("few_examples=1", "gray=20")})
     with tempfile.TemporaryDirectory() as folder:
         staging = Staging(folder)
         files = stage(staging, task, sizes, np.random.default_rng(seed))

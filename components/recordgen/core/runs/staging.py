@@ -228,36 +228,36 @@ class Staging:
         return hashlib.sha256(_read_shared(storage.read_bytes, self.path(_PLAN))).hexdigest()
 
     def leave(self, content: bytes) -> str:
-        """Write what one step leaves for later ones; return the file's name.
-
-        The name is the sha256 of the content: another attempt, which may see other payload sizes,
-        and write something else, writes another file.
-        """
-        name = hashlib.sha256(content).hexdigest()
+        """Write what one step leaves for later ones; return the file's name."""
+        # A unique name: another attempt may see other payload sizes, and write something else.
+        name = uuid.uuid4().hex
         storage.write_bytes(self.path("between", name), content)
         return name
 
     def read_left(self, name: str, start: int = 0, length: int | None = None) -> bytes:
-        """Read such a file, or a part of it.
-
-        Raises: StorageError: it cannot be read; RunnerError: the file was changed.
-        """
+        """Read such a file, or a part of it. Raises: StorageError if it cannot be read."""
         path = storage.inside(self.path("between"), name)
-        if length is not None:
-            return _read_shared(partial(storage.read_range, start=start, length=length), path)
-        data = _read_shared(storage.read_bytes, path)
-        with decoding(path):
-            if hashlib.sha256(data).hexdigest() != name:
-                raise ValueError("its digest is another one")
-        return data
+        if length is None:
+            return _read_shared(storage.read_bytes, path)
+        return _read_shared(partial(storage.read_range, start=start, length=length), path)
 
     def leave_json(self, values: Sequence[Any]) -> str:
-        """Write a list as such a file."""
-        return self.leave(json.dumps(values, ensure_ascii=False).encode())
+        """Write a list as such a file, whose name is the sha256 (hex) of its content."""
+        content = json.dumps(values, ensure_ascii=False).encode()
+        name = hashlib.sha256(content).hexdigest()
+        storage.write_bytes(self.path("between", name), content)
+        return name
 
     def read_left_json(self, name: str) -> Any:
-        """Read a list in such a file. Raises: as :meth:`read_left`."""
-        return parsed_json(self.read_left(name))
+        """Read a list in such a file.
+
+        Raises: StorageError: it cannot be read; RunnerError: it was changed.
+        """
+        data = self.read_left(name)
+        with decoding(self.path("between", name)):
+            if hashlib.sha256(data).hexdigest() != name:
+                raise ValueError("its digest is another one")
+            return parsed_json(data)
 
     def read_left_columns(self, name: str, start: int = 0, length: int | None = None) -> Columns:
         """Read packed columns in such a file. Raises: as :meth:`read_left`."""
