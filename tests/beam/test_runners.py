@@ -121,7 +121,7 @@ def test_dask_writes_the_same_bytes_and_checks_on_its_workers(
     def process(step, element):
         raise AssertionError(f"{type(step).__name__} runs on the launcher")
 
-    for step in (Stage, MergeFound):
+    for step in (*Stage.__subclasses__(), MergeFound):
         monkeypatch.setattr(step, "process", process)
     recordgen.convert(source, tmp_path / "out", beam_args=on_dask(cluster), **_OPTIONS)
     assert tree_bytes(tmp_path / "out") == expected

@@ -556,9 +556,7 @@ def test_the_plan_keeps_each_option(name):
 def planned_parts(options):
     """Return the plan of no import files, as it is read."""
     values = json.loads(json.dumps(saved(options)))
-    return PlannedParts(
-        parts=1, shards=1, options=values, sources={}, keypoints={}, base=None, leftovers={}
-    )
+    return PlannedParts(parts=1, shards=1, options=values, sources={}, keypoints={}, base=None)
 
 
 @pytest.mark.parametrize(("examples", "batches"), [(1000, 1), (10_000_000, 125)])

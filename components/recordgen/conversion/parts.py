@@ -35,6 +35,8 @@ from recordgen.core.planning.bucket_files import ShardOutline
 from recordgen.core.progress import SHARDS, Phases, Progress
 from recordgen.core.runs import lease
 from recordgen.core.runs.commit import (
+    Run,
+    find_leftovers,
     find_planned,
     is_committed,
     note_committed,
@@ -118,9 +120,6 @@ def plan(
             sources=versions,
             keypoints=opened.keypoints,
             base=kept_plan.digest_of(existing) if append else None,
-            leftovers={
-                os.path.basename(left.staging.root): target in left.roots for left in run.leftovers
-            },
         )
         write_planned(run.staging, planned)
     result = PartsResult(**vars(staged), detection=opened.detection, output=target, parts=parts)
@@ -207,7 +206,8 @@ def _write(
                 said(f"{name}: shard {index} of {len(outlines)}")
             yield (outline.split, outline.index), [outline]
 
-    runner, run = LocalRunner(), kept_plan.run_of(output, staging, planned)
+    run = Run(staging, find_leftovers(output, staging), in_parts=True)
+    runner = LocalRunner()
     with running(runner, staging, None, conversion.task.noun):
         graph.write_shards(runner.start("ListShards", elements()), conversion, run)
     check_planned(output, staging)
@@ -258,7 +258,8 @@ def _published(
     kept_plan.check_sources(planned)
     options = kept_plan.options_of(planned)
     conversion, selection = conversion_of(options), options.selection
-    results, run = staging.read_results(), kept_plan.run_of(output, staging, planned)
+    results = staging.read_results()
+    run = Run(staging, find_leftovers(output, staging), in_parts=True)
     examples = sum(each.examples for each in results.values())
     source = kept_plan.source_of(planned, options, examples)
     existing = kept_plan.existing_of(planned, output, staging, conversion)

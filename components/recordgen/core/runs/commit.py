@@ -109,7 +109,8 @@ def open_run(
         if finished and not (overwrite or append):
             raise OutputExistsError(f"{output}: another run has just finished here")
         if resume:
-            yield Run(staging, tuple(_keep(output, dead, finished=finished)))
+            _keep(dead)
+            yield Run(staging, find_leftovers(output, staging))
         else:
             _start_anew(output, dead, described if not finished else ())
             yield Run(staging)
@@ -196,16 +197,24 @@ def take_back(output: str, staging: Staging, files: Iterable[str]) -> None:
         list(map_in_order(move, files, threads=STORAGE_THREADS))
 
 
-def _keep(output: str, dead: Iterable[Staging], *, finished: bool) -> Iterator[Leftover]:
-    """Yield the interrupted runs that have finished shards, and remove the others."""
+def find_leftovers(output: str, staging: Staging) -> tuple[Leftover, ...]:
+    """Return the interrupted runs, except ``staging``, that have finished shards."""
+    finished = _has_dataset(output)
+    return tuple(
+        Leftover(left, (left.root, output) if left.moving and not finished else (left.root,))
+        for left in _runs(output)
+        if left != staging and left.count_results()
+    )
+
+
+def _keep(dead: Iterable[Staging]) -> None:
+    """End the interrupted runs that have finished shards, and remove the others."""
     for left in dead:
-        if not left.count_results():
+        if left.count_results():
+            lease.end(left.lease)  # if it is alive after all, it must not commit
+            withdraw(left)
+        else:
             storage.remove(left.root)
-            continue
-        lease.end(left.lease)  # if it is alive after all, it must not commit
-        withdraw(left)
-        moved = (output,) if left.moving and not finished else ()
-        yield Leftover(left, (left.root, *moved))
 
 
 def _start_anew(output: str, dead: Collection[Staging], described: Collection[str]) -> None:

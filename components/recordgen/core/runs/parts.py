@@ -39,9 +39,6 @@ class PlannedParts:
     sources: Mapping[str, str]  # version of each import file, by path
     keypoints: Mapping[str, Any]  # the declared keypoints of the source
     base: str | None  # digest of the dataset that the run appends to; None if it does not append
-    # Interrupted runs whose shards may be kept, by the name of their folder, and whether the output
-    # holds some of their shards.
-    leftovers: Mapping[str, bool]
     made_by: tuple[str, ...] = (__version__, *ENCODERS)  # versions of Recordgen and its encoders
     plan: str = ""  # sha256 (hex) of the plan
 
@@ -81,9 +78,6 @@ def _planned_of(staging: Staging, data: Any) -> PlannedParts:
     planned = built(PlannedParts, values)
     if digest != _digest(values):
         raise ValueError("its digest is another one")
-    for name in planned.leftovers:
-        if fault := storage.name_fault(name):
-            raise ValueError(f"leftovers: {name!r:.80} is no name of a run: {fault}")
     return planned
 
 
