@@ -40,7 +40,7 @@ from benchmarks.memory import run_apart
 from recordgen.checks.check import ALIKE, KEYED, MOST_TOGETHER
 from recordgen.checks.facts import GROUP, ExampleFacts
 from recordgen.checks.near_pairs import NEAR_COLUMNS, divisions_of
-from recordgen.checks.run import FoundByWorkers, run_checks
+from recordgen.checks.run import run_checks
 from recordgen.conversion import parts as conversion_parts
 from recordgen.conversion.check_stage import NEAR, UNITE, Rows, Stage
 from recordgen.conversion.examination import Examination, examination_of
@@ -204,10 +204,11 @@ def work_on_pictures(folder: str, rows: int) -> dict[str, float]:
         runner.run(staging)
     with phase("findings", seconds):
         nothing, selection = shared.examined(ExampleFacts([])), shared.selection
-        by_workers = FoundByWorkers(staging.read_lines, *staging.read_about())
-        run_checks(nothing, by_workers, [], {}, selection)
+        run_checks(nothing, staging.read_found(), staging.read_lines, [], {}, selection)
     with phase("records.npy", seconds):
-        write_index(staging.path("records.npy"), _dataset(results), staging.shard_lengths)
+        dataset = _dataset(results)
+        lengths = staging.lengths_of(dataset.shards)
+        write_index(staging.path("records.npy"), dataset, lengths)
     with phase("examples.parquet", seconds):
         size = sum(map(len, to_parquet(map(staging.shard_facts, files))))
     if size < rows:

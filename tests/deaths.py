@@ -52,7 +52,7 @@ DEATHS = {
     ),
     "before the commit": (WHEN_ALL_IS_WRITTEN, False),
     "before moving": (
-        Death("recordgen.core.runs.commit._clear_shards", 1, after=True),
+        Death("recordgen.core.runs.commit._clear", 1, after=True),
         False,
     ),
     "while moving": (Death("recordgen.storage.move", 4, after=True), False),

@@ -27,7 +27,7 @@ from recordgen.beam.beam_runner import BeamRunner
 from recordgen.beam.runners import beam_flags, pipeline_factory, runner_factory
 from recordgen.conversion.check_stage import Stage
 from recordgen.core.flow import graph
-from recordgen.core.flow.found import MergeFindings
+from recordgen.core.flow.found import MergeFound
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import OUT_OF_MEMORY, Each
 from recordgen.core.planning.messages import RowBlock
@@ -124,7 +124,7 @@ def test_dask_writes_the_same_bytes_and_checks_on_its_workers(
     def process(step, element):
         raise AssertionError(f"{type(step).__name__} runs on the launcher")
 
-    for step in (Stage, MergeFindings):
+    for step in (*Stage.__subclasses__(), MergeFound):
         monkeypatch.setattr(step, "process", process)
     recordgen.convert(source, tmp_path / "out", beam_args=on_dask(cluster), **_OPTIONS)
     assert tree_bytes(tmp_path / "out") == expected

@@ -56,19 +56,12 @@ def test_boxes(boxes):
 
 
 def test_counts_of_boxes(boxes):
-    """MANY_BOXES and ONE_BOX_SIZE have thresholds, too."""
-    source = boxes.with_name("one_size.csv")
+    """MANY_BOXES has a threshold, too."""
+    source = boxes.with_name("many.csv")
     rows = "".join(f"TRAIN,c.png,cat,0.{n},0.1,,,0.{n}5,0.2,,\n" for n in range(1, 7))
     source.write_text(BOXES.replace("TRAIN,a.png,cat,0.1,0.1,,,0.5,0.5,,\n", "") + rows)
-    found = about_rows(source, lint="MANY_BOXES,ONE_BOX_SIZE,MANY_BOXES=6,ONE_BOX_SIZE=6")
-    assert found == [
-        ("MANY_BOXES", 5, "the image has 7 boxes"),
-        (
-            "ONE_BOX_SIZE",
-            5,
-            "all 6 boxes of 'cat' have the size of this one, 0.05×0.1 of the image",
-        ),
-    ]
+    found = about_rows(source, lint="MANY_BOXES=6")
+    assert found == [("MANY_BOXES", 5, "the image has 7 boxes")]
 
 
 # the boxes of a copy, given the boxes of the other; whether they contradict

@@ -5,6 +5,7 @@ import pickle
 import tempfile
 import tracemalloc
 from functools import partialmethod
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordgen import storage
 from recordgen.checks.check import ALIKE, EACH, KEPT, NONE, FoundRows
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.near_pairs import alike_groups
@@ -22,14 +22,15 @@ from recordgen.conversion.examination import Examination
 from recordgen.conversion.examining import examine
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.uniting import Size, UniteGroups
+from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_file
-from recordgen.core.facts.columns import facts_of, without_empty
+from recordgen.core.facts.columns import facts_of
 from recordgen.core.facts.perceptual_hash import Looks
 from recordgen.core.facts.pictures import measured
 from recordgen.core.flow.found import sort_key
 from recordgen.core.flow.local_runner import LocalRunner
-from recordgen.core.rows.columns import packed
 from recordgen.core.runs.staging import Staging
+from recordgen.core.shards.task import ShardResult
 from recordgen.options import make_options
 
 SPLITS = ("eval", "test", "train")
@@ -100,10 +101,15 @@ def stage(staging, task, sizes, random):
         split = SPLITS[number % len(SPLITS)]
         files.append(shard_file(split, number, len(sizes), "none"))
         mine, lines = lines[:size], lines[size:]
-        content = packed(without_empty(random_facts(task, mine, random, payloads)))
-        name = f"{split}-{number:05d}.arrow"
-        storage.write_bytes(staging.path("facts", name), content)
+        write_facts(staging, split, number, random_facts(task, mine, random, payloads))
     return files
+
+
+def write_facts(staging, split, number, facts):
+    """Write the result of a shard that has facts, and nothing else."""
+    shard = Shard(shard_file(split, number, number + 1, "none"), len(facts), 0, "0")
+    result = ShardResult(split, shard, {}, 0, {}, (), None, "", facts=facts)
+    staging.write_result(result, number)
 
 
 def found_at_once(shared, facts):
@@ -136,7 +142,7 @@ def found_at_once(shared, facts):
     st.integers(0, 2**32),
 )
 def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, seed):
-    options = make_options({"task": task, "lint": ("few_examples=1", "gray=20", "one_box_size=2")})
+    options = make_options({"task": task, "lint": ("few_examples=1", "gray=20")})
     with tempfile.TemporaryDirectory() as folder:
         staging = Staging(folder)
         files = stage(staging, task, sizes, np.random.default_rng(seed))
@@ -148,11 +154,13 @@ def test_the_steps_find_what_is_found_at_once(task, sizes, buckets, batches, see
         facts = ExampleFacts(map(staging.shard_facts, sorted(files)))
         facts.groups = alike_groups(facts, None)
         lines, texts, remarks = found_at_once(shared, facts)
-        about_all, remarked = staging.read_about()
-        for code, expected in lines.items():
-            assert [line.decode() for line in staging.read_lines(code)] == expected, code
-    assert sorted(text for texts in about_all.values() for text in texts) == sorted(texts)
-    assert remarked == remarks
+        found = staging.read_found()
+        written = {
+            code: [line.decode() for line in staging.read_lines(code)] for code in found.codes
+        }
+    assert written == {code: expected for code, expected in lines.items() if expected}
+    assert sorted(chain.from_iterable(found.about_all.values())) == sorted(texts)
+    assert list(found.remarks) == remarks
 
 
 NAMES = st.text(st.sampled_from('ab/\0\t\n\r" é\uffff\U0001f600'))
@@ -187,17 +195,17 @@ def found_in(folder, shards, buckets=1, batches=1):
     """Return the lines of the findings of each code, and the remarks, about a shard by split."""
     options, staging = make_options({"task": "image_classification"}), Staging(str(folder))
     for split, facts in shards.items():
-        path = staging.path("facts", f"{split}-00000.arrow")
-        storage.write_bytes(path, packed(without_empty(facts)))
+        write_facts(staging, split, 0, facts)
     shared = Examination(conversion_of(options), options.selection, staging, "", buckets, batches)
     runner = LocalRunner()
     files = [shard_file(split, 0, 1, "none") for split in shards]
     examine(runner, runner.start("Shards", files), shared)
     runner.run(staging)
-    codes = ("LEAK", "DUPLICATE", "NEAR_LEAK", "NEAR_DUPLICATE")
-    lines = {code: map(json.loads, staging.read_lines(code)) for code in codes}
-    found = {code: [each["line"] for each in of_code] for code, of_code in lines.items()}
-    return found, staging.read_about()[1]
+    about, found = staging.read_found(), {}
+    for code in ("LEAK", "DUPLICATE", "NEAR_LEAK", "NEAR_DUPLICATE"):
+        lines = staging.read_lines(code) if code in about.codes else ()
+        found[code] = [json.loads(line)["line"] for line in lines]
+    return found, list(about.remarks)
 
 
 def noise(count, spread, random):

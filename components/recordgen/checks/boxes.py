@@ -1,22 +1,19 @@
-"""Checks of boxes: tiny boxes, boxes of whole images, double boxes, too many, all of one size."""
+"""Checks of boxes: tiny boxes, boxes of whole images, double boxes, too many."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.checks.check import EACH, Check, Examined, FoundRows, Tally
+from recordgen.checks.check import EACH, Check, Examined, FoundRows
 from recordgen.core.facts import BOXES
 from recordgen.core.facts.kept_rows import RowIndices
 
 # A box is compared with this number of boxes that follow it from left to right.
 _WINDOW = 8
-
-# Boxes of a class have one size if their sides deviate by less than this part of them.
-_SAME_SIDE = 0.01
 
 
 class _Boxes(NamedTuple):
@@ -94,47 +91,6 @@ class ManyBoxes(_BoxCheck):
         rows, counts = np.unique(examined.shared(_all_boxes).rows, return_counts=True)
         many = counts > examined.thresholds[self.code]
         yield FoundRows(rows[many], lambda at: f"the image has {counts[many][at]:,} boxes")
-
-
-class OneBoxSize(_BoxCheck):
-    """A class whose boxes all have one size."""
-
-    code = "ONE_BOX_SIZE"
-    threshold = 10
-
-    def part(self, examined: Examined[Any]) -> Mapping[str, Tally]:
-        """Return of each class the number of boxes, the sums of their sides and of the squares."""
-        boxes, found = examined.shared(_all_boxes), {}
-        # Sort by class once: a mask for each class would take classes × boxes.
-        order = np.argsort(boxes.labels, kind="stable")
-        sides = (boxes.corners[:, 2:] - boxes.corners[:, :2])[order]
-        bounds = np.searchsorted(boxes.labels[order], np.arange(len(boxes.names) + 1))
-        for name, start, end in zip(boxes.names, bounds[:-1], bounds[1:], strict=True):
-            mine, first = sides[start:end], int(boxes.rows[order[start:end]].min())
-            sums, squares = mine.sum(axis=0).tolist(), (mine * mine).sum(axis=0).tolist()
-            found[name] = Tally((len(mine), *sums, *squares), examined.facts.address(first))
-        return found
-
-    def findings(self, examined: Examined[Any]) -> Iterator[FoundRows]:
-        """Yield the first image of such classes with at least as many boxes as the threshold."""
-        rows, messages = [], []
-        for name, ((boxes, *sums), first) in sorted(examined.total(self).items()):
-            row = examined.facts.row_at(first)
-            if row is None or boxes < examined.thresholds[self.code]:
-                continue
-            width, height, *squares = (each / boxes for each in sums)
-            if all(map(_is_one_size, (width, height), squares)):
-                rows.append(row)
-                messages.append(
-                    f"all {boxes:,} boxes of {name!r} have the size of this one, "
-                    f"{width:.3g}×{height:.3g} of the image"
-                )
-        yield FoundRows(np.array(rows, np.intp), messages.__getitem__)
-
-
-def _is_one_size(mean: float, mean_square: float) -> bool:
-    """Return whether sides deviate little from their mean."""
-    return bool(max(0.0, mean_square - mean * mean) ** 0.5 <= _SAME_SIDE * mean)
 
 
 def _percents(examined: Examined[Any]) -> npt.NDArray[np.float64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -11,10 +10,6 @@ from recordgen.checks.skew import distance, most_changed, share
 from recordgen.core.dataset.splits import EVAL, NO_EVAL, TEST, TRAIN, without_eval
 from recordgen.core.dataset.vocabulary import look_alikes
 from recordgen.messages import listed
-
-# Vertex AI "Prepare image training data": labels of letters, digits and underscore. Its own
-# sample has "Baked goods", so this is only advice.
-_ADVISED_LABEL = re.compile(r"[A-Za-z0-9_]+")
 
 # Nobody reads a longer list.
 _LOOK_ALIKES_SHOWN = 5
@@ -181,21 +176,6 @@ class LookAlikes(LabelCheck):
             yield (
                 f"the labels {shown} are different classes, but differ only by capitals, blanks or "
                 f"Unicode form; write them alike if they mean the same class"
-            )
-
-
-class LabelForm(LabelCheck):
-    """Labels with other characters than letters, digits and underscores."""
-
-    code = "LABEL_FORM"
-
-    def findings(self, examined: Examined[CheckedTask]) -> Iterator[str]:
-        names = examined.vocabulary.names
-        odd = [label for label in names if not _ADVISED_LABEL.fullmatch(label)]
-        if odd:
-            yield (
-                f"{len(odd)} labels contain more than letters, digits and underscores: "
-                f"{listed(odd)}"
             )
 
 

@@ -16,7 +16,7 @@ from recordgen.core.flow.found import Place, write_sorted
 from recordgen.core.flow.runner import Step
 from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import ExistingGroup
-from recordgen.core.planning.messages import FoundFile
+from recordgen.core.planning.messages import FoundTexts
 from recordgen.core.rows.columns import packed
 from recordgen.core.runs.staging import Staging
 
@@ -27,8 +27,11 @@ Message: TypeAlias = tuple[Key, Any]
 #: The key of messages that are for no bucket: what all shards add up to.
 TOTALS: Key = ("totals", 0)
 
-#: The first word of keys: before a code or a group of checks, or alone, with the number of a batch.
-CODE, NEAR, UNITE, BATCH = "code ", "near ", "unite ", "batch"
+#: The key of what the steps have found.
+FOUND: Key = ("found", 0)
+
+#: The first word of keys: before a group of checks, or alone, with the number of a batch.
+NEAR, UNITE, BATCH = "near ", "unite ", "batch"
 
 #: Shards that are examined together, or row groups of ``examples.parquet``.
 Batch: TypeAlias = Sequence[str | ExistingGroup]
@@ -103,8 +106,8 @@ class Stage(Step):
 
     def found(
         self, name: str, checks: Sequence[Check], examined: Examined[Any], *, is_whole: bool = False
-    ) -> Iterator[tuple[Key, FoundFile]]:
-        """Run checks, and yield the files of their findings by code.
+    ) -> Iterator[Message]:
+        """Run checks, and yield the files of their findings, and their texts.
 
         ``is_whole``: the checks examine all examples, so the order of their findings is final.
         """
@@ -116,9 +119,8 @@ class Stage(Step):
             lines = enumerate(_lines(check, examined.facts, rows))
             while some := list(islice(lines, _FILE_FINDINGS)):
                 placed = [((*((0,) if is_whole else at), n), line) for n, (at, line) in some]
-                yield (CODE + check.code, 0), write_sorted(self.staging, placed)
-        if examined.remarks or any(about_all.values()):
-            self.staging.write_about(name, about_all, examined.remarks)
+                yield FOUND, write_sorted(self.staging, check.code, placed)
+        yield FOUND, FoundTexts(name, about_all, examined.remarks)
 
 
 def _lines(

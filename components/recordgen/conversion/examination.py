@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.minhash import mixed
 from recordgen.core.flow.graph import bucket_count
 from recordgen.core.planning.appending import Existing
+from recordgen.core.planning.messages import FoundTexts
 from recordgen.core.runs.staging import Staging
 
 # Buckets of the plan, of some 30,000 rows each, that are one of the checks, or a batch of shards.
@@ -122,8 +123,8 @@ class Places:
             self._members[key] += len(mine)
         return rows.append_column("place", pa.array(places))
 
-    def remark(self) -> None:
-        """Say which checks examined groups in parts, if they did."""
+    def remarks(self) -> Iterator[FoundTexts]:
+        """Yield which checks examined groups in parts, if they did."""
         if self._members:
             codes = ", ".join(check.code for check in self._group.checks)
             noun, count = self._shared.conversion.task.noun, sum(self._members.values())
@@ -131,7 +132,7 @@ class Places:
                 f"{codes}: {count:,} {noun}s are in groups of more than {self._group.most:,}, "
                 f"which were examined in parts: some findings are missing"
             )
-            self._shared.staging.write_about(f"{self._group.name}-{self._number}-parts", {}, [text])
+            yield FoundTexts(f"{self._group.name}-{self._number}-parts", {}, [text])
 
 
 def examination_of(

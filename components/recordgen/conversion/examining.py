@@ -6,7 +6,7 @@
           ─UniteGroups───▶ the same for examples that are nearly the same, from all their buckets
           ─ExamineBatches▶ findings about single examples; facts of those that others are like
           ─ExamineGroups─▶ findings about examples together
-          ─MergeFindings─▶ staging: all findings of a code, by import file and line
+          ─MergeFound────▶ staging: all findings of a code, by import file and line
 
 Keys go to buckets by their hash, so that a bucket fits in memory whatever the number of examples.
 Keys and facts wait in the staging folder; what travels is where they are.
@@ -30,7 +30,7 @@ from recordgen.checks.facts import GROUP, ExampleFacts
 from recordgen.conversion.appending import read_group
 from recordgen.conversion.check_stage import (
     BATCH,
-    CODE,
+    FOUND,
     NEAR,
     TOTALS,
     UNITE,
@@ -46,7 +46,7 @@ from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_index
 from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.minhash import mixed
-from recordgen.core.flow.found import MergeFindings
+from recordgen.core.flow.found import MergeFound
 from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
@@ -81,10 +81,10 @@ def examine(
         .through("UniteGroups", UniteGroups(shared))
         .grouped("SpreadToBatches")  # (batch, [Alike | totals | Batch])
         .through("ExamineBatches", ExamineBatches(shared))
-        .grouped("GatherGroups")  # (key, [Rows | FoundFile])
+        .grouped("GatherGroups")  # (group and bucket, [Rows]) | (FOUND, […])
         .through("ExamineGroups", ExamineGroups(shared))
-        .grouped("GatherFindings")  # (code, [FoundFile])
-        .through("MergeFindings", MergeFindings(shared.staging))
+        .grouped("GatherFound")  # (FOUND, [FoundFile | FoundTexts])
+        .through("MergeFound", MergeFound(shared.staging))
     )
 
 
@@ -196,7 +196,7 @@ class JoinKeys(Stage):
                 placed = places.placed(mine.take(pa.array(again)), sizes[again])
                 alike.append(((BATCH, part.batch), placed))
         yield from ((key, Alike(group, rows)) for key, rows in self.left(0, alike))
-        places.remark()
+        yield from ((FOUND, texts) for texts in places.remarks())
 
     def _alike(self, name: str, division: int, parts: Sequence[Rows]) -> Iterator[Message]:
         group, to_all = self.shared.group(name), (UNITE + name, 0)
@@ -240,12 +240,15 @@ class JoinKeys(Stage):
 class ExamineBatches(Stage):
     """Examine the examples of a batch one by one, and pass on those that others are like.
 
-    In: (batch, [Alike | totals | Batch]). Out: (group and bucket, Rows) | (code, FoundFile).
+    In: (batch, [Alike | totals | Batch]). Out: (group and bucket, Rows) | (FOUND, FoundFile | …).
     """
 
     def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
         """Yield files of findings, and rows for the groups that they belong to."""
         (_, number), messages, shared = element[0], list(element[1]), self.shared
+        if element[0] == FOUND:
+            yield from ((FOUND, message) for message in messages)
+            return
         [batch] = (each for each in messages if isinstance(each, list))
         alike = sorted(
             (each for each in messages if isinstance(each, Alike)), key=lambda each: each.group
@@ -273,15 +276,14 @@ class ExamineBatches(Stage):
 class ExamineGroups(Stage):
     """Examine examples that are like others.
 
-    In: (group and bucket, [Rows]) | (code, [FoundFile]). Out: (code, FoundFile).
+    In: (group and bucket, [Rows]) | (FOUND, […]). Out: (FOUND, FoundFile | FoundTexts).
     """
 
     def process(self, element: tuple[Key, Iterable[Any]]) -> Iterator[Message]:
         """Yield files of findings, and pass on those of single examples."""
         (name, bucket), messages = element[0], element[1]
-        if name.startswith(CODE):
-            for file in messages:
-                yield (name, bucket), file
+        if element[0] == FOUND:
+            yield from ((FOUND, message) for message in messages)
             return
         group = self.shared.group(name)
         parts = sorted(messages, key=lambda part: part.batch)

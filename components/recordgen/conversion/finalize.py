@@ -10,7 +10,7 @@ from typing import Any
 
 from recordgen.checks.check import Examined
 from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.run import FoundByWorkers, run_checks
+from recordgen.checks.run import run_checks
 from recordgen.checks.selection import Selection
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.index import write_index
@@ -89,7 +89,7 @@ def indexed(dataset: Dataset, staging: Staging, existing: Existing | None = None
 
     Raises: as :func:`recordgen.access.index.lengths_there`.
     """
-    of_new = staging.shard_lengths
+    of_new = staging.lengths_of(dataset.shards)
     if existing is None:
         return write_index(staging.path(INDEX_FILE), dataset, of_new)
     from recordgen.access.index import lengths_there  # only an append needs it
@@ -199,13 +199,10 @@ def linted(
         are_numbers_given=labels.mode == "integer" or bool(labels.vocabulary),
     )
     with phases.during(CHECKS):
-        about_all, remarks = staging.read_about()
+        found = staging.read_found()
+        found = replace(found, codes=(*staged.line_codes, *found.codes))
         lint = run_checks(
-            about_splits,
-            FoundByWorkers(staging.read_lines, about_all, remarks),
-            changes,
-            staged.adjusted,
-            selection,
+            about_splits, found, staging.read_lines, changes, staged.adjusted, selection
         )
     general = (item.message for item in lint.about_all)
     warnings = (*dataset.warnings, *general, *lint.remarks, *task.advice())

@@ -13,9 +13,8 @@ from recordgen.core.conversion import Conversion
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing
 from recordgen.core.rows.row import ROW_BYTES
-from recordgen.core.runs.commit import Leftover, Run
 from recordgen.core.runs.parts import PlannedParts
-from recordgen.core.runs.staging import STAGING, Staging, decoding
+from recordgen.core.runs.staging import Staging, decoding
 from recordgen.errors import RunnerError, SourceError, StorageError
 from recordgen.formats.detect import Detection
 from recordgen.formats.import_file import ImportFile
@@ -44,15 +43,6 @@ def source_of(planned: PlannedParts, options: ConvertOptions, examples: int) -> 
     files = tuple(map(ImportFile, planned.sources))
     detection = Detection(options, keypoints=planned.keypoints)
     return Source(files, bytes=examples * ROW_BYTES, detection=detection)
-
-
-def run_of(output: str, staging: Staging, planned: PlannedParts) -> Run:
-    """Return the planned run, with the interrupted ones whose shards it may keep."""
-    leftovers = []
-    for name, is_moved in planned.leftovers.items():
-        left = Staging(storage.join(output, STAGING, name))
-        leftovers.append(Leftover(left, (left.root, output) if is_moved else (left.root,)))
-    return Run(staging, tuple(leftovers), in_parts=True)
 
 
 def digest_of(existing: Existing | None) -> str:

@@ -35,6 +35,8 @@ from recordgen.core.planning.bucket_files import ShardOutline
 from recordgen.core.progress import SHARDS, Phases, Progress
 from recordgen.core.runs import lease
 from recordgen.core.runs.commit import (
+    Run,
+    find_leftovers,
     find_planned,
     is_committed,
     note_committed,
@@ -45,12 +47,11 @@ from recordgen.core.runs.commit import (
 from recordgen.core.runs.counters import total_counts
 from recordgen.core.runs.parts import (
     PlannedParts,
-    check_files,
+    check_plan,
     check_planned,
     finish_part,
     finished_parts,
     naming_end,
-    read_part,
     read_planned,
     worker_lease,
     write_planned,
@@ -119,9 +120,6 @@ def plan(
             sources=versions,
             keypoints=opened.keypoints,
             base=kept_plan.digest_of(existing) if append else None,
-            leftovers={
-                os.path.basename(left.staging.root): target in left.roots for left in run.leftovers
-            },
         )
         write_planned(run.staging, planned)
     result = PartsResult(**vars(staged), detection=opened.detection, output=target, parts=parts)
@@ -178,8 +176,8 @@ def _worked(output: str, part: int | None, said: Callable[[str], None] | None) -
     number = _number(part, planned.parts)
     outlines = []
     if number in planned.filled:
-        check_files(staging, planned, number)
-        outlines = read_part(staging, number)
+        check_plan(staging, planned)
+        outlines = staging.read_outlines(number)
     is_done = not outlines or number in finished_parts(staging)
     if not is_done:
         kept_plan.check_sources(planned)
@@ -208,7 +206,8 @@ def _write(
                 said(f"{name}: shard {index} of {len(outlines)}")
             yield (outline.split, outline.index), [outline]
 
-    runner, run = LocalRunner(), kept_plan.run_of(output, staging, planned)
+    run = Run(staging, find_leftovers(output, staging), in_parts=True)
+    runner = LocalRunner()
     with running(runner, staging, None, conversion.task.noun):
         graph.write_shards(runner.start("ListShards", elements()), conversion, run)
     check_planned(output, staging)
@@ -235,7 +234,7 @@ def commit(
         return _there(target, done.counts)
     with open_planned(target) as staging, Phases(progress_for(progress)) as phases:
         planned = read_planned(staging)
-        check_files(staging, planned)
+        check_plan(staging, planned)
         if is_committed(target, staging):
             staged, results = read_outcome(staging, conversion_of(kept_plan.options_of(planned)))
             result = _there(target, total_counts(staged, results.values()))
@@ -259,7 +258,8 @@ def _published(
     kept_plan.check_sources(planned)
     options = kept_plan.options_of(planned)
     conversion, selection = conversion_of(options), options.selection
-    results, run = staging.read_results(), kept_plan.run_of(output, staging, planned)
+    results = staging.read_results()
+    run = Run(staging, find_leftovers(output, staging), in_parts=True)
     examples = sum(each.examples for each in results.values())
     source = kept_plan.source_of(planned, options, examples)
     existing = kept_plan.existing_of(planned, output, staging, conversion)

@@ -12,10 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from recordgen.checks.near_pairs import crowd_remarks
-from recordgen.conversion.check_stage import BATCH, UNITE, Alike, Key, Message, Rows, Stage
+from recordgen.conversion.check_stage import BATCH, FOUND, UNITE, Alike, Key, Message, Rows, Stage
 from recordgen.conversion.examination import Places
 from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.neighbours import Forest, Indices
+from recordgen.core.planning.messages import FoundTexts
 
 # Examples that are looked at together.
 _AT_ONCE = 1 << 20
@@ -38,7 +39,8 @@ class Crowd(NamedTuple):
 class UniteGroups(Stage):
     """Unite the groups of all buckets; other messages pass.
 
-    In: (group, [Size | Crowd | Rows]) | (batch, [message]). Out: (batch, Alike | message).
+    In: (group, [Size | Crowd | Rows]) | (batch, [message]). Out: (batch, Alike | message),
+    and what they have found.
     Memory holds the rows of some buckets; a file has four bytes for each example.
     """
 
@@ -49,7 +51,7 @@ class UniteGroups(Stage):
             yield from ((key, message) for message in messages)
             return
         name = key[0].removeprefix(UNITE)
-        self._remark(name, [each for each in messages if isinstance(each, Crowd)])
+        yield from self._remarks(name, [each for each in messages if isinstance(each, Crowd)])
         found = [each for each in messages if isinstance(each, Rows)]
         if not found:
             return
@@ -70,16 +72,16 @@ class UniteGroups(Stage):
                 alike = places.placed(pa.table({"row": rows.astype(np.int32), "key": keys}), counts)
                 for key, left in self.left(batch, [((BATCH, batch), alike)]):
                     yield key, Alike(name, left)
-        places.remark()
+        yield from ((FOUND, texts) for texts in places.remarks())
 
-    def _remark(self, name: str, crowds: Sequence[Crowd]) -> None:
-        """Write a remark about crowds, in whose divisions a picture may be several times."""
+    def _remarks(self, name: str, crowds: Sequence[Crowd]) -> Iterator[Message]:
+        """Yield a remark about crowds, in whose divisions a picture may be several times."""
         views: Counter[int] = Counter()
         for crowd in crowds:
             views[crowd.division] += crowd.views
         most = max(views.values(), default=0)
         if remarks := crowd_remarks(most, self.shared.conversion.task.noun):
-            self.staging.write_about(f"{name}-crowd", {}, remarks)
+            yield FOUND, FoundTexts(f"{name}-crowd", {}, remarks)
 
 
 def _numbers_in_file(count: int) -> Indices:

@@ -1,7 +1,10 @@
 """What the launcher reads from the staging folder does not grow with labels or findings."""
 
 import gc
+import threading
 from collections import Counter
+
+from fsspec.implementations.memory import MemoryFileSystem
 
 import recordgen
 from recordgen.core.dataset.counts import ImageStats, Shard
@@ -47,3 +50,37 @@ def test_findings_about_lines_wait_in_files(tmp_path, monkeypatch):
     odd = [(it.source, it.line) for it in found if it.code == "REPEATED_HEADER"]
     assert odd == [(name, 3 + n) for name in reversed(files) for n in range(most + 1)]
     assert held == [most, 1] * 2
+
+
+REQUESTS = ("info", "ls", "open", "cat_file", "pipe_file", "mv", "rm")
+
+
+def test_a_run_asks_only_for_files_that_are_there(make_images, make_csv, monkeypatch):
+    """A run of 40 images and one shard takes at most 60 requests to the storage of its output.
+
+    Three of them find nothing: no dataset, before and in the run, and no other run.
+    """
+    asked, thread = Counter[str](), threading.local()
+
+    def counted(name, request):
+        def call(*args, **more):
+            is_outer, thread.is_busy = not getattr(thread, "is_busy", False), True
+            asked[name] += is_outer
+            try:
+                return request(*args, **more)
+            except FileNotFoundError:
+                asked["missing"] += is_outer
+                raise
+            finally:
+                thread.is_busy = not is_outer
+
+        return call
+
+    for name in REQUESTS:
+        monkeypatch.setattr(MemoryFileSystem, name, counted(name, getattr(MemoryFileSystem, name)))
+    source = make_csv(f"TRAIN,{path},cat" for path in make_images(40))
+    done = recordgen.convert(source, "memory://requests/out", lint="-tiny", progress=None)
+    missing = asked.pop("missing")
+    assert done.dataset.examples == 40
+    assert asked.total() <= 60
+    assert missing <= 3

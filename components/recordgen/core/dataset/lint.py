@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -84,6 +84,16 @@ class Lint(Shown):
     def lines(self) -> Iterator[str]:
         """Yield the lines of ``lint.jsonl``."""
         return chain.from_iterable(map(self._of, self.counts))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What steps have found before the dataset is known."""
+
+    codes: tuple[str, ...] = ()  # codes with findings about examples or lines, which are in files
+    # Messages about the dataset as a whole, by code.
+    about_all: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()  # what checks had to leave out
 
 
 class LineSpool:

@@ -8,11 +8,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import IO, Any, TypeAlias
 
-from recordgen.core.dataset.lint import LintFinding
+from recordgen.core.dataset.lint import Found, LintFinding
 from recordgen.core.flow.runner import Step
-from recordgen.core.planning.messages import FoundFile
+from recordgen.core.planning.messages import FoundFile, FoundTexts
 from recordgen.core.runs.staging import Staging
 from recordgen.rejects import OddLine
 
@@ -23,10 +25,10 @@ Place: TypeAlias = tuple[str | int, ...]
 _RUN_BYTES = 64 << 20
 
 
-def write_sorted(staging: Staging, lines: Iterable[tuple[Place, str]]) -> FoundFile:
+def write_sorted(staging: Staging, code: str, lines: Iterable[tuple[Place, str]]) -> FoundFile:
     """Write findings of one code, as lines of JSON."""
     text = "".join(sorted(f"{sort_key(place)}\t{line}" for place, line in lines)).encode()
-    return FoundFile(staging.leave(text), len(text))
+    return FoundFile(code, staging.leave(text), len(text))
 
 
 def sort_key(place: Place) -> str:
@@ -37,36 +39,47 @@ def sort_key(place: Place) -> str:
     return " ".join(f"{it:016x}" if isinstance(it, int) else it.encode().hex() for it in place)
 
 
-def write_odd_lines(staging: Staging, lines: Iterable[OddLine]) -> dict[str, FoundFile]:
+def write_odd_lines(staging: Staging, lines: Iterable[OddLine]) -> tuple[FoundFile, ...]:
     """Write findings about lines of import files; return a file for each code."""
     by_code = defaultdict[str, list[tuple[Place, str]]](list)
     for it in lines:
         found = LintFinding(it.code, it.level, *it[:3], "", it.message)
         by_code[it.code].append(((*it[:3], it.message), found.to_line()))
-    return {code: write_sorted(staging, found) for code, found in by_code.items()}
+    return tuple(write_sorted(staging, code, found) for code, found in by_code.items())
 
 
-def merge_found(staging: Staging, code: str, files: Iterable[FoundFile]) -> None:
-    """Write all findings of a code to one file, by place."""
-    with ExitStack() as stack, staging.writing_findings(code) as out:
-        runs = [stack.enter_context(run) for run in _runs(staging, sorted(files))]
-        for line in heapq.merge(*runs):
-            out.write(line[line.index(b"\t") + 1 :])
+def merge_found(staging: Staging, files: Iterable[FoundFile]) -> tuple[str, ...]:
+    """Write all findings of each code to one file, by place; return the codes."""
+    codes = []
+    for code, mine in groupby(sorted(files), key=attrgetter("code")):
+        with ExitStack() as stack, staging.writing_lines(code) as out:
+            runs = [stack.enter_context(run) for run in _runs(staging, list(mine))]
+            for line in heapq.merge(*runs):
+                out.write(line[line.index(b"\t") + 1 :])
+        codes.append(code)
+    return tuple(codes)
 
 
 @dataclass(eq=False)
-class MergeFindings(Step):
-    """Merge the findings of a code, by import file and line.
+class MergeFound(Step):
+    """Merge what the steps of the checks have found, by import file and line.
 
-    In: (code, [FoundFile]). Out: nothing.
+    In: (key, [FoundFile | FoundTexts]). Out: nothing.
     """
 
     staging: Staging
 
-    def process(self, element: tuple[tuple[str, int], Iterable[FoundFile]]) -> Iterator[Any]:
-        """Write the file of the code."""
-        (name, _), files = element
-        merge_found(self.staging, name.partition(" ")[2], files)
+    def process(self, element: tuple[Any, Iterable[FoundFile | FoundTexts]]) -> Iterator[Any]:
+        """Write the findings of each code, and the texts of all steps."""
+        found = list(element[1])
+        texts = sorted((it for it in found if isinstance(it, FoundTexts)), key=attrgetter("step"))
+        about_all = defaultdict[str, list[str]](list)
+        for code, more in chain.from_iterable(it.about_all.items() for it in texts):
+            about_all[code] += more
+        remarks = tuple(chain.from_iterable(it.remarks for it in texts))
+        codes = merge_found(self.staging, (it for it in found if isinstance(it, FoundFile)))
+        by_code = {code: tuple(mine) for code, mine in about_all.items() if mine}
+        self.staging.write_found(Found(codes, by_code, remarks))
         yield from ()
 
 
@@ -75,7 +88,7 @@ def _runs(staging: Staging, files: Sequence[FoundFile]) -> Iterator[IO[bytes]]:
     waiting: list[bytes] = []
     size = 0
     for at, file in enumerate(files):
-        waiting.append(staging.read_left(file.name, 0, file.bytes))
+        waiting.append(staging.read_left(file.name))
         size += file.bytes
         if size >= _RUN_BYTES or at == len(files) - 1:
             run = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -30,7 +30,6 @@ from recordgen.core.planning.resolve import Settled, plan_bucket, settle_bucket
 from recordgen.core.rows.columns import packed, rows_of, together
 from recordgen.core.rows.planned import KnownRow, PlacedRow
 from recordgen.core.runs import counters
-from recordgen.core.runs.parts import write_parts
 from recordgen.core.runs.staging import Staging
 from recordgen.core.settings import Splits
 from recordgen.core.shards.task import ShardResult, ShardTask
@@ -195,21 +194,21 @@ class MakePlan(Step):
         )
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
         findings = sorted(file for summary in read for file in summary.findings)
-        self.staging.write_plan(plan, rejects, findings)
-        for code in dict.fromkeys(chain.from_iterable(summary.odd_lines for summary in read)):
-            odd = [it.odd_lines[code] for it in read if code in it.odd_lines]
-            merge_found(self.staging, code, odd)
+        odd_lines = chain.from_iterable(summary.odd_lines for summary in read)
+        codes = merge_found(self.staging, odd_lines)
+        shards = list(cut(plan, files))
+        parts = [shards[at :: self.parts] for at in range(min(self.parts, len(shards)))]
+        outlines = [self.staging.leave_json(list(map(asdict, part))) for part in parts]
+        self.staging.write_plan(plan, rejects, findings, codes, outlines)
         # With too many rejects the run fails anyway, so do not read any payload.
         if too_many(plan.counts.rejects, plan.counts.read, conversion.max_reject_fraction):
             return
         remedy = conversion.splits.without_train
         if remedy and not self.base.shards and all(summary.named for summary in resolved):
             check_train(plan, remedy)
-        if self.parts:
-            write_parts(self.staging, self.parts, list(cut(plan, files)))
-            return
-        for outline in cut(plan, files):
-            yield (outline.split, outline.index), outline
+        if not self.parts:
+            for outline in shards:
+                yield (outline.split, outline.index), outline
 
 
 @dataclass(eq=False)

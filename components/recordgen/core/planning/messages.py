@@ -5,7 +5,7 @@ Rows travel as columns. Only a runner that sends messages to other processes pac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -62,8 +62,17 @@ class FindingsFile(NamedTuple):
 class FoundFile(NamedTuple):
     """A file of findings of one code, sorted, for ``lint.jsonl``, and its size in bytes."""
 
+    code: str
     name: str
     bytes: int
+
+
+class FoundTexts(NamedTuple):
+    """What a step of the checks has found about the dataset as a whole."""
+
+    step: str  # its name, which orders the texts
+    about_all: Mapping[str, Sequence[str]]  # messages by code
+    remarks: Sequence[str]  # what checks had to leave out
 
 
 @dataclass(frozen=True)
@@ -91,5 +100,5 @@ class ReadSummary:
     # Changes that made other rows usable, by kind.
     adjusted: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[FindingsFile, ...] = ()  # files that list these changes
-    # Findings of the checks in lines, whether or not their rows were rejected, by code.
-    odd_lines: Mapping[str, FoundFile] = field(default_factory=dict)
+    # Findings of the checks in lines, whether or not their rows were rejected.
+    odd_lines: tuple[FoundFile, ...] = ()

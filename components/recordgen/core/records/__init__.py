@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recordgen.core.records.format import RecordFormat
+    from recordgen.core.records.tfrecord import TfRecords
 
     #: The format of every file of records.
-    RECORDS: RecordFormat
+    RECORDS: TfRecords
 
 
 def __getattr__(name: str) -> Any:

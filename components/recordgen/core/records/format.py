@@ -1,31 +1,21 @@
-"""The interface of a record format: how records are framed in a file, and found again."""
+"""Records in pieces, and how framed ones are written to a file."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
-from recordgen import storage
-from recordgen.errors import RecordError
-
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    pass
 
 #: A serialised record, or a framed one, in pieces: joining large pieces would copy them.
 Record: TypeAlias = Sequence[bytes]
 
 # Arrow's type stubs, if installed, differ from version to version.
 RecordColumn: TypeAlias = Any  # pa.BinaryArray
-
-_GZIP_SUFFIX, _GZIP_MAGIC = ".gz", b"\x1f\x8b\x08"
-
-# Bytes of a file by which a format is recognised.
-_HEAD_BYTES = 64
 
 _GZIP_LEVEL = 6
 
@@ -41,96 +31,6 @@ _MAX_PIECES_PER_CALL = 1024
 
 class LengthError(ValueError):
     """No record of the expected length begins here."""
-
-
-class RecordFormat(ABC):
-    """How a file holds records: their frames, one after the other, possibly packed with gzip.
-
-    Framing is apart from writing, so that threads frame (and checksum) records at the same time,
-    and one of them writes.
-    """
-
-    @abstractmethod
-    def frame(self, record: Record) -> Record:
-        """Return a record as a file holds it."""
-
-    @abstractmethod
-    def frame_column(self, records: RecordColumn) -> bytes:
-        """Return all records of an Arrow column as a file holds them, one after the other."""
-
-    def writer(self, file: IO[bytes], compression: str) -> FrameWriter:
-        """Return a writer of framed records; ``compression`` is ``none`` or ``gzip``."""
-        return FrameWriter(file, compression)
-
-    @abstractmethod
-    def is_mine(self, head: bytes) -> bool:
-        """Return whether a file that is not packed, with these first bytes, holds such records."""
-
-    def is_gzip(self, path: str) -> bool:
-        """Return whether a file is packed: by its name, or by its first bytes."""
-        if path.endswith(_GZIP_SUFFIX):
-            return True
-        with storage.open_read(path) as file:
-            return self._holds_gzip(file, path)
-
-    def _holds_gzip(self, file: IO[bytes], path: str) -> bool:
-        """Return whether an open file is packed; it is at its beginning, before and after."""
-        if path.endswith(_GZIP_SUFFIX):
-            return True
-        head = file.read(_HEAD_BYTES)
-        file.seek(0)
-        # A TFRecord of about 560 kB may begin with gzip's bytes.
-        return head.startswith(_GZIP_MAGIC) and not self.is_mine(head)
-
-    @abstractmethod
-    def read(self, path: str) -> Iterator[bytes]:
-        """Yield the records of a file, packed or not, and verify them.
-
-        Raises:
-            RecordError: the file is truncated or damaged; the message has the offset.
-            FileNotFoundError: there is no such file.
-        """
-
-    @abstractmethod
-    def read_chosen(self, path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield some records of a file with their indexes, which start at 0, in order.
-
-        Indexes after the last record are ignored.
-        """
-
-    @abstractmethod
-    def read_placed(self, path: str) -> Iterator[tuple[int, bytes] | RecordError]:
-        """Yield the records of a file that is not packed, each with the place of its first byte.
-
-        Damaged records are an error, as in :meth:`read_around`.
-        """
-
-    @abstractmethod
-    def read_around(self, path: str) -> Iterator[bytes | RecordError]:
-        """Yield the records of a file, and an error in place of damaged records."""
-
-    def lengths(self, path: str) -> Iterator[int]:
-        """Yield the length of each record of a file."""
-        return map(len, self.read(path))
-
-    def count(self, path: str) -> int:
-        """Return the number of records of a file."""
-        return sum(1 for _ in self.lengths(path))
-
-    @abstractmethod
-    def frame_bytes(self, lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the bytes that records of these lengths take in a file (both int64 [n])."""
-
-    @abstractmethod
-    def unframed(self, frame: memoryview) -> memoryview:
-        """Return the record in the bytes that one record takes in a file.
-
-        Raises: LengthError: no record of that length begins there; ValueError: it is damaged.
-        """
-
-    @abstractmethod
-    def check_lengths(self, path: str) -> None:
-        """Check that every record of an uncompressed local file ends within the file."""
 
 
 class FrameWriter:

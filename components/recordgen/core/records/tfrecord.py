@@ -20,7 +20,7 @@ import google_crc32c
 import numpy as np
 
 from recordgen import storage
-from recordgen.core.records.format import LengthError, Record, RecordColumn, RecordFormat
+from recordgen.core.records.format import FrameWriter, LengthError, Record, RecordColumn
 from recordgen.errors import RecordError
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _Found = TypeVar("_Found")
 _Crc = TypeVar("_Crc", int, "npt.NDArray[Any]")
+
+_GZIP_SUFFIX, _GZIP_MAGIC = ".gz", b"\x1f\x8b\x08"
 
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
@@ -49,8 +51,16 @@ _PIECE_BYTES = 1 << 24
 _SEARCHED_BYTES = 1 << 26
 
 
-class TfRecords(RecordFormat):
-    """A length and its checksum, the record, and the record's checksum."""
+class TfRecords:
+    """A length and its checksum, the record, and the record's checksum; possibly packed with gzip.
+
+    Framing is apart from writing, so that threads frame (and checksum) records at the same time,
+    and one of them writes.
+    """
+
+    def writer(self, file: IO[bytes], compression: str) -> FrameWriter:
+        """Return a writer of framed records; ``compression`` is ``none`` or ``gzip``."""
+        return FrameWriter(file, compression)
 
     def frame(self, record: Record) -> tuple[bytes, ...]:
         """Return a record in pieces as stored in a file, with length and checksums."""
@@ -74,14 +84,36 @@ class TfRecords(RecordFormat):
         """Return whether a file begins with the length of a record and the length's checksum."""
         return _is_head(head[:_HEAD_BYTES])
 
+    def is_gzip(self, path: str) -> bool:
+        """Return whether a file is packed: by its name, or by its first bytes."""
+        if path.endswith(_GZIP_SUFFIX):
+            return True
+        with storage.open_read(path) as file:
+            return self._holds_gzip(file, path)
+
+    def _holds_gzip(self, file: IO[bytes], path: str) -> bool:
+        """Return whether an open file is packed; it is at its beginning, before and after."""
+        if path.endswith(_GZIP_SUFFIX):
+            return True
+        head = file.read(_HEAD_BYTES)
+        file.seek(0)
+        # A TFRecord of about 560 kB may begin with gzip's bytes.
+        return head.startswith(_GZIP_MAGIC) and not self.is_mine(head)
+
     def read(self, path: str) -> Iterator[bytes]:
-        """Yield the records of one file, and verify every checksum."""
+        """Yield the records of one file, packed or not, and verify every checksum.
+
+        Raises:
+            RecordError: the file is truncated or damaged; the message has the offset.
+            FileNotFoundError: there is no such file.
+        """
         return (record for _, record in self._numbered(path, None, _read_one))
 
     def read_chosen(self, path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield some records with their indexes.
+        """Yield some records with their indexes, which start at 0, in order.
 
-        The other records are skipped, without reading them in uncompressed local files.
+        Indexes after the last record are ignored. The other records are skipped, without reading
+        them in uncompressed local files.
         """
         return self._numbered(path, deque(sorted(set(indexes))), _read_one)
 
@@ -102,7 +134,10 @@ class TfRecords(RecordFormat):
             yield found if isinstance(found, RecordError) else found[1]
 
     def read_placed(self, path: str) -> Iterator[tuple[int, bytes] | RecordError]:
-        """Yield the records of one file that is not packed, and where each one begins."""
+        """Yield the records of one file that is not packed, and where each one begins.
+
+        Damaged records are an error, as in :meth:`read_around`.
+        """
         with storage.open_read(path) as file:
             end = file.seek(0, io.SEEK_END)
             file.seek(0)
@@ -130,12 +165,19 @@ class TfRecords(RecordFormat):
             return _lengths_in_heads(path)
         return (length for _, length in self._numbered(path, None, _skip_one))
 
+    def count(self, path: str) -> int:
+        """Return the number of records of a file."""
+        return sum(1 for _ in self.lengths(path))
+
     def frame_bytes(self, lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the bytes of frames."""
+        """Return the bytes that records of these lengths take in a file (both int64 [n])."""
         return lengths + _FRAME_BYTES
 
     def unframed(self, frame: memoryview) -> memoryview:
-        """Return the record, after comparing its length and its checksum."""
+        """Return the record in the bytes that one record takes in a file.
+
+        Raises: LengthError: no record of that length begins there; ValueError: it is damaged.
+        """
         size = len(frame) - _FRAME_BYTES
         if size < 0 or _LENGTH.unpack_from(frame)[0] != size:
             raise LengthError("its head has another length")

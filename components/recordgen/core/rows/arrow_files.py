@@ -81,7 +81,7 @@ def count_groups(file: IO[bytes]) -> int:
         raise ValueError(f"not a Parquet file: {exc}") from exc
 
 
-def read_streams(data: bytes) -> Iterator[Any]:
+def read_streams(data: bytes | memoryview) -> Iterator[Any]:
     """Yield the table of each Arrow stream in concatenated data. Raises: ValueError."""
     forbid_pickled_types()
     file = pa.BufferReader(data)

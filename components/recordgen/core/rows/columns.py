@@ -212,7 +212,7 @@ def packed(columns: Columns) -> bytes:
     return bytes(sink.getvalue())
 
 
-def unpacked(data: bytes) -> Iterator[Columns]:
+def unpacked(data: bytes | memoryview) -> Iterator[Columns]:
     """Yield each of the packed columns in concatenated data."""
     return read_streams(data)
 

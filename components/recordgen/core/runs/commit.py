@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from uuid import uuid4
 
 from recordgen import storage
@@ -109,7 +109,8 @@ def open_run(
         if finished and not (overwrite or append):
             raise OutputExistsError(f"{output}: another run has just finished here")
         if resume:
-            yield Run(staging, tuple(_keep(output, dead, finished=finished)))
+            _keep(dead)
+            yield Run(staging, find_leftovers(output, staging))
         else:
             _start_anew(output, dead, described if not finished else ())
             yield Run(staging)
@@ -196,16 +197,24 @@ def take_back(output: str, staging: Staging, files: Iterable[str]) -> None:
         list(map_in_order(move, files, threads=STORAGE_THREADS))
 
 
-def _keep(output: str, dead: Iterable[Staging], *, finished: bool) -> Iterator[Leftover]:
-    """Yield the interrupted runs that have finished shards, and remove the others."""
+def find_leftovers(output: str, staging: Staging) -> tuple[Leftover, ...]:
+    """Return the interrupted runs, except ``staging``, that have finished shards."""
+    finished = _has_dataset(output)
+    return tuple(
+        Leftover(left, (left.root, output) if left.moving and not finished else (left.root,))
+        for left in _runs(output)
+        if left != staging and left.count_results()
+    )
+
+
+def _keep(dead: Iterable[Staging]) -> None:
+    """End the interrupted runs that have finished shards, and remove the others."""
     for left in dead:
-        if not left.count_results():
+        if left.count_results():
+            lease.end(left.lease)  # if it is alive after all, it must not commit
+            withdraw(left)
+        else:
             storage.remove(left.root)
-            continue
-        lease.end(left.lease)  # if it is alive after all, it must not commit
-        withdraw(left)
-        moved = (output,) if left.moving and not finished else ()
-        yield Leftover(left, (left.root, *moved))
 
 
 def _start_anew(output: str, dead: Collection[Staging], described: Collection[str]) -> None:
@@ -219,9 +228,7 @@ def _start_anew(output: str, dead: Collection[Staging], described: Collection[st
             shards,
         )
     if described and any(left.moving for left in dead):
-        for name in described:
-            storage.remove(storage.join(output, name))
-        _clear_shards(output)
+        _clear(output, described)
     for left in dead:
         storage.remove(left.root)
 
@@ -249,7 +256,6 @@ def commit(
 
     Raises: RunnerError: another run took over.
     """
-    lease.check_held(staging.lease)
     written = [name for name, pieces in files.items() if _wrote(staging.path(name), pieces)]
     written.append(INDEX_FILE)
     write_dataset(staging.root, dataset)
@@ -257,10 +263,8 @@ def commit(
     if meanwhile is not None:
         write_dataset(output, meanwhile)
     staging.start_moving()
-    failed = (f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}")
-    for name in failed if kept else (DATASET_FILE, *failed):
-        storage.remove(storage.join(output, name))
-    _clear_shards(output, kept)
+    old = [f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}", *sorted({*files} - {*written})]
+    _clear(output, old if kept else [DATASET_FILE, *old], kept)
     # From here on, shards in the output belong to this run, and not to a run that died moving them.
     for other in _runs(output):
         if other != staging:
@@ -273,8 +277,6 @@ def commit(
     shards = (shard.file for split in dataset.splits.values() for shard in split.shards)
     new = (file for file in shards if file not in kept)
     list(map_in_order(move, new, threads=STORAGE_THREADS))
-    for name in sorted(files.keys() - set(written)):
-        storage.remove(storage.join(output, name))  # left by the replaced dataset
     for name in written:
         storage.move(staging.path(name), storage.join(output, name))
     show_dataset(staging, output)
@@ -322,8 +324,9 @@ def check_appendable(output: str) -> None:
 
 def _check_output(output: str, described: Collection[str]) -> None:
     """Check that nothing in the output is in the way. Raises: OutputExistsError."""
-    dead = _runs(output)
-    if _has_dataset(output):
+    there = dict(storage.list_dir(output))
+    dead = _runs(output) if STAGING in there else []
+    if DATASET_FILE in there:
         raise OutputExistsError(
             f"{output}: there is a {DATASET_FILE} already; {ways_on(output)}"
             + (" (with --resume if a run was interrupted)" if dead else "")
@@ -331,11 +334,10 @@ def _check_output(output: str, described: Collection[str]) -> None:
     # Without a dataset.json, files with our names are ours only if a run died while it moved them.
     if any(run.moving for run in dead):
         return
-    for name in (*described, *_split_dirs(output)):
-        if storage.exists(storage.join(output, name)):
-            raise OutputExistsError(
-                f"{output}: there is a {name} already; choose another output or --overwrite"
-            )
+    if name := next((name for name in (*described, *_splits(there)) if name in there), None):
+        raise OutputExistsError(
+            f"{output}: there is a {name} already; choose another output or --overwrite"
+        )
 
 
 def ways_on(output: str) -> str:
@@ -429,26 +431,38 @@ def _remove(output: str, runs: Iterable[Staging]) -> None:
 def _wrote(path: str, content: Iterable[bytes]) -> bool:
     """Write a file piece by piece, unless there are none; return whether it was written."""
     pieces = iter(content)
-    first = next(pieces, None)
-    if first is None:
-        return False
+    first = list(islice(pieces, 2))
+    if len(first) < 2:  # one request, where a file that grows takes several
+        for piece in first:
+            storage.write_bytes(path, piece)
+        return bool(first)
     with storage.replacing(path) as file:
-        for piece in chain([first], pieces):
+        for piece in chain(first, pieces):
             file.write(piece)
     return True
 
 
-def _clear_shards(output: str, kept: Collection[str] = ()) -> None:
-    """Remove the shards in split folders except ``kept``; other files stay."""
-    for folder in _split_dirs(output):
+def _clear(output: str, names: Iterable[str], kept: Collection[str] = ()) -> None:
+    """Remove files of an output, then the shards in split folders except ``kept``.
+
+    Other files stay. What is not there is not asked for.
+    """
+    there = dict(storage.list_dir(output))
+    for name in names:
+        if name in there:
+            storage.remove(storage.join(output, name))
+    for folder in _splits(there):
         path = storage.join(output, folder)
-        names = [name for name, _ in storage.list_dir(path)]
-        old = [name for name in names if is_shard(name) and f"{folder}/{name}" not in kept]
+        shards = [name for name, _ in storage.list_dir(path)]
+        old = [name for name in shards if is_shard(name) and f"{folder}/{name}" not in kept]
         paths = [storage.join(path, name) for name in old]
         list(map_in_order(storage.remove, paths, threads=STORAGE_THREADS))
-        if len(old) == len(names):
+        if len(old) == len(shards):
             storage.remove(path)
 
 
-def _split_dirs(output: str) -> list[str]:
-    return storage.list_folders(output, SPLIT_PREFIX)
+def _splits(there: Mapping[str, bool]) -> list[str]:
+    """Return the folders of splits among the entries of an output: whether each is a folder."""
+    return [
+        name for name, is_folder in there.items() if is_folder and name.startswith(SPLIT_PREFIX)
+    ]

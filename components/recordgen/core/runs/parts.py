@@ -1,7 +1,6 @@
 """A run in parts: its plan stays in the staging folder until all parts are written and committed.
 
     OUT/.recordgen-staging/RUN/parts.json         what the run does; it marks a planned run
-                               parts/00000.json   the shards of a part
                                done/00000         all shards of the part are written
                                workers/….json     leases of its workers
 
@@ -14,22 +13,20 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.typed import built
-from recordgen.core.ordered import STORAGE_THREADS, map_in_order
-from recordgen.core.planning.bucket_files import ShardOutline
-from recordgen.core.runs.staging import PLAN_FILES, Staging, decoding, read_staged
+from recordgen.core.runs.staging import Staging, decoding, read_staged
 from recordgen.core.shards.task import ENCODERS
 from recordgen.errors import RunnerError, StorageError
 from recordgen.version import __version__
 
-_FILE, _SHARDS, _DONE, _WORKERS = "parts.json", "parts", "done", "workers"
+_FILE, _DONE, _WORKERS = "parts.json", "done", "workers"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +39,8 @@ class PlannedParts:
     sources: Mapping[str, str]  # version of each import file, by path
     keypoints: Mapping[str, Any]  # the declared keypoints of the source
     base: str | None  # digest of the dataset that the run appends to; None if it does not append
-    # Interrupted runs whose shards may be kept, by the name of their folder, and whether the output
-    # holds some of their shards.
-    leftovers: Mapping[str, bool]
     made_by: tuple[str, ...] = (__version__, *ENCODERS)  # versions of Recordgen and its encoders
-    files: Mapping[str, str] = field(default_factory=dict)  # sha256 (hex) of the plan's other files
+    plan: str = ""  # sha256 (hex) of the plan
 
     @property
     def filled(self) -> range:
@@ -56,9 +50,7 @@ class PlannedParts:
 
 def write_planned(staging: Staging, planned: PlannedParts) -> None:
     """Make the run a planned one. Raises: StorageError."""
-    names = [*PLAN_FILES, *(_part_name(part) for part in planned.filled)]
-    digests = map_in_order(staging.digest_of, names, threads=STORAGE_THREADS)
-    values = asdict(replace(planned, files=dict(zip(names, digests, strict=True))))
+    values = asdict(replace(planned, plan=staging.plan_digest()))
     text = json.dumps({**values, "digest": _digest(values)}, ensure_ascii=False)
     storage.write_text(staging.path(_FILE), text)
 
@@ -86,9 +78,6 @@ def _planned_of(staging: Staging, data: Any) -> PlannedParts:
     planned = built(PlannedParts, values)
     if digest != _digest(values):
         raise ValueError("its digest is another one")
-    for name in planned.leftovers:
-        if fault := storage.name_fault(name):
-            raise ValueError(f"leftovers: {name!r:.80} is no name of a run: {fault}")
     return planned
 
 
@@ -96,15 +85,14 @@ def _digest(values: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def check_files(staging: Staging, planned: PlannedParts, part: int | None = None) -> None:
-    """Check the files that all parts share, and that of a part.
+def check_plan(staging: Staging, planned: PlannedParts) -> None:
+    """Check the plan, which names its other files by their digests.
 
-    Raises: RunnerError: one was changed; StorageError: one cannot be read.
+    Raises: RunnerError: it was changed; StorageError: it cannot be read.
     """
-    for name in PLAN_FILES if part is None else (*PLAN_FILES, _part_name(part)):
-        with decoding(staging.path(name)):
-            if staging.digest_of(name) != planned.files[name]:
-                raise ValueError("its digest is another one")
+    with decoding(staging.path("plan.json")):
+        if staging.plan_digest() != planned.plan:
+            raise ValueError("its digest is another one")
 
 
 def is_planned(staging: Staging) -> bool:
@@ -136,25 +124,6 @@ def naming_end(output: str, staging: Staging) -> Iterator[None]:
 def withdraw(staging: Staging) -> None:
     """Make the run an ordinary one, which has no parts. Raises: StorageError."""
     storage.remove(staging.path(_FILE))
-
-
-def write_parts(staging: Staging, parts: int, outlines: Sequence[ShardOutline]) -> None:
-    """Divide the shards among parts, and write each part. Raises: StorageError."""
-    for part in range(min(parts, len(outlines))):
-        mine = list(map(asdict, outlines[part::parts]))
-        storage.write_text(staging.path(_part_name(part)), json.dumps(mine, ensure_ascii=False))
-
-
-def read_part(staging: Staging, part: int) -> list[ShardOutline]:
-    """Return the shards of a part. Raises: StorageError; RunnerError: they were changed."""
-    return read_staged(
-        staging.path(_part_name(part)),
-        lambda shards: [built(ShardOutline, values) for values in shards],
-    )
-
-
-def _part_name(part: int) -> str:
-    return f"{_SHARDS}/{part:05d}.json"
 
 
 def finish_part(staging: Staging, part: int) -> None:

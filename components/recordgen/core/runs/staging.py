@@ -1,16 +1,14 @@
 """The staging folder of a run, where its launcher and its workers exchange files.
 
     OUT/.recordgen-staging/RUN/run.json                the lease, :mod:`recordgen.core.runs.lease`
-                               plan.json               the plan and its rejects
-                               vocabulary.json         the labels, which workers need
+                               plan.json               the plan, which names files in between/
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
-                               facts/train-00000.arrow    facts of its rows for the checks
-                               lengths/train-00000     lengths of its records for the index
-                               between/…               what a step leaves for later ones: changes in
-                                                       rows, settled and planned rows, keys
-                               lint/CODE.jsonl         findings about examples
-                               about/….json            findings about the dataset as a whole
+                               facts/train-00000       facts of its rows, lengths of its records
+                               between/…               what a step leaves for later ones: rejects,
+                                                       changes in rows, settled and planned rows,
+                                                       shards of a part, keys, findings
+                               found.json              what the checks have found
                                planning/….json         heartbeat of a worker that reads or plans
                                progress/train-00000.json  heartbeat of a worker on a shard
                                error.json              error of a worker
@@ -34,6 +32,9 @@ from functools import partial
 from typing import IO, Any, TypeVar
 
 from recordgen import errors, storage
+from recordgen.core.dataset.counts import Shard
+from recordgen.core.dataset.index import LengthsOf
+from recordgen.core.dataset.lint import Found
 from recordgen.core.dataset.manifest import SPLIT_PREFIX, shard_index
 from recordgen.core.dataset.typed import built, parsed_json
 from recordgen.core.dataset.vocabulary import Vocabulary
@@ -62,10 +63,10 @@ STAGING = ".recordgen-staging"
 LOCAL_HEARTBEAT_SECONDS = 0.5
 _REMOTE_HEARTBEAT_SECONDS = 10.0
 
-_PLAN, _VOCABULARY = "plan.json", "vocabulary.json"
+_PLAN, _FOUND = "plan.json", "found.json"
 
-#: The files of a plan that all parts of a run share.
-PLAN_FILES = (_PLAN, _VOCABULARY)
+# The number of bytes of the lengths of records, which come before the facts about their rows.
+_SIZE_BYTES = 8
 
 _SPLIT_PARTS = ("rows", "bytes", "first", "shards")
 
@@ -122,6 +123,8 @@ class StagedPlan:
     existing: int  # rows whose example is in the dataset that is appended to
     rejects: tuple[Reject, ...]
     findings: tuple[str, ...] = ()  # files that list the changes in rows, in order
+    line_codes: tuple[str, ...] = ()  # codes of the findings about lines
+    outlines: tuple[str, ...] = ()  # files with the shards of each part, in a run in parts
 
     @property
     def rows(self) -> int:
@@ -174,18 +177,21 @@ class Staging:
         plan: Plan,
         rejects: Sequence[Reject],
         findings: Iterable[FindingsFile] = (),
+        line_codes: Sequence[str] = (),
+        outlines: Sequence[str] = (),
     ) -> None:
         """Write the plan for the launcher, and its vocabulary for workers."""
-        vocabulary = json.dumps(asdict(plan.vocabulary), ensure_ascii=False)
-        storage.write_text(self.path(_VOCABULARY), vocabulary)
         data = {
             "splits": {
                 name: {part: getattr(split, part) for part in _SPLIT_PARTS}
                 for name, split in plan.splits.items()
             },
+            "vocabulary": asdict(plan.vocabulary),
             **{name: getattr(plan.counts, name) for name in _COUNTED},
-            "rejects": rejects,
+            "rejects": self.leave_json(rejects) if rejects else "",
             "findings": [item.file for item in findings],
+            "line_codes": line_codes,
+            "outlines": outlines,
         }
         storage.write_text(self.path(_PLAN), json.dumps(data, ensure_ascii=False))
 
@@ -196,9 +202,10 @@ class Staging:
             data = storage.read_bytes(path)
         except FileNotFoundError:
             return None
-        vocabulary = self.read_vocabulary()
         with decoding(path):
-            found = built(StagedPlan, {**parsed_json(data), "vocabulary": vocabulary})
+            values = parsed_json(data)
+            rejects = self.read_left_json(values["rejects"]) if values["rejects"] else []
+            found = built(StagedPlan, {**values, "rejects": rejects})
             for split in found.splits.values():
                 if sorted(split) != sorted(_SPLIT_PARTS):
                     raise ValueError(f"splits must have {', '.join(_SPLIT_PARTS)} (got {split})")
@@ -209,11 +216,16 @@ class Staging:
 
         Raises: StorageError: they cannot be read; RunnerError: they were changed.
         """
-        return read_staged(self.path(_VOCABULARY), partial(built, Vocabulary))
+        return read_staged(self.path(_PLAN), lambda values: built(Vocabulary, values["vocabulary"]))
 
-    def digest_of(self, name: str) -> str:
-        """Return the sha256 (hex) of a file. Raises: StorageError if it cannot be read."""
-        return hashlib.sha256(_read_shared(storage.read_bytes, self.path(name))).hexdigest()
+    def read_outlines(self, part: int) -> list[ShardOutline]:
+        """Return the shards of a part. Raises: StorageError; RunnerError: they were changed."""
+        name = read_staged(self.path(_PLAN), lambda values: values["outlines"][part])
+        return [built(ShardOutline, values) for values in self.read_left_json(name)]
+
+    def plan_digest(self) -> str:
+        """Return the sha256 (hex) of the plan. Raises: StorageError if it cannot be read."""
+        return hashlib.sha256(_read_shared(storage.read_bytes, self.path(_PLAN))).hexdigest()
 
     def leave(self, content: bytes) -> str:
         """Write what one step leaves for later ones; return the file's name."""
@@ -229,8 +241,26 @@ class Staging:
             return _read_shared(storage.read_bytes, path)
         return _read_shared(partial(storage.read_range, start=start, length=length), path)
 
+    def leave_json(self, values: Sequence[Any]) -> str:
+        """Write a list as such a file, whose name is the sha256 (hex) of its content."""
+        content = json.dumps(values, ensure_ascii=False).encode()
+        name = hashlib.sha256(content).hexdigest()
+        storage.write_bytes(self.path("between", name), content)
+        return name
+
+    def read_left_json(self, name: str) -> Any:
+        """Read a list in such a file.
+
+        Raises: StorageError: it cannot be read; RunnerError: it was changed.
+        """
+        data = self.read_left(name)
+        with decoding(self.path("between", name)):
+            if hashlib.sha256(data).hexdigest() != name:
+                raise ValueError("its digest is another one")
+            return parsed_json(data)
+
     def read_left_columns(self, name: str, start: int = 0, length: int | None = None) -> Columns:
-        """Read packed columns in such a file. Raises: StorageError, RunnerError."""
+        """Read packed columns in such a file. Raises: as :meth:`read_left`."""
         return _unpacked(self.read_left(name, start, length), self.path("between", name))
 
     def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
@@ -250,10 +280,13 @@ class Staging:
 
     def write_result(self, result: ShardResult, index: int) -> None:
         """Write the facts of a shard and the lengths of its records, then its result."""
-        facts, shard = packed(without_empty(result.facts)), (result.split, index)
-        storage.write_bytes(self._facts_path(*shard), facts)
-        storage.write_bytes(self._lengths_path(*shard), result.lengths)
-        storage.write_text(self._result_path(*shard), result.to_json())
+        facts, size = (
+            packed(without_empty(result.facts)),
+            len(result.lengths).to_bytes(_SIZE_BYTES, "little"),
+        )
+        content = b"".join((size, result.lengths, facts))
+        storage.write_bytes(self._facts_path(result.split, index), content)
+        storage.write_text(self._result_path(result.split, index), result.to_json())
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
         """Return the result of a shard if there is one and its task has the same fingerprint."""
@@ -262,57 +295,67 @@ class Staging:
             found = _read_result(self._result_path(split, index))
             if found.fingerprint != fingerprint:
                 return None
-            facts = whole(_read_columns(self._facts_path(split, index)))
-            lengths = storage.read_bytes(self._lengths_path(split, index))
+            lengths, facts = self._read_facts(split, index)
         except (OSError, RunnerError, StorageError, ValueError):
             return None  # a crash of the machine may leave an empty file
-        found = replace(found, facts=facts, lengths=lengths)
+        found = replace(found, facts=whole(facts), lengths=lengths)
         return found if len(lengths) == 4 * found.shard.examples else None
 
     def shard_facts(self, file: str) -> Columns:
         """Return the facts of a shard's examples. Raises: StorageError if they cannot be read."""
         split, index = _numbered(file)
-        return of_shard(split, file, _read_columns(self._facts_path(split, index)))
+        return of_shard(split, file, self._read_facts(split, index)[1])
 
-    def shard_lengths(self, file: str) -> bytes:
-        """Return the lengths of a shard's records. Raises: StorageError if they cannot be read."""
-        return _read_shared(storage.read_bytes, self._lengths_path(*_numbered(file)))
+    def lengths_of(self, shards: Iterable[Shard]) -> LengthsOf:
+        """Return the function that reads the lengths of the records of one of these shards.
 
-    def writing_findings(self, code: str) -> AbstractContextManager[IO[bytes]]:
-        """Open the file with all findings about examples of a code for writing."""
-        return storage.replacing(self.path("lint", f"{code}.jsonl"))
+        It raises StorageError if they cannot be read, RunnerError if there are more or fewer.
+        """
+        sizes = {shard.file: 4 * shard.examples for shard in shards}
+
+        def lengths(file: str) -> bytes:
+            path, size = self._facts_path(*_numbered(file)), sizes[file]
+            read = partial(storage.read_range, start=0, length=_SIZE_BYTES + size)
+            data = _read_shared(read, path)
+            with decoding(path):
+                if int.from_bytes(data[:_SIZE_BYTES], "little") != size:
+                    raise ValueError(f"it does not hold lengths of {size:,} bytes")
+            return data[_SIZE_BYTES:]
+
+        return lengths
+
+    def _read_facts(self, split: str, index: int) -> tuple[bytes, Columns]:
+        """Return the lengths of the records of a shard, and the facts about its rows."""
+        path = self._facts_path(split, index)
+        data = memoryview(_read_shared(storage.read_bytes, path))
+        end = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
+        return bytes(data[_SIZE_BYTES:end]), _unpacked(data[end:], path)
+
+    def writing_lines(self, code: str) -> AbstractContextManager[IO[bytes]]:
+        """Open the file with all findings about examples or lines of a code for writing."""
+        return storage.replacing(self.path("between", f"{code}.jsonl"))
 
     def read_lines(self, code: str) -> Iterator[bytes]:
-        """Yield the findings about examples of a code, as lines of JSON."""
+        """Yield the findings about examples or lines of a code, as lines of JSON."""
+        with storage.open_read(self.path("between", f"{code}.jsonl")) as file:
+            yield from file
+
+    def write_found(self, found: Found) -> None:
+        """Write what the steps of the checks have found."""
+        storage.write_text(self.path(_FOUND), json.dumps(asdict(found), ensure_ascii=False))
+
+    def read_found(self) -> Found:
+        """Return what the steps of the checks have found: nothing if no step examined anything."""
+        path = self.path(_FOUND)
         try:
-            with storage.open_read(self.path("lint", f"{code}.jsonl")) as file:
-                yield from file
+            data = storage.read_bytes(path)
         except FileNotFoundError:
-            return
-
-    def write_about(
-        self, name: str, about_all: Mapping[str, Sequence[str]], remarks: Sequence[str]
-    ) -> None:
-        """Write what a step of the checks found about the dataset as a whole."""
-        found = {"about_all": about_all, "remarks": remarks}
-        storage.write_text(self.path("about", f"{name}.json"), json.dumps(found))
-
-    def read_about(self) -> tuple[dict[str, list[str]], list[str]]:
-        """Return what the checks found about the dataset as a whole, by code, and remarks."""
-        about_all: dict[str, list[str]] = {}
-        remarks: list[str] = []
-        for name, _ in sorted(storage.list_dir(self.path("about"))):
-            found = read_staged(self.path("about", name), partial(built, _About))
-            remarks += found.remarks
-            for code, texts in found.about_all.items():
-                about_all.setdefault(code, []).extend(texts)
-        return about_all, remarks
+            return Found()
+        with decoding(path):
+            return built(Found, parsed_json(data))
 
     def _facts_path(self, split: str, index: int) -> str:
-        return self.path("facts", f"{split}-{index:05d}.arrow")
-
-    def _lengths_path(self, split: str, index: int) -> str:
-        return self.path("lengths", f"{split}-{index:05d}")
+        return self.path("facts", f"{split}-{index:05d}")
 
     def count_results(self) -> int:
         """Return the number of finished shards."""
@@ -399,19 +442,7 @@ def _numbered(file: str) -> tuple[str, int]:
     return file.partition("/")[0].removeprefix(SPLIT_PREFIX), shard_index(file)
 
 
-@dataclass(frozen=True)
-class _About:
-    """What a step of the checks found about the dataset as a whole."""
-
-    about_all: Mapping[str, tuple[str, ...]]
-    remarks: tuple[str, ...]
-
-
-def _read_columns(path: str) -> Columns:
-    return _unpacked(_read_shared(storage.read_bytes, path), path)
-
-
-def _unpacked(data: bytes, path: str) -> Columns:
+def _unpacked(data: bytes | memoryview, path: str) -> Columns:
     with decoding(path):
         [columns] = unpacked(data)
         return columns

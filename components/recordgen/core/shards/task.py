@@ -296,5 +296,5 @@ def _framed(built: BuiltBatch) -> tuple[BuiltBatch, Sequence[Record]]:
     """Return the batch with its framed records; checksums are made by the thread that calls it."""
     frames = [RECORDS.frame(record) for record in built.records]
     if built.column is not None:
-        frames.insert(0, [RECORDS.frame_column(built.column)])
+        frames.insert(0, (RECORDS.frame_column(built.column),))
     return built, frames
