@@ -139,13 +139,6 @@ def test_header_names_columns_in_any_order(header, line):
     assert parse(f"{header}\n{line}\n") == [Row("f.csv", 2, "eval", "a.jpg", "cat")]
 
 
-@pytest.mark.parametrize("header", ["picture,label,split", "XMin,YMin,XMax,YMax,label"])
-def test_a_header_without_paths(header):
-    """A line of known names is a header, and must name a column of paths."""
-    with pytest.raises(UsageError, match=rf"f\.csv:1: .*\({header}\).*--columns path="):
-        parse_all([header.encode(), b"1,2,3,4,5"], ObjectDetection())
-
-
 # line under a header of two names, whether it is a row
 SURPLUS = [("a.jpg,cat,", True), ("a.jpg,cat,,", True), ("a.jpg,cat,x", False), ("a.jpg", True)]
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from recordgen.core.rows.row import Row, content_uri
-from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import is_file
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
@@ -109,15 +109,6 @@ def test_names_of_images_are_no_texts():
     assert all(isinstance(item, Row) for item in rows("\n".join(texts)))
     [item] = rows("text,label\na.jpg,x")
     assert said(item) == (2, None, "a.jpg", ["x"])
-
-
-@pytest.mark.parametrize(
-    "header", ["text,target", ",text,target", "id,keyword,location,text,target"]
-)
-def test_headers_without_a_known_column(header):
-    """A header is no example: it must name a known column besides the column of texts."""
-    with pytest.raises(UsageError, match=rf"a.csv:1: .* \({header}\); .*--columns text="):
-        rows(f"{header}\nGood,1\n")
 
 
 def test_files_are_told_from_texts():

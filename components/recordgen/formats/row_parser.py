@@ -17,7 +17,6 @@ from recordgen.formats.by_header import ByHeader, Places, check_twice, without_p
 from recordgen.formats.column_names import (
     KNOWN_COLUMNS,
     NOWHERE,
-    SPLIT_COLUMNS,
     column_name,
     find_columns,
     find_path,
@@ -26,7 +25,7 @@ from recordgen.formats.column_names import (
 )
 from recordgen.formats.csv_records import Item, Records, read_blocks
 from recordgen.formats.format import CsvParser
-from recordgen.formats.header import Given, other_header, without_payload
+from recordgen.formats.header import Given, begins_with_header, other_header
 from recordgen.formats.label_fields import NO_CLASSES, Classes, separated
 from recordgen.formats.made_columns import with_made_columns
 from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject
@@ -187,10 +186,6 @@ class RowParser(CsvParser):
         """Parse the fields of a line of a file without a header."""
 
     @abstractmethod
-    def names_columns(self, fields: Sequence[str]) -> bool:
-        """Return whether a line must be a header, because it names the column of payloads."""
-
-    @abstractmethod
     def to_row(
         self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
     ) -> Row | Reject:
@@ -205,19 +200,17 @@ class RowParser(CsvParser):
         """
         self.check_roles(given)
         self.label_separator, self.uncertain = given.label_separator, given.uncertain
-        if given.header == "no":
+        if not begins_with_header(fields, given):
             return self._without_header(fields, given, where), False
-        if given.settles_header or self.is_header(fields) or given.numbers_names(fields):
-            names = given.rename(fields, where)
-            if not self._has_payload(names):
-                raise UsageError(f"{where}: {self._unknown(fields)}")
-            group, classes = given.find_group(fields, where), given.one_hot(fields, where)
-            return self.by_header(names, group=group, classes=classes), True
-        if given.roles or given.group:
-            return self._without_header(fields, given, where), False
-        if self.names_columns(fields) or self._names_all_but_payload(fields):
-            raise UsageError(f"{where}: {self._unknown(fields)}")
-        return self.parse_row, False
+        names = given.rename(fields, where)
+        if not self._has_payload(names):
+            raise UsageError(
+                f"{where}: this line names no column of {'texts' if self.texts else 'paths'} "
+                f"({','.join(fields):.200}); name it, such as --columns "
+                f"{'text' if self.texts else 'path'}=…,label=…"
+            )
+        group, classes = given.find_group(fields, where), given.one_hot(fields, where)
+        return self.by_header(names, group=group, classes=classes), True
 
     def _without_header(self, fields: Sequence[str], given: Given, where: str) -> Parser:
         """Return the parser of the lines of a file without a header. Raises: UsageError."""
@@ -262,24 +255,6 @@ class RowParser(CsvParser):
         """Return whether a line names the payloads' column and, if it has more fields, another."""
         named, payloads = {r for r, at in self.columns_of(fields).items() if at}, {"path", "text"}
         return bool(named & payloads) and (len(fields) == 1 or not named <= payloads)
-
-    def _names_all_but_payload(self, fields: Sequence[str]) -> bool:
-        """Return whether a line names columns of two roles, but not the column of payloads."""
-        named = {column_name(field) for field in fields}
-        kinds = (SPLIT_COLUMNS, *self._task.columns.values())
-        return sum(not named.isdisjoint(kind) for kind in kinds) > 1 and not any(
-            map(self.is_payload, fields)
-        )
-
-    def is_payload(self, field: str) -> bool:
-        """Return whether a field names a file."""
-        return False
-
-    def _unknown(self, fields: Sequence[str]) -> str:
-        """Return the error message for a header without a known column of payloads."""
-        known = self.columns_of(fields)
-        first = next((fields[at] for role in ("text", "path") for at in known[role]), "")
-        return without_payload(fields, "text" if self.texts else "path", first)
 
     def by_header(
         self,
