@@ -21,15 +21,19 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, UsageError
-from recordgen.formats.box_lists import box_columns
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
 from recordgen.formats.format import Rows
 from recordgen.formats.frame_cells import is_list, text_of
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given, no_column
 from recordgen.formats.label_fields import BETWEEN_ITEMS
-from recordgen.formats.made_columns import is_constant, made_by, with_made_columns
-from recordgen.formats.path_template import PathTemplate
+from recordgen.formats.made_columns import (
+    box_columns,
+    is_constant,
+    made_below,
+    names_in_path,
+    with_made_columns,
+)
 from recordgen.formats.proposal import propose
 from recordgen.formats.table_layout import row_parser
 from recordgen.rejects import Reject, RejectCode
@@ -109,8 +113,8 @@ class NamedRecords:
         self._source, self._names, self._task = source, names, task
         self._given = replace(given, header="yes", label_separator=separator)
         self._parser = row_parser(task, adjusted)
-        made = list(made_by(given))
-        whole = {at for each in made for at in each.places_in(names, source) or ()}
+        made = made_below(names, given, source)
+        whole = {at for each in made for at in each.places}
         header = [*names, *(name for each in made for name in each.columns)]
         one_hot = given.one_hot(header, source)
         renamed = given.rename(header, source)
@@ -212,8 +216,7 @@ def check_roles(task: Task, given: Given) -> None:
 
 def given_names(given: Given) -> Sequence[str]:
     """Return the names of all columns that options give, which each occur once."""
-    template = PathTemplate.of(given)
-    names = [*(template.names if template is not None else given.roles.get("path", ()))]
+    names = [*(names_in_path(given) or given.roles.get("path", ()))]
     for role in given.roles.keys() - {"path"}:
         names += [name for name in given.keys_of(role) if not is_constant(name)]
     names += chain.from_iterable(box_columns(name, ()) for name in given.boxes[1:])

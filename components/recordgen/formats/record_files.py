@@ -35,8 +35,7 @@ from recordgen.formats.json_items import list_items, top_items
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.listing import Listing
 from recordgen.formats.named_records import Cells, NamedRecords, Values, named_head
-from recordgen.formats.parquet import opened, table_rows
-from recordgen.formats.parquet_columns import image_leaves
+from recordgen.formats.parquet import image_leaves, opened, table_rows
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import check_header
 from recordgen.formats.table_csv import lines_of
