@@ -227,7 +227,7 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
 
     Raises: UsageError: its columns have no known names, or a given column is missing.
     """
-    from recordgen.formats.dataframe import head_of_frame  # files do not need it
+    from recordgen.formats.named_records import head_of_frame  # files do not need it
 
     if options.columns.header != AUTO:
         raise UsageError("header is for CSV files, not for a DataFrame; omit it")

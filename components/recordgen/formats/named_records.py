@@ -5,7 +5,7 @@ r"""Records whose values have names → rows: objects of JSON, rows of frames, P
 
 The columns are found once for a source. Then each record becomes the fields of a line below a
 header, so constants, templates, box lists, one-hot columns and groups have one
-reader: that of CSV files.
+reader: that of CSV files. The line of a record is its number from 1.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from recordgen.core.rows.row import Adjustments
+from recordgen.core.rows.row import Adjustments, batched
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
+from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, UsageError
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
-from recordgen.formats.format import Rows
-from recordgen.formats.frame_cells import is_list, text_of
+from recordgen.formats.format import OpenFrame, Rows
 from recordgen.formats.head import Head, Line
-from recordgen.formats.header import Given, no_column
+from recordgen.formats.header import NOTHING_GIVEN, Given, no_column
 from recordgen.formats.label_fields import BETWEEN_ITEMS
 from recordgen.formats.made_columns import (
     box_columns,
@@ -36,8 +36,14 @@ from recordgen.formats.made_columns import (
 )
 from recordgen.formats.proposal import propose
 from recordgen.formats.table_layout import row_parser
+from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
+from recordgen.tasks import task_for
 from recordgen.tasks.texts.text_task import CONTENT_KEY
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 # Letters of records that become rows together.
 _LETTERS = 1 << 20
@@ -261,4 +267,120 @@ def named_head(
         classes=given.one_hot(first, source),
         label_separator=separator,
         boxes=given.find_boxes(first, source),
+    )
+
+
+SOURCE = "DataFrame"
+
+_SAMPLE_ROWS = 1000
+
+
+def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with dense columns; cells and types of sparse ones need special handling."""
+    import pandas as pd
+
+    if not any(isinstance(dtype, pd.SparseDtype) for dtype in frame.dtypes):
+        return frame
+    columns = [
+        column.sparse.to_dense()  # type: ignore[attr-defined]  # the stubs do not know it
+        if isinstance(column.dtype, pd.SparseDtype)
+        else column
+        for _, column in frame.items()
+    ]
+    return pd.concat(columns, axis=1)
+
+
+def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+    """Return the rows of a frame. Raises: as :func:`dataframe_rows`."""
+    task, adjusted = task_for(options), Adjustments()
+    found = dataframe_rows(frame, task, adjusted, Given.of(options))
+    return OpenFrame(options, batched(found, adjusted))
+
+
+def dataframe_rows(
+    frame: pd.DataFrame, task: Task, adjusted: Adjustments, given: Given = NOTHING_GIVEN
+) -> Rows:
+    """Yield the rows of a frame with the columns of a CSV with a header, and rejects.
+
+    Missing values are empty fields. If the task takes several labels, a label may be a list.
+
+    Raises: UsageError: no column has the name of a path column, or the task's rows have no columns.
+    """
+    names = [str(name) for name in frame.columns]
+    reader = NamedRecords(SOURCE, names, _FrameCells(task), task, adjusted, given)
+    return reader.rows(enumerate(frame_cells(frame), start=1))
+
+
+class _FrameCells(Cells):
+    """Cells of a frame; a column that does not fit the task stops the run."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def single(self, value: Any, column: str, line: int) -> str:
+        remedy = f"several labels need task='{self._task.kind}_multi_label' and one label column"
+        return single_text(as_before_gaps(value), column, line, remedy)
+
+    def several(self, value: Any, column: str, line: int) -> Sequence[str]:
+        is_one = self._task.labelling != SEVERAL or not is_list(value)
+        return [self.single(each, column, line) for each in ([value] if is_one else value)]
+
+
+def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
+    """Return the first rows of a DataFrame. Raises: UsageError: a given column is missing."""
+    names = [str(name) for name in frame.columns]
+    return named_head(SOURCE, names, frame_cells(frame.head(_SAMPLE_ROWS)), given)
+
+
+def frame_cells(frame: pd.DataFrame) -> Iterator[list[Any]]:
+    """Yield the cells of each row; missing values are empty texts."""
+    present = frame.notna().to_numpy()
+    for row, there in zip(frame.to_numpy(dtype=object), present, strict=True):
+        yield [value if known else "" for value, known in zip(row, there, strict=True)]
+
+
+def is_list(value: Any) -> bool:
+    """Return whether a cell has several values."""
+    import numpy as np
+
+    return isinstance(value, list | tuple | set | frozenset | np.ndarray)  # Parquet yields arrays
+
+
+def as_before_gaps(value: Any) -> Any:
+    """Return a cell as it was before pandas, which turns 3 into 3.0 in a column with gaps."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def text_of(value: Any) -> str:
+    """Return a cell as a field; lists, but not sets, in brackets, each value whole."""
+    if value is None:
+        return ""
+    is_ordered = is_list(value) and not isinstance(value, set | frozenset)
+    return f"[{', '.join(map(str, value))}]" if is_ordered else str(as_before_gaps(value))
+
+
+def single_text(value: Any, column: str, line: int, remedy: str = "") -> str:
+    """Return a cell as a CSV field; None is empty. Raises: UsageError: it is not a single value."""
+    if way := _way_of_content(value, column):
+        raise UsageError(f"row {line} of the DataFrame: column {column!r} holds {way}")
+    if isinstance(value, dict) or is_list(value):
+        raise UsageError(
+            f"row {line} of the DataFrame: column {column!r} must hold single values (got "
+            f"{value!r:.80})" + (f"; {remedy}" if remedy else "")
+        )
+    return "" if value is None else str(value)
+
+
+def _way_of_content(value: Any, column: str) -> str:
+    """Return what a cell holds instead of a path, and the way to convert it; "" for other cells."""
+    import numpy as np
+
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"texts as bytes; decode them: frame[{column!r}].str.decode('utf-8')"
+    is_array = hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+    if not is_array or isinstance(value, np.generic) or np.ndim(value) < 2:
+        return ""
+    return (
+        f"images in memory ({type(value).__name__}); write each to a file, and put the paths of "
+        f"the files into the column; or write examples of arrays or bytes with recordgen.write"
     )

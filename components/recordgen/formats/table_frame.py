@@ -18,10 +18,9 @@ from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
 from recordgen.formats.column_stats import MAX_CLASSES
 from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Records, read_blocks
-from recordgen.formats.dataframe import SOURCE
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
-from recordgen.formats.frame_cells import as_before_gaps, frame_cells, single_text
 from recordgen.formats.header import Given
+from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells, single_text
 from recordgen.formats.table_columns import (
     check_header,
     find_table,
