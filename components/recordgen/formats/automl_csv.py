@@ -21,10 +21,9 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, are_clean_uris, named_split
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
-from recordgen.formats.by_header import ByHeader, Places, without_padding
 from recordgen.formats.column_names import NOWHERE, PATH_COLUMNS
-from recordgen.formats.field_kinds import names_media
-from recordgen.formats.row_parser import Columns, Parser, RowParser
+from recordgen.formats.field_kinds import names_media, without_padding
+from recordgen.formats.row_parser import ByHeader, Columns, Parser, Places, RowParser
 from recordgen.rejects import Reject, RejectCode
 
 _LIST_SUFFIX = ".csv"

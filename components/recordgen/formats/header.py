@@ -286,6 +286,24 @@ def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
     raise UsageError(f"{what}: there is no column {name!r}, only {shown}{hint}")
 
 
+def too_many_fields(expected: int, got: int) -> str:
+    """Return the message about a line with more fields than the header."""
+    return (
+        f"expected {expected} fields as in the header (got {got}); quote a field that holds a comma"
+    )
+
+
+def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:
+    """Check that only the label has several columns with one name. Raises: UsageError."""
+    for role, found in columns.items():
+        for index in found if role != "label" else ():
+            if list(header).count(header[index]) > 1:
+                raise UsageError(
+                    f"two columns are named {header[index]!r} ({','.join(header):.200}); rename "
+                    f"one, or choose one by number: --columns {role}={index + 1}"
+                )
+
+
 def other_header(fields: Sequence[str], where: str) -> SourceError:
     """Return the error about a line that reads as the header of another file."""
     return SourceError(

@@ -17,10 +17,9 @@ from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
 from recordgen.formats import foreign_formats
-from recordgen.formats.by_header import without_padding
 from recordgen.formats.csv_records import read_blocks
 from recordgen.formats.encodings import decoded_head
-from recordgen.formats.field_kinds import is_like
+from recordgen.formats.field_kinds import is_like, without_padding
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given, begins_with_header, kinds_in, names_payloads

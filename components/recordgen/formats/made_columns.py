@@ -21,10 +21,9 @@ from functools import partial
 from typing import NamedTuple
 
 from recordgen.errors import UsageError
-from recordgen.formats.by_header import too_many_fields
 from recordgen.formats.column_names import find_columns
 from recordgen.formats.csv_records import Item, Records
-from recordgen.formats.header import Given, column_place
+from recordgen.formats.header import Given, column_place, too_many_fields
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.roles import BOX_ROLES

@@ -26,10 +26,10 @@ from recordgen.core.records.numbers import DATE
 from recordgen.core.rows.row import Adjustments, RowBatch
 from recordgen.core.task.annotation import AnnotationError, named_split
 from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats.by_header import too_many_fields, without_padding
 from recordgen.formats.column_stats import ColumnStats, add_records
 from recordgen.formats.csv_records import Item, Record, Records, read_blocks
-from recordgen.formats.field_kinds import NUMBER, is_like, kind_of
+from recordgen.formats.field_kinds import NUMBER, is_like, kind_of, without_padding
+from recordgen.formats.header import too_many_fields
 from recordgen.formats.lines import open_file
 from recordgen.formats.table_roles import INDEX, decide_table, schema_types
 from recordgen.messages import listed
