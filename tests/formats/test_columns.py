@@ -144,6 +144,21 @@ def test_known_columns(kind, tmp_path):
 # --- lines of a CSV, options, rows ----------------------------------------------------------------
 
 LINES = [
+    ('split,image_uri,label\nVALIDATE,a.jpg,cat\n', {}, ["eval: a.jpg 'cat'"]),
+    ('label,image_uri,split\ncat,a.jpg,VALIDATE\n', {}, ["eval: a.jpg 'cat'"]),
+    ('Label,Image URI,ML_USE,width\ncat,a.jpg,VALIDATE,640\n', {'columns': 'path=Image URI'}, ["eval: a.jpg 'cat'"]),
+    ('subset,label,image_uri,split\nhard,cat,a.jpg,VALIDATE\n', {'columns': 'path=image_uri'}, ["eval: a.jpg 'cat'"]),
+    ('path,label\na.jpg,cat,\nb.jpg,cat,,\nc.jpg,cat,x\nd.jpg\n', {'task': 'image_classification'}, ["a.jpg 'cat'", "b.jpg 'cat'", 'too_many_fields', 'd.jpg ']),
+    ('path,label\na.jpg,cat\npath,label\nb.jpg,dog\nPath, Label\npath,label,,\nc.jpg,cat\n', {}, ["a.jpg 'cat'", "b.jpg 'dog'", "c.jpg 'cat'"]),
+    ('label_1,image_uri,width,label_2,split\nx,a.jpg,9,y,TEST\n,b.jpg,9,y,\n', {'columns': 'path=image_uri'}, ['test: a.jpg ["x", "y"]', 'b.jpg ["y"]']),
+    ('filename,class,ymin,xmin,ymax,xmax\na.jpg,cat,.2,.1,.6,.5\nb.jpg,,,,,\n', {}, ['a.jpg [["cat",0.1,0.2,0.5,0.6]]', 'b.jpg ']),
+    ('filename,label,class_name\na.jpg,0,dog\n', {'columns': 'path=filename'}, ["a.jpg '0'"]),
+    ('image_uri,label_1,label_2\na.jpg,,x\nb.jpg,x,y\n', {'task': 'image_classification'}, ["a.jpg 'x'", 'too_many_fields']),
+    ('pic,kind,label\n1.jpg,cat,1\n', {'columns': 'path=pic,label=kind'}, ["1.jpg 'cat'"]),
+    ('text,label\na b,x\ntext,label\n', {}, ["a b 'x'"]),
+    ('path,text,label\nREADME,,a\n,b,c\nx,1.txt,\n', {'task': 'text_classification'}, ["README 'a'", "b 'c'", '1.txt ']),
+    ('text,label_1,label_2\na,x,y\nb,,y\n', {}, ["a 'x', 'y'", "b 'y'"]),
+    ('\ufeffid,Sentiment,review,split\r\n7,neg,"a\r\nb",test\r\n8,pos,"",\r\n9,pos,a,,x\r\n', {'columns': 'text=review'}, ["test: a\r\nb 'neg'", 'empty_text', 'too_many_fields']),
     ('id;label\n7;a\n8;b\n', {'columns': 'path=x/{id}.jpg,label=label'}, ["x/7.jpg 'a'", "x/8.jpg 'b'"]),
     ('id,label\n"7","a"\n8,b\n', {'columns': 'path=x/{id}.jpg,label=label'}, ["x/7.jpg 'a'", "x/8.jpg 'b'"]),
     ('id , label\n 7 ,a\n', {'columns': 'path=x/{id}.jpg,label=label'}, ["x/7.jpg 'a'"]),
@@ -184,7 +199,7 @@ LINES = [
 
 @pytest.mark.parametrize(("lines", "options", "rows"), LINES)
 def test_lines(lines, options, rows, tmp_path):
-    """What lines may be: padded, quoted, joined, with columns of 0 and 1, with divided labels."""
+    """Headers in any order and repeated, padded and quoted lines, columns of 0 and 1, divided labels."""
     assert read(write(tmp_path, "csv", lines), **options) == rows
 
 
