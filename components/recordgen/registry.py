@@ -68,7 +68,7 @@ OWN_FORMATS: Mapping[str, str] = {
     "parquet": "recordgen.formats.parquet:Parquet",
     "named_records": "recordgen.formats.record_files:RecordFiles",
     "conll": "recordgen.formats.conll:Conll",
-    "iob": "recordgen.formats.iob:Sentences",
+    "iob": "recordgen.formats.conll:Sentences",
     "csv": "recordgen.formats.line_files:CsvFile",
     "jsonl": "recordgen.formats.line_files:JsonLines",
     "text_folder": "recordgen.formats.class_folders:TextFolder",

@@ -4,8 +4,8 @@ from collections import Counter, defaultdict
 from itertools import chain
 
 from recordgen.core.rows.row import Adjustments, Row
-from recordgen.formats.dataframe import dataframe_rows
 from recordgen.formats.header import NOTHING_GIVEN
+from recordgen.formats.named_records import dataframe_rows
 from recordgen.formats.row_reader import RowReader
 from recordgen.formats.source import open_source
 from recordgen.options import make_options

@@ -125,57 +125,11 @@ def test_needless_parts_of_a_path_are_left_out(spelt, uri):
     assert parse(f"TEST,{spelt},cat") == [Row("f.csv", 1, "test", uri, "cat")]
 
 
-# header, line under it
-HEADERS = [
-    ("split,image_uri,label", "VALIDATE,a.jpg,cat"),
-    ("label,image_uri,split", "cat,a.jpg,VALIDATE"),
-    ("Label,Image URI,ML_USE,width", "cat,a.jpg,VALIDATE,640"),
-    ("subset,label,image_uri,split", "hard,cat,a.jpg,VALIDATE"),
-]
-
-
-@pytest.mark.parametrize(("header", "line"), HEADERS)
-def test_header_names_columns_in_any_order(header, line):
-    assert parse(f"{header}\n{line}\n") == [Row("f.csv", 2, "eval", "a.jpg", "cat")]
-
-
-@pytest.mark.parametrize("header", ["picture,label,split", "XMin,YMin,XMax,YMax,label"])
-def test_a_header_without_paths(header):
-    """A line of known names is a header, and must name a column of paths."""
-    with pytest.raises(UsageError, match=rf"f\.csv:1: .*\({header}\).*--columns path="):
-        parse_all([header.encode(), b"1,2,3,4,5"], ObjectDetection())
-
-
-# line under a header of two names, whether it is a row
-SURPLUS = [("a.jpg,cat,", True), ("a.jpg,cat,,", True), ("a.jpg,cat,x", False), ("a.jpg", True)]
-
-
-@pytest.mark.parametrize(("line", "is_row"), SURPLUS)
-def test_surplus_fields_under_a_header(line, is_row):
-    """A value beyond the last column rejects its row; empty fields there do not."""
-    [found] = parse(f"path,label\n{line}\n")
-    if is_row:
-        assert found == Row("f.csv", 2, None, "a.jpg", "cat" if "cat" in line else None)
-    else:
-        assert found[:4] == ("f.csv", 2, "a.jpg", "too_many_fields")
-        assert "(got 3)" in found.message
-
-
 @pytest.mark.parametrize("first", ["a.jpg,cat\n", "My photos\n\n", "path,label\na.jpg,cat\n"])
 def test_a_later_header_of_other_columns_stops(first):
     """The rows below it would be read with the wrong columns."""
     with pytest.raises(SourceError, match=r"f.csv:\d: "):
         parse(f"{first}label,path\ncat,b.jpg\n")
-
-
-@pytest.mark.parametrize("again", ["path,label", "Path, Label", "path,label,,"])
-def test_a_repeated_header_is_no_row(again):
-    """Joined files repeat their header, perhaps in other case or with empty fields."""
-    found = parse(f"path,label\na.jpg,cat\n{again}\nb.jpg,dog\n")
-    assert found == [
-        Row("f.csv", 2, None, "a.jpg", "cat"),
-        Row("f.csv", 4, None, "b.jpg", "dog"),
-    ]
 
 
 @settings(deadline=None, max_examples=50)

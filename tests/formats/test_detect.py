@@ -221,25 +221,6 @@ def test_numbers_of_columns_that_the_first_line_lacks(tmp_path):
         found(tmp_path, "a.csv", lines, columns="path=1,label=4,header=no", task=task)
 
 
-# lines with boxes, masks or outlines beside the file
-LOST = [
-    "filename,x0,y0,x1,y1\n{0}.jpg,5,6,20,30\n{1}.jpg,7,8,20,30\n",
-    "filename,mask,poly\n{0}.jpg,{0}.png,1 2 3 4 5 6\n{1}.jpg,{1}.png,1 2 3 4 5 7\n",
-    "image,cat,x_min,y_min,w,h\n{0}.jpg,3,5,6,20,30\n{1}.jpg,4,7,8,20,30\n",
-]
-
-
-@pytest.mark.parametrize("lines", LOST)
-def test_a_label_alone_loses_no_boxes(lines, tmp_path):
-    """A label for all rows does not choose the columns: without a path they stop the run."""
-    lines = lines.format("a", "b")
-    with pytest.raises(UsageError):
-        found(tmp_path, "a.csv", lines, columns="label='wheat'")
-    path = lines.partition(",")[0]
-    chosen = found(tmp_path, "a.csv", lines, columns=f"path={path},label='wheat'")
-    assert chosen.options.task == "image_classification"
-
-
 @pytest.mark.parametrize(("name", "lines", "options", "task", "columns", "row"), COLUMNS)
 def test_columns_say_what_a_file_holds(name, lines, options, task, columns, row, tmp_path):
     """Columns are given by name, number or key, for every task; the detection shows their roles."""
@@ -382,25 +363,6 @@ TOLD = [
 def test_frames_tell_their_task(cells, task):
     """A column of texts means texts unless another names files; the labels decide the task."""
     assert detect_frame(pd.DataFrame(cells), ConvertOptions()).options.task == task
-
-
-# columns of a frame, options, task, annotation of the first row
-FRAMES = [
-    ({"pic": ["1.jpg", "2.jpg"], "kind": ["cat", "dog"], "label": [1, 2]},
-     {"columns": {"path": "pic", "label": "kind"}}, "image_classification", "'cat'"),
-    ({"pic": ["1.jpg"], "a": ["cat"], "b": [["dog", "cow"]]},
-     {"columns": {"path": "pic", "label": ["a", "b"]}}, "image_multi_label",
-     '["cat", "cow", "dog"]'),
-    ({"words": ["So good"], "stars": [3.0]},
-     {"columns": "text=words,label=stars", "task": "text_sentiment"}, "text_sentiment", "'3'")
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("cells", "options", "task", "annotation"), FRAMES)
-def test_columns_of_a_frame(cells, options, task, annotation):
-    """The columns of a DataFrame are given by name, including columns with lists of labels."""
-    found = Reading(pd.DataFrame(cells), **options)
-    assert (found.options.task, found.detection.rows[0].annotation) == (task, annotation)
 
 
 # columns of a frame, options, the options that are proposed

@@ -10,7 +10,6 @@ import recordgen
 from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.errors import NotUnderstoodError, UsageError
-from recordgen.tasks.object_detection.annotation import Boxes
 from tests.conftest import encoded
 from tests.formats.boxes import boxes_of
 from tests.formats.containers import converted, image
@@ -95,21 +94,6 @@ def test_boxes(record, given, kind, tmp_path):
     assert rejects == {}
     for _, boxes in boxes_of(tmp_path / "out").values():
         assert boxes == [("cat", 0, [0.125, 0.25, 0.25, 0.5])]
-
-
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
-@pytest.mark.parametrize(("form", "last"), [("xywh", (8, 12)), ("xyxy", (16, 24))])
-def test_boxes_in_four_columns_of_lines(form, last, kind, tmp_path):
-    """Four columns joined by | are the numbers of a box, also in lines."""
-    path = tmp_path / f"a.{kind}"
-    line = {"file": "a.jpg", "x": 8, "y": 12, "w": last[0], "h": last[1], "kind": "cat"}
-    line |= {"width": 64, "height": 48}
-    text = ",".join(line) + "\n" + ",".join(map(str, line.values()))
-    path.write_text(text if kind == "csv" else str(line).replace("'", '"'))
-    given = f"image=file,{form}=x|y|w|h,label=kind,width=width,height=height"
-    [row] = Reading(path, columns=given).rows
-    [box] = Boxes.from_json(row.annotation).boxes
-    assert box == ("cat", 0.125, 0.25, 0.25, 0.5)
 
 
 def test_masks(tmp_path):

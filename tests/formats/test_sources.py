@@ -53,35 +53,6 @@ def test_csv_rows(task, line, split, annotation):
     assert read_csv([line], task) == [Row("f.csv", 1, split, "a.jpg", annotation)]
 
 
-def test_csv_headers():
-    """A header names the columns of labels and boxes, in any order, and other columns."""
-    lines = ["label_1,image_uri,width,label_2,split", "x,a.jpg,9,y,TEST", ",b.jpg,9,y,"]
-    assert read_csv(lines, ImageMultiLabel()) == [
-        Row("f.csv", 2, "test", "a.jpg", '["x", "y"]'),
-        Row("f.csv", 3, None, "b.jpg", '["y"]'),
-    ]
-    lines = ["filename,class,ymin,xmin,ymax,xmax", "a.jpg,cat,.2,.1,.6,.5", "b.jpg,,,,,"]
-    assert read_csv(lines, ObjectDetection()) == [
-        Row("f.csv", 2, None, "a.jpg", CAT),
-        Row("f.csv", 3, None, "b.jpg", None),
-    ]
-    # Only the first of several known names counts, but numbered columns all count.
-    assert read_csv(["filename,label,class_name", "a.jpg,0,dog"], ImageMultiLabel()) == [
-        Row("f.csv", 2, None, "a.jpg", '["0"]')
-    ]
-    lines = ["image_uri,label_1,label_2", "a.jpg,,x", "b.jpg,x,y"]
-    row, reject = read_csv(lines, ImageClassification())
-    assert row == Row("f.csv", 2, None, "a.jpg", "x")
-    assert isinstance(reject, Reject)
-    assert (reject.line, reject.code) == (3, "too_many_fields")
-
-
-def test_a_header_without_known_columns_is_no_row():
-    """A first line of column names without a known column of labels or boxes is an error."""
-    with pytest.raises(UsageError, match=r"f\.csv:1: .* \(filename,cat,dog\); "):
-        read_csv(["filename,cat,dog", "a.jpg,0,1"], ImageMultiLabel())
-
-
 def record(**more):
     return {"imageGcsUri": "gs://b/1.jpg", **more}
 

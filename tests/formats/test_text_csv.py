@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from recordgen.core.rows.row import Row, content_uri
-from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.errors import NotUnderstoodError
 from recordgen.formats.field_kinds import is_file
 from recordgen.formats.text_csv import TextParser
 from recordgen.rejects import Reject
@@ -44,6 +44,8 @@ ROWS = [
     ("texts/My first.TXT,praise", (None, "texts/My first.TXT", ["praise"])),
     ("TEST,https://x.org is down,praise", ("test", "https://x.org is down", ["praise"])),
     ("TEST,odd://x.org,praise", ("test", "odd://x.org", ["praise"])),
+    ("UNASSIGNED,text,great", (None, "text", ["great"])),
+    ("TRAIN,Please open readme.txt,spam", ("train", "Please open readme.txt", ["spam"])),
 ]
 
 
@@ -72,31 +74,11 @@ def test_labels_of_the_other_tasks():
     ]
 
 
-def test_headers():
-    """Columns are recognised by name, in any order; a column of paths names files."""
-    found = rows(
-        '\ufeffid,Sentiment,review,split\r\n7,neg,"a\r\nb",test\r\n8,pos,"",\r\n9,pos,a,,x'
-    )
-    assert list(map(said, found)) == [
-        (2, "test", "a\r\nb", ["neg"]),
-        (4, "empty_text"),
-        (5, "too_many_fields"),
-    ]
-    assert list(map(said, rows("path,text,label\nREADME,,a\n,b,c\nx,1.txt,"))) == [
-        (2, None, "README", ["a"]),
-        (3, None, "b", ["c"]),
-        (4, None, "1.txt", None),
-    ]
-    assert list(map(said, rows("text,label\na b,x\ntext,label\n"))) == [(2, None, "a b", ["x"])]
-    assert list(map(said, rows("UNASSIGNED,text,great"))) == [(1, None, "text", ["great"])]
-    [item] = rows("TRAIN,Please open readme.txt,spam")
-    assert said(item) == (1, "train", "Please open readme.txt", ["spam"])
-    for text, is_text in [("1.txt", True), ("a/1.txt", True), ("gs://b/1 2.txt", False)]:
-        [item] = rows(f"text,label\n{text},a")
-        assert isinstance(item, Row)
-        assert (TextContent.decode(item.annotation).text == text) == is_text
-    found = rows("text,label_1,label_2\na,x,y\nb,,y", TextMultiLabel())
-    assert list(map(said, found)) == [(2, None, "a", ["x", "y"]), (3, None, "b", ["y"])]
+@pytest.mark.parametrize("text", ["1.txt", "a/1.txt", "gs://b/1 2.txt"])
+def test_a_column_of_texts_names_no_paths(text):
+    """Below a header, only a URL in a text is one."""
+    [item] = rows(f"text,label\n{text},a")
+    assert (TextContent.decode(item.annotation).text == text) == ("://" not in text)
 
 
 def test_names_of_images_are_no_texts():
@@ -109,15 +91,6 @@ def test_names_of_images_are_no_texts():
     assert all(isinstance(item, Row) for item in rows("\n".join(texts)))
     [item] = rows("text,label\na.jpg,x")
     assert said(item) == (2, None, "a.jpg", ["x"])
-
-
-@pytest.mark.parametrize(
-    "header", ["text,target", ",text,target", "id,keyword,location,text,target"]
-)
-def test_headers_without_a_known_column(header):
-    """A header is no example: it must name a known column besides the column of texts."""
-    with pytest.raises(UsageError, match=rf"a.csv:1: .* \({header}\); .*--columns text="):
-        rows(f"{header}\nGood,1\n")
 
 
 def test_files_are_told_from_texts():

@@ -255,13 +255,6 @@ def test_many_rejects_are_all_told(tmp_path):
     assert (result.dataset.rows.read, result.dataset.examples) == (4002, 1)
 
 
-def test_another_header_is_no_row(tmp_path):
-    for other in ("a,d\nz,y\n", "b,a\nz,y\n"):
-        with pytest.raises(SourceError, match=r"1\.csv:1: .*header"):
-            columns_of("a,b\nq,x\n", other, tmp_path=tmp_path)
-    assert columns_of("word,count\nx,1\n", "word,5\n", tmp_path=tmp_path).names
-
-
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
 def test_the_index_of_pandas_is_left_out(name, tmp_path):
     """It numbers the rows, so no model learns it; a column of words stays."""

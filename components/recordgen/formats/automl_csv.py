@@ -21,10 +21,9 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, are_clean_uris, named_split
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
-from recordgen.formats.by_header import ByHeader, Places, without_padding
-from recordgen.formats.column_names import NOWHERE, PATH_COLUMNS, find_columns
-from recordgen.formats.field_kinds import names_media
-from recordgen.formats.row_parser import Columns, Parser, RowParser
+from recordgen.formats.column_names import NOWHERE, PATH_COLUMNS
+from recordgen.formats.field_kinds import names_media, without_padding
+from recordgen.formats.row_parser import ByHeader, Columns, Parser, Places, RowParser
 from recordgen.rejects import Reject, RejectCode
 
 _LIST_SUFFIX = ".csv"
@@ -89,12 +88,6 @@ class LineParser(RowParser):
         splits = list(map(split_of.__getitem__, named))
         return splits, uris, list(map(annotation_of.__getitem__, annotations)), groups
 
-    def names_columns(self, fields: Sequence[str]) -> bool:
-        return names_path_column(fields)
-
-    def is_payload(self, field: str) -> bool:
-        return _looks_like_path(field)
-
     def to_row(
         self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
     ) -> Row | Reject:
@@ -127,11 +120,6 @@ def _places(columns: Sequence[Sequence[str]]) -> Places | None:
     if len(columns) == 2 and all(map(_looks_like_path, first)):  # no word of ML_USE does
         return Places(NOWHERE, 0, [1])
     return None
-
-
-def names_path_column(fields: Sequence[str]) -> bool:
-    """Return whether a line can only be a header that names a column of paths."""
-    return bool(find_columns(fields, PATH_COLUMNS)) and not any(map(_looks_like_path, fields))
 
 
 def _looks_like_path(text: str) -> bool:

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from recordgen import tasks
 from recordgen.core.dataset.splits import is_ml_use, near_ml_use
 from recordgen.core.task.task import Task
-from recordgen.formats.by_header import field_at
-from recordgen.formats.field_kinds import NUMBER, is_file, is_media, likely_kind
+from recordgen.formats.field_kinds import NUMBER, field_at, is_file, is_media, likely_kind
 from recordgen.formats.head import Candidate, Head, Line
 from recordgen.formats.label_fields import IS_CLASS
 from recordgen.formats.proposal import some_of, stop

@@ -24,7 +24,8 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, check_uri
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, PayloadError, SourceError
-from recordgen.formats import foreign_formats, iob
+from recordgen.formats import foreign_formats
+from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.folder_advice import layout_of_classes, layout_of_pairs, refusal
 from recordgen.formats.folder_names import ANNOTATIONS, PAIRED, PlacedFile, is_no_image, placed
@@ -168,7 +169,7 @@ class TextFolder(_ClassFolders):
 
 def _may_hold_texts(listing: Listing) -> bool:
     """Return whether the names of files may be those of texts by label, and of nothing else."""
-    if listing.images or any(map(iob.names_sentences, listing.others)):
+    if listing.images or any(map(names_sentences, listing.others)):
         return False
     return not any(name.lower().endswith(_BESIDE_TEXTS) for name in listing.others)
 

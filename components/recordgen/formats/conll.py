@@ -1,4 +1,6 @@
-r"""CoNLL's files: a token and its tag on each line, and a blank line after each sentence.
+r"""Sentences whose tokens have tags, see :mod:`recordgen.tasks.text_entities.tags`.
+
+In CoNLL's files, a token and its tag are on each line, and a blank line is after each sentence::
 
     Anna NNP B-NP B-PER     the first column is the token, the last one its tag
     flew VBD B-VP O
@@ -8,53 +10,211 @@ r"""CoNLL's files: a token and its tag on each line, and a blank line after each
 Tabs separate the columns of a line that has any; otherwise blanks do. ``--columns text=2,label=3``
 gives the numbers of the columns of tokens and tags if they are others; a first column of numbers,
 or tags before their tokens, stop the run without it. Before a sentence, lines of ``-DOCSTART-`` are
-skipped, and those that begin with ``#`` and end with no tag. Names give the
-splits (:mod:`recordgen.formats.split_names`), as do those of the shared task of 2003: ``eng.testa``
-is eval, and ``eng.testb`` test.
+skipped, and those that begin with ``#`` and end with no tag.
+
+Or sentences are in one file and their tags in another, whose name has ``labels`` instead of
+``sentences``, with a line for each sentence and blanks between tokens and tags::
+
+    sentences.txt   Anna flew to New York
+    labels.txt      B-person O O B-city I-city
+
+Names give the splits (:mod:`recordgen.formats.split_names`): ``train_sentences.txt``,
+``train/sentences.txt``; and so do those of the shared task of 2003: ``eng.testa`` is eval, and
+``eng.testb`` test.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, zip_longest
 from typing import ClassVar, NamedTuple
 
 from recordgen.core.dataset.splits import EVAL, TEST
-from recordgen.core.rows.row import Adjustments
-from recordgen.core.task.annotation import AnnotationError, bad_annotation
+from recordgen.core.rows.row import Adjustments, Row
+from recordgen.core.task.annotation import AnnotationError, bad_annotation, check_label
 from recordgen.core.task.task import Task
-from recordgen.errors import NotUnderstoodError, UsageError
+from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.encodings import decoded_head
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.head import Head
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
-from recordgen.formats.iob import tagged_row, without_mark
 from recordgen.formats.lines import bounded_lines, decode_line
 from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.split_names import split_in_path
 from recordgen.options import ConvertOptions
 from recordgen.registry import DOCUMENTS
-from recordgen.rejects import RejectCode
+from recordgen.rejects import FIRST_MARK, Reject, RejectCode
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import TextEntities
-from recordgen.tasks.text_entities.tags import BEGIN, OUTSIDE, is_tag
+from recordgen.tasks.text_entities.tags import (
+    BEGIN,
+    OUTSIDE,
+    TagError,
+    is_tag,
+    spans_of,
+    split_at_blanks,
+)
+from recordgen.tasks.text_entities.task import TAGS_BEGUN, said_of_tokens
+
+SENTENCES, LABELS = "sentences", "labels"
+
+_SENTENCES = re.compile(rf"(.*)({SENTENCES})(.*)", re.IGNORECASE | re.DOTALL)
+_BLANKS = re.compile(r"[ \t]+")
+
+
+class Sentences(Format):
+    """``sentences.txt`` beside ``labels.txt``, or a folder with such files."""
+
+    name = "iob"
+    is_decoded = True
+
+    def detect(self, listing: Listing) -> Evidence | None:
+        below = () if listing.images else listing.others
+        if not any(map(names_sentences, [listing.only] if listing.only else below)):
+            return None
+        where = f"{listing.root.removeprefix('./')}{listing.only}"
+        return Evidence(f"{where}: sentences and their tags", TextEntities.name, is_weak=True)
+
+    def accepts(self, task: type[Task]) -> bool:
+        return task.name == TextEntities.name
+
+    def rows(self, file: ImportFile, task: Task, adjusted: Adjustments, given: Given) -> Rows:
+        return read_sentences(file, adjusted, given)
+
+
+def names_sentences(path: str) -> bool:
+    """Return whether a path has the name of a file of sentences."""
+    name = posixpath.basename(path).lower()
+    return SENTENCES in name and name.endswith(".txt")
+
+
+def read_sentences(file: ImportFile, adjusted: Adjustments, given: Given) -> Iterator[Row | Reject]:
+    """Yield a row for each sentence of a file, or of all such files below a folder.
+
+    ``adjusted`` collects the entities that begin with ``I-``.
+
+    Raises:
+        SourceError: the file is not named ``…sentences….txt``, or the folder has no such file; the
+            tags are missing or have another number of lines.
+        StorageError: storage failed.
+    """
+    listing = file.around
+    names = [listing.only] if listing.only else [*filter(names_sentences, listing.names)]
+    if not names:
+        raise SourceError(f"{file.path}: there is no file …{SENTENCES}….txt in this folder")
+    root = file.path.removesuffix(listing.only)
+    for name in names:
+        yield from _read_file(listing, root, name, adjusted, given)
+
+
+def _read_file(
+    listing: Listing, root: str, name: str, adjusted: Adjustments, given: Given
+) -> Iterator[Row | Reject]:
+    path = f"{root}{name}"
+    folder, base = posixpath.split(name)
+    found = _SENTENCES.fullmatch(base)
+    if found is None:
+        raise SourceError(
+            f"{path}: expected a file of sentences; name it …{SENTENCES}….txt, and the file of "
+            f"tags next to it …{LABELS}….txt"
+        )
+    before, word, after = found.groups()
+    tags_name = posixpath.join(folder, before + _spelt_as(word, LABELS) + after)
+    tags_path = f"{root}{tags_name}"
+    split = split_in_path(path) if given.names_splits else None
+    encoding = given.encoding
+    with listing.open(name) as sentences, listing.open(tags_name) as tags:
+        files = (sentences, path), (tags, tags_path)
+        both = [
+            without_mark(bounded_lines(file, where, encoding), where, adjusted)
+            for file, where in files
+        ]
+        pairs = enumerate(zip_longest(*both), start=1)
+        for line, (sentence, tagged) in pairs:
+            if sentence is None or tagged is None:
+                ends = [line - 1, line - 1]
+                for at, pair in chain([(line, (sentence, tagged))], pairs):
+                    ends = [
+                        at if raw and raw.strip() else end
+                        for raw, end in zip(pair, ends, strict=True)
+                    ]
+                if ends[0] != ends[1]:
+                    raise SourceError(
+                        f"{path} has {ends[0]} lines and {tags_path} {ends[1]}; each sentence "
+                        f"needs its tags on the same line"
+                    )
+            elif sentence.strip() or tagged.strip():
+                yield _row(sentence, tagged, path, line, split, adjusted)
+
+
+def without_mark(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator[bytes]:
+    """Yield the lines of a file without byte order marks."""
+    for number, raw in enumerate(lines, start=1):
+        if raw.startswith(BOM_UTF8):
+            adjusted.add_line(path, number, *FIRST_MARK)
+            raw = raw.removeprefix(BOM_UTF8)
+        yield raw
+
+
+def _spelt_as(example: str, word: str) -> str:
+    """Return a word in the case of another one: ``Labels`` for ``Sentences``."""
+    if example.isupper():
+        return word.upper()
+    return word.capitalize() if example[0].isupper() else word
+
+
+def _row(
+    sentence: bytes, tags: bytes, source: str, line: int, split: str | None, adjusted: Adjustments
+) -> Row | Reject:
+    try:
+        tokens, names = _parts(sentence, "sentence"), _parts(tags, "line of tags")
+    except AnnotationError as exc:
+        return exc.reject(source, line)
+    return tagged_row(tokens, names, source, line, split, adjusted)
+
+
+def tagged_row(
+    tokens: Sequence[str],
+    tags: Sequence[str],
+    source: str,
+    line: int,
+    split: str | None,
+    adjusted: Adjustments,
+) -> Row | Reject:
+    """Return the row of a sentence, or why its tags are unusable.
+
+    ``adjusted`` collects the entities that begin with ``I-``.
+    """
+    try:
+        spans, begun = spans_of(split_at_blanks(" ".join(tokens)) if tokens else [], tags)
+        for span in spans:
+            check_label(span.label)
+        uri, annotation = said_of_tokens(tokens, spans)
+    except TagError as exc:
+        return Reject(source, line, "", RejectCode.BAD_ANNOTATION.value, str(exc))
+    except AnnotationError as exc:
+        return exc.reject(source, line)
+    for span in begun:
+        adjusted.add(TAGS_BEGUN, f"the entity {span} begins with I-{span.label}; expected B-")
+    return Row(source, line, split, uri, annotation)
+
+
+def _parts(raw: bytes, what: str) -> list[str]:
+    """Return the parts of a line between blanks. Raises: AnnotationError."""
+    text = decode_line(raw, what, "write one per line").strip(" \t\r\n")
+    return _BLANKS.split(text) if text else []
+
 
 _DOCUMENT = "-DOCSTART-"
 _LEAST_TAGGED = 0.9  # a few lines may be mistakes
 _SPLITS = {".testa": EVAL, ".testb": TEST}
 _SHOWN = 3
 _PLAIN_TAG = re.compile(r"O|[BI]-\S+")
-_MISC = "name="
-_CONLLU_COLUMNS = 10
-
-
-def _names_entity(misc: str) -> bool:
-    """Return whether the last column of CoNLL-U names an entity: ``name=B-PER|SpaceAfter=No``."""
-    parts = [part for part in misc.split("|") if part.startswith(_MISC)]
-    return any(_PLAIN_TAG.fullmatch(part.removeprefix(_MISC)) for part in parts)
 
 
 class _Places(NamedTuple):
@@ -134,7 +294,7 @@ class Conll(Format):
 def _is(listing: Listing, name: str) -> bool:
     """Return whether a file begins with tokens and tags, in whichever columns."""
     rows = _head(listing, name)
-    return _is_usual(rows) or bool(_places_in(rows)) or _are_slashed(rows)
+    return _is_usual(rows) or bool(_places_in(rows))
 
 
 def _head(listing: Listing, name: str) -> list[list[str]]:
@@ -170,34 +330,16 @@ def _places_in(rows: Sequence[Sequence[str]]) -> _Places | None:
     return _Places(token, token + 1 if token + 1 in tags else tags[-1])
 
 
-def _are_slashed(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether lines are sentences of ``token/TAG``."""
-    found = [field for fields in rows for field in fields]
-    return all(map(_is_slashed, found)) and any("/B-" in field for field in found)
-
-
-def _is_slashed(field: str) -> bool:
-    token, _, tag = field.rpartition("/")
-    return bool(token) and _PLAIN_TAG.fullmatch(tag) is not None
-
-
 def _check_places(file: ImportFile) -> None:
     """Check that tokens are in the first column, and tags in the last one.
 
-    Raises: NotUnderstoodError: they are elsewhere, or are no tokens and tags.
+    Raises: NotUnderstoodError: they are elsewhere.
     """
     rows = _head(file.around, file.path.removeprefix(file.around.root))
     options: dict[str, str] = {}
     if _is_usual(rows) and not all(fields[0].isdecimal() for fields in rows):
         return
-    if _are_slashed(rows):
-        reason = "tags follow their tokens after a slash, which is not read; write a line for each"
-    elif any(len(each) == _CONLLU_COLUMNS and _names_entity(each[-1]) for each in rows):
-        reason = (
-            "the tags are in MISC, the last column of CoNLL-U, which is not read; write each token "
-            "and its tag on a line"
-        )
-    elif places := _places_in(rows):
+    if places := _places_in(rows):
         options = {"format": "conll", "columns": f"text={places.token + 1},label={places.tag + 1}"}
         is_before = places.tag < places.token
         found = "a tag is before its token" if is_before else "the first column is no token"

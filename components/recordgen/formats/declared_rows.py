@@ -16,12 +16,11 @@ from recordgen.core.task.task import Task
 from recordgen.errors import SourceError, UsageError
 from recordgen.formats.column_names import NOWHERE
 from recordgen.formats.csv_records import read_records
-from recordgen.formats.dataframe import SOURCE
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns
-from recordgen.formats.frame_cells import as_before_gaps, frame_cells
 from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.lines import open_file
+from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells
 from recordgen.formats.table_layout import columns_of_table
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import REPEATED_HEADER, Reject, RejectCode

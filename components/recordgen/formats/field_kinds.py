@@ -47,6 +47,19 @@ _UNSPACED = re.compile("[\u0e01-\u0eff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _LETTERS_OF_A_TEXT = 5
 
 
+def field_at(row: Sequence[str], index: int) -> str:
+    """Return a field, stripped, or "" if the line is shorter."""
+    return row[index].strip() if index < len(row) else ""
+
+
+def without_padding(fields: Sequence[str]) -> Sequence[str]:
+    """Return fields without the empty fields at the end."""
+    end = len(fields)
+    while end and not fields[end - 1]:
+        end -= 1
+    return fields[:end]
+
+
 def filled_at(rows: Iterable[Sequence[str]], at: int) -> list[str]:
     """Return the fields of a column, without empty ones."""
     return [row[at] for row in rows if at < len(row) and row[at]]

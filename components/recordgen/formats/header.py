@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NoReturn
 
+from recordgen.core.dataset.splits import is_ml_use
 from recordgen.errors import SourceError, UsageError, did_you_mean
 from recordgen.formats.column_names import (
     NOWHERE,
@@ -258,26 +259,49 @@ def _without_meaning(header: Sequence[str], at: int) -> list[str]:
     return list(header)
 
 
+def kinds_in(fields: Sequence[str]) -> set[str]:
+    """Return what a line holds besides names: files, texts, and first a word of ML_USE."""
+    found = {*map(kind_of, fields), "split" if fields[0] and is_ml_use(fields[0]) else ""}
+    return found - {""}
+
+
+def names_payloads(fields: Sequence[str]) -> bool:
+    """Return whether a line has a known name of a column of paths or texts."""
+    return bool(find_columns(fields, PATH_COLUMNS | TEXT_COLUMNS | TEXT_FILE_COLUMNS))
+
+
+def begins_with_header(first: Sequence[str], given: Given) -> bool:
+    """Return whether the first line of a file is a header.
+
+    Options say so, or the line names a column of paths or texts and holds none.
+    """
+    if given.settles_header:
+        return given.header != "no"
+    return given.numbers_names(first) or (names_payloads(first) and not kinds_in(first))
+
+
 def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
     """Raise a UsageError about a missing column, which lists the existing columns."""
     shown, hint = listed(list(filter(None, there)), str), did_you_mean(name, there)
     raise UsageError(f"{what}: there is no column {name!r}, only {shown}{hint}")
 
 
-def without_payload(fields: Sequence[str], subject: str, first: str) -> str:
-    """Return the message about a line that names columns, but not those that it needs.
-
-    Args:
-        fields: the names.
-        subject: the role of the column of payloads, ``text`` or ``path``.
-        first: the column of payloads, if the others are missing.
-    """
-    missing = "labels" if first else f"{subject}s"
+def too_many_fields(expected: int, got: int) -> str:
+    """Return the message about a line with more fields than the header."""
     return (
-        f"this line names columns, but no known column of {missing} ({','.join(fields):.200}); "
-        f"name the columns, such as --columns {subject}={first or '…'},label=…; or use --columns "
-        f"header=no if the line is a row"
+        f"expected {expected} fields as in the header (got {got}); quote a field that holds a comma"
     )
+
+
+def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:
+    """Check that only the label has several columns with one name. Raises: UsageError."""
+    for role, found in columns.items():
+        for index in found if role != "label" else ():
+            if list(header).count(header[index]) > 1:
+                raise UsageError(
+                    f"two columns are named {header[index]!r} ({','.join(header):.200}); rename "
+                    f"one, or choose one by number: --columns {role}={index + 1}"
+                )
 
 
 def other_header(fields: Sequence[str], where: str) -> SourceError:

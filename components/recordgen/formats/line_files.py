@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import posixpath
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import ClassVar
+from itertools import chain
+from typing import Any, ClassVar
 
 from recordgen import storage
+from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.row import Adjustments
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
+from recordgen.errors import SourceError
+from recordgen.formats import foreign_formats
+from recordgen.formats.csv_records import read_blocks
 from recordgen.formats.encodings import decoded_head
+from recordgen.formats.field_kinds import is_like, without_padding
 from recordgen.formats.format import Evidence, Format, Rows
-from recordgen.formats.head import Head
-from recordgen.formats.header import Given
-from recordgen.formats.heads import read_csv_head, read_jsonl_head
+from recordgen.formats.head import Head, Line
+from recordgen.formats.header import Given, begins_with_header, kinds_in, names_payloads
 from recordgen.formats.import_file import ImportFile
+from recordgen.formats.label_fields import Classes
 from recordgen.formats.lines import open_file
 from recordgen.formats.listing import Listing
+from recordgen.formats.made_columns import with_made_columns
 from recordgen.formats.samples import Samples, sampled
+from recordgen.formats.separators import read_separator
 from recordgen.formats.table_layout import has_row_parser
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.rejects import Reject
 from recordgen.storage.access import Access
 from recordgen.tasks import TASKS
 
@@ -141,3 +152,110 @@ class JsonLines(_LineFile):
 
 def _begins_with_object(listing: Listing) -> bool:
     return decoded_head(listing.head(listing.only)).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+
+
+def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None:
+    """Return the head of a CSV file, or None if it is empty. Raises: SourceError, UsageError.
+
+    ``some`` are the first lines of the file.
+    """
+    delimiter, _ = read_separator(some, path)
+    items = list(with_made_columns(read_blocks(some, path), given, path))
+    rejects = [item for item in items if isinstance(item, Reject)]
+    blocks = (item.each(strip=True) for item in items if not isinstance(item, Reject))
+    records = [record for record in chain.from_iterable(blocks) if any(record.fields)]
+    if not records:
+        return None
+    rows = [record.fields for record in records]
+    first, where = rows[0], f"{path}:{records[0].line}"
+    is_open = not (given.settles_header or given.roles)
+    if is_open and (foreign := foreign_formats.of_header(first)) is not None:
+        raise foreign.error(where)
+    header: Sequence[str] | None = None
+    classes: Mapping[int, Classes] = {}
+    has_header, in_doubt = _first_line(rows, given)
+    if has_header:
+        header, classes = given.rename(first, where), given.one_hot(first, where)
+    elif given.roles:
+        header = given.numbered(first, where)
+    data = [
+        Line.of(
+            f"{path}:{record.line}",
+            without_padding(record.fields),
+            is_quoted=_is_quoted(record.text, record.fields, delimiter),
+            separator=given.label_separator,
+        )
+        for record in records
+        if not has_header or record.fields != first
+    ]
+    if header is not None and not has_header and data:
+        given.check_numbers(given.roles, max(len(line.fields) for line in data), where)
+    if rejects and not data:
+        first_reject = rejects[0]
+        raise SourceError(
+            f"{path}:{first_reject.line}: no row below the header is readable: "
+            f"{first_reject.message}"
+        )
+    return Head(
+        path,
+        where,
+        rows,
+        header,
+        has_header,
+        data,
+        delimiter=delimiter,
+        classes=classes,
+        label_separator=given.label_separator,
+        boxes=given.find_boxes(first, where) if has_header else (),
+        in_doubt=in_doubt,
+    )
+
+
+def _first_line(rows: Sequence[Sequence[str]], given: Given) -> tuple[bool, bool]:
+    """Return whether the first row is a header, and whether that is in doubt.
+
+    The readers obey this decision.
+    """
+    first = rows[0]
+    is_header = begins_with_header(first, given)
+    if is_header or given.settles_header:
+        return is_header, False
+    kinds = kinds_in(first)
+    if names_payloads(first) and kinds == {"text"}:
+        return False, True
+    begin, *subjects = (Line.of("", row).subject for row in rows)
+    recurs = any(
+        field and field in row[at : at + 1] for row in rows[1:] for at, field in enumerate(first)
+    )
+    is_row = bool(kinds) or recurs or is_like(begin, subjects)
+    return False, not is_row and len(rows) > 1
+
+
+def _is_quoted(text: str, fields: Sequence[str], delimiter: str) -> bool:
+    """Return whether the path or text of a row is in quotes."""
+    if len(fields) > 1 and is_ml_use(fields[0]):
+        text = text.partition(delimiter)[2]
+    return text.lstrip().startswith('"')
+
+
+def read_jsonl_head(path: str, some: Sequence[bytes], given: Given) -> Head:
+    """Return the head of a JSONL file. Raises: SourceError, UsageError.
+
+    ``some`` are the first lines of the file. If options name the keys of the path or the text, the
+    objects are also rows below a header.
+    """
+    from recordgen.formats.automl_jsonl import parse_object, split_word  # a CSV needs neither
+    from recordgen.formats.named_records import check_names, given_names, named_head
+
+    objects: list[tuple[int, Mapping[str, Any]]] = []
+    for number, raw in enumerate(some, start=1):
+        with suppress(AnnotationError):  # the reader of the rows reports it
+            objects.append((number, parse_object(raw)))
+    names = given_names(given)
+    check_names(names, (record for _, record in objects), path)
+    splits = [split_word(record) for _, record in objects]
+    if not {"path", "text"} & given.roles.keys():
+        return Head(path, f"{path}:1", objects=objects, splits_of_objects=splits)
+    values = ([*map(record.get, names)] for _, record in objects)
+    head = named_head(path, names, values, given)
+    return replace(head, objects=objects, splits_of_objects=splits)

@@ -4,66 +4,71 @@
     7,"[10, 20, 30, 40]"    →    7,"[10, 20, 30, 40]",train/7.jpg,10,20,40,60,wheat
 
 with ``--columns "path=train/{image_id}.jpg,xywh=bbox,label='wheat'"``. So whatever reads columns
-finds the path, the corners and the label in them.
+finds the path, the corners and the label in them. Braces in a path are written ``{{`` and ``}}``;
+a column that has the template for its name anyway is that column.
+
+The numbers of a box are two corners (``xyxy=bbox``), or one and the width and height
+(``xywh=bbox``, or ``xywh=x|y|w|h`` for four columns), or the center and these (``center_xywh``),
+which only the user can tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
-from recordgen.formats.box_lists import BoxList
-from recordgen.formats.by_header import too_many_fields
-from recordgen.formats.csv_records import Item, Record, Records
-from recordgen.formats.header import Given
-from recordgen.formats.path_template import PathTemplate
+from recordgen.errors import UsageError
+from recordgen.formats.column_names import find_columns
+from recordgen.formats.csv_records import Item, Records
+from recordgen.formats.header import Given, column_place, too_many_fields
+from recordgen.formats.label_fields import BETWEEN
 from recordgen.rejects import Reject, RejectCode
+from recordgen.tables.roles import BOX_ROLES
+
+_Numbers = tuple[float, float, float, float]
+
+_BRACKETS = re.compile(r"\[.*\]|\(.*\)", re.DOTALL)
+_PLACE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}")
 
 
-class Made(Protocol):
-    """Columns that are made."""
+class Made(NamedTuple):
+    """Columns that are made.
 
-    @property
-    def columns(self) -> Sequence[str]:
-        """Their names."""
+    Attributes:
+        columns: their names.
+        places: the indices of the columns that they are made of.
+        fill: the stripped fields of these → a field for each made column.
+    """
 
-    def places_in(self, header: Sequence[str], where: str) -> Sequence[int] | None:
-        """Return the indices of the columns that they need; None if they are there already.
-
-        Raises: UsageError: the header lacks a column that is needed.
-        """
-
-    def fill(self, values: Sequence[str]) -> Sequence[str]:
-        """Return a field for each, made of the stripped fields of the columns that they need."""
+    columns: Sequence[str]
+    places: Sequence[int]
+    fill: Callable[[Sequence[str]], Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class _OneLabel:
-    """The label of all rows, in single quotes: ``'wheat'``."""
+def made_below(header: Sequence[str], given: Given, where: str) -> list[Made]:
+    """Return the columns that options make below a header, without those that it names itself.
 
-    text: str
-
-    @property
-    def columns(self) -> Sequence[str]:
-        return (self.text,)
-
-    def places_in(self, header: Sequence[str], where: str) -> Sequence[int] | None:
-        return None if self.text in header else ()
-
-    def fill(self, values: Sequence[str]) -> Sequence[str]:
-        return (self.text[1:-1].strip(),)
-
-
-def made_by(given: Given) -> Iterator[Made]:
-    """Yield the columns that options make."""
-    if (template := PathTemplate.of(given)) is not None:
-        yield template
+    Raises: UsageError: the header lacks a column that is needed.
+    """
+    made = []
+    names, text = names_in_path(given), given.roles.get("path", ("",))[0]
+    if names and text not in header:
+        places = [column_place(name, header, f"columns: path={text}", where) for name in names]
+        form = _PLACE.sub(lambda place: "%s" if place[1] else place[0][0], text.replace("%", "%%"))
+        made.append(Made((text,), places, partial(_path, form)))
     if given.boxes:
-        yield BoxList(*given.boxes)
-    for name in given.roles.get("label", ()):
-        if is_constant(name):
-            yield _OneLabel(name)
+        made.append(_boxes(given.boxes, header, where))
+    labels = [name for name in _constants(given) if name not in header]
+    return [*made, *(Made((name,), (), partial(_label, name)) for name in labels)]
+
+
+def names_in_path(given: Given) -> Sequence[str]:
+    """Return the columns in the template that is given for the path; none if it is a column."""
+    text = given.roles.get("path", ("",))[0]
+    return [place[1].strip() for place in _PLACE.finditer(text) if place[1]]
 
 
 def is_constant(name: str) -> bool:
@@ -71,71 +76,111 @@ def is_constant(name: str) -> bool:
     return len(name) > 2 and name[0] + name[-1] == "''"
 
 
+def _constants(given: Given) -> Sequence[str]:
+    return [*filter(is_constant, given.roles.get("label", ()))]
+
+
+def _label(name: str, _: Sequence[str]) -> Sequence[str]:
+    return (name[1:-1].strip(),)
+
+
+def _path(form: str, values: Sequence[str]) -> Sequence[str]:
+    """Return the path for values of the columns in it; "" if one is missing."""
+    return (form % tuple(values) if all(values) else "",)
+
+
+def _boxes(boxes: Sequence[str], header: Sequence[str], where: str) -> Made:
+    """Return the columns of corners. Raises: UsageError: their column is missing, or not alone."""
+    form, name = boxes
+    option = f"columns: {form}={name}"
+    sides = box_columns(name, header)
+    others = [header[at] for at in find_columns(header, BOX_ROLES)]
+    if others and len(sides) == 1:
+        raise UsageError(f"{where}: {option}: {', '.join(others)} hold boxes, too; omit one")
+    places = [column_place(it, header, option, where, f"--columns {form}=") for it in sides]
+    return Made(BOX_ROLES, places, partial(_corners, form))
+
+
+def _corners(form: str, values: Sequence[str]) -> Sequence[str]:
+    """Return the corners of a box; of four numbers are none, the text, which is rejected."""
+    text = values[0] if len(values) == 1 else ",".join(values)
+    numbers = _numbers_in(text)
+    return list(map(repr, corners_of(form, *numbers))) if numbers else [text, *"   "]
+
+
+def box_columns(name: str, known: Sequence[str]) -> Sequence[str]:
+    """Return the columns of boxes that an option names: ``x|y|w|h`` are four."""
+    sides = [name] if name in known else [side.strip() for side in name.split(BETWEEN)]
+    if len(sides) not in (1, 4):
+        raise UsageError(f"columns: boxes are a column or four, such as x|y|w|h (got {name})")
+    return sides
+
+
+def _numbers_in(text: str) -> _Numbers | None:
+    """Return the four numbers of a list: ``[1, 2, 3, 4]``, ``(1 2 3 4)``, ``1,2,3,4``."""
+    inner = text[1:-1] if _BRACKETS.fullmatch(text) else text
+    try:
+        x, y, right, down = map(float, inner.split("," if "," in inner else None))
+    except ValueError:
+        return None
+    return (x, y, right, down) if math.isfinite(x + y + right + down) else None
+
+
+def corners_of(form: str, x: float, y: float, width: float, height: float) -> _Numbers:
+    """Return two corners of a box in one of :data:`BOX_LISTS`."""
+    if form == "xyxy":
+        return x, y, width, height
+    if form == "center_xywh":
+        x, y = x - width / 2, y - height / 2
+    return x, y, x + width, y + height
+
+
 def with_made_columns(items: Iterable[Item], given: Given, source: str) -> Iterable[Item]:
     """Return the records of a file with the fields of made columns.
 
     Reading them raises UsageError if the header lacks a column that is needed.
     """
-    if given.header != "no":  # then columns have numbers
-        for made in made_by(given):
-            items = _filled(items, made, source)
-    return items
+    is_made = given.boxes or names_in_path(given) or _constants(given)
+    # Without a header, columns have numbers.
+    return _filled(items, given, source) if is_made and given.header != "no" else items
 
 
-def _filled(items: Iterable[Item], made: Made, source: str) -> Iterator[Item]:
-    filler: _Filler | None = None
+def _filled(items: Iterable[Item], given: Given, source: str) -> Iterator[Item]:
+    header: Sequence[str] = ()
+    made: Sequence[Made] = ()
     for item in items:
         if isinstance(item, Reject):
             yield item
             continue
         first = next((record for record in item.each(strip=True) if any(record.fields)), None)
-        if filler is None and first is not None:
-            filler = _Filler.below(first, made, source)
-        yield from filler.filled(item) if filler is not None else [item]
+        if not header and first is not None:
+            header = first.fields
+            made = made_below(header, given, f"{source}:{first.line}")
+        yield from _with_fields(item, header, made, source) if made else [item]
 
 
-@dataclass(frozen=True, slots=True)
-class _Filler:
-    """Adds made columns to the records of one file.
+def _with_fields(
+    records: Records, header: Sequence[str], made: Sequence[Made], source: str
+) -> Iterator[Item]:
+    """Yield records with made fields, and rejects of those with fields beyond the header."""
+    count = len(header)
+    rows = records.rows()
+    long = {at for at, fields in enumerate(rows) if any(map(str.strip, fields[count:]))}
+    for at in sorted(long):
+        message = too_many_fields(count, len(rows[at]))
+        code = RejectCode.TOO_MANY_FIELDS.value
+        yield Reject(source, records.lines[at], "", code, message)
+    whole = [fields[:count] + [""] * (count - len(fields)) for fields in rows]
+    filled = {
+        at: [*fields, *_made_of(fields, header, made)]
+        for at, fields in enumerate(whole)
+        if any(fields)
+    }
+    yield records._replace(quoted={**records.quoted, **filled}).without(long)
 
-    Attributes:
-        header: the names of its columns.
-        places: the indices of those that are needed; None if the file has the columns already.
-    """
 
-    made: Made
-    source: str
-    header: Sequence[str]
-    places: Sequence[int] | None
-
-    @classmethod
-    def below(cls, record: Record, made: Made, source: str) -> _Filler:
-        """Return what fills the records below a header. Raises: UsageError."""
-        places = made.places_in(record.fields, f"{source}:{record.line}")
-        return cls(made, source, record.fields, places)
-
-    def filled(self, records: Records) -> Iterator[Item]:
-        """Yield records with made fields, and rejects of those with fields beyond the header."""
-        if self.places is None:
-            yield records
-            return
-        count = len(self.header)
-        rows = records.rows()
-        long = {at for at, fields in enumerate(rows) if any(map(str.strip, fields[count:]))}
-        for at in sorted(long):
-            message = too_many_fields(count, len(rows[at]))
-            code = RejectCode.TOO_MANY_FIELDS.value
-            yield Reject(self.source, records.lines[at], "", code, message)
-        whole = [fields[:count] + [""] * (count - len(fields)) for fields in rows]
-        filled = {
-            at: [*fields, *self._made_of(fields, self.places)]
-            for at, fields in enumerate(whole)
-            if any(fields)
-        }
-        yield records._replace(quoted={**records.quoted, **filled}).without(long)
-
-    def _made_of(self, row: Sequence[str], places: Sequence[int]) -> Sequence[str]:
-        """Return the made fields of a complete row; their names in a line like the header."""
-        if row[0].strip() == self.header[0] and [field.strip() for field in row] == self.header:
-            return self.made.columns
-        return self.made.fill([row[at].strip() for at in places])
+def _made_of(row: Sequence[str], header: Sequence[str], made: Sequence[Made]) -> list[str]:
+    """Return the made fields of a complete row; their names in a line like the header."""
+    if row[0].strip() == header[0] and [field.strip() for field in row] == header:
+        return [name for each in made for name in each.columns]
+    return [text for each in made for text in each.fill([row[at].strip() for at in each.places])]

@@ -5,7 +5,7 @@ r"""Records whose values have names → rows: objects of JSON, rows of frames, P
 
 The columns are found once for a source. Then each record becomes the fields of a line below a
 header, so constants, templates, box lists, one-hot columns and groups have one
-reader: that of CSV files.
+reader: that of CSV files. The line of a record is its number from 1.
 """
 
 from __future__ import annotations
@@ -15,25 +15,35 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from recordgen.core.rows.row import Adjustments
+from recordgen.core.rows.row import Adjustments, batched
 from recordgen.core.task.annotation import AnnotationError, bad_annotation, printable
+from recordgen.core.task.annotations import SEVERAL
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, UsageError
-from recordgen.formats.box_lists import box_columns
 from recordgen.formats.csv_records import BLOCK_LINES, Item, Records
-from recordgen.formats.format import Rows
-from recordgen.formats.frame_cells import is_list, text_of
+from recordgen.formats.format import OpenFrame, Rows
 from recordgen.formats.head import Head, Line
-from recordgen.formats.header import Given, no_column
+from recordgen.formats.header import NOTHING_GIVEN, Given, no_column
 from recordgen.formats.label_fields import BETWEEN_ITEMS
-from recordgen.formats.made_columns import is_constant, made_by, with_made_columns
-from recordgen.formats.path_template import PathTemplate
+from recordgen.formats.made_columns import (
+    box_columns,
+    is_constant,
+    made_below,
+    names_in_path,
+    with_made_columns,
+)
 from recordgen.formats.proposal import propose
 from recordgen.formats.table_layout import row_parser
+from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
+from recordgen.tasks import task_for
 from recordgen.tasks.texts.text_task import CONTENT_KEY
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 # Letters of records that become rows together.
 _LETTERS = 1 << 20
@@ -109,8 +119,8 @@ class NamedRecords:
         self._source, self._names, self._task = source, names, task
         self._given = replace(given, header="yes", label_separator=separator)
         self._parser = row_parser(task, adjusted)
-        made = list(made_by(given))
-        whole = {at for each in made for at in each.places_in(names, source) or ()}
+        made = made_below(names, given, source)
+        whole = {at for each in made for at in each.places}
         header = [*names, *(name for each in made for name in each.columns)]
         one_hot = given.one_hot(header, source)
         renamed = given.rename(header, source)
@@ -212,8 +222,7 @@ def check_roles(task: Task, given: Given) -> None:
 
 def given_names(given: Given) -> Sequence[str]:
     """Return the names of all columns that options give, which each occur once."""
-    template = PathTemplate.of(given)
-    names = [*(template.names if template is not None else given.roles.get("path", ()))]
+    names = [*(names_in_path(given) or given.roles.get("path", ()))]
     for role in given.roles.keys() - {"path"}:
         names += [name for name in given.keys_of(role) if not is_constant(name)]
     names += chain.from_iterable(box_columns(name, ()) for name in given.boxes[1:])
@@ -258,4 +267,120 @@ def named_head(
         classes=given.one_hot(first, source),
         label_separator=separator,
         boxes=given.find_boxes(first, source),
+    )
+
+
+SOURCE = "DataFrame"
+
+_SAMPLE_ROWS = 1000
+
+
+def as_dense(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with dense columns; cells and types of sparse ones need special handling."""
+    import pandas as pd
+
+    if not any(isinstance(dtype, pd.SparseDtype) for dtype in frame.dtypes):
+        return frame
+    columns = [
+        column.sparse.to_dense()  # type: ignore[attr-defined]  # the stubs do not know it
+        if isinstance(column.dtype, pd.SparseDtype)
+        else column
+        for _, column in frame.items()
+    ]
+    return pd.concat(columns, axis=1)
+
+
+def open_frame(frame: pd.DataFrame, options: ConvertOptions) -> OpenFrame:
+    """Return the rows of a frame. Raises: as :func:`dataframe_rows`."""
+    task, adjusted = task_for(options), Adjustments()
+    found = dataframe_rows(frame, task, adjusted, Given.of(options))
+    return OpenFrame(options, batched(found, adjusted))
+
+
+def dataframe_rows(
+    frame: pd.DataFrame, task: Task, adjusted: Adjustments, given: Given = NOTHING_GIVEN
+) -> Rows:
+    """Yield the rows of a frame with the columns of a CSV with a header, and rejects.
+
+    Missing values are empty fields. If the task takes several labels, a label may be a list.
+
+    Raises: UsageError: no column has the name of a path column, or the task's rows have no columns.
+    """
+    names = [str(name) for name in frame.columns]
+    reader = NamedRecords(SOURCE, names, _FrameCells(task), task, adjusted, given)
+    return reader.rows(enumerate(frame_cells(frame), start=1))
+
+
+class _FrameCells(Cells):
+    """Cells of a frame; a column that does not fit the task stops the run."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def single(self, value: Any, column: str, line: int) -> str:
+        remedy = f"several labels need task='{self._task.kind}_multi_label' and one label column"
+        return single_text(as_before_gaps(value), column, line, remedy)
+
+    def several(self, value: Any, column: str, line: int) -> Sequence[str]:
+        is_one = self._task.labelling != SEVERAL or not is_list(value)
+        return [self.single(each, column, line) for each in ([value] if is_one else value)]
+
+
+def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
+    """Return the first rows of a DataFrame. Raises: UsageError: a given column is missing."""
+    names = [str(name) for name in frame.columns]
+    return named_head(SOURCE, names, frame_cells(frame.head(_SAMPLE_ROWS)), given)
+
+
+def frame_cells(frame: pd.DataFrame) -> Iterator[list[Any]]:
+    """Yield the cells of each row; missing values are empty texts."""
+    present = frame.notna().to_numpy()
+    for row, there in zip(frame.to_numpy(dtype=object), present, strict=True):
+        yield [value if known else "" for value, known in zip(row, there, strict=True)]
+
+
+def is_list(value: Any) -> bool:
+    """Return whether a cell has several values."""
+    import numpy as np
+
+    return isinstance(value, list | tuple | set | frozenset | np.ndarray)  # Parquet yields arrays
+
+
+def as_before_gaps(value: Any) -> Any:
+    """Return a cell as it was before pandas, which turns 3 into 3.0 in a column with gaps."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def text_of(value: Any) -> str:
+    """Return a cell as a field; lists, but not sets, in brackets, each value whole."""
+    if value is None:
+        return ""
+    is_ordered = is_list(value) and not isinstance(value, set | frozenset)
+    return f"[{', '.join(map(str, value))}]" if is_ordered else str(as_before_gaps(value))
+
+
+def single_text(value: Any, column: str, line: int, remedy: str = "") -> str:
+    """Return a cell as a CSV field; None is empty. Raises: UsageError: it is not a single value."""
+    if way := _way_of_content(value, column):
+        raise UsageError(f"row {line} of the DataFrame: column {column!r} holds {way}")
+    if isinstance(value, dict) or is_list(value):
+        raise UsageError(
+            f"row {line} of the DataFrame: column {column!r} must hold single values (got "
+            f"{value!r:.80})" + (f"; {remedy}" if remedy else "")
+        )
+    return "" if value is None else str(value)
+
+
+def _way_of_content(value: Any, column: str) -> str:
+    """Return what a cell holds instead of a path, and the way to convert it; "" for other cells."""
+    import numpy as np
+
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"texts as bytes; decode them: frame[{column!r}].str.decode('utf-8')"
+    is_array = hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+    if not is_array or isinstance(value, np.generic) or np.ndim(value) < 2:
+        return ""
+    return (
+        f"images in memory ({type(value).__name__}); write each to a file, and put the paths of "
+        f"the files into the column; or write examples of arrays or bytes with recordgen.write"
     )

@@ -13,7 +13,6 @@ from itertools import chain
 
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import NotUnderstoodError, UsageError
-from recordgen.formats.by_header import field_at
 from recordgen.formats.column_names import (
     PATH_COLUMNS,
     TEXT_COLUMNS,
@@ -22,7 +21,7 @@ from recordgen.formats.column_names import (
     find_path,
     find_split,
 )
-from recordgen.formats.field_kinds import filled_at
+from recordgen.formats.field_kinds import field_at, filled_at
 from recordgen.formats.head import Head, Line
 from recordgen.formats.header import Given
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS, UNCERTAIN, Classes, classes_of

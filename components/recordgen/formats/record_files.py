@@ -24,7 +24,6 @@ from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats import foreign_formats
-from recordgen.formats.column_stats import ColumnStats, add_records
 from recordgen.formats.csv_records import Item
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.given_columns import GivenColumns
@@ -35,14 +34,12 @@ from recordgen.formats.json_items import list_items, top_items
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.listing import Listing
 from recordgen.formats.named_records import Cells, NamedRecords, Values, named_head
-from recordgen.formats.parquet import opened, table_rows
-from recordgen.formats.parquet_columns import image_leaves
+from recordgen.formats.parquet import image_leaves, opened, table_rows
 from recordgen.formats.samples import Samples, sampled
-from recordgen.formats.table_columns import check_header
-from recordgen.formats.table_csv import lines_of
+from recordgen.formats.table_columns import lines_of, table_of
 from recordgen.formats.table_frame import table_items
 from recordgen.formats.table_layout import columns_of_table, has_row_parser
-from recordgen.formats.table_roles import decide_table, schema_types
+from recordgen.formats.table_roles import schema_types
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
@@ -159,23 +156,23 @@ def _lines(names: Sequence[str], records: _Records, source: str) -> Iterator[Ite
 
 def _table_of(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
     """Return the columns of a table. Raises: SourceError: the files have different ones."""
-    header: list[str] = []
-    stats: list[ColumnStats] = []
-    types: Mapping[str, str] = {}
-    for file in files:
-        with _columns_of(file) as (names, declared, records):
-            if not header:
-                header, types = check_header(names, file.path), declared
-                stats = [ColumnStats() for _ in header]
-            elif list(names) != header:
-                raise SourceError(
-                    f"{file.path}: the columns {', '.join(names):.200} are not those of "
-                    f"{files[0].path}, {', '.join(header):.200}; convert it alone"
-                )
-            add_records(_lines(names, records, file.path), stats)
-    if not header:
-        raise SourceError(f"{files[0].path}: this table has no columns")
-    return decide_table(header, stats, options, schema_types(header, options) or types)
+    path = files[0].path
+    with _columns_of(files[0]) as (header, types, _):
+        if not header:
+            raise SourceError(f"{path}: this table has no columns")
+
+    def items() -> Iterator[Item]:
+        for file in files:
+            with _columns_of(file) as (names, _, records):
+                if list(names) != list(header):
+                    raise SourceError(
+                        f"{file.path}: the columns {', '.join(names):.200} are not those of "
+                        f"{path}, {', '.join(header):.200}; convert it alone"
+                    )
+                yield from _lines(names, records, file.path)
+
+    types = schema_types(header, options) or types
+    return table_of(header, items(), options, types, path)
 
 
 def _is_document(head: bytes) -> bool:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.rows.row import Adjustments, Row, RowBatch, content_uri
+from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.annotations import ADDING
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
-from recordgen.formats.by_header import ByHeader, Places, check_twice, without_padding
 from recordgen.formats.column_names import (
     KNOWN_COLUMNS,
     NOWHERE,
-    SPLIT_COLUMNS,
     column_name,
     find_columns,
     find_path,
@@ -25,11 +24,18 @@ from recordgen.formats.column_names import (
     same_named,
 )
 from recordgen.formats.csv_records import Item, Records, read_blocks
+from recordgen.formats.field_kinds import field_at, without_padding
 from recordgen.formats.format import CsvParser
-from recordgen.formats.header import Given, other_header, without_payload
-from recordgen.formats.label_fields import NO_CLASSES, Classes, separated
+from recordgen.formats.header import (
+    Given,
+    begins_with_header,
+    check_twice,
+    other_header,
+    too_many_fields,
+)
+from recordgen.formats.label_fields import NO_CLASSES, Classes, classes_of, separated
 from recordgen.formats.made_columns import with_made_columns
-from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject
+from recordgen.rejects import OTHER_HEADER, REPEATED_HEADER, Reject, RejectCode
 from recordgen.tables.roles import AUTO, BOX_LISTS, BOX_ROLES
 
 # Spellings of known names in headers.
@@ -48,6 +54,72 @@ Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
 Columns = tuple[
     Sequence["str | None"], Sequence[str], Sequence["str | None"], "Sequence[str | None] | None"
 ]
+
+
+class Places(NamedTuple):
+    """The indices of columns; :data:`NOWHERE` if a column is missing.
+
+    Attributes:
+        split: the column of splits.
+        path: the column of paths.
+        annotation: the columns of annotations, in the task's order.
+    """
+
+    split: int
+    path: int
+    annotation: Sequence[int]
+
+
+@dataclass(frozen=True)
+class ByHeader:
+    """Parses lines whose columns a header names.
+
+    Attributes:
+        to_row: makes rows of the columns' contents, see
+            :meth:`recordgen.formats.row_parser.RowParser.to_row`.
+        takes_labels: an annotation consists only of labels.
+        places: the indices of the columns.
+        text: the index of the column of texts.
+        count: the largest number of fields of a line.
+        group: the index of the column of groups.
+        classes: the classes of each one-hot column of the annotation; empty if none is one-hot.
+        uncertain: see :class:`recordgen.tables.roles.Columns`.
+    """
+
+    to_row: Callable[..., Row | Reject]
+    takes_labels: bool
+    places: Places
+    text: int
+    count: int
+    group: int = NOWHERE
+    classes: Sequence[Classes] = ()
+    uncertain: str = AUTO
+
+    def __call__(self, row: Sequence[str], source: str, line: int) -> Row | Reject:
+        """Parse the fields of a line."""
+        split, path, annotation_at = self.places
+        if len(row) > self.count and any(field.strip() for field in row[self.count :]):
+            message = too_many_fields(self.count, len(row))
+            code = RejectCode.TOO_MANY_FIELDS.value
+            return Reject(source, line, field_at(row, path), code, message)
+        annotation = [field_at(row, index) for index in annotation_at]
+        if self.takes_labels:
+            try:
+                annotation = self.labels(annotation)
+            except AnnotationError as exc:
+                return exc.reject(source, line, field_at(row, path))
+        text = row[self.text] if self.text < len(row) else ""
+        ml_use, uri = field_at(row, split), field_at(row, path)
+        made = self.to_row(ml_use, uri, text, annotation, source, line)
+        if self.group == NOWHERE or isinstance(made, Reject):
+            return made
+        return made._replace(group=field_at(row, self.group) or None)
+
+    def labels(self, fields: Sequence[str]) -> list[str]:
+        """Return the labels in the columns of the annotation. Raises: AnnotationError."""
+        if not self.classes:
+            return list(filter(None, fields))
+        return classes_of(fields, self.classes, self.uncertain)
 
 
 class RowParser(CsvParser):
@@ -187,10 +259,6 @@ class RowParser(CsvParser):
         """Parse the fields of a line of a file without a header."""
 
     @abstractmethod
-    def names_columns(self, fields: Sequence[str]) -> bool:
-        """Return whether a line must be a header, because it names the column of payloads."""
-
-    @abstractmethod
     def to_row(
         self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
     ) -> Row | Reject:
@@ -205,19 +273,17 @@ class RowParser(CsvParser):
         """
         self.check_roles(given)
         self.label_separator, self.uncertain = given.label_separator, given.uncertain
-        if given.header == "no":
+        if not begins_with_header(fields, given):
             return self._without_header(fields, given, where), False
-        if given.settles_header or self.is_header(fields) or given.numbers_names(fields):
-            names = given.rename(fields, where)
-            if not self._has_payload(names):
-                raise UsageError(f"{where}: {self._unknown(fields)}")
-            group, classes = given.find_group(fields, where), given.one_hot(fields, where)
-            return self.by_header(names, group=group, classes=classes), True
-        if given.roles or given.group:
-            return self._without_header(fields, given, where), False
-        if self.names_columns(fields) or self._names_all_but_payload(fields):
-            raise UsageError(f"{where}: {self._unknown(fields)}")
-        return self.parse_row, False
+        names = given.rename(fields, where)
+        if not self._has_payload(names):
+            raise UsageError(
+                f"{where}: this line names no column of {'texts' if self.texts else 'paths'} "
+                f"({','.join(fields):.200}); name it, such as --columns "
+                f"{'text' if self.texts else 'path'}=…,label=…"
+            )
+        group, classes = given.find_group(fields, where), given.one_hot(fields, where)
+        return self.by_header(names, group=group, classes=classes), True
 
     def _without_header(self, fields: Sequence[str], given: Given, where: str) -> Parser:
         """Return the parser of the lines of a file without a header. Raises: UsageError."""
@@ -262,24 +328,6 @@ class RowParser(CsvParser):
         """Return whether a line names the payloads' column and, if it has more fields, another."""
         named, payloads = {r for r, at in self.columns_of(fields).items() if at}, {"path", "text"}
         return bool(named & payloads) and (len(fields) == 1 or not named <= payloads)
-
-    def _names_all_but_payload(self, fields: Sequence[str]) -> bool:
-        """Return whether a line names columns of two roles, but not the column of payloads."""
-        named = {column_name(field) for field in fields}
-        kinds = (SPLIT_COLUMNS, *self._task.columns.values())
-        return sum(not named.isdisjoint(kind) for kind in kinds) > 1 and not any(
-            map(self.is_payload, fields)
-        )
-
-    def is_payload(self, field: str) -> bool:
-        """Return whether a field names a file."""
-        return False
-
-    def _unknown(self, fields: Sequence[str]) -> str:
-        """Return the error message for a header without a known column of payloads."""
-        known = self.columns_of(fields)
-        first = next((fields[at] for role in ("text", "path") for at in known[role]), "")
-        return without_payload(fields, "text" if self.texts else "path", first)
 
     def by_header(
         self,

@@ -59,17 +59,17 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
 
 
 def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
-    from recordgen.formats import dataframe
+    from recordgen.formats import named_records
     from recordgen.formats.frame_images import FrameImages
 
-    own_images = FrameImages(dataframe.SOURCE)
-    frame = own_images.with_paths(dataframe.as_dense(frame))
+    own_images = FrameImages(named_records.SOURCE)
+    frame = own_images.with_paths(named_records.as_dense(frame))
     detection = detect_frame(frame, options)
     options = detection.options
     check_image_root(options)
     task = TASKS[options.task]
     own_images.check(task)
-    own = own_columns(task) or dataframe
+    own = own_columns(task) or named_records
     opened = own.open_frame(frame, options)
     options = opened.options
     columns = detection.columns if opened.columns is None else tuple(opened.columns)

@@ -16,16 +16,21 @@ from recordgen.core.records.numbers import is_marker
 from recordgen.core.rows.row import Adjustments, RowBatch
 from recordgen.core.task.task import Task
 from recordgen.errors import UsageError
-from recordgen.formats.column_stats import MAX_CLASSES, ColumnStats, add_records
+from recordgen.formats.column_stats import MAX_CLASSES
 from recordgen.formats.csv_records import BLOCK_LINES, TOO_LONG, Item, Records, read_blocks
-from recordgen.formats.dataframe import SOURCE
 from recordgen.formats.format import Layout, OpenFrame, OwnColumns, Rows
-from recordgen.formats.frame_cells import as_before_gaps, frame_cells, single_text
 from recordgen.formats.header import Given
-from recordgen.formats.table_columns import check_header, find_table
-from recordgen.formats.table_csv import fitted, lines_of, without_headers
+from recordgen.formats.named_records import SOURCE, as_before_gaps, frame_cells, single_text
+from recordgen.formats.table_columns import (
+    check_header,
+    find_table,
+    fitted,
+    lines_of,
+    table_of,
+    without_headers,
+)
 from recordgen.formats.table_layout import columns_of_table
-from recordgen.formats.table_roles import decide_table, schema_types
+from recordgen.formats.table_roles import schema_types
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
@@ -93,9 +98,7 @@ def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
     classes = _classes_with_gaps(frame, header, options)
     if classes is not None:
         types = {**types, classes: "int64"}
-    stats = [ColumnStats() for _ in header]
-    add_records(_records(frame, classes), stats)
-    return decide_table(header, stats, options, types)
+    return table_of(header, _records(frame, classes), options, types, SOURCE)
 
 
 def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[RowBatch | Reject]:

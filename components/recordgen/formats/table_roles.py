@@ -13,12 +13,14 @@ from recordgen.formats.column_names import NOWHERE, NUMBERED_COLUMNS, SPLIT_COLU
 from recordgen.formats.column_stats import DOUBTFUL, MAX_CLASSES, ColumnStats
 from recordgen.formats.header import Given, no_column
 from recordgen.formats.split_names import numbered_split
-from recordgen.formats.table_csv import INDEX
 from recordgen.messages import listed
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tables.columns import Column, Prediction, Table
 from recordgen.tables.roles import LABEL_COLUMNS, Columns
 from recordgen.tables.types import Ignored, Weight
+
+#: The name that pandas gives to a column without one, which is the index of a frame.
+INDEX = "Unnamed: 0"
 
 # Names of a column that is hardly an input.
 _TARGET_COLUMNS = LABEL_COLUMNS | {"target"}

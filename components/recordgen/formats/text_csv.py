@@ -20,9 +20,8 @@ from recordgen.core.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.core.rows.row import Row, content_uri
 from recordgen.core.task.annotation import AnnotationError, check_uri, named_split
 from recordgen.core.task.annotations import ADDING, SEVERAL
-from recordgen.formats.by_header import without_padding
-from recordgen.formats.column_names import TEXT_COLUMNS, TEXT_FILE_COLUMNS, find_columns
-from recordgen.formats.field_kinds import is_file, is_known_url, is_media
+from recordgen.formats.column_names import TEXT_COLUMNS, TEXT_FILE_COLUMNS
+from recordgen.formats.field_kinds import is_file, is_known_url, is_media, without_padding
 from recordgen.formats.row_parser import RowParser
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tasks.texts.text_task import TextContent, inline, stored
@@ -36,17 +35,6 @@ class TextParser(RowParser):
     paths = TEXT_FILE_COLUMNS
     texts = TEXT_COLUMNS
     strips = False
-
-    def names_columns(self, fields: Sequence[str]) -> bool:
-        return (
-            len(fields) > 1
-            and bool(find_columns(fields, TEXT_COLUMNS))
-            and not any(is_file(field) or (field and is_ml_use(field)) for field in fields)
-            and not any(len(field.split()) > 3 for field in fields)
-        )
-
-    def is_payload(self, field: str) -> bool:
-        return is_file(field)
 
     def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
         """Parse the fields of a record of a file without a header; see the module's examples."""

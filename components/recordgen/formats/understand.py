@@ -33,7 +33,6 @@ from recordgen.formats.automl_rows import (
     is_sentiment,
     tasks_of_lines,
 )
-from recordgen.formats.by_header import check_twice, field_at
 from recordgen.formats.column_names import (
     NOWHERE,
     PATH_COLUMNS,
@@ -43,10 +42,10 @@ from recordgen.formats.column_names import (
     find_path,
     same_named,
 )
-from recordgen.formats.field_kinds import IMAGE_WORD, filled_at, is_media, kind_of, mostly
+from recordgen.formats.field_kinds import IMAGE_WORD, field_at, filled_at, is_media, kind_of, mostly
 from recordgen.formats.format import Format
 from recordgen.formats.head import Candidate, Head
-from recordgen.formats.header import Given
+from recordgen.formats.header import Given, check_twice
 from recordgen.formats.label_fields import BETWEEN, IS_CLASS, separated, width_of_lists
 from recordgen.formats.one_hot import have_several
 from recordgen.formats.proposal import some_of, stop

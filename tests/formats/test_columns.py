@@ -1,0 +1,435 @@
+# ruff: noqa: E501 - tables with a case on each line
+"""Columns become rows by one rule: of CSV, JSON Lines, JSON, Parquet, Feather, Arrow and frames."""
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+import recordgen
+from recordgen.errors import NotUnderstoodError, RecordgenError, SourceError, UsageError
+from recordgen.tasks import task_for
+from tests.formats.sources import Reading, write_files
+
+# --- records in containers ------------------------------------------------------------------------
+
+
+def value_of(text):
+    """Return a field as JSON would hold it: a number, a list, or a text; null if it is empty."""
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text
+
+
+def write(folder, kind, lines):
+    """Write the lines of a CSV as a file of a kind, or as a frame, and return it."""
+    path = folder / f"a.{kind.partition(' ')[0]}"
+    path.write_text(lines)
+    if kind == "csv":
+        return path
+    with path.open(newline="") as file:
+        records = [{k: value_of(v) for k, v in each.items()} for each in csv.DictReader(file)]
+    if kind == "frame":
+        return pd.DataFrame(records)
+    if kind == "jsonl":
+        path.write_text("\n".join(map(json.dumps, records)))
+    elif kind == "json":
+        path.write_text(json.dumps(records))
+    elif kind == "json columns":
+        names = records[0].keys()
+        path.write_text(json.dumps({n: {i: r[n] for i, r in enumerate(records)} for n in names}))
+    elif kind in ("parquet", "feather"):
+        of_kind = {"parquet": parquet.write_table, "feather": feather.write_feather}
+        of_kind[kind](pa.Table.from_pylist(records), path)
+    else:
+        table = pa.Table.from_pylist(records)
+        with (pa.ipc.new_stream if kind == "arrow stream" else pa.ipc.new_file)(
+            str(path), table.schema
+        ) as writer:
+            writer.write_table(table)
+    return path
+
+
+# Of these, all but JSON Lines and frames are one document.
+DOCUMENTS = ["json", "json columns", "parquet", "feather", "arrow", "arrow stream"]
+KINDS = ["jsonl", "frame", *DOCUMENTS]
+
+
+def read(source, **options):
+    """Return the subject and the annotation of each row, and the code of each rejected line."""
+    found = Reading(source, **options)
+    preview = task_for(found.options).preview
+    said = {
+        (row.source, row.line): f"{f'{row.split}: ' if row.split else ''}"
+        f"{' '.join(map(str, preview(row.uri, row.annotation)))}"
+        for row in found.rows
+    }
+    said |= {(item.source, item.line): item.code for item in found.rejects}
+    return [said[place] for place in sorted(said)]
+
+
+# --- one rule for all -----------------------------------------------------------------------------
+
+SIZED = "image,label,width,height,bbox\na.jpg,cat,40,20,{}\n"
+
+# lines, the option columns, rows
+EVERYWHERE = [
+    ('split,text,label\nTRAIN,"Good, and cheap",praise\nTEST,Bad,blame\n,So so,praise\n', 'text=text,label=label,split=split', ["train: Good, and cheap 'praise'", "test: Bad 'blame'", "So so 'praise'"]),
+    ('a,b\n1.jpg,7\n2.jpg,9\n', 'image=a,label=b', ["1.jpg '7'", "2.jpg '9'"]),
+    ('a\n1.jpg\n2.jpg\n', "path=a,label='wheat'", ["1.jpg 'wheat'", "2.jpg 'wheat'"]),
+    ('id,b\n7,x\n8,y\n', 'path=x/{id}.jpg,label=b', ["x/7.jpg 'x'", "x/8.jpg 'y'"]),
+    ('id,label\n7,a\n', 'path={label}/{id}.jpg,label=label', ["a/7.jpg 'a'"]),
+    ('id,label\n7,a\n', 'path={id}/{id}.jpg,label=label', ["7/7.jpg 'a'"]),
+    ('id,label\n7,a\n', 'path={{x}}/{id}.jpg,label=label', ["{x}/7.jpg 'a'"]),
+    ('id,label\n,a\n8,b\n', 'path={id}.jpg,label=label', ['no_path', "8.jpg 'b'"]),
+    ('id,image_url,label\n7,b.jpg,a\n', 'path={id}.jpg,label=label', ["7.jpg 'a'"]),
+    ('a,x,y\n1.jpg,0,1\n2.jpg,1,1\n', 'path=a,label=x|y', ['1.jpg ["y"]', '2.jpg ["x", "y"]']),
+    ('a,m\n1.jpg,1.png\n2.jpg,2.png\n', 'image=a,mask=m', ['1.jpg 1.png', '2.jpg 2.png']),
+    ('a,b,c\n1.jpg,"[10, 20, 30, 40]",cat\n', 'image=a,xywh=b,label=c', ['missing_file']),
+    ('a,x,y,r,d,c\n1.jpg,1.5,2,3,4,cat\n', 'image=a,xmin=x,ymin=y,xmax=r,ymax=d,label=c', ['missing_file']),
+    ('f,x,y,w,h,k,width,height\na.jpg,8,12,8,12,cat,64,48\n', 'image=f,xywh=x|y|w|h,label=k,width=width,height=height', ['a.jpg {"boxes":[["cat",0.125,0.25,0.25,0.5]],"size":[64,48]}']),
+    ('f,x,y,w,h,k,width,height\na.jpg,8,12,16,24,cat,64,48\n', 'image=f,xyxy=x|y|w|h,label=k,width=width,height=height', ['a.jpg {"boxes":[["cat",0.125,0.25,0.25,0.5]],"size":[64,48]}']),
+    ('image,label,bbox\na.jpg,cat,"[0.25, 0.5, 0.5, 0.25]"\n', 'xywh=bbox,path=image,label=label', ['a.jpg [["cat",0.25,0.5,0.75,0.75]]']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,"[10, 5, 20, 15]"\n', 'path=image,label=label,width=width,height=height,xyxy=bbox', ['a.jpg {"boxes":[["cat",0.25,0.25,0.5,0.75]],"size":[40,20]}']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,"[20, 5, 30, 15]"\nb.jpg,,40,20,\n', 'path=image,label=label,width=width,height=height,xyxy=bbox', ['a.jpg {"boxes":[["cat",0.5,0.25,0.75,0.75]],"size":[40,20]}', 'b.jpg ']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,"(10, 5, 10, 10)"\n', 'path=image,label=label,width=width,height=height,xywh=bbox', ['a.jpg {"boxes":[["cat",0.25,0.25,0.5,0.75]],"size":[40,20]}']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,15 10 10 10\n', 'path=image,label=label,width=width,height=height,center_xywh=bbox', ['a.jpg {"boxes":[["cat",0.25,0.25,0.5,0.75]],"size":[40,20]}']),
+    ('image,label,width,height,where\na.jpg,cat,40,20,"[10, 5, 10, 10]"\n', 'path=image,label=label,width=width,height=height,xywh=where', ['a.jpg {"boxes":[["cat",0.25,0.25,0.5,0.75]],"size":[40,20]}']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,"1 2 3"\n', 'path=image,label=label,width=width,height=height,xywh=bbox', ['bad_annotation']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,"[1, , 2, 3, 4]"\n', 'path=image,label=label,width=width,height=height,xywh=bbox', ['bad_annotation']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,"[1, 2, 3, x]"\n', 'path=image,label=label,width=width,height=height,xywh=bbox', ['bad_annotation']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,"[1, 2, 3, nan]"\n', 'path=image,label=label,width=width,height=height,xywh=bbox', ['bad_annotation']),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,"1 2 3 4 5"\n', 'path=image,label=label,width=width,height=height,xywh=bbox', ['bad_annotation']),
+    ('image,age,cat,dog\n1.jpg,7,0,1\n2.jpg,8,1,0\n', 'path=image,label=cat|dog', ["1.jpg 'dog'", "2.jpg 'cat'"]),
+    ('image,cat,dog\n1.jpg,0,2\n2.jpg,1,0\n', 'path=image,label=cat|dog', ['bad_annotation', "2.jpg 'cat'"]),
+    ('f,y\n1.jpg,"[0, 1, 1]"\n2.jpg,"[0, 0, 0]"\n', 'path=f,label=y[cat|cow|dog]', ['1.jpg ["cow", "dog"]', '2.jpg ']),
+    ('text,label\nGood and cheap.,"[0, 1, 1]"\nToo dear.,"[1, 0, 0]"\nBad.,"[1, 0]"\nOdd.,"[2, 0, 0]"\n', 'text=text,label=label[cat|cow|dog]', ["Good and cheap. 'cow', 'dog'", "Too dear. 'cat'", 'bad_annotation', 'bad_annotation']),
+    ('image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n', 'path=image,label=cat|dog,uncertain=0', ['1.jpg ["dog"]', '2.jpg ["dog"]', '3.jpg ["cat"]', '4.jpg ']),
+    ('image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n', 'path=image,label=cat|dog,uncertain=1', ['1.jpg ["cat", "dog"]', '2.jpg ["dog"]', '3.jpg ["cat"]', '4.jpg ']),
+    ('image,cat,dog\n1.jpg,-1,1\n2.jpg,-1,-1\n', 'path=image,label=cat|dog,uncertain=1', ['1.jpg ["cat", "dog"]', '2.jpg ["cat", "dog"]']),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["csv", *KINDS])
+@pytest.mark.parametrize(("lines", "columns", "rows"), EVERYWHERE)
+def test_given_columns(lines, columns, rows, kind, tmp_path):
+    """Every kind of record takes the roles of ``--columns``, and gives the same rows."""
+    assert read(write(tmp_path, kind, lines), columns=columns) == rows
+
+
+@pytest.mark.parametrize("kind", ["csv", *KINDS])
+def test_groups_and_separators(kind, tmp_path):
+    """A column of groups is one, and a separator divides labels, whatever holds them."""
+    source = write(tmp_path, kind, "a,b,who\n1.jpg,x|y,7\n2.jpg,y,8\n")
+    found = Reading(source, columns="path=a,label=b", group_by="who", label_separator="|")
+    rows = [(row.annotation, row.group) for row in found.rows]
+    assert rows == [('["x", "y"]', "7"), ('["y"]', "8")]
+
+
+TEXTS = 'split,text,label\nTRAIN,"Good, and cheap",praise\nTEST,Bad,blame\n,So so,praise\n,Oh,\n'
+
+
+@pytest.mark.parametrize("kind", ["csv", "frame", *DOCUMENTS])
+def test_known_columns(kind, tmp_path):
+    """Columns that all have a known name need no option."""
+    rows = ["train: Good, and cheap 'praise'", "test: Bad 'blame'", "So so 'praise'", "Oh "]
+    assert read(write(tmp_path, kind, TEXTS)) == rows
+
+
+# --- lines of a CSV, options, rows ----------------------------------------------------------------
+
+LINES = [
+    ('split,image_uri,label\nVALIDATE,a.jpg,cat\n', {}, ["eval: a.jpg 'cat'"]),
+    ('label,image_uri,split\ncat,a.jpg,VALIDATE\n', {}, ["eval: a.jpg 'cat'"]),
+    ('Label,Image URI,ML_USE,width\ncat,a.jpg,VALIDATE,640\n', {'columns': 'path=Image URI'}, ["eval: a.jpg 'cat'"]),
+    ('subset,label,image_uri,split\nhard,cat,a.jpg,VALIDATE\n', {'columns': 'path=image_uri'}, ["eval: a.jpg 'cat'"]),
+    ('path,label\na.jpg,cat,\nb.jpg,cat,,\nc.jpg,cat,x\nd.jpg\n', {'task': 'image_classification'}, ["a.jpg 'cat'", "b.jpg 'cat'", 'too_many_fields', 'd.jpg ']),
+    ('path,label\na.jpg,cat\npath,label\nb.jpg,dog\nPath, Label\npath,label,,\nc.jpg,cat\n', {}, ["a.jpg 'cat'", "b.jpg 'dog'", "c.jpg 'cat'"]),
+    ('label_1,image_uri,width,label_2,split\nx,a.jpg,9,y,TEST\n,b.jpg,9,y,\n', {'columns': 'path=image_uri'}, ['test: a.jpg ["x", "y"]', 'b.jpg ["y"]']),
+    ('filename,class,ymin,xmin,ymax,xmax\na.jpg,cat,.2,.1,.6,.5\nb.jpg,,,,,\n', {}, ['a.jpg [["cat",0.1,0.2,0.5,0.6]]', 'b.jpg ']),
+    ('filename,label,class_name\na.jpg,0,dog\n', {'columns': 'path=filename'}, ["a.jpg '0'"]),
+    ('image_uri,label_1,label_2\na.jpg,,x\nb.jpg,x,y\n', {'task': 'image_classification'}, ["a.jpg 'x'", 'too_many_fields']),
+    ('pic,kind,label\n1.jpg,cat,1\n', {'columns': 'path=pic,label=kind'}, ["1.jpg 'cat'"]),
+    ('text,label\na b,x\ntext,label\n', {}, ["a b 'x'"]),
+    ('path,text,label\nREADME,,a\n,b,c\nx,1.txt,\n', {'task': 'text_classification'}, ["README 'a'", "b 'c'", '1.txt ']),
+    ('text,label_1,label_2\na,x,y\nb,,y\n', {}, ["a 'x', 'y'", "b 'y'"]),
+    ('\ufeffid,Sentiment,review,split\r\n7,neg,"a\r\nb",test\r\n8,pos,"",\r\n9,pos,a,,x\r\n', {'columns': 'text=review'}, ["test: a\r\nb 'neg'", 'empty_text', 'too_many_fields']),
+    ('id;label\n7;a\n8;b\n', {'columns': 'path=x/{id}.jpg,label=label'}, ["x/7.jpg 'a'", "x/8.jpg 'b'"]),
+    ('id,label\n"7","a"\n8,b\n', {'columns': 'path=x/{id}.jpg,label=label'}, ["x/7.jpg 'a'", "x/8.jpg 'b'"]),
+    ('id , label\n 7 ,a\n', {'columns': 'path=x/{id}.jpg,label=label'}, ["x/7.jpg 'a'"]),
+    ('id,label\n7,a\n', {'columns': 'path={1}.jpg,label=label'}, ["7.jpg 'a'"]),
+    ('id,label\n7,a\n', {'columns': {'path': 'a,{id}%.jpg', 'label': 'label'}}, ["a,7%.jpg 'a'"]),
+    ('id,label\n7,a\n\n8,b\n', {'columns': 'path={id}.jpg,label=label'}, ["7.jpg 'a'", "8.jpg 'b'"]),
+    ('label,id\na\nb,8\n', {'columns': 'path={id}.jpg,label=label'}, ['no_path', "8.jpg 'b'"]),
+    ('id,label\n7,a,,\n8\n', {'columns': 'path={id}.jpg,label=label'}, ["7.jpg 'a'", '8.jpg ']),
+    ('id,label\n7,a,b\n8,b\n', {'columns': 'path={id}.jpg,label=label'}, ['too_many_fields', "8.jpg 'b'"]),
+    ('id,label\n7,a\nid,label\n8,b\n', {'columns': 'path={id}.jpg,label=label'}, ["7.jpg 'a'", "8.jpg 'b'"]),
+    ('id,{id}.jpg,label\n7,other.jpg,a\n', {'columns': 'path={id}.jpg,label=label'}, ["other.jpg 'a'"]),
+    ('image,label,width,height,bbox\na.jpg,cat,40,20,10 5 10 10\n', {'columns': 'xywh=5'}, ['a.jpg {"boxes":[["cat",0.25,0.25,0.5,0.75]],"size":[40,20]}']),
+    ('image,cat|dog\n1.jpg,owl\n', {'columns': 'path=image,label=cat|dog'}, ["1.jpg 'owl'"]),
+    ('filename,cat,dog\n1.jpg,0,1\n2.jpg,1,0\n', {}, ["1.jpg 'dog'", "2.jpg 'cat'"]),
+    ('filename,cat,dog\n1.jpg,1,1\n2.jpg,1,0\n', {}, ['1.jpg ["cat", "dog"]', '2.jpg ["cat"]']),
+    ('filename,cat,dog\n1.jpg,0,0\n2.jpg,1,0\n', {}, ['1.jpg ', '2.jpg ["cat"]']),
+    ('filename, cat, dog\n1.jpg, 0, 1\n2.jpg, 1, 0\n', {}, ["1.jpg 'dog'", "2.jpg 'cat'"]),
+    ('image,cat,dog\n1.jpg,0.0,1.0\n2.jpg,1.0,0.0\n', {}, ["1.jpg 'dog'", "2.jpg 'cat'"]),
+    ('image,cat,dog\n1.jpg,False,True\n2.jpg,True,False\n', {}, ["1.jpg 'dog'", "2.jpg 'cat'"]),
+    ('split,image,cat,dog\ntrain,1.jpg,0,1\ntest,2.jpg,1,0\n', {}, ["train: 1.jpg 'dog'", "test: 2.jpg 'cat'"]),
+    ('image;cat;dog\n1.jpg;0;1\n2.jpg;1;0\n', {}, ["1.jpg 'dog'", "2.jpg 'cat'"]),
+    ('image,cat,dog\n1.jpg,0,1\n2.jpg,,\n', {}, ["1.jpg 'dog'", '2.jpg ']),
+    ('text,toxic,threat\nGo away,1,0\nThanks,0,0\nGone,1,1\n', {}, ["Go away 'toxic'", 'Thanks ', "Gone 'threat', 'toxic'"]),
+    ('image,cat,dog\n1.jpg,1,1\n2.jpg,1,0\n', {'task': 'image_classification'}, ['too_many_fields', "2.jpg 'cat'"]),
+    ('image,cat,dog\n1.jpg,0,1\n', {'task': 'image_multi_label'}, ['1.jpg ["dog"]']),
+    ('image,label\n1.jpg,[0. 1. 1.]\n2.jpg,[0. 0. 0.]\n', {'columns': 'label=label[cat|cow|dog]'}, ['1.jpg ["cow", "dog"]', '2.jpg ']),
+    ('split,image,label\n,1.jpg,"(False, True, True)"\n,2.jpg,"(False, False, False)"\n', {'columns': 'label=label[cat|cow|dog]'}, ['1.jpg ["cow", "dog"]', '2.jpg ']),
+    ('1.jpg,cat|dog\n2.jpg,owl\n', {'label_separator': '|'}, ['1.jpg ["cat", "dog"]', '2.jpg ["owl"]']),
+    ('image,label\n1.jpg,cat; dog\n2.jpg,owl\n', {'label_separator': ';'}, ['1.jpg ["cat", "dog"]', '2.jpg ["owl"]']),
+    ('1.jpg,"cat,dog"\n2.jpg,owl\n', {'label_separator': ','}, ['1.jpg ["cat", "dog"]', '2.jpg ["owl"]']),
+    ('image,label\n1.jpg,haze  primary\n2.jpg,clear\n', {'label_separator': ' '}, ['1.jpg ["haze", "primary"]', '2.jpg ["clear"]']),
+    ('1.jpg,cat||dog|\n2.jpg,|\n', {'label_separator': '|'}, ['1.jpg ["cat", "dog"]', '2.jpg ']),
+    ('1.jpg,cat::dog\n2.jpg,owl\n', {'label_separator': '::'}, ['1.jpg ["cat", "dog"]', '2.jpg ["owl"]']),
+    ('1.jpg,cat\n2.jpg,owl\n', {'label_separator': '|'}, ["1.jpg 'cat'", "2.jpg 'owl'"]),
+    ('text,label\nGood and cheap.,a|b\nToo dear.,c\n', {'label_separator': '|'}, ["Good and cheap. 'a', 'b'", "Too dear. 'c'"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "options", "rows"), LINES)
+def test_lines(lines, options, rows, tmp_path):
+    """Headers in any order and repeated, padded and quoted lines, columns of 0 and 1, divided labels."""
+    assert read(write(tmp_path, "csv", lines), **options) == rows
+
+
+def test_lines_of_a_large_file_are_read_like_those_of_a_small_one(tmp_path):
+    """One odd line among many is made as the others are."""
+    rows = [f"{n},{n % 3}" for n in range(6_000)]
+    rows[4_000] = "4000"
+    source = write(tmp_path, "csv", "\n".join(["id,label", *rows]))
+    found = Reading(source, columns="path=x/{id}.jpg,label=label")
+    assert {row.line: row.uri for row in found.rows} == {n + 2: f"x/{n}.jpg" for n in range(6_000)}
+
+
+AGES = "image,age,cat,dog\n1.jpg,7,0,1\n2.jpg,8,1,0\n"
+UNSURE = "image,age,cat,dog\n1.jpg,7,-1.0,1.0\n2.jpg,8,,1.0\n3.jpg,8,1.0,0.0\n4.jpg,9,,\n"
+
+# kind, lines, options, what the message has
+STOPPED = [
+    ("csv", SIZED.format('"[10, 5, 20, 15]"'), {}, "xywh=bbox"),
+    ("csv", SIZED.replace("label", "source").format('"[2, 5, 3, 15]"'), {}, "label=source,xywh="),
+    ("csv", SIZED.format("1 2 3 4"), {"columns": "xywh=bbox,xyxy=bbox"}, "xyxy, xywh"),
+    ("csv", SIZED.format("1 2 3 4"), {"columns": "xywh=box"}, "'bbox'"),
+    ("csv", SIZED.replace("label", "xmin").format("1 2 3 4"), {"columns": "xywh=bbox"}, "xmin"),
+    ("csv", "id,label\n7,a\n", {"columns": "path={idd}.jpg"}, "id, label"),
+    ("csv", "id,label\n7,a\n", {"columns": "path=x/{label}/{idd}.jpg,label=label"}, "id, label"),
+    ("jsonl", "id,label\n7,a\n", {"columns": "path=x/{idd}.jpg,label=label"}, "id, label"),
+    ("frame", "id,label\n7,a\n", {"columns": "path={idd}.jpg,label=label"}, "id, label"),
+    ("csv", AGES, {}, "label=cat|dog"),
+    ("csv", "image,label_1,label_2\n1.jpg,0,1\n2.jpg,1,0\n", {}, "label_1|label_2"),
+    ("csv", "image,fold,cat,dog\n1.jpg,0,0,1\n2.jpg,1,1,0\n", {}, "fold"),
+    ("csv", "image,a|b,c\n1.jpg,0,1\n2.jpg,1,0\n", {}, "a|b"),
+    ("csv", "image,cat,dog\n1.jpg,0,1\n", {"columns": "label=cat|owl"}, "'owl'"),
+    ("csv", "1.jpg,0,1\n", {"columns": "header=no,path=1,label=2|3"}, "header"),
+    ("csv", 'image,label\n1.jpg,"[0, 1]"\n2.jpg,"[0,0]"\n', {}, "label=label[0|1]"),
+    ("csv", UNSURE, {"columns": "path=image,label=cat|dog"}, "uncertain=0"),
+    ("csv", UNSURE, {"columns": "path=image,label=age,uncertain=0"}, "one-hot"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "lines", "options", "words"), STOPPED)
+def test_what_is_unsure_stops(kind, lines, options, words, tmp_path):
+    """Nothing is guessed: the message lists the columns, or proposes the option."""
+    with pytest.raises(UsageError) as caught:
+        read(write(tmp_path, kind, lines), **options)
+    assert words in str(caught.value)
+
+
+# lines, a part of the option that is proposed
+UNKNOWN = [
+    (TEXTS.replace("\n", ",7\n").replace("label,7", "label,stars"), "text=text"),
+    ("where,breed\n1.jpg,x\n2.jpg,y\n3.jpg,x\n4.jpg,y\n", "path=where"),
+    ("filename,x0,y0,x1\n" + "1.jpg,5,6,9\n" * 4, "path=filename"),
+]
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+@pytest.mark.parametrize(("lines", "proposed"), UNKNOWN)
+@pytest.mark.parametrize("given", [None, "label='wheat'"])
+def test_unknown_columns_stop(lines, proposed, given, kind, tmp_path):
+    """A column without a known role stops, also beside a label alone; the advice reads the file."""
+    source = write(tmp_path, kind, lines)
+    with pytest.raises(NotUnderstoodError) as caught:
+        Reading(source, columns=given)
+    advice = caught.value.options["columns"]
+    assert proposed in advice.split(",")
+    assert len(Reading(source, columns=advice).rows) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "1.jpg,cat,.1,.1,,,.2,.2,,\n"),
+        ("a.jsonl", '{"imageGcsUri": "1.jpg", "classificationAnnotation": {"displayName": "a"}}'),
+        ("a/cat/1.jpg", ""),
+    ],
+)
+def test_a_separator_without_fields_of_labels_is_refused(name, text, tmp_path):
+    """An option that would do nothing is a mistake."""
+    write_files(tmp_path, {name: text})
+    with pytest.raises(UsageError, match="label_separator"):
+        read(str(tmp_path / name).removesuffix("cat/1.jpg"), label_separator="|")
+
+
+def test_one_hot_columns_are_classes_in_their_order(tmp_path):
+    """What was inferred can be seen before a row is converted."""
+    found = Reading(write(tmp_path, "csv", "filename,dog,cat\n1.jpg,0,1\n2.jpg,1,0\n"))
+    assert found.classes == ("dog", "cat")
+    assert ("dog|cat", "one-hot labels") in found.detection.columns
+    assert found.options.columns.roles["label"] == ("dog|cat",)
+
+
+def test_a_folder_of_roboflow_needs_no_option(tmp_path):
+    """The table in the folder of each split is found, and the folder names the split."""
+    for split in ("train", "valid", "test"):
+        table = f"filename, cat, dog\n{split}.jpg, 1, 1\n"
+        write_files(tmp_path / split, {"_classes.csv": table, f"{split}.jpg": ""})
+    rows = read(tmp_path)
+    assert sorted(row.partition(" [")[0] for row in rows) == [
+        "eval: valid.jpg", "test: test.jpg", "train: train.jpg"
+    ]  # fmt: skip
+
+
+# --- lists, tables and documents ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["frame", "json", "parquet", "feather", "arrow", "arrow stream"])
+def test_lists_are_several_labels(kind, tmp_path):
+    """A list in a column of labels holds several of them; an empty list holds none."""
+    lines = 'text,label\na b,"[""x"", ""y""]"\nc d,"[""y""]"\ne f,[]\n'
+    rows = ["a b 'x', 'y'", "c d 'y'", "e f "]
+    assert read(write(tmp_path, kind, lines), columns="text=text,label=label") == rows
+
+
+@pytest.mark.parametrize("columns", [{"xywh": "bbox"}, {"xywh": "bbox", "label": "'cat'"}])
+def test_arrays_in_a_frame(columns, tmp_path, make_pictures):
+    """Print options of NumPy round no box; an array of 0 and 1 is a one-hot list."""
+    make_pictures("a.jpg", "b.jpg")
+    names = [str(tmp_path / "in" / name) for name in ("a.jpg", "b.jpg")]
+    boxes = [*map(np.array, [[0.25, 0.5, 0.5, 0.25], [0.5, 0.25, 0.25, 0.5]])]
+    frame = pd.DataFrame({"image": names, "label": "cat", "split": "train", "bbox": boxes})
+    with np.printoptions(precision=1):
+        recordgen.convert(frame, str(tmp_path / "out"), columns=columns)
+    records = recordgen.source(tmp_path / "out", "train")
+    assert [each["image/object/bbox/xmax"].tolist() for each in records] == [[0.75], [0.75]]
+    frame = pd.DataFrame({"image": ["1.jpg"], "y": [np.array([0, 1, 1])]})
+    assert read(frame, columns="label=y[cat|cow|dog]") == ['1.jpg ["cow", "dog"]']
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_tables(kind, tmp_path):
+    """Records are rows of a table with ``target=``; texts that look like numbers stay texts."""
+    lines = 'age,zip,job\n58,007,"a, b"\n44,012,c\n,013,"a, b"\n'
+    recordgen.convert(
+        str(write(tmp_path, kind, lines)), tmp_path / "out", columns="target=job", split="1,0,0"
+    )
+    rows = sorted(
+        (bytes(record["zip"].numpy()).decode(), bytes(record["job"].numpy()).decode())
+        for record in recordgen.read(tmp_path / "out", split="train")
+    )
+    assert rows == [("007", "a, b"), ("012", "c"), ("013", "a, b")]
+
+
+@pytest.mark.parametrize("given", [None, "text=text,label=label"])
+@pytest.mark.parametrize(
+    "document",
+    [
+        '{"train": [["a b", "x"]], "val": [["c d", "y"]]}',
+        '[["a b", "x"]]',
+        '["a", "b"]',
+        '{"text": {"0": "a"}, "label": {"1": "x"}}',  # columns with other rows
+        '{\n"text": "a",\n"label": "x"\n}',
+    ],
+)
+def test_other_documents_stop(document, given, tmp_path):
+    """A JSON document in another form stops, without an option that would stop again."""
+    (tmp_path / "a.json").write_text(document)
+    with pytest.raises(NotUnderstoodError) as caught:
+        Reading(tmp_path / "a.json", columns=given)
+    assert not caught.value.options
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet", "feather", "arrow", "arrow stream"])
+def test_damaged_files(kind, tmp_path):
+    """A file that is cut off stops the run, and says which file it is."""
+    source = write(tmp_path, kind, "text,label\n" + "Good,praise\n" * 2000)
+    source.write_bytes(source.read_bytes()[: -source.stat().st_size // 2])
+    with pytest.raises(SourceError, match=source.name):
+        Reading(source, columns="text=text,label=label")
+
+
+def test_objects_that_differ(tmp_path):
+    """A record that is no object is rejected, and so is one with a key that was not checked."""
+    first = [{"text": f"text {at}", "label": "x"} for at in range(1000)]
+    others = [{"text": "a", "stars": 7}, ["a"], {"text": "b"}]
+    (tmp_path / "a.json").write_text(json.dumps([*first, *others]))
+    for columns, lines in ((None, [1001, 1002]), ("text=text,label=label", [1002])):
+        found = Reading(tmp_path / "a.json", columns=columns)
+        assert [item.line for item in found.rejects] == lines
+        assert len(found.rows) == 1003 - len(lines)
+
+
+def test_images_in_arrow(tmp_path):
+    """Arrow with images stops: Parquet holds them as they are."""
+    table = pa.table({"image": [{"bytes": b"\xff\xd8\xff", "path": None}], "label": ["x"]})
+    feather.write_feather(table, tmp_path / "a.feather")
+    with pytest.raises(RecordgenError, match="Parquet"):
+        Reading(tmp_path / "a.feather")
+
+
+def test_a_folder_of_parquet(tmp_path):
+    """Names of files are splits, as those of CSV files are."""
+    for split in ("train", "test"):
+        source = write(tmp_path, "parquet", f"text,label\na {split},x\n")
+        source.rename(tmp_path / f"{split}-00000-of-00001.parquet")
+    assert read(f"{tmp_path}/") == ["test: a test 'x'", "train: a train 'x'"]
+
+
+# --- conversions ----------------------------------------------------------------------------------
+
+
+def test_kaggles_table_converts(tmp_path, make_pictures):
+    """One label for all boxes, lists of boxes, and names without suffix in another folder."""
+    make_pictures("train/b6ab.jpg", "train/c7.jpg")
+    rows = 'b6ab,40,20,"[30.0, 5.0, 4.0, 5.0]",usask_1\nc7,40,20,"[0, 0, 10, 10]",usask_1\n'
+    text = f"image_id,width,height,bbox,source\n{rows}"
+    source = write_files(tmp_path / "in", {"train.csv": text}) / "train.csv"
+    columns = "path=image_id,xywh=bbox,label='wheat head'"
+    root = str(tmp_path / "in/train")
+    result = recordgen.convert(source, tmp_path / "out", columns=columns, image_root=root)
+    assert not result.dataset.rows.rejected
+    found = {each["image/source_id"]: each for each in recordgen.source(tmp_path / "out", "train")}
+    assert {name.rpartition("/")[2] for name in found} == {"b6ab.jpg", "c7.jpg"}
+    boxes = sorted(each["image/object/bbox/xmax"].tolist() for each in found.values())
+    assert boxes == [[0.25], [pytest.approx(0.85)]]
+    labels = {text for each in found.values() for text in each["image/object/class/text"]}
+    assert labels == {"wheat head"}
+
+
+def test_the_records_of_complete_paths(tmp_path, make_pictures):
+    """Templates with and without a root, and complete paths, give the same records."""
+    make_pictures(*(f"images/{n}.jpg" for n in range(6)))
+    lines = [f"{n},{'ab'[n % 2]}" for n in range(6)]
+    paths = [f"images/{n}.jpg,{'ab'[n % 2]}" for n in range(6)]
+    files = {"names.csv": "\n".join(["id,label", *lines]), "paths.csv": "\n".join(paths)}
+    write_files(tmp_path / "in", files)
+
+    def digest(name, **options):
+        return recordgen.check(tmp_path / "in" / name, lint="-ALL", **options).dataset.digest
+
+    expected = digest("paths.csv")
+    assert digest("names.csv", columns="path=images/{id}.jpg") == expected
+    root = str(tmp_path / "in/images")
+    assert digest("names.csv", columns="path=x_{id}.jpg", image_root=root) != expected
+    assert digest("names.csv", columns="path={id}.png", image_root=root) == expected
