@@ -37,20 +37,37 @@ def line(text, unit, *, older=False):
 
 @pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("unit", UNITS)
-def test_offsets_count_the_given_unit(unit, older, tmp_path):
-    """The named unit reads the right words; another one cuts words, which the result counts."""
+def test_another_unit_stops_until_it_is_given(unit, older, tmp_path):
+    """The default reads characters only if the spans do; the named unit reads the right words."""
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(line(text, unit, older=older) for text in TEXTS))
-    result = recordgen.check(path, columns=f"offsets={unit}")
+    if unit != "codepoints":
+        with pytest.raises(UsageError, match=f"offsets={unit}', or"):
+            recordgen.plan(path)
+    options = {} if unit == "codepoints" else {"columns": f"offsets={unit}"}
+    result = recordgen.check(path, **options)
     assert not result.rejects
     assert not result.dataset.rows.adjusted
-    other = recordgen.check(path).dataset.rows.adjusted
-    assert ("spans_within_words" in other) == (unit != "codepoints")
+    assert result.dataset.options["columns"] == options.get("columns", "")
     task = TextEntities(unit)
     for text in TEXTS:
         [row] = task.from_record(json.loads(line(text, unit, older=older)), Adjustments())
         spans = TextContent.decode(row.annotation).said["spans"]
         assert [text[start:end] for start, end, _ in spans] == [n for n in NAMES if n in text]
+
+
+def test_a_few_cut_words_are_no_evidence(tmp_path):
+    """Spans that cut words in every unit, or only a few in characters, do not stop the run."""
+    good = [line(text, "codepoints") for text in TEXTS]
+    segment = {"startOffset": 4, "endOffset": 9, "displayName": "x"}
+    odd = json.dumps({"textContent": "🎉 unhappy Anna", "textSegmentAnnotations": [segment]})
+    cut = line(TEXTS[0], "utf16")
+    write_files(tmp_path, {"a.jsonl": "\n".join([*good, odd]), "b.jsonl": odd, "c.jsonl": cut})
+    assert len(Reading(tmp_path / "a.jsonl").rows) == 6
+    assert len(Reading(tmp_path / "b.jsonl").rows) == 1
+    # Each file is examined on its own.
+    with pytest.raises(UsageError, match="utf16"):
+        Reading([tmp_path / "a.jsonl", tmp_path / "c.jsonl"])
 
 
 def test_texts_in_files_have_the_unit_too(tmp_path):

@@ -21,12 +21,7 @@ from recordgen.formats.header import Given
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.label_fields import BETWEEN
 from recordgen.formats.one_hot import one_hot_classes, with_one_hot
-from recordgen.formats.option_checks import (
-    check_format,
-    check_image_root,
-    check_offsets,
-    check_separator,
-)
+from recordgen.formats.option_checks import check_format, check_image_root, check_separator
 from recordgen.formats.row_reader import PreviewRow
 from recordgen.formats.samples import Samples
 from recordgen.formats.separators import read_separator
@@ -135,6 +130,7 @@ def detect(
             reading = decide(heads, options, source.format)
         options, reason = replace(options, task=reading.task), reading.reason
     check_format(source.format, options)
+    _check_offsets(heads, options)
     task, format_ = TASKS[options.task], source.format
     if heads and own_columns(task) is None:
         check_columns(heads, options, format_, is_given=not reason)
@@ -222,6 +218,13 @@ def shown_columns(
     return (*columns, *group)
 
 
+def _check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
+    if options.columns.offsets != AUTO or (heads and TASKS[options.task].kind == "entities"):
+        from recordgen.formats.offset_units import check_offsets  # most rows have no spans
+
+        check_offsets(heads, options)
+
+
 def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     """Detect the task and the columns of a DataFrame, as :func:`detect` does for files.
 
@@ -233,7 +236,7 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
         raise UsageError("header is for CSV files, not for a DataFrame; omit it")
     if options.encoding:
         raise UsageError("encoding is for import files, not for a DataFrame; omit it")
-    check_offsets(options, are_spans=False)
+    _check_offsets((), options)
     options, reason = _with_given_task(options)
     if options.task != AUTO and own_columns(TASKS[options.task]) is not None:
         return Detection(options, reason)

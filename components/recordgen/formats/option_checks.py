@@ -7,7 +7,7 @@ from recordgen.formats.find_format import check_task
 from recordgen.formats.format import Format
 from recordgen.formats.table_layout import has_row_parser
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.tasks import TASKS, TextEntities
+from recordgen.tasks import TASKS
 
 
 def check_format(format_: Format, options: ConvertOptions) -> None:
@@ -34,18 +34,8 @@ def check_format(format_: Format, options: ConvertOptions) -> None:
         )
     if options.encoding and not format_.is_decoded:
         raise UsageError(f"encoding is for lines and texts (got the format {found}); omit it")
-    check_offsets(options, are_spans=format_.has_columns and TASKS[task].kind == "entities")
     has_fields = format_.has_headers or "label" in options.columns.roles
     check_separator(options, found if not format_.has_columns or not has_fields else "")
-
-
-def check_offsets(options: ConvertOptions, *, are_spans: bool) -> None:
-    """Check that annotations are spans if the unit of offsets is given. Raises: UsageError."""
-    if options.columns.offsets != AUTO and not are_spans:
-        raise UsageError(
-            f"columns: offsets={options.columns.offsets} is for JSONL files of "
-            f"{TextEntities.name}, and this source is none; omit it"
-        )
 
 
 def check_image_root(options: ConvertOptions) -> None:
