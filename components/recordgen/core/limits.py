@@ -47,13 +47,13 @@ def check_name(name: str) -> None:
 
 
 def shortened_name(name: str, place: int) -> str:
-    """Return a name that stands for one that is too long or too deep: ``a/…3584/x.png``.
+    """Return a name that stands for one that is too long or too deep: ``a/…3584-x.png``.
 
     Args: place: where it is in its archive, which makes the name unique.
     """
     top, slash, rest = name.partition("/")
-    inside = f"{top[:_LETTERS]}/…{place}/" if slash else f"…{place}-"
-    return inside + (rest or top).rpartition("/")[2][-_LETTERS:]
+    folder = f"{top[:_LETTERS]}/" if slash else ""
+    return f"{folder}…{place}-{(rest or top).rpartition('/')[2][-_LETTERS:]}"
 
 
 # --- shapes of objects ----------------------------------------------------------------------------
