@@ -118,7 +118,7 @@ STOPS = {
     "one class in splits": (["train/cat/1.jpg", "test/cat/2.jpg"], "'cat'", False),
     "one class with inner folders": (["train/cat/images/1.jpg"], "'cat'", False),
     "one folder beside lists": (["basic/images/1.jpg", "basic/images/2.jpg", "a.txt"], "", False),
-    "same names": ([f"{at}/{n}.jpg" for at in "ab" for n in ("i1", "i2")], "same names", False),
+    "same names": ([f"{at}/{n}.jpg" for at in "ab" for n in ("i1", "i2")], "a and b", False),
     "same numbers": ([f"{at}/00{n}.png" for at in ("HR", "LR") for n in range(4)], "HR", False),
     "same names in three folders": (
         [f"{at}/{n}.png" for at in ("HR", "LR", "up") for n in ("i1", "i2", "i3")], "HR", False

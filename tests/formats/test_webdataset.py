@@ -150,10 +150,10 @@ HOSTILE = {
     "absolute name": (member("/n.jpg", image()), "/n.jpg", "not_allowed"),
     "extended header of 2 GB": (patched(member("x", type=b"x"), 124, TWO_GB), "", "truncated"),
     "long name of 2 GB": (patched(member("x", type=b"L"), 124, TWO_GB), "", "truncated"),
-    "deep name": (DEEP + JPEG, f"a/…{len(GOOD + DEEP)}/n.jpg", "too_many_parts"),
+    "deep name": (DEEP + JPEG, f"a/…{len(GOOD + DEEP)}-n.jpg", "too_many_parts"),
     "deep GNU name": (
         GNU_DEEP,
-        f"a/…{len(GOOD + GNU_DEEP) - len(JPEG)}/a",
+        f"a/…{len(GOOD + GNU_DEEP) - len(JPEG)}-a",
         "too_many_parts",
     ),
     "extended header of 2 MB": (

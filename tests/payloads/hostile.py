@@ -269,7 +269,7 @@ BOMBS = {
     ),
     "ico with entries": (
         lambda: ico_of_entries(8000, png_of(png_chunk(b"prIv", bytes(1_000_000)))),
-        "too_many_parts",
+        "",
     ),
     "webp with a large canvas": (lambda: webp_of_canvas(16_000), "too_many_pixels"),
     "gif with a comment": (lambda: gif_of_comment(6_000_000), ""),

@@ -61,10 +61,8 @@ def pixels_of(data):
 REFUSED = {
     "an unknown block": (header() + COMMENT + b"\x2d;", "corrupt"),
     "an empty block for one": (header() + frame(FULL) + b"\0;", "corrupt"),
-    "no palette": (header(flags=0x01, palette=b"") + frame(FULL) + b";", "corrupt"),
     "no columns": (header() + frame(FULL, 0, 4) + b";", "corrupt"),
     "no rows": (header() + frame(FULL, 4, 0) + b";", "corrupt"),
-    "no code bits": (header() + frame(FULL, code_bits=0) + b";", "corrupt"),
     "9 code bits": (header() + frame(FULL, code_bits=9) + b";", "corrupt"),
     "no frame": (header() + COMMENT + b";", "corrupt"),
     "a second frame that is cut": (header() + frame(FULL) * 2, "truncated"),

@@ -260,13 +260,15 @@ def test_alpha_shows_white_unless_it_is_zero_everywhere():
     [
         (8, 1, 0, "unsupported_pixels"),
         (4, 2, 0, "unsupported_pixels"),
-        (24, 4, 0, "unsupported_pixels"),
-        (8, 0, 2, "unsupported_pixels"),
+        (24, 4, 0, "corrupt"),
+        (8, 0, 2, "unsupported_pixels"),  # Pillow takes bytes for bits
         (32, 3, 0, "corrupt"),  # unknown fields
         (48, 0, 0, "corrupt"),
     ],
 )
 def test_unknown_bitmaps_are_refused(bits, compression, colours, code):
     """What Pillow decodes otherwise than browsers, or not at all, is stored by no guess."""
-    data = bmp(bits, compression, bytes(4000), extra=struct.pack("<3I", 1, 2, 4), colours=colours)
+    data = bmp(
+        bits, compression, bytes(4000), extra=struct.pack("<3I", 0, 0xFFFFFF, 4), colours=colours
+    )
     assert refusal(data) == code

@@ -52,8 +52,8 @@ def shortened_name(name: str, place: int) -> str:
     Args: place: where it is in its archive, which makes the name unique.
     """
     top, slash, rest = name.partition("/")
-    inside = f"{top[:_LETTERS]}/…{place}-" if slash else f"…{place}-"
-    return inside + (rest or top).rpartition("/")[2][-_LETTERS:]
+    folder = f"{top[:_LETTERS]}/" if slash else ""
+    return f"{folder}…{place}-{(rest or top).rpartition('/')[2][-_LETTERS:]}"
 
 
 # --- shapes of objects ----------------------------------------------------------------------------

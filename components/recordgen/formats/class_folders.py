@@ -16,7 +16,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
@@ -26,7 +25,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, PayloadError, SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.conll import names_sentences
-from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
+from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.folder_advice import layout_of_classes, layout_of_pairs, refusal
 from recordgen.formats.folder_names import ANNOTATIONS, PAIRED, PlacedFile, is_no_image, placed
 from recordgen.formats.format import Evidence, Format, Rows
@@ -43,12 +42,11 @@ if TYPE_CHECKING:
     from recordgen.formats.import_file import ImportFile
 
 # Files that may describe others, how many of them are read, and names of files in their text.
-_DESCRIBING = (".txt", ".csv", ".tsv", ".json", ".xml")
+_DESCRIBING = (".txt", ".tsv", ".json", ".xml", *IMPORT_SUFFIXES)
 _DOCUMENTS_READ = 32
 _TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
 _LINES_READ = 100
 _SHOWN = 4
-_DIGITS = re.compile(r"\d+")
 
 _TEXT = ".txt"
 # Folders of texts without labels, beside those of classes.
@@ -260,66 +258,46 @@ def _check_pairs(listing: Listing, files: Sequence[PlacedFile]) -> None:
         if item.label is not None:
             classes.setdefault(item.label, set()).add(_stem(item.name))
     if _hold_the_same(classes):
-        reason = f"files in {' and '.join(classes)} have the same names, as those of pairs have"
+        reason = f"{' and '.join(classes)} look like the parts of pairs, by their names or files"
         layout = layout_of_classes([item.name for item in files])
-        confirm = f"; if each folder is a class, --layout '{layout}' says so" if layout else ""
-        raise _refusal(listing, f"{reason}{confirm}")
+        confirm = f"--layout '{layout}'" if layout else "a --layout with {label}"
+        raise _refusal(listing, f"{reason}; if each folder is a class, {confirm} says so")
 
 
 def _hold_the_same(folders: Mapping[str, Collection[str]]) -> bool:
-    """Return whether folders hold files of the same names, or of the same numbers.
+    """Return whether folders hold the two or more parts of pairs, by their names or their files.
 
-    Names are the same if each folder has more than half of the names of the second largest one;
-    numbers with zeros before them are names, too. Other numbers of classes are often the same. They
-    are those of pairs if the names around them differ by folder, such as ``noisy/7_n.png`` and
-    ``clean/7_c.png``; but ``cats/cat.7.jpg`` and ``dogs/dog.7.jpg`` are classes; or if folders have
-    names that classes hardly have.
+    Files have the same names if each folder has more than half of the names of the second largest
+    one; numbers with zeros before them are names, too, but other numbers of classes are often the
+    same: ``cats/7.jpg`` and ``dogs/7.jpg``.
     """
     if len(folders) < 2:
         return False
     shared = set.intersection(*map(set, folders.values()))
     named = [stem for stem in shared if not stem.isdecimal() or stem[:-1].startswith("0")]
-    if len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]:
-        return True
-    is_said = not PAIRED.isdisjoint(chain.from_iterable(map(words_of, folders)))
-    numbers = [_numbers_in(folder, stems) for folder, stems in folders.items()]
-    is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
-    is_same = all(each == numbers[0] for each in numbers)
-    return is_same and len(numbers[0]) > (1 if is_said else 2) and (is_said or not is_bare)
-
-
-def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
-    """Return the numbers in names of one form; none if the form has the name of the folder."""
-    numbers = {each[0] for stem in stems if (each := _DIGITS.search(stem))}
-    forms = {_DIGITS.sub("#", stem, count=1) for stem in stems}
-    words = {word for form in forms for word in words_of(form) if len(word) > 2}
-    is_own = any(word in folder.lower() or folder.lower() in word for word in words)
-    return numbers if len(forms) == 1 and len(numbers) == len(stems) and not is_own else ()
+    is_same = len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]
+    return is_same or PAIRED.issuperset(map(str.lower, folders))
 
 
 def _check_import_files(
     listing: Listing, others: Sequence[str], files: Sequence[PlacedFile]
 ) -> None:
-    """Check that no import file holds the labels of images. Raises: SourceError, StorageError.
+    """Check that no import file holds the labels of images without classes.
 
-    A file such as ``history.csv`` beside folders of classes is none, unless it names their images.
+    Raises: NotUnderstoodError, StorageError.
     """
-    stems = {_stem(item.name) for item in files}
     tables = [name for name in others if name.lower().endswith(IMPORT_SUFFIXES)]
-    for name in sorted(tables, key=lambda name: -_named(listing, name, stems)):
-        place = name[: -len(posixpath.basename(name))]
-        below = [item for item in files if item.name.startswith(place)]
-        has_classes = any(item.label for item in below) or (files and not below)
-        if has_classes and not names_images(listing.head(name), (item.name for item in below)):
-            continue
-        if listing.archive is not None:
-            reason = f"the archive contains the import file {name}; unpack it, and pass that file"
-            raise _refusal(listing, reason)
-        base = posixpath.basename(name)
-        same = [each for each in others if posixpath.basename(each) == base]
-        are_of_splits = len(same) > 1 and all(each.count("/") == 1 for each in same)
-        source = storage.join(listing.root, *(("*", base) if are_of_splits else (name,)))
-        raise _refusal(listing, f"the import file {name} may hold the labels", source=source)
+    if not tables or any(item.label for item in files):
+        return
+    stems = {_stem(item.name) for item in files}
+    name = max(tables, key=lambda name: _named(listing, name, stems))
+    base = posixpath.basename(name)
+    same = [each for each in others if posixpath.basename(each) == base]
+    are_of_splits = len(same) > 1 and all(each.count("/") == 1 for each in same)
+    source = storage.join(listing.root, *(("*", base) if are_of_splits else (name,)))
+    remedy = "" if listing.archive is None else "; unpack the archive, and pass that file"
+    reason = f"the import file {name} may hold the labels{remedy}"
+    raise _refusal(listing, reason, source="" if remedy else source)
 
 
 def _check_annotations(listing: Listing, others: Sequence[str], images: Sequence[str]) -> None:
@@ -335,7 +313,9 @@ def _check_annotations(listing: Listing, others: Sequence[str], images: Sequence
     found = found or [
         name
         for name in documents[:_DOCUMENTS_READ]
-        if not ANNOTATIONS.isdisjoint(name.split("/")[:-1]) or _named(listing, name, stems) > 1
+        if not ANNOTATIONS.isdisjoint(name.split("/")[:-1])
+        or _named(listing, name, stems) > 1
+        or (name.lower().endswith(IMPORT_SUFFIXES) and names_images(listing.head(name), images))
     ]
     if found:
         are_tables = all(name.lower().endswith(IMPORT_SUFFIXES) for name in found)

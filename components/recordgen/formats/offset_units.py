@@ -7,9 +7,9 @@ run stops.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import UsageError
@@ -21,7 +21,6 @@ from recordgen.tasks.text_entities.tags import (
     BYTES,
     NAMES,
     UTF16,
-    Span,
     inner_places,
     places,
     tokenize,
@@ -50,78 +49,51 @@ def check_offsets(heads: Sequence[Head], options: ConvertOptions) -> None:
     if not is_spans:
         return
     for head in heads:
-        for unit, evidence in _evidence_in(head).items():
-            if evidence.shows_unit:
+        for unit in (UTF16, BYTES):
+            moved = list(_moved_spans(head, unit))
+            cut = [span for span in moved if not span.is_whole]
+            cut_in_unit = sum(not span.is_whole_in_unit for span in moved)
+            if len(cut) * 2 > len(moved) and cut_in_unit <= _MAY_CUT * len(moved):
+                first = next(span.shown for span in cut if span.is_whole_in_unit)
                 raise UsageError(
                     f"the offsets of entities seem to count {NAMES[unit]}, not characters: of "
-                    f"{evidence.moved:,} spans for which it matters, {evidence.cut:,} cut words if "
-                    f"they count characters, and {evidence.cut_in_unit:,} if they count "
-                    f"{NAMES[unit]}, such as {evidence.first}; use --columns offsets={unit}, or "
-                    f"--columns offsets=codepoints if they do count characters"
+                    f"{len(moved):,} spans for which it matters, {len(cut):,} cut words if they "
+                    f"count characters, and {cut_in_unit:,} if they count {NAMES[unit]}, such as "
+                    f"{first}; use --columns offsets={unit}, or --columns offsets=codepoints if "
+                    f"they do count characters"
                 )
 
 
-@dataclass
-class _Evidence:
-    """Counts of the spans that differ between code points and another unit.
+class _MovedSpan(NamedTuple):
+    """A span that is another one in another unit: in which it is whole, and both texts."""
 
-    Attributes:
-        moved: number of these spans.
-        cut: number of them that cut words as code points.
-        cut_in_unit: number of them that cut words in the other unit.
-        first: the first span that is whole only in the other unit.
-    """
-
-    moved: int = 0
-    cut: int = 0
-    cut_in_unit: int = 0
-    first: str = ""
-
-    @property
-    def shows_unit(self) -> bool:
-        """Whether most spans cut words as code points, and hardly any in the other unit."""
-        return self.cut * 2 > self.moved and self.cut_in_unit <= _MAY_CUT * self.moved
-
-    def add(
-        self,
-        where: str,
-        text: str,
-        spans: Sequence[Span],
-        inner: Set[int],
-        place_of: Mapping[int, int],
-    ) -> None:
-        """Count the spans of a text."""
-        for span in spans:
-            start, end = place_of.get(span.start), place_of.get(span.end)
-            if (start, end) == span[:2]:
-                continue
-            self.moved += 1
-            is_cut = not _fits(text, span.start, span.end, inner)
-            self.cut += is_cut
-            if start is None or end is None or not _fits(text, start, end, inner):
-                self.cut_in_unit += 1
-            elif is_cut and not self.first:
-                read, meant = text[span.start : span.end], text[start:end]
-                self.first = f"{read!r:.60} instead of {meant!r:.60} in {where}"
+    is_whole: bool
+    is_whole_in_unit: bool
+    shown: str
 
 
-def _evidence_in(head: Head) -> dict[str, _Evidence]:
-    """Return the evidence of a file for each unit, from texts that are not ASCII."""
-    found = {unit: _Evidence() for unit in (UTF16, BYTES)}
+def _moved_spans(head: Head, unit: str) -> Iterator[_MovedSpan]:
+    """Yield the spans of a file that differ between code points and another unit."""
     for number, record in head.objects:
         with suppress(AnnotationError):  # the reader of the rows reports it
             text = TextContent.decode(row_of_line(record, None).annotation).text
-            if text is None or text.isascii():
+            place_of = places(text or "", unit)
+            if text is None or place_of is None:
                 continue
-            spans, inner = list(spans_in(record)), inner_places(tokenize(text))
-            for unit, evidence in found.items():
-                if (place_of := places(text, unit)) is not None:
-                    evidence.add(f"{head.path}:{number}", text, spans, inner, place_of)
-    return found
+            inner = inner_places(tokenize(text))
+            for start, end, _ in spans_in(record):
+                place = place_of.get(start, -1), place_of.get(end, -1)
+                if place != (start, end):
+                    read, meant = text[start:end], text[slice(*place)]
+                    yield _MovedSpan(
+                        _is_whole(text, (start, end), inner),
+                        _is_whole(text, place, inner),
+                        f"{read!r:.60} instead of {meant!r:.60} in {head.path}:{number}",
+                    )
 
 
-def _fits(text: str, start: int, end: int, inner: Set[int]) -> bool:
+def _is_whole(text: str, place: tuple[int, int], inner: Set[int]) -> bool:
     """Return whether a span is in its text, begins and ends with words, and cuts none."""
-    marked = text[start:end]
-    is_whole = end <= len(text) and marked == marked.strip() != ""
-    return is_whole and start not in inner and end not in inner
+    marked = text[slice(*place)]
+    is_inside = min(place) >= 0 and place[1] <= len(text)
+    return is_inside and marked == marked.strip() != "" and inner.isdisjoint(place)

@@ -1,4 +1,4 @@
-"""Read the headers of GIF, BMP, ICO and WEBP, whose pictures are stored as PNGs.
+"""Read the headers of GIF, ICO and WEBP, whose pictures are stored as PNGs.
 
 Each function takes time and memory that grow with the file only, and leaves Pillow one picture.
 """
@@ -30,57 +30,37 @@ def gif_header(data: bytes) -> FileHeader:
 
     Raises:
         PayloadError: a block is of unknown kind, the file ends before its trailer, or the first
-            frame is missing, has no pixels, no palette or an invalid code size.
+            frame is missing or has no pixels.
     """
     control = frame = b""
     frames = 0
     try:
         width, height = struct.unpack_from("<HH", data, 6)
         at = screen = _SCREEN_BYTES + _palette_bytes(data[10])
-        while data[at] != _TRAILER:
+        while (kind := data[at]) != _TRAILER:
             start = at
-            if data[at] == _FRAME:
+            if kind == _FRAME:
                 at += _DESCRIPTOR.size
                 at = _end_of_blocks(data, at + _palette_bytes(data[at - 1]) + 1)
-                frame = frame or _checked_frame(data[start:at], data[10])
+                frame = frame or data[start:at]
                 frames += 1
-            elif data[at] == _EXTENSION:
+            elif kind == _EXTENSION:
                 at = _end_of_blocks(data, at + 2)
-                if data[start + 1] == _CONTROL and data[start + 2] >= 4 and not frames:
-                    control = _transparency(data[start + 3], data[start + 6])
+                if data[start + 1] == _CONTROL and not frames:
+                    control = data[start:at]
             else:
                 raise PayloadError(
                     RejectCode.CORRUPT,
-                    f"the GIF has a block of unknown kind (0x{data[at]:02x} at byte {at})",
+                    f"the GIF has a block of unknown kind (0x{kind:02x} at byte {at})",
                 )
     except (IndexError, struct.error):
         raise PayloadError(RejectCode.TRUNCATED, "the GIF ends before its trailer") from None
-    if not frames:
-        raise PayloadError(RejectCode.CORRUPT, "the GIF has no frame")
-    left, top, across, down, _ = _DESCRIPTOR.unpack_from(frame)
+    left, top, across, down, _ = _DESCRIPTOR.unpack(frame[: _DESCRIPTOR.size].ljust(10, b"\0"))
+    if not (across and down):
+        raise PayloadError(RejectCode.CORRUPT, "the GIF has no frame with pixels")
     still = b"".join([data[:screen], control, frame, b";"])
     size = max(width, left + across), max(height, top + down)
     return FileHeader("GIF", *size, still, frames=frames)
-
-
-def _transparency(flags: int, colour: int) -> bytes:
-    """Return a control extension that only says which colour is transparent, if one is."""
-    return b"\x21\xf9\4\1\0\0" + bytes([colour]) + b"\0" if flags & 1 else b""
-
-
-def _checked_frame(frame: bytes, screen_flags: int) -> bytes:
-    """Return the first frame. Raises: PayloadError: its pixels are undefined."""
-    _, _, width, height, flags = _DESCRIPTOR.unpack_from(frame)
-    code_bits = frame[_DESCRIPTOR.size + _palette_bytes(flags)]
-    if not (flags | screen_flags) & _HAS_PALETTE:
-        raise PayloadError(RejectCode.CORRUPT, "the GIF has no palette: its colours are unknown")
-    if not (width and height and 1 <= code_bits <= 8):
-        raise PayloadError(
-            RejectCode.CORRUPT,
-            f"the GIF has a frame of {width}×{height} pixels with codes of {code_bits} bits "
-            f"(expected at least 1×1, and 1 to 8 bits)",
-        )
-    return frame
 
 
 def _end_of_blocks(data: bytes, at: int) -> int:
@@ -94,75 +74,40 @@ def _palette_bytes(flags: int) -> int:
     return 3 << (flags & 7) + 1 if flags & _HAS_PALETTE else 0
 
 
-# --- BMP and ICO ----------------------------------------------------------------------------------
-
-_BMP_BYTES = 14  # in front of the bitmap
-
-# Compressions that Pillow decodes as browsers do; it misplaces pixels of run lengths.
-_PLAIN, _BIT_FIELDS = 0, 3
-_CORE_BYTES = 12  # size of the oldest header, with sides of 16 bits
-
-#: Most images of an icon. Programs store about ten.
-MAX_IMAGES = 256
+# --- ICO ------------------------------------------------------------------------------------------
 
 ICO_MAGIC = b"\0\0\1\0"
-_ICON = struct.Struct("<4sH")  # magic, number of images
 _ENTRY = struct.Struct("<BBBBHHII")  # width, height, colours, -, planes, bits, bytes, offset
-
-
-def bmp_header(data: bytes) -> FileHeader:
-    """Read the header of a BMP. Raises: PayloadError: it is cut, or Pillow decodes it wrongly."""
-    return FileHeader("BMP", *_bitmap_size(data, _BMP_BYTES), data)
-
-
-def _bitmap_size(data: bytes, at: int) -> tuple[int, int]:
-    """Return width and height of a bitmap, in an icon with its mask. Raises: PayloadError."""
-    try:
-        [size] = struct.unpack_from("<I", data, at)
-        if size == _CORE_BYTES:
-            width, height = struct.unpack_from("<HH", data, at + 4)
-            return width, height
-        width, height, bits, compression = struct.unpack_from("<Ii2xHI", data, at + 4)
-        [colours] = struct.unpack_from("<I", data, at + 32)
-    except struct.error:
-        raise PayloadError(RejectCode.TRUNCATED, "the BMP ends in its header") from None
-    takes_bytes_for_bits = colours == 2 and 1 < bits <= 8
-    if compression not in (_PLAIN, _BIT_FIELDS) or takes_bytes_for_bits:
-        raise PayloadError(
-            RejectCode.UNSUPPORTED_PIXELS,
-            f"a bitmap must be plain or have bit fields (got compression {compression}, {bits} "
-            f"bits and {colours} colours); save it again, as PNG",
-        )
-    return width, abs(height)  # negative: rows from top to bottom
+_PLAIN = 0  # compression of a bitmap
 
 
 def icon_header(data: bytes) -> FileHeader:
-    """Read the header of the image that Pillow decodes; drop all others.
+    """Read the header of the largest image of an icon; Pillow decodes it while it opens the file.
+
+    A PNG takes the place of its icon, whose own header may have wrong sizes.
 
     Raises:
-        PayloadError: there are too many images, the icon's own header is cut, or the image is one
-            that :func:`png_header` or :func:`bmp_header` refuse.
+        PayloadError: the icon's header is cut, or the image is neither one that :func:`png_header`
+            reads nor a plain bitmap of the size that the icon says.
     """
     count = int.from_bytes(data[4:6], "little")
-    if count > MAX_IMAGES:
-        raise PayloadError(
-            RejectCode.TOO_MANY_PARTS,
-            f"an icon may have at most {MAX_IMAGES} images (got {count:,}); save it with one",
-        )
-    end = _ICON.size + _ENTRY.size * count
+    end = 6 + _ENTRY.size * count
     if not count or len(data) < end:
         raise PayloadError(RejectCode.TRUNCATED, "the icon ends in its header")
     # Of equal ones, the first: Python's order is stable, and so is Pillow's.
-    *fields, size, at = min(_ENTRY.iter_unpack(data[_ICON.size : end]), key=_preference)
+    width, height, *_, at = min(_ENTRY.iter_unpack(data[6:end]), key=_preference)
     body = data[at:]
-    if body.startswith(PNG_MAGIC):  # the icon's own header may have wrong sizes
-        png = png_header(body)
-        width, height, body, size = png.width, png.height, png.data, len(png.data)
-    else:
-        width, height = _bitmap_size(body, 0)
-        height //= 2
-    head = _ICON.pack(ICO_MAGIC, 1) + _ENTRY.pack(*fields, size, _ICON.size + _ENTRY.size)
-    return FileHeader("ICO", width, height, head + body)
+    if body.startswith(PNG_MAGIC):
+        return png_header(body)._replace(frames=None)
+    width, height = width or 256, height or 256
+    # A bitmap has the rows of its mask below its own.
+    if struct.unpack_from("<ii4xI", body[4:20].ljust(16)) != (width, 2 * height, _PLAIN):
+        raise PayloadError(
+            RejectCode.UNSUPPORTED_PIXELS,
+            f"an icon must have a PNG, or a plain bitmap of {width}×{height} pixels as its header "
+            f"says; save it again, as PNG",
+        )
+    return FileHeader("ICO", width, height, data)
 
 
 def _preference(entry: Sequence[int]) -> tuple[int, int]:

@@ -19,7 +19,6 @@ from PIL import Image, UnidentifiedImageError, _imaging
 from recordgen.errors import PayloadError
 from recordgen.payloads.converted_formats import (
     ICO_MAGIC,
-    bmp_header,
     gif_header,
     icon_header,
     is_webp,
@@ -34,6 +33,10 @@ from recordgen.rejects import RejectCode
 
 # Binary files of bits, gray levels and RGB; Pillow reads only numbers in front of the samples.
 _NETPBM_MAGICS = (b"P4", b"P5", b"P6")
+
+# The place of a pixel's bits in a BMP, and the compressions whose pixels Pillow does not misplace:
+# none, and bit fields.
+_BMP_BITS, _PLAIN_BITMAPS = 28, (0, 3)
 
 EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP, TIFF, PBM, PGM or PPM"
 
@@ -85,12 +88,24 @@ def _netpbm(data: bytes) -> FileHeader:
     return FileHeader("PPM", *image.size, data)
 
 
+def _bitmap(data: bytes) -> FileHeader:
+    """Read the header of a BMP. Raises: PayloadError: Pillow decodes it otherwise than browsers."""
+    image = decoded("BMP", lambda: Image.open(io.BytesIO(data), formats=("BMP",)))
+    takes_bytes_for_bits = image.mode == "1" and data[_BMP_BITS] != 1
+    if image.info["compression"] not in _PLAIN_BITMAPS or takes_bytes_for_bits:
+        raise PayloadError(
+            RejectCode.UNSUPPORTED_PIXELS,
+            "a bitmap must be plain or have bit fields; save it again, as PNG",
+        )
+    return FileHeader("BMP", *image.size, data)
+
+
 _READERS: Mapping[bytes, Callable[[bytes], FileHeader]] = {
     b"\xff\xd8\xff": _jpeg,
     PNG_MAGIC: png_header,
     b"GIF87a": gif_header,
     b"GIF89a": gif_header,
-    b"BM": bmp_header,
+    b"BM": _bitmap,
     ICO_MAGIC: icon_header,
     **dict.fromkeys(TIFF_MAGICS, tiff_header),
     **dict.fromkeys(_NETPBM_MAGICS, _netpbm),
