@@ -24,8 +24,7 @@ from recordgen.rejects import RejectCode
 from recordgen.tasks import TASKS, ImageClassification, ImageMultiLabel, ObjectDetection, task_for
 from recordgen.tasks.lines import label_features
 from recordgen.tasks.object_detection.annotation import Box, Boxes
-from recordgen.tasks.object_detection.box_geometry import turned
-from recordgen.tasks.object_detection.stored_boxes import box_features
+from recordgen.tasks.object_detection.stored_boxes import box_features, turned
 from tests.conftest import encoded, exif_of
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
