@@ -9,7 +9,7 @@ import tensorflow as tf
 from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.tasks import TASKS
-from recordgen.tasks.images.image_trainer import keep_when_mirrored, size_of
+from recordgen.tasks.images.training import keep_when_mirrored, size_of
 from recordgen.training import TrainingConfig
 from recordgen.training.config import DRAWING, PHOTO
 from recordgen.training.learner import TaskTrainer

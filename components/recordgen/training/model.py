@@ -95,7 +95,7 @@ def small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.K
     """Halve images until sides are about 4 pixels, then average: float32 [batch, filters]."""
     outputs, filters, side = images, 32, min(image_size)
     while True:
-        outputs = convolved(keras.layers.Conv2D, outputs, filters)
+        outputs = convolved(outputs, filters)
         if side < 8:
             return keras.layers.GlobalAveragePooling2D()(outputs)
         outputs = keras.layers.MaxPooling2D()(outputs)
@@ -103,13 +103,22 @@ def small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.K
 
 
 def convolved(
-    convolution: type[keras.layers.Layer], images: keras.KerasTensor, filters: int
+    images: keras.KerasTensor,
+    filters: int,
+    convolution: type[keras.layers.Layer] = keras.layers.Conv2D,
 ) -> keras.KerasTensor:
     """Apply a convolution, a normalisation and a ReLU to images or clips."""
     outputs = convolution(filters, 3, padding="same", use_bias=False)(images)
     # Keras's default momentum, 0.99, averages over more steps than an epoch of a small dataset has.
     outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
     return keras.layers.ReLU()(outputs)
+
+
+def doubled(images: keras.KerasTensor, like: keras.KerasTensor) -> keras.KerasTensor:
+    """Return images with twice the sides, cut to those of ``like``: odd sides were rounded up."""
+    outputs = keras.layers.UpSampling2D()(images)
+    rest = [outputs.shape[axis] - like.shape[axis] for axis in (1, 2)]
+    return keras.layers.Cropping2D(((0, rest[0]), (0, rest[1])))(outputs)
 
 
 def backbone_of(model: keras.Model) -> keras.Model | None:

@@ -83,7 +83,7 @@ class ImageSegmentation(ImageTask):
     details_noun = "masks"
     pairing = "recordgen.tasks.image_segmentation.pairing:masks"
     trainer = "recordgen.tasks.image_segmentation.training:ImageSegmenter"
-    measure = "recordgen.training.part_measures:MaskAccumulator"
+    measure = "recordgen.training.measures:MaskAccumulator"
     sample = "pipelines.samples.shapes:SHAPES"
     page = "docs/tasks/image_segmentation.md"
 

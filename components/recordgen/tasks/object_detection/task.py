@@ -130,7 +130,7 @@ class ObjectDetection(ImageTask):
     features: ClassVar = features.OBJECT_DETECTION
     pairing = "recordgen.tasks.object_detection.pairing:boxes"
     trainer = "recordgen.tasks.object_detection.training:ObjectDetector"
-    measure = "recordgen.training.part_measures:BoxAccumulator"
+    measure = "recordgen.training.measures:BoxAccumulator"
     sample = "pipelines.samples.digits:SCATTERED_DIGITS"
     page = "docs/tasks/object_detection.md"
 

@@ -126,7 +126,7 @@ def build_classifier(config: TrainingConfig, classes: int, activation: str) -> k
     outputs = inputs = keras.Input((config.frames, *config.size, 3), name="frames")
     filters, side, time = _FILTERS, min(config.size), config.frames
     while True:
-        outputs = convolved(keras.layers.Conv3D, outputs, filters)
+        outputs = convolved(outputs, filters, keras.layers.Conv3D)
         if side < _SIDE:
             break
         # Neighbouring frames show movements, so halve time late.
