@@ -171,7 +171,7 @@ def _keras(
 
 
 def mean_precision(true: Array, found: Array) -> float:
-    from recordgen.training.part_measures import BoxAccumulator
+    from recordgen.training.measures import BoxAccumulator
 
     counts = BoxAccumulator(0)
     counts.add(true, found)

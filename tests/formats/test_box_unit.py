@@ -21,7 +21,7 @@ from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection.annotation import Box, Boxes
-from recordgen.tasks.object_detection.box_geometry import turned
+from recordgen.tasks.object_detection.stored_boxes import turned
 from tests.conftest import encoded, exif_of
 from tests.formats.sources import Outcome, frame_rows, parsed
 from tests.planned import made_of, record_of

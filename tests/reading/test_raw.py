@@ -21,7 +21,7 @@ from recordgen.exports.inspection.records import find_shards, inspect
 from recordgen.exports.report.render import render_report
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import Tuning
-from recordgen.tasks.images.stored_images import stored_images
+from recordgen.tasks.images.training import stored_images
 from tests.conftest import encoded, exif_of, noise
 
 SIZE = (24, 30)

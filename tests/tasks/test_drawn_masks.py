@@ -18,8 +18,7 @@ from recordgen.core.rows.details import Details
 from recordgen.core.rows.polygons import Polygons
 from recordgen.errors import PayloadError
 from recordgen.payloads.check import check_image
-from recordgen.tasks.image_segmentation.drawn_masks import paint
-from recordgen.tasks.image_segmentation.stored_masks import drawn_mask
+from recordgen.tasks.image_segmentation.stored_masks import drawn_mask, paint
 from tests.conftest import exif_of, stored_examples
 from tests.settings import payload_settings
 

@@ -12,7 +12,7 @@ from recordgen.options import OPTIONS, make_options
 from recordgen.registry import CHECKS, OWN
 from recordgen.tables.columns import Column, Table
 from recordgen.tasks import task_for
-from recordgen.tasks.suiting import SUITS, options_in, remedies_of
+from recordgen.tasks.suiting import NEEDS, options_in, remedies_of
 
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
@@ -25,7 +25,16 @@ VALUES = {
     **{"encode": "jpeg:50", "bad_boxes": "drop"},
     "box_orientation": "upright",
 }
-NEEDS = {
+IMAGE = {"image_classification", "image_multi_label", "object_detection", "image_segmentation"}
+TEXT = {"text_classification", "text_multi_label", "text_sentiment", "text_entities"}
+# The tasks of each of them; declared rows have no image here.
+ACTS = {
+    **dict.fromkeys(VALUES, IMAGE),
+    **dict.fromkeys(("group_by=content", "duplicates"), IMAGE | TEXT),
+    "bad_boxes": {"object_detection"},
+    "box_orientation": {"object_detection", "image_segmentation"},
+}
+OTHERS = {
     "resize": {"image_size": "8x8"},
 }
 
@@ -39,15 +48,15 @@ def options_of(task, **more):
 
 
 @pytest.mark.parametrize("task", OWN)
-@pytest.mark.parametrize("key", SUITS)
+@pytest.mark.parametrize("key", NEEDS)
 def test_each_option_acts_or_is_refused(key, task):
     """The table decides for every task; without the option, each task can be made."""
     name = key.partition("=")[0]
-    options = options_of(task, **{name: VALUES[key]}, **NEEDS.get(key, {}))
+    options = options_of(task, **{name: VALUES[key]}, **OTHERS.get(key, {}))
     assert VALUES[key] != OPTIONS[name].default
-    if task in SUITS[key].tasks - {"declared"}:
+    if task in ACTS[key]:
         assert task_for(options).name == task
-    else:  # these rows have no image
+    else:
         with pytest.raises(UsageError, match=f"^[a-z_]+=.* {task};"):
             task_for(options)
     assert task_for(options_of(task)).name == task
@@ -58,7 +67,7 @@ def test_columns_of_images_decide_about_declared_tables():
     for schema, refused in ((one, {"bad_boxes"}), (two, {"bad_boxes", "group_by", "duplicates"})):
         for key, value in VALUES.items():
             name = key.partition("=")[0]
-            given = {name: value, **NEEDS.get(key, {}), "schema": schema}
+            given = {name: value, **OTHERS.get(key, {}), "schema": schema}
             if name in refused or name == "box_orientation":
                 with pytest.raises(UsageError, match=f"^{name}="):
                     task_for(make_options(given))

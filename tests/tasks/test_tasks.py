@@ -22,9 +22,9 @@ from recordgen.options import ConvertOptions
 from recordgen.registry import TASK_CHOICES
 from recordgen.rejects import RejectCode
 from recordgen.tasks import TASKS, ImageClassification, ImageMultiLabel, ObjectDetection, task_for
+from recordgen.tasks.lines import label_features
 from recordgen.tasks.object_detection.annotation import Box, Boxes
-from recordgen.tasks.object_detection.box_geometry import turned
-from recordgen.tasks.object_detection.stored_boxes import box_features
+from recordgen.tasks.object_detection.stored_boxes import box_features, turned
 from tests.conftest import encoded, exif_of
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
@@ -249,7 +249,9 @@ def test_labels_come_back_from_a_record(found):
     assert said is not None
     assert set(task.labels(said)) == found
     vocabulary = build_vocabulary(found, "text")
-    stored = parse_example(b"".join(serialize_example(task.to_features(said, vocabulary))))
+    names = "image/class/text", "image/class/label"
+    values = label_features(task.labels(said), vocabulary, names)
+    stored = parse_example(b"".join(serialize_example(values)))
     assert stored["image/class/label"] == list(range(len(found)))
     assert task.from_features(stored) == said
 

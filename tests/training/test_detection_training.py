@@ -14,7 +14,7 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.tasks.object_detection.training import ObjectDetector, cells_loss
 from recordgen.training import TrainingConfig
-from recordgen.training.part_measures import CROWD, BoxAccumulator
+from recordgen.training.measures import CROWD, BoxAccumulator
 from tests import trainer
 from tests.conftest import encoded
 from tests.cpp_loader import CppModel

@@ -18,7 +18,7 @@ from recordgen.reading import eval_dataset
 from recordgen.reading.words import split_tokens
 from recordgen.tasks.text_entities.tags import tag_names, tokenize
 from recordgen.tasks.text_entities.training import build_tagger
-from recordgen.training.part_measures import EntityAccumulator
+from recordgen.training.measures import EntityAccumulator
 from tests import trainer
 from tests.cpp_loader import CppModel
 

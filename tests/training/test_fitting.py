@@ -45,7 +45,7 @@ TRAIN = textwrap.dedent("""
     from pathlib import Path
     import keras
     import tensorflow as tf
-    from recordgen.training.checkpoints import Checkpoints
+    from recordgen.training.fitting import Checkpoints
     from tests import trainer
 
     output, root, config, call = json.loads(sys.argv[1])

@@ -9,11 +9,11 @@ import tensorflow as tf
 from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.tasks import TASKS
-from recordgen.tasks.images.image_trainer import keep_when_mirrored, size_of
+from recordgen.tasks.images.training import keep_when_mirrored, size_of
 from recordgen.training import TrainingConfig
 from recordgen.training.config import DRAWING, PHOTO
 from recordgen.training.learner import TaskTrainer
-from recordgen.training.model import Shift, movement
+from recordgen.training.model import movement
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_defaults_follow_from_the_dataset_and_are_logged(made, task, caplog):
     ("settings", "resize", "flip", "moved"),
     [
         # settings; how the images are resized, mirrored, and moved by a layer
-        ({}, "stretch", True, Shift),
+        ({}, "stretch", True, tf.keras.layers.RandomTranslation),
         ({"augment": "none"}, "stretch", None, None),
         ({"augment": PHOTO}, "random_crop", True, None),
         ({"augment": DRAWING}, "stretch", None, tf.keras.Sequential),
@@ -126,9 +126,9 @@ def test_shifts_are_whole_pixels_and_only_in_training():
     height, width = 20, 40
     rows, columns = np.mgrid[:height, :width].astype(np.float32)
     images = np.stack([rows, columns, rows + columns], -1)[None].repeat(50, 0)
-    layer = Shift(0.1, seed=3)
-    np.testing.assert_array_equal(layer(images), images)
-    moved = layer(images, training=True).numpy()
+    config = TrainingConfig(augmentation=0.1, seed=3)
+    np.testing.assert_array_equal(movement(config)(images, training=False), images)
+    moved = movement(config)(images, training=True).numpy()
     by = moved[:, height // 2, width // 2, :2] - (height // 2, width // 2)
     assert set(by[:, 0]) == {-2.0, -1.0, 0.0, 1.0, 2.0}
     assert set(by[:, 1]) == set(range(-4, 5))
@@ -136,4 +136,4 @@ def test_shifts_are_whole_pixels_and_only_in_training():
         wide = np.pad(images[0], ((2, 2), (4, 4), (0, 0)), "symmetric")
         part = wide[2 + down : 2 + down + height, 4 + right : 4 + right + width]
         np.testing.assert_array_equal(image, part)
-    np.testing.assert_array_equal(Shift(0.1, seed=3)(images, training=True), moved)
+    np.testing.assert_array_equal(movement(config)(images, training=True), moved)

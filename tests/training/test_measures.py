@@ -17,15 +17,13 @@ from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, r2_sco
 
 from recordgen.tasks.text_entities.tags import tag_names
 from recordgen.training.measures import (
-    THRESHOLDS,
-    ManyLabelsAccumulator,
-    TableAccumulator,
-)
-from recordgen.training.part_measures import (
     CROWD,
+    THRESHOLDS,
     BoxAccumulator,
     EntityAccumulator,
+    ManyLabelsAccumulator,
     MaskAccumulator,
+    TableAccumulator,
     entities,
     overlaps_of,
 )

@@ -13,7 +13,7 @@ from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.tasks.image_segmentation.training import ImageSegmenter, build_unet, pixels_loss
 from recordgen.training import TrainingConfig
-from recordgen.training.part_measures import MaskAccumulator
+from recordgen.training.measures import MaskAccumulator
 from tests import trainer
 from tests.conftest import encoded
 from tests.cpp_loader import CppModel

@@ -17,7 +17,11 @@ from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.tasks.video_classification.frames import frames_between, segment_frames, shown_until
+from recordgen.tasks.video_classification.training import (
+    frames_between,
+    segment_frames,
+    shown_until,
+)
 from tests import trainer
 from tests.conftest import encoded, tree_bytes
 from tests.cpp_loader import CppModel

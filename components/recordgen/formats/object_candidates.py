@@ -11,15 +11,16 @@ from recordgen.formats import foreign_formats
 from recordgen.formats.head import Candidate, Head
 from recordgen.formats.proposal import stop
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
-from recordgen.tasks.images.image_classification import ImageClassification
-from recordgen.tasks.images.image_multi_label import ImageMultiLabel
+from recordgen.tasks.images.labelled_images import ImageClassification, ImageMultiLabel
 from recordgen.tasks.lines import either
 from recordgen.tasks.object_detection.task import ObjectDetection
 from recordgen.tasks.text_entities.task import TextEntities
-from recordgen.tasks.texts.labelled_text import OLDER_KEY
-from recordgen.tasks.texts.text_classification import TextClassification
-from recordgen.tasks.texts.text_multi_label import TextMultiLabel
-from recordgen.tasks.texts.text_sentiment import TextSentiment
+from recordgen.tasks.texts.labelled_text import (
+    OLDER_KEY,
+    TextClassification,
+    TextMultiLabel,
+    TextSentiment,
+)
 from recordgen.tasks.texts.text_task import CONTENT_KEY
 from recordgen.tasks.video_classification.task import VideoClassification
 

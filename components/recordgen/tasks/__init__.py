@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from recordgen.core.task.task import Task as Task
     from recordgen.options import ConvertOptions
     from recordgen.tasks.image_segmentation.task import ImageSegmentation as ImageSegmentation
-    from recordgen.tasks.images.image_classification import (
+    from recordgen.tasks.images.labelled_images import (
         ImageClassification as ImageClassification,
     )
-    from recordgen.tasks.images.image_multi_label import ImageMultiLabel as ImageMultiLabel
+    from recordgen.tasks.images.labelled_images import ImageMultiLabel as ImageMultiLabel
     from recordgen.tasks.object_detection.task import ObjectDetection as ObjectDetection
     from recordgen.tasks.tables.declared import Declared as Declared
     from recordgen.tasks.tables.tabular import Tabular as Tabular
     from recordgen.tasks.text_entities.task import TextEntities as TextEntities
-    from recordgen.tasks.texts.text_classification import TextClassification as TextClassification
-    from recordgen.tasks.texts.text_multi_label import TextMultiLabel as TextMultiLabel
-    from recordgen.tasks.texts.text_sentiment import TextSentiment as TextSentiment
+    from recordgen.tasks.texts.labelled_text import TextClassification as TextClassification
+    from recordgen.tasks.texts.labelled_text import TextMultiLabel as TextMultiLabel
+    from recordgen.tasks.texts.labelled_text import TextSentiment as TextSentiment
     from recordgen.tasks.video_classification.task import VideoClassification as VideoClassification
 
 #: The task of rows that are columns of a table, if nothing else is said.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recordgen.core.facts import BOXES, IMAGES, MASKS, MEASURES
 from recordgen.core.settings import TaskSettings
 from recordgen.core.task.annotations import ONE
 from recordgen.core.task.task import Task
@@ -17,61 +18,38 @@ from recordgen.tables.schema import Schema
 if TYPE_CHECKING:
     from recordgen.core.dataset.manifest import Dataset
 
-_IMAGE_TASKS = frozenset(
-    {"image_classification", "image_multi_label", "object_detection", "image_segmentation"}
-)
-_TEXT_TASKS = frozenset(
-    {"text_classification", "text_multi_label", "text_sentiment", "text_entities"}
-)
-# Tables whose rows have one image, or several; rows without any are like those of ``tabular``.
-_ONE_IMAGE, _SEVERAL_IMAGES, _NO_IMAGE = "declared", "declared_images", "tabular"
 
-# A task of another package, whose own code decides about options.
-_OTHER = ""
-
-
-class _Suit(NamedTuple):
-    """The tasks in which an option acts.
+class _Need(NamedTuple):
+    """What an option needs to act in a task.
 
     Attributes:
-        what: what the option needs, for the error.
+        facts: sets of facts; the examples of the task must have all facts of one of them.
+        what: the same for the error.
     """
 
-    tasks: frozenset[str]
+    facts: Sequence[Set[str]]
     what: str
 
-    def suits(self, group: str) -> bool:
-        return group == _OTHER or group in self.tasks
 
+_FILES = _Need([{MEASURES}], "compares files, one in each row")
+_LOOKS = _Need([{IMAGES, MEASURES}], "compares images, one in each row")
+_IMAGES = _Need([{IMAGES}], "is for images")
 
-_FILES = _Suit(_IMAGE_TASKS | _TEXT_TASKS | {_ONE_IMAGE}, "compares files, one in each row")
-_LOOKS = _Suit(_IMAGE_TASKS | {_ONE_IMAGE}, "compares images, one in each row")
-_IMAGES = _Suit(_IMAGE_TASKS | {_ONE_IMAGE, _SEVERAL_IMAGES}, "is for images")
-_DRAWN = _Suit(frozenset({"object_detection", "image_segmentation"}), "is for boxes and masks")
-_BOXES = _Suit(frozenset({"object_detection"}), "is for boxes")
-
-#: The tasks of each option that does not act in all of Recordgen's tasks; of a single value, if
-#: another value of the option has other tasks.
-SUITS: Mapping[str, _Suit] = {
+#: What an option needs that does not act in all of Recordgen's tasks; of a single value, if another
+#: value of the option has other needs.
+NEEDS: Mapping[str, _Need] = {
     "group_by=content": _FILES,
     "group_by=near": _LOOKS,
     "duplicates": _FILES,
-    **dict.fromkeys(
-        ("check", "image_size", "resize", "encode"),
-        _IMAGES,
-    ),
-    "bad_boxes": _BOXES,
-    "box_orientation": _DRAWN,
+    **dict.fromkeys(("check", "image_size", "resize", "encode"), _IMAGES),
+    "bad_boxes": _Need([{BOXES}], "is for boxes"),
+    "box_orientation": _Need([{BOXES}, {MASKS}], "is for boxes and masks"),
 }
 
-# The same for an option whose tasks refuse it themselves, each with its own reason.
-_REFUSED_BY_TASKS: Mapping[str, _Suit] = {
-    "stratify": _Suit(
-        frozenset({"image_classification", "text_classification", "text_sentiment"})
-        | {_ONE_IMAGE, _SEVERAL_IMAGES, _NO_IMAGE},
-        "needs one label per example",
-    )
-}
+# The tasks that can be stratified; the others refuse it, each with its own reason.
+_STRATIFIED = frozenset(
+    {"image_classification", "text_classification", "text_sentiment", "tabular", "declared"}
+)
 
 # An option in a remedy: "--group-by content keeps …".
 _OPTION = re.compile(r"--([a-z-]+) ([\w:=,]+)")
@@ -106,16 +84,14 @@ def suited_task(options: ConvertOptions) -> Task:
 
 def check_suits(options: ConvertOptions) -> None:
     """Check that each given option acts in the task. Raises: UsageError."""
-    for name in dict.fromkeys(key.partition("=")[0] for key in SUITS):
+    for name in dict.fromkeys(key.partition("=")[0] for key in NEEDS):
         value = getattr(options, name)
-        if value == OPTIONS[name].default:
-            continue
-        suit = _suit(name, value)
-        if suit is not None and not suit.suits(_group(options.task, options.declared_schema)):
-            found = [task for task in OWN if task in suit.tasks]
+        need = None if value == OPTIONS[name].default else _need_of(name, value)
+        if need and not _acts(name, value, options.task, options.declared_schema):
+            others = [task for task in OWN if _acts(name, value, task, None)]
             raise UsageError(
-                f"{name}={value} {suit.what}, so it does not act in the task {options.task}; omit "
-                f"it (tasks with it: {', '.join(found)})"
+                f"{name}={value} {need.what}, so it does not act in the task {options.task}; omit "
+                f"it (tasks with it: {', '.join(others)})"
             )
 
 
@@ -125,12 +101,15 @@ def remedies_of(code: str, dataset: Dataset | None) -> str:
     ``dataset``: has the findings; None if it is unknown.
     """
     check = CHECKS.get(code)
-    group = _OTHER
-    if dataset is not None:
-        schema = str(dataset.options.get("schema", ""))
-        group = _group(dataset.task, Schema.from_json(schema) if schema else None)
-    shown = [] if check is None else [r for r in check.remedies if _acts(r, group)]
-    return "; ".join(shown)
+    if check is None or dataset is None:
+        return "; ".join(() if check is None else check.remedies)
+    text = str(dataset.options.get("schema", ""))
+    schema = Schema.from_json(text) if text else None
+    return "; ".join(
+        remedy
+        for remedy in check.remedies
+        if all(_acts(*option, dataset.task, schema) for option in options_in(remedy))
+    )
 
 
 def options_in(remedy: str) -> Iterator[tuple[str, str]]:
@@ -139,20 +118,23 @@ def options_in(remedy: str) -> Iterator[tuple[str, str]]:
         yield name.replace("-", "_"), value
 
 
-def _acts(remedy: str, group: str) -> bool:
-    suits = [_suit(*each) or _REFUSED_BY_TASKS.get(each[0]) for each in options_in(remedy)]
-    return all(suit is None or suit.suits(group) for suit in suits)
+def _acts(name: str, value: Any, task: str, schema: Schema | None) -> bool:
+    """Return whether an option acts in a task; the code of another package decides for its own."""
+    if task not in OWN:
+        return True
+    if name == "stratify":
+        return task in _STRATIFIED
+    need = _need_of(name, value)
+    return need is None or any(facts <= _facts_of(task, schema) for facts in need.facts)
 
 
-def _suit(name: str, value: Any) -> _Suit | None:
-    return SUITS.get(f"{name}={value}") or SUITS.get(name)
+def _need_of(name: str, value: Any) -> _Need | None:
+    return NEEDS.get(f"{name}={value}") or NEEDS.get(name)
 
 
-def _group(task: str, schema: Schema | None) -> str:
-    """Return a task's name in :data:`SUITS`, or :data:`_OTHER`."""
-    if task != "declared" or schema is None:
-        return task if task in OWN else _OTHER
-    table = schema.table
-    if table.only_image is not None:
-        return _ONE_IMAGE
-    return _SEVERAL_IMAGES if table.images else _NO_IMAGE
+def _facts_of(task: str, schema: Schema | None) -> Set[str]:
+    """Return the facts of a task's examples; some declared rows have no image, or several."""
+    facts = set(TASKS[task].facts)
+    if schema is not None and schema.table.only_image is None:
+        facts -= {MEASURES} if schema.table.images else {MEASURES, IMAGES}
+    return facts

@@ -6,10 +6,9 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import keras
-import tensorflow as tf
 
 from recordgen import storage
 from recordgen.access.scales import BACKBONES
@@ -75,39 +74,14 @@ def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
     return keras.Model(inputs, outputs, name=f"augmented_{model.name}")
 
 
-@keras.saving.register_keras_serializable("recordgen")
-class Shift(keras.layers.Layer):
-    """Shifts each image by whole pixels, only in training; its border is mirrored.
-
-    Keras's own layers resample images, so that training would see softer ones than evaluation.
-    """
-
-    def __init__(self, share: float, seed: int, **more: Any):
-        """Shift by up to ``share`` of the height and of the width."""
-        super().__init__(**more)
-        self.share = share
-        self.random = keras.random.SeedGenerator(seed)
-
-    def call(self, images: tf.Tensor, training: bool | None = None) -> tf.Tensor:
-        """Return images float32 [batch, height, width, channels]."""
-        if not training:
-            return images
-        for axis in (1, 2):
-            side = images.shape[axis]
-            most = round(self.share * side)
-            shape = (tf.shape(images)[0], 1)
-            by = keras.random.randint(shape, -most, most + 1, seed=self.random)
-            at = tf.range(side) + by
-            at = tf.where(at < 0, -1 - at, tf.where(at < side, at, 2 * side - 1 - at))
-            images = tf.gather(images, at, axis=axis, batch_dims=1)
-        return images
-
-
 def movement(config: TrainingConfig) -> keras.layers.Layer:
     """Return a layer that moves the pixels of images, only in training."""
     share, seed = config.augmentation, config.seed
     if config.augment != DRAWING:
-        return Shift(share, seed)
+        # Whole pixels and mirrored borders: training sees images as sharp as evaluation does.
+        return keras.layers.RandomTranslation(
+            share, share, fill_mode="reflect", interpolation="nearest", seed=seed
+        )
     return keras.Sequential(
         [
             keras.layers.RandomTranslation(share, share, fill_mode="nearest", seed=seed),
@@ -121,7 +95,7 @@ def small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.K
     """Halve images until sides are about 4 pixels, then average: float32 [batch, filters]."""
     outputs, filters, side = images, 32, min(image_size)
     while True:
-        outputs = convolved(keras.layers.Conv2D, outputs, filters)
+        outputs = convolved(outputs, filters)
         if side < 8:
             return keras.layers.GlobalAveragePooling2D()(outputs)
         outputs = keras.layers.MaxPooling2D()(outputs)
@@ -129,13 +103,22 @@ def small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.K
 
 
 def convolved(
-    convolution: type[keras.layers.Layer], images: keras.KerasTensor, filters: int
+    images: keras.KerasTensor,
+    filters: int,
+    convolution: type[keras.layers.Layer] = keras.layers.Conv2D,
 ) -> keras.KerasTensor:
     """Apply a convolution, a normalisation and a ReLU to images or clips."""
     outputs = convolution(filters, 3, padding="same", use_bias=False)(images)
     # Keras's default momentum, 0.99, averages over more steps than an epoch of a small dataset has.
     outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
     return keras.layers.ReLU()(outputs)
+
+
+def doubled(images: keras.KerasTensor, like: keras.KerasTensor) -> keras.KerasTensor:
+    """Return images with twice the sides, cut to those of ``like``: odd sides were rounded up."""
+    outputs = keras.layers.UpSampling2D()(images)
+    rest = [outputs.shape[axis] - like.shape[axis] for axis in (1, 2)]
+    return keras.layers.Cropping2D(((0, rest[0]), (0, rest[1])))(outputs)
 
 
 def backbone_of(model: keras.Model) -> keras.Model | None:

@@ -20,13 +20,15 @@ from recordgen.training.config import KNOWN, UNKNOWN
 from recordgen.training.measures import (
     MOST_LABELS,
     UNKNOWN_LABELS,
+    BoxAccumulator,
+    EntityAccumulator,
     EvalAccumulator,
     ManyLabelsAccumulator,
+    MaskAccumulator,
     OneLabelAccumulator,
     TableAccumulator,
     check_answers,
 )
-from recordgen.training.part_measures import BoxAccumulator, EntityAccumulator, MaskAccumulator
 
 _Start = Callable[[npt.NDArray[np.float32]], EvalAccumulator]
 
@@ -64,7 +66,7 @@ class BoxPrecision(_CountingMetric):
     """``map``: the mean over all labels; ``map`` of class id N: the precision of label N.
 
     An example's label and prediction are boxes, float32 [n, 5] and [k, 6], in the format of
-    :class:`recordgen.training.part_measures.BoxAccumulator` and of TFMA's own metrics.
+    :class:`recordgen.training.measures.BoxAccumulator` and of TFMA's own metrics.
     """
 
     accumulator = BoxAccumulator

@@ -43,7 +43,7 @@ from recordgen.options import recorded_defaults
 from recordgen.payloads.drawing import Thumbnail
 from recordgen.rejects import FOUND_BY_NAME, Reject
 from recordgen.tasks import TASKS
-from recordgen.tasks.object_detection.box_geometry import (
+from recordgen.tasks.object_detection.row_boxes import (
     BOXES_CLIPPED,
     BOXES_DROPPED,
     BOXES_REPEATED,

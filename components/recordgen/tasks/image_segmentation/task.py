@@ -12,15 +12,17 @@ the line names, with red, green and blue from 0 to 1 (schema ``image_segmentatio
 become ``image/segmentation/class/encoded``, a gray PNG, see
 :mod:`recordgen.core.records.class_masks`, and ``image/segmentation/class/text`` and ``…/label``,
 the classes that have pixels. The annotation is
-:class:`recordgen.tasks.image_segmentation.annotation.MaskRow`.
+:class:`MaskRow`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
@@ -45,7 +47,6 @@ from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import MASK_COLUMNS
-from recordgen.tasks.image_segmentation.annotation import MaskRow, with_background
 from recordgen.tasks.images.image_task import Described, ImageTask, StoredImage
 from recordgen.tasks.lines import display_name, either, stored_uri
 
@@ -55,6 +56,11 @@ _POLYGONS = "polygonAnnotations"
 _URI_KEYS = ("categoryMaskGcsUri", "categoryMaskUri", "maskGcsUri")
 _COLOURS_KEY = "annotationSpecColors"
 _NAME_KEYS = ("displayName", "annotationSpecDisplayName")
+
+
+BLACK = "#000000"
+
+_COLOUR = re.compile(r"#[0-9a-f]{6}")
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class ImageSegmentation(ImageTask):
     details_noun = "masks"
     pairing = "recordgen.tasks.image_segmentation.pairing:masks"
     trainer = "recordgen.tasks.image_segmentation.training:ImageSegmenter"
-    measure = "recordgen.training.part_measures:MaskAccumulator"
+    measure = "recordgen.training.measures:MaskAccumulator"
     sample = "pipelines.samples.shapes:SHAPES"
     page = "docs/tasks/image_segmentation.md"
 
@@ -270,3 +276,41 @@ def _has_names(vocabulary: Vocabulary) -> bool:
 
 def _digested(mask: bytes) -> bytes:
     return hashlib.sha256(mask).hexdigest().encode()
+
+
+class MaskRow(NamedTuple):
+    """What a row says about the mask of its image.
+
+    As JSON: ``["masks/1.png"]``, or ``["masks/1.png", {"#ff0000": "cat"}]``, or
+    ``["", {}, [["cat", {"polygons": [[0.1, 0.1, 0.4, 0.1, 0.4, 0.3]]}]]]``.
+
+    Attributes:
+        uri: the mask; empty if objects are drawn instead.
+        colours: the class of each colour, such as ``#ff0000``; empty if pixels are class numbers.
+        drawn: the class and the outline of each object, in shares of the image, as
+            :meth:`recordgen.core.rows.details.Details.to_json` returns it; None without.
+    """
+
+    uri: str
+    colours: Mapping[str, str] = {}
+    drawn: Sequence[tuple[str, Mapping[str, Any]]] | None = None
+
+    @classmethod
+    def from_json(cls, annotation: str) -> MaskRow:
+        """Parse an annotation."""
+        return cls(*json.loads(annotation))
+
+    def to_json(self) -> str:
+        """Return the annotation."""
+        parts: list[Any] = [self.uri, self.colours] if self.colours else [self.uri]
+        if self.drawn is not None:
+            parts = list(self)
+        return json.dumps(parts, ensure_ascii=False)
+
+
+def with_background(colours: Mapping[str, str]) -> Mapping[str, str]:
+    """Return colours in their order, with :data:`BACKGROUND` for black unless it has a class."""
+    found = {BLACK: BACKGROUND, **colours} if colours else {}
+    if wrong := [colour for colour in found if not _COLOUR.fullmatch(colour)]:
+        raise bad_annotation(f"a colour must be like #ff0000 (got {wrong[0]!r:.40})")
+    return dict(sorted(found.items()))

@@ -7,7 +7,6 @@ fewer filters, and padded convolutions, so that masks have the size of their ima
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import keras
@@ -17,7 +16,7 @@ from recordgen import features
 from recordgen.core.records.class_masks import IGNORED
 from recordgen.errors import DataError
 from recordgen.reading.class_masks import whole_masks
-from recordgen.tasks.images.image_trainer import ImageTrainer
+from recordgen.tasks.images.training import ImageTrainer
 from recordgen.training.config import (
     FLOAT32,
     LABEL,
@@ -26,8 +25,8 @@ from recordgen.training.config import (
     WEIGHT,
     TrainingConfig,
 )
-from recordgen.training.model import Models, convolved
-from recordgen.training.part_measures import UNKNOWN_CLASS
+from recordgen.training.measures import UNKNOWN_CLASS
+from recordgen.training.model import Models, convolved, doubled
 
 # Filters of the layers before each halving, and of those in the middle.
 _FILTERS = (16, 32, 64)
@@ -109,20 +108,20 @@ def build_unet(config: TrainingConfig, classes: int) -> keras.Model:
     inputs = keras.Input((*config.size, 3), name="image")
     outputs, passed = inputs, []
     for filters in _FILTERS:
-        outputs = _convolved(_convolved(outputs, filters), filters)
+        outputs = _twice_convolved(outputs, filters)
         passed.append(outputs)
         outputs = keras.layers.MaxPooling2D(padding="same")(outputs)
-    outputs = _convolved(outputs, _MIDDLE)
+    outputs = convolved(outputs, _MIDDLE)
     outputs = keras.layers.SpatialDropout2D(config.dropout, seed=config.seed)(outputs)
     for seen in reversed(passed):
-        _, height, width, filters = seen.shape
-        outputs = keras.layers.UpSampling2D()(outputs)
-        rest = outputs.shape[1] - height, outputs.shape[2] - width  # odd sides were rounded up
-        outputs = keras.layers.Cropping2D(((0, rest[0]), (0, rest[1])))(outputs)
-        outputs = keras.layers.Concatenate()([outputs, seen])
-        outputs = _convolved(_convolved(outputs, filters), filters)
+        outputs = keras.layers.Concatenate()([doubled(outputs, seen), seen])
+        outputs = _twice_convolved(outputs, seen.shape[-1])
     answers = keras.layers.Conv2D(classes, 1, dtype=FLOAT32, name="classes")(outputs)
     return keras.Model(inputs, answers, name="small_unet")
+
+
+def _twice_convolved(images: keras.KerasTensor, filters: int) -> keras.KerasTensor:
+    return convolved(convolved(images, filters), filters)
 
 
 def pixels_loss(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
@@ -137,6 +136,3 @@ def pixels_loss(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(numbers, y_pred)
     weights = tf.cast(counts, losses.dtype)
     return tf.reduce_sum(losses * weights) / tf.maximum(tf.reduce_sum(weights), 1.0)
-
-
-_convolved = partial(convolved, keras.layers.Conv2D)

@@ -155,15 +155,3 @@ class ImageTask(Task):
             if hashlib.sha256(image).hexdigest() != sha256.decode():
                 raise ValueError(f"the image of {stored_uri(uri)} was changed")
         return record_line(sha256.decode(), self.from_features(values), stored_uri(uri))
-
-
-class LabelledImage(ImageTask):
-    """A task whose annotations are labels of the whole image."""
-
-    @abstractmethod
-    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
-        """Return the features of an annotation."""
-
-    def described(self, annotation: str, stored: StoredImage) -> Described:
-        said = self.to_features(annotation, stored.vocabulary)
-        return Described(annotation, self.labels(annotation), said)

@@ -11,6 +11,7 @@ from recordgen import features
 from recordgen.access.decode import Decoder, Floats
 from recordgen.access.pairs import Pairing
 from recordgen.access.records import Example, Records
+from recordgen.core.records.class_masks import seen_through
 from recordgen.core.records.run_lengths import pixels_of
 from recordgen.errors import UsageError
 from recordgen.features import AREA, FLAGS, IS_CROWD, KEYPOINTS, MASKS
@@ -182,7 +183,7 @@ def masks(values: Values, count: int, view: Floats, size: tuple[int, int]) -> Ma
     stored = int(values[_SIDES[0]]), int(values[_SIDES[1]])
     for box, mine in enumerate(np.split(runs, np.cumsum(of_box)[:-1])) if count else ():
         if len(mine):
-            found[box] |= _sampled(pixels_of(mine.tolist(), *stored), view, size)
+            found[box] |= seen_through(pixels_of(mine.tolist(), *stored), view.tolist(), size) == 1
     return found
 
 
@@ -199,17 +200,6 @@ def filled(points: Floats, size: tuple[int, int]) -> Masks:
     np.add.at(changes, (np.nonzero(crosses)[1], first[crosses]), 1)
     inside: Masks = np.cumsum(changes, 1, dtype=np.uint8)[:, :width] & np.uint8(1)
     return inside
-
-
-def _sampled(pixels: Masks, view: Floats, size: tuple[int, int]) -> Masks:
-    """Return the nearest pixel of each pixel that is shown."""
-    places, are_there = [], []
-    for axis in (0, 1):
-        shares = (np.arange(size[axis], dtype=np.float32) + np.float32(0.5)) / size[axis]
-        place = np.floor((view[axis] + view[2 + axis] * shares) * pixels.shape[axis])
-        are_there.append((place >= 0) & (place < pixels.shape[axis]))
-        places.append(np.clip(place, 0, pixels.shape[axis] - 1).astype(np.intp))
-    return pixels[np.ix_(*places)] * np.logical_and.outer(*are_there)
 
 
 def names_of(fields: Sequence[str], flags: Mapping[str, str]) -> Iterable[str]:

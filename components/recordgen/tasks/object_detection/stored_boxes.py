@@ -1,26 +1,36 @@
-"""The boxes of a stored image, which move with its pixels."""
+"""Boxes, outlines, masks, keypoints and areas follow the pixels of their image.
+
+The stored image may be turned, cropped, padded and resized.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from recordgen import features
 from recordgen.core.dataset.vocabulary import Vocabulary
 from recordgen.core.image_settings import Limits
+from recordgen.core.records import class_masks
 from recordgen.core.records.example import FeatureValue
+from recordgen.core.records.numbers import as_float32
 from recordgen.core.records.objects import features_of
-from recordgen.core.rows.details import Details
+from recordgen.core.records.run_lengths import pixels_of, runs_in, runs_of, text_of
+from recordgen.core.rows.details import KEYPOINT, Details, Mask
+from recordgen.core.rows.polygons import PARTS, Points, Polygons, points_of, rounded
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tasks.object_detection.annotation import Box, Boxes, ImageSize
-from recordgen.tasks.object_detection.box_geometry import is_cut, seen_through, turned
-from recordgen.tasks.object_detection.object_moves import Move, as_stored
 
 if TYPE_CHECKING:
+    from recordgen.core.rows.polygons import Array
     from recordgen.payloads.reencoding import CheckedImage
+    from recordgen.payloads.resizing import View
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 BOXES_CUT = "boxes_cut"
@@ -28,6 +38,15 @@ BOXES_OUTSIDE = "boxes_outside"
 
 # Processor time on a current machine for each pixel of a mask that must be unpacked.
 _SECONDS_PER_PIXEL = 4e-9
+
+_WHOLE = (0.0, 0.0, 1.0, 1.0)
+
+# Documents round areas of boxes; coordinates are float32 in records.
+_ROUNDED = 1e-3
+_OUTSIDE = 1e-6
+
+# Points of the smallest polygon.
+_TRIANGLE = 3
 
 
 def stored_boxes(
@@ -109,3 +128,239 @@ def in_shares(boxes: Sequence[Box], details: Sequence[Details]) -> Boxes:
     """Return boxes of a stored image with their details, in shares of it."""
     stored = as_stored(details, [each.area for each in details])
     return Boxes.merged(zip(boxes, stored, strict=True))
+
+
+def turned(box: Box, orientation: int) -> Box:
+    """Return a box after its image was turned upright.
+
+    ``Box("cat", 0, 0, 0.2, 0.1)`` of an image with EXIF orientation 6, which is turned clockwise →
+    ``Box("cat", 0.9, 0, 1, 0.2)``.
+    """
+    corners = (upright(*box[1:3], orientation), upright(*box[3:], orientation))
+    (xmin, xmax), (ymin, ymax) = (sorted(values) for values in zip(*corners, strict=True))
+    return Box(box.label, xmin, ymin, xmax, ymax)
+
+
+def upright(x: Any, y: Any, orientation: int) -> tuple[Any, Any]:
+    """Return points (numbers or arrays, as shares) after their image was turned upright.
+
+    Exif 2.3, tag 0x0112 has the orientations 1 to 8.
+    """
+    if orientation >= 5:  # the picture lies on its side
+        x, y = y, x
+    if orientation in (2, 3, 6, 7):
+        x = 1 - x
+    if orientation in (3, 4, 7, 8):
+        y = 1 - y
+    return x, y
+
+
+def seen_through(box: Box, view: View) -> Box | None:
+    """Return a box relative to the stored part of its image; None if it is outside.
+
+    ``Box("cat", 0, 0.2, 0.5, 0.6)`` of an image whose right three quarters are stored →
+    ``Box("cat", 0, 0.2, 0.333, 0.6)``.
+    """
+    xs = ((x - view.left) / view.width for x in (box.xmin, box.xmax))
+    ys = ((y - view.top) / view.height for y in (box.ymin, box.ymax))
+    xmin, xmax, ymin, ymax = (min(1.0, max(0.0, value)) for value in (*xs, *ys))
+    there = Box(box.label, xmin, ymin, xmax, ymax).stored
+    return there if there.xmin < there.xmax and there.ymin < there.ymax else None
+
+
+def is_cut(box: Box, view: View) -> bool:
+    """Return whether a part of a box is outside the stored image."""
+    return (
+        min(box.xmin - view.left, box.ymin - view.top) < -_OUTSIDE
+        or box.xmax - view.left - view.width > _OUTSIDE
+        or box.ymax - view.top - view.height > _OUTSIDE
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """How what is known of an object follows the pixels of its image.
+
+    Attributes:
+        way: the Exif orientation that was turned upright.
+        view: left, top, width and height of the stored part, in shares of the upright picture.
+        size: width and height of the stored image; None if unknown.
+        row_size: of the picture that the row describes; None if unknown.
+    """
+
+    way: int
+    view: tuple[float, float, float, float]
+    size: tuple[int, int] | None
+    row_size: ImageSize | None
+
+    @classmethod
+    def of(cls, row_size: ImageSize | None, way: int, image: CheckedImage) -> Move:
+        """Return the move of the objects in an image."""
+        view = _WHOLE if image.placed is None else tuple(image.placed.view)
+        is_known = image.width is not None and image.height is not None
+        size = (image.width, image.height) if is_known else None
+        return cls(way, view, size, row_size)  # type: ignore[arg-type]
+
+    def __call__(self, details: Details, box: Box) -> Details:
+        """Return the details in the stored image, given the box in the upright picture."""
+        if not details:
+            return details
+        return replace(
+            details,
+            area=None if details.area is None else self._area(details.area, box),
+            polygons=details.polygons.mapped(self._points),
+            mask=None if details.mask is None else self._mask(details.mask),
+            keypoints=self._keypoints(details.keypoints),
+        )
+
+    def keeps(self, details: Details) -> bool:
+        """Return whether details are the same in the stored image."""
+        is_same = self.row_size is not None and self.size == tuple(self.row_size)
+        mask = details.mask
+        return (
+            self.way == 1
+            and self.view == _WHOLE
+            and (is_same or details.area is None)
+            and (mask is None or self.size == (mask.width, mask.height))
+        )
+
+    def _area(self, area: float, box: Box) -> float | None:
+        if self.size is None or self.row_size is None:
+            return None
+        left, top, across, down = self.view
+        seen = 1.0
+        for start, end, first, extent in (
+            (box.xmin, box.xmax, left, across),
+            (box.ymin, box.ymax, top, down),
+        ):
+            seen *= (min(end, first + extent) - max(start, first)) / (end - start)
+        scale = math.prod(self.size) / (across * down * math.prod(self.row_size))
+        return area * scale * min(1.0, max(0.0, seen))
+
+    def _points(self, points: Array) -> Array:
+        x, y = self._point(points[:, 0], points[:, 1])
+        return np.stack([x, y], 1)
+
+    def _keypoints(self, points: Points) -> Points:
+        found: list[float] = []
+        for x, y, shown in zip(*(points[at::KEYPOINT] for at in range(KEYPOINT)), strict=True):
+            found += (*self._point(x, y), shown) if shown or x or y else (0.0, 0.0, 0.0)
+        return tuple(found)
+
+    def _point(self, x: Any, y: Any) -> tuple[Any, Any]:
+        x, y = upright(x, y, self.way)
+        left, top, across, down = self.view
+        return (x - left) / across, (y - top) / down
+
+    def _mask(self, mask: Mask) -> Mask | None:
+        if self.size is None:
+            return None
+        width, height = self.size
+        if self.way == 1 and self.view == _WHOLE and (mask.height, mask.width) == (height, width):
+            return mask
+        # Imported here: reading import files does not need the decoders.
+        from PIL import Image
+
+        from recordgen.payloads.reencoding import turn
+
+        pixels = pixels_of(runs_of(mask.counts), mask.height, mask.width)
+        whole = np.asarray(turn(Image.fromarray(pixels), self.way))
+        left, top, across, down = self.view
+        shown = class_masks.seen_through(whole, (top, left, down, across), (height, width))
+        seen = (shown == 1).astype(np.uint8)
+        return Mask(text_of(runs_in(seen)), height, width) if seen.any() else None
+
+
+def as_stored(
+    found: Sequence[Details],
+    areas: Sequence[float | None],
+    size: tuple[float, float] = (1.0, 1.0),
+) -> Sequence[Details]:
+    """Return the details of one image with the precision of records, in shares of it.
+
+    Polygons are cut at its edges; a keypoint outside of it is not labelled. Without the width and
+    height of the image, the given details are in shares, too.
+    """
+    outlines = _inside([details.polygons for details in found], size)
+    return [
+        Details(
+            details.flags,
+            None if area is None else as_float32(area),
+            polygons,
+            details.mask,
+            _keypoints_inside(details.keypoints, size),
+            details.digest,
+        )
+        if details or area is not None
+        else details
+        for details, area, polygons in zip(found, areas, outlines, strict=True)
+    ]
+
+
+def _keypoints_inside(keypoints: Points, size: tuple[float, float]) -> Points:
+    """Return keypoints in shares of an image; none if none of them is labelled."""
+    if not keypoints:
+        return ()
+    found = np.asarray(keypoints).reshape(-1, KEYPOINT)
+    places, shown = found[:, :2] / size, found[:, 2:]
+    is_there = ((places >= -_OUTSIDE) & (places <= 1 + _OUTSIDE)).all(1, keepdims=True)
+    there = np.where(
+        is_there, np.concatenate([np.rint(places.clip(0, 1) * PARTS) / PARTS, shown], 1), 0.0
+    )
+    return tuple(there.ravel().tolist()) if there.any() else ()
+
+
+def _inside(outlines: Sequence[Polygons], size: tuple[float, float]) -> Sequence[Polygons]:
+    """Return outlines in shares of an image, cut at its edges, with the precision of records."""
+    if not any(outlines):
+        return outlines
+    shares = points_of(outlines) / size
+    sizes = [each.sizes for each in outlines]
+    if shares.min() < 0 or shares.max() > 1 or min(map(min, filter(None, sizes))) < _TRIANGLE:
+        cut = [[_cut(part) for part in each.arrays()] for each in Polygons.split(sizes, shares)]
+        cut = [[part for part in parts if len(part) >= _TRIANGLE] for parts in cut]
+        sizes = [tuple(map(len, parts)) for parts in cut]
+        shares = np.concatenate([np.zeros((0, 2)), *(part for parts in cut for part in parts)])
+    return Polygons.split(sizes, rounded(shares))
+
+
+def _cut(points: Array) -> Array:
+    """Return the part of a polygon in 0..1 (Sutherland and Hodgman, 1974)."""
+    if points.min() >= 0 and points.max() <= 1:
+        return points
+    corners = points.tolist()
+    for axis in (0, 1):
+        for edge, sign in ((0.0, 1), (1.0, -1)):
+            found = []
+            for at, here in enumerate(corners):
+                before = corners[at - 1]
+                is_in, was_in = (sign * (point[axis] - edge) >= 0 for point in (here, before))
+                if is_in != was_in:
+                    share = (edge - before[axis]) / (here[axis] - before[axis])
+                    other = before[1 - axis] + share * (here[1 - axis] - before[1 - axis])
+                    found.append((edge, other) if axis == 0 else (other, edge))
+                if is_in:
+                    found.append(here)
+            corners = found
+    return np.array(corners).reshape(-1, 2)
+
+
+def areas_of(pairs: Sequence[tuple[Box, Details]], pixels: int) -> Sequence[float | None]:
+    """Return the areas of all boxes, or None for each, given the pixels of their picture.
+
+    An area that is missing is that of the box. There are none if they are all those of the boxes,
+    or if the size of the picture is unknown.
+    """
+    none = [None] * len(pairs)
+    if pixels == 1 or not any(details.area is not None for _, details in pairs):
+        return none
+    own = [(box.xmax - box.xmin) * (box.ymax - box.ymin) * pixels for box, _ in pairs]
+    areas = [
+        mine if details.area is None else details.area
+        for mine, (_, details) in zip(own, pairs, strict=True)
+    ]
+    return none if all(map(_are_close, own, areas)) else areas
+
+
+def _are_close(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=_ROUNDED)

@@ -14,7 +14,7 @@ are shares of the image's width and height, from its upper left corner. The anno
 :class:`recordgen.tasks.object_detection.annotation.Boxes`.
 
 Corners may be pixels, of the width and height in their row, or else of the image: see
-:mod:`recordgen.tasks.object_detection.box_unit`.
+:mod:`recordgen.tasks.object_detection.row_boxes`.
 """
 
 from __future__ import annotations
@@ -54,17 +54,23 @@ from recordgen.tasks.object_detection.annotation import (
     labels_in,
     without_shapes,
 )
-from recordgen.tasks.object_detection.box_geometry import nearly_coincide, usable_boxes
-from recordgen.tasks.object_detection.box_unit import (
+from recordgen.tasks.object_detection.row_boxes import (
     FAR,
     PIXELS,
     BoxUnit,
     divided,
+    nearly_coincide,
     parse_number,
     shown,
+    usable_boxes,
 )
-from recordgen.tasks.object_detection.object_moves import areas_of, as_stored
-from recordgen.tasks.object_detection.stored_boxes import box_features, in_shares, stored_boxes
+from recordgen.tasks.object_detection.stored_boxes import (
+    areas_of,
+    as_stored,
+    box_features,
+    in_shares,
+    stored_boxes,
+)
 from recordgen.tasks.spelling import check_spelling
 
 if TYPE_CHECKING:
@@ -124,7 +130,7 @@ class ObjectDetection(ImageTask):
     features: ClassVar = features.OBJECT_DETECTION
     pairing = "recordgen.tasks.object_detection.pairing:boxes"
     trainer = "recordgen.tasks.object_detection.training:ObjectDetector"
-    measure = "recordgen.training.part_measures:BoxAccumulator"
+    measure = "recordgen.training.measures:BoxAccumulator"
     sample = "pipelines.samples.digits:SCATTERED_DIGITS"
     page = "docs/tasks/object_detection.md"
 

@@ -6,7 +6,6 @@ See :mod:`recordgen.tasks.object_detection.box_grid` for the grid.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import keras
@@ -15,12 +14,12 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading.objects import for_each_box
-from recordgen.tasks.images.image_trainer import ImageTrainer
+from recordgen.tasks.images.training import ImageTrainer
 from recordgen.tasks.object_detection.box_grid import BOX, CELL, decode, encode
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
 from recordgen.training.learner import in_order
-from recordgen.training.model import Models, convolved
-from recordgen.training.part_measures import CROWD, MOST_BOXES
+from recordgen.training.measures import CROWD, MOST_BOXES
+from recordgen.training.model import Models, convolved, doubled
 
 # Almost no cell is a centre, so start with low scores.
 _FIRST_SCORE = 0.01
@@ -67,7 +66,7 @@ class ObjectDetector(ImageTrainer):
         """Return the boxes: float32 [batch, n, 5], padded with -1.
 
         The columns are left, top, right, bottom, number of the class (-1 if the model does not know
-        it; of a box around a crowd, :data:`recordgen.training.part_measures.CROWD` minus the
+        it; of a box around a crowd, :data:`recordgen.training.measures.CROWD` minus the
         number). An image without boxes counts as labelled, as in training.
         """
         spec = {name: tf.io.RaggedFeature(tf.float32) for name in features.BBOX}
@@ -116,19 +115,16 @@ def build_detector(config: TrainingConfig, classes: int) -> keras.Model:
     inputs = keras.Input((*config.size, 3), name="image")
     outputs = inputs
     for filters in _TO_CELLS:
-        outputs = _halved(_convolved(outputs, filters))
-    outputs, side = _convolved(outputs, _FILTERS), min(config.size) // CELL
+        outputs = _halved(convolved(outputs, filters))
+    outputs, side = convolved(outputs, _FILTERS), min(config.size) // CELL
     passed = []
     while side >= 8:
         passed.append(outputs)
-        outputs, side = _convolved(_halved(outputs), _MORE_FILTERS), side // 2
+        outputs, side = convolved(_halved(outputs), _MORE_FILTERS), side // 2
     for seen in reversed(passed):
-        _, height, width, filters = seen.shape
-        outputs = keras.layers.Conv2D(filters, 1)(outputs)
-        outputs = keras.layers.UpSampling2D()(outputs)
-        rest = (outputs.shape[1] - height, outputs.shape[2] - width)
-        outputs = keras.layers.Cropping2D(((0, rest[0]), (0, rest[1])))(outputs)
-        outputs = _convolved(keras.layers.Add()([outputs, seen]), filters)
+        filters = seen.shape[-1]
+        outputs = doubled(keras.layers.Conv2D(filters, 1)(outputs), seen)
+        outputs = convolved(keras.layers.Add()([outputs, seen]), filters)
     outputs = keras.layers.SpatialDropout2D(config.dropout, seed=config.seed)(outputs)
     rare = keras.initializers.Constant(float(np.log(_FIRST_SCORE / (1 - _FIRST_SCORE))))
     parts = (
@@ -166,6 +162,3 @@ def cells_loss(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
 def _halved(images: keras.KerasTensor) -> keras.KerasTensor:
     # Odd sides are rounded up, as in the grid.
     return keras.layers.MaxPooling2D(padding="same")(images)
-
-
-_convolved = partial(convolved, keras.layers.Conv2D)

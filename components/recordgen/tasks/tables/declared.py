@@ -56,7 +56,7 @@ class Declared(TableTask):
     kind = "declared"
     expected = "the columns of its schema"
     csv_parser = "recordgen.formats.declared_rows:DeclaredParser"
-    reading = "recordgen.tasks.tables.labelled_images:DECLARED"
+    reading = "recordgen.tasks.tables.reading:DECLARED"
     pairing = "recordgen.tasks.tables.pairing:rows"
     sample = "pipelines.samples.meters:METERS"
     facts = (IMAGES, MEASURES, ROWS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from numbers import Integral, Real
 from typing import Any
 
 import tensorflow as tf
@@ -16,27 +17,32 @@ import tensorflow as tf
 from recordgen.access.shards import ShardSet
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
+from recordgen.messages import listed
 from recordgen.reading.classes import ClassPlan
 from recordgen.reading.decoding import ImageDecoder, as_written, check_formats, stored_sizes
+from recordgen.reading.images import ImageReading
 from recordgen.reading.kinds import Kind
 from recordgen.reading.levels import typed
-from recordgen.reading.options import AUTO, RAGGED, TableOptions
+from recordgen.reading.options import AUTO, RAGGED, ReadOptions, TableOptions
 from recordgen.reading.parsing import as_floats, to_parsing_spec, with_gaps
-from recordgen.reading.plan import ReadPlan, plan_labelled, plan_records
+from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.targets import Targets
 from recordgen.tables.columns import Table
-from recordgen.tasks.tables.chosen_columns import (
-    defaults_of,
-    stored_features_of,
-    stored_table,
-    wanted_columns,
-)
-from recordgen.tasks.tables.pairing import check_masks
+from recordgen.tables.stored import table_of
+from recordgen.tasks import ImageClassification
+from recordgen.tasks.tables.pairing import DEFAULT_WEIGHT, check_masks
 
 # Options that need a target of classes, and options that need images.
 _LABEL_OPTIONS = ("label_mode", "vocabulary", "weights")
 _IMAGE_OPTIONS = ("image_size", "scale", "resize")
+
+
+_KINDS: Mapping[str, tuple[type[Any], ...]] = {
+    "int64": (Integral,),
+    "float32": (Real,),
+    "bytes": (str, bytes),
+}
 
 
 def plan_table(shards: ShardSet, options: TableOptions) -> ReadPlan:
@@ -221,3 +227,96 @@ def _targets(table: Table, classes: ClassPlan, options: TableOptions) -> Targets
 
 
 TABLES = Kind(options=TableOptions, plan=plan_table, reading=read_table, has_target=True)
+
+
+def stored_table(shards: ShardSet) -> Table:
+    """Return the columns that shards hold. Raises: UsageError: no ``dataset.json`` lists them."""
+    table = None if shards.dataset is None else table_of(shards.dataset)
+    if table is None:
+        raise UsageError(
+            f"{shards.files[0].path}: no dataset.json lists the columns of the examples; read "
+            f"them with recordgen.read(…, feature_spec=…)"
+        )
+    return table
+
+
+def stored_features_of(table: Table, shards: ShardSet) -> Mapping[str, FeatureSpec]:
+    """Return the features of the columns, as ``dataset.json`` describes them.
+
+    Earlier versions did not write whether rows lack a whole number: then it must not be missing.
+    """
+    described = {} if shards.dataset is None else shards.dataset.features
+    found = {name: described.get(name, spec) for name, spec in table.features().items()}
+    columns = [c.name for c in table.stored if c.dtype == "int64"]
+    unknown = [name for name in columns if not found[name].has_gaps]
+    return {**found, **{name: replace(found[name], default=None) for name in unknown}}
+
+
+def wanted_columns(table: Table, options: TableOptions) -> Sequence[str]:
+    """Return the names of the columns to return. Raises: UsageError: one does not exist."""
+    known = [c.name for c in table.stored if not c.type.is_label and c.type.kind != "float_label"]
+    if options.columns is None:
+        return table.read_names
+    _check_known("columns", options.columns, known)
+    return list(options.columns)
+
+
+def defaults_of(table: Table, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the defaults of columns. Raises: UsageError: one does not fit its column."""
+    others = ("text", "floats", "weight")
+    known = [c for c in table.stored if c.type.is_number or c.type.kind in others]
+    fixed = [c.name for c in known if c.type.kind != "floats" or c.type.length is not None]
+    _check_known("columns: a default", given, fixed)
+    for name, value in given.items():
+        dtype = table.column(name).dtype
+        if not isinstance(value, _KINDS[dtype]) or isinstance(value, bool):
+            raise UsageError(f"columns: {name!r} holds {dtype} (got {value!r})")
+    return ({} if table.weight is None else {table.weight: DEFAULT_WEIGHT}) | dict(given)
+
+
+def _check_known(option: str, names: Any, known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{option}: there is no column {name!r}; there are {listed(known)}")
+
+
+def are_labelled_images(shards: ShardSet) -> bool:
+    """Return whether shards hold one column of images and one of labels, or no declared columns."""
+    if shards.dataset is None or not shards.dataset.options.get("schema"):
+        return True
+    return stored_table(shards).is_labelled_image
+
+
+def plan_images(shards: ShardSet, options: ReadOptions) -> ReadPlan:
+    """Plan how a table of one column of images and one of labels is read, as labelled images."""
+    if shards.dataset is not None and shards.dataset.options.get("schema"):
+        check_masks([name for name in [stored_table(shards).only_image] if name is not None])
+    return plan_reading(_as_images(shards), options)
+
+
+def read_images(shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
+    """Prepare a planned reading. Raises: as :func:`plan_images`."""
+    described = None if shards.dataset is None else shards.dataset.features
+    return ImageReading(_as_images(shards), plan, options, described)
+
+
+def _as_images(shards: ShardSet) -> ShardSet:
+    """Return shards under the task of image classification, which has the same feature names."""
+    dataset = shards.dataset
+    if dataset is None:
+        return shards
+    return replace(shards, dataset=replace(dataset, task=ImageClassification.name, features={}))
+
+
+def _declared(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
+    """Return images for one column of images and one of labels, unless ``columns`` is given."""
+    return TABLES if "columns" in options or not are_labelled_images(shards) else DECLARED
+
+
+DECLARED = Kind(
+    options=ReadOptions,
+    plan=plan_images,
+    reading=read_images,
+    has_target=True,
+    chosen=_declared,
+)

@@ -93,7 +93,7 @@ class TextEntities(TextTask):
     reading = "recordgen.tasks.text_entities.reading:ENTITIES"
     pairing = "recordgen.tasks.text_entities.pairing:entities"
     trainer = "recordgen.tasks.text_entities.training:EntityTagger"
-    measure = "recordgen.training.part_measures:EntityAccumulator"
+    measure = "recordgen.training.measures:EntityAccumulator"
     sample = "pipelines.samples.travels:TRAVELS"
     page = "docs/tasks/text_entities.md"
 

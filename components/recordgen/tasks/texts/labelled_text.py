@@ -1,12 +1,28 @@
-"""The base of the tasks that label texts: labels, and the features of an example.
+"""The tasks that label texts: one label, any number, or a sentiment: ``[ML_USE],TEXT,[LABEL]``.
 
-``said`` of an annotation (:mod:`recordgen.tasks.texts.text_task`) is the sorted list of labels.
+Vertex AI "Prepare text training data for classification", single-label and multi-label, and
+"… for sentiment analysis", where 0 is the worst::
+
+    TRAIN,"Good, and cheap.",praise
+    {"textContent": "Good, and cheap.", "classificationAnnotation": {"displayName": "praise"}}
+
+    TRAIN,"Good, but late.",praise,delivery
+    {"textContent": "Good, but late.",
+     "classificationAnnotations": [{"displayName": "praise"}, {"displayName": "delivery"}]}
+
+    TRAIN,"Good, and cheap.",2
+    {"textContent": "Good, and cheap.", "sentimentAnnotation": {"sentiment": 2, "sentimentMax": 4}}
+
+become ``class/text: [b"delivery", b"praise"]`` and ``class/label: [0, 1]``, in the order of the
+vocabulary, which has all whole numbers up to the largest sentiment in the data. ``said`` of an
+annotation (:mod:`recordgen.tasks.texts.text_task`) is the sorted list of labels.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -14,10 +30,10 @@ from typing import Any, ClassVar
 from recordgen import features
 from recordgen.core.dataset.counts import record_line
 from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.records.example import FeatureValue, parse_example, serialize_example
+from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.row import Adjustments
-from recordgen.core.settings import PayloadSettings
+from recordgen.core.settings import PayloadSettings, TaskSettings
 from recordgen.core.task.annotation import (
     AnnotationError,
     Merged,
@@ -25,12 +41,23 @@ from recordgen.core.task.annotation import (
     bad_annotation,
     check_label,
 )
+from recordgen.core.task.annotations import ONE, SEVERAL
 from recordgen.core.task.built import BuiltExample
 from recordgen.core.task.examples import each_row
+from recordgen.core.task.task import Task
+from recordgen.errors import UsageError
 from recordgen.messages import listed
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks.lines import add_up, display_name, stored_uri
+from recordgen.tasks.lines import (
+    add_up,
+    display_name,
+    display_names,
+    either,
+    label_features,
+    stored_uri,
+)
+from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.texts.text_task import TextContent, TextTask, row_of_line, text_of
 
 #: The key of the annotations in the older shape of a line.
@@ -38,21 +65,29 @@ OLDER_KEY = "annotations"
 #: The keys of an annotation's label in that shape.
 NAME_KEYS = ("display_name", "displayName")
 
+_FEATURES = features.CLASS_TEXT, features.CLASS_LABEL
+
 _IGNORED_KEYS = ("annotation_spec_id", "annotationSpecId")
+
+# AutoML's limit. A line with more is an unquoted text full of commas.
+_MAX_LABELS = 100
+
+#: The largest sentiment in Vertex AI.
+MAX_SENTIMENT = 10
+
+_WHOLE = re.compile(r"([0-9]{1,9})(\.0{1,9})?", re.ASCII)
+_OLDER_KEYS = ("text_sentiment", "textSentiment")
 
 
 class LabelledText(TextTask):
     """A task that gives each text labels."""
 
     columns: ClassVar = {"label": LABEL_COLUMNS | {"sentiment"}}
+    page = "docs/tasks/text_classification.md"
 
     @abstractmethod
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
         """Return the labels in a line of a JSONL file. Raises: AnnotationError."""
-
-    @abstractmethod
-    def class_features(self, texts: Sequence[bytes], numbers: Sequence[int]) -> dict[str, Any]:
-        """Return the features of at least one label, in the order of their numbers."""
 
     def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
         """Check and normalise the labels of a CSV line. Raises: AnnotationError."""
@@ -89,17 +124,15 @@ class LabelledText(TextTask):
         own = text_of(row.annotation, payloads, settings.text_encoding)
         text = own.encode()
         labels = _labels(row.annotation)
-        values: dict[str, FeatureValue] = {
-            features.TEXT: text,
-            features.TEXT_SOURCE_ID: row.uri.encode(),
-        }
-        if labels:
-            numbered = sorted((vocabulary.index(label), label) for label in labels)
-            values |= self.class_features(
-                [label.encode() for _, label in numbered], [number for number, _ in numbered]
-            )
+        record = serialize_example(
+            {
+                features.TEXT: text,
+                features.TEXT_SOURCE_ID: row.uri.encode(),
+                **label_features(labels, vocabulary, _FEATURES),
+            }
+        )
         return BuiltExample(
-            serialize_example(values),
+            record,
             _digested(text, labels, row.uri),
             labels,
             content=hashlib.sha256(text).digest(),
@@ -119,9 +152,9 @@ class OneLabel(LabelledText):
     """A task that gives each text at most one label."""
 
     features: ClassVar = features.TEXT_CLASSIFICATION
-
-    def class_features(self, texts: Sequence[bytes], numbers: Sequence[int]) -> dict[str, Any]:
-        return {features.CLASS_TEXT: texts[0], features.CLASS_LABEL: numbers[0]}
+    labelling = ONE
+    trainer = "recordgen.tasks.texts.training:OneTextLabel"
+    measure = "recordgen.training.measures:OneLabelAccumulator"
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         labels = sorted(set().union(*map(_labels, annotations)))
@@ -141,6 +174,90 @@ class OneLabel(LabelledText):
                 f"that holds a comma",
             )
         return super().check_labels(found)
+
+
+class TextClassification(OneLabel):
+    """Text classification with at most one label per text."""
+
+    name = "text_classification"
+    expected = "[ML_USE],TEXT,[LABEL]"
+    json_keys = ("classificationAnnotation",)
+    sample = "pipelines.samples.reviews:TOPICS"
+
+    def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
+        if (one := record.get("classificationAnnotation")) is not None:
+            return [display_name(one, "classificationAnnotation")]
+        labels = older_labels(record)
+        if len(labels) > 1:
+            raise bad_annotation(
+                f"expected one label per text (got {', '.join(map(repr, labels)):.80}); for "
+                f"several, use --task text_multi_label",
+            )
+        return labels
+
+
+class TextMultiLabel(LabelledText):
+    """Text classification with any number of labels per text; those of its rows are merged."""
+
+    name = "text_multi_label"
+    expected = "[ML_USE],TEXT,[LABEL1,…,LABELn]"
+    json_keys = ("classificationAnnotations", "classificationAnnotation")
+    features: ClassVar = features.TEXT_MULTI_LABEL
+    labelling = SEVERAL
+    trainer = "recordgen.tasks.texts.training:ManyTextLabels"
+    measure = "recordgen.training.measures:ManyLabelsAccumulator"
+    sample = "pipelines.samples.reviews:TOPIC_SETS"
+
+    def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
+        return self.check_labels(display_names(record, *self.json_keys) + older_labels(record))
+
+    def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
+        found = super().check_labels(labels)
+        if len(found) > _MAX_LABELS:
+            raise AnnotationError(
+                RejectCode.TOO_MANY_FIELDS,
+                f"a text must have at most {_MAX_LABELS} labels (got {len(found)}); quote a text "
+                f"that holds commas",
+            )
+        return found
+
+
+class TextSentiment(OneLabel):
+    """Text sentiment: at most one whole number from 0 to 10 per text."""
+
+    name = "text_sentiment"
+    expected = "[ML_USE],TEXT,[SENTIMENT]"
+    json_keys = ("sentimentAnnotation",)
+    sample = "pipelines.samples.reviews:SENTIMENTS"
+
+    @classmethod
+    def of(cls, settings: TaskSettings) -> Task:
+        if settings.labels == "text":
+            raise UsageError(
+                f"labels=text does not apply to {cls.name}: a sentiment is a number, and its own "
+                f"number in the vocabulary; omit it"
+            )
+        return cls()
+
+    def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
+        found = record.get("sentimentAnnotation")
+        older = [either(item, _OLDER_KEYS) for item in older_annotations(record, _OLDER_KEYS)]
+        if len(older) > 1 or (older and found is not None):
+            raise bad_annotation("expected one sentiment per text (got several)")
+        if found is None:
+            if not older:
+                return []
+            [found] = older
+        if not isinstance(found, Mapping):
+            return [_sentiment(found, MAX_SENTIMENT)]
+        most = either(found, ("sentimentMax", "sentiment_max"))
+        check_spelling(found, ("sentiment", "sentimentMax", "sentiment_max"), "a sentiment")
+        limit = MAX_SENTIMENT if most is None else int(_sentiment(most, MAX_SENTIMENT))
+        # protobuf's JSON omits a 0.
+        return [_sentiment(found.get("sentiment", None if most is None else 0), limit)]
+
+    def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
+        return [_sentiment(label, MAX_SENTIMENT) for label in super().check_labels(labels)]
 
 
 def objects_in(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
@@ -189,3 +306,16 @@ def _labels(annotation: str | None) -> Sequence[str]:
 def _digested(text: bytes, labels: Sequence[str], uri: str) -> bytes:
     annotation = json.dumps(list(labels), ensure_ascii=False) if labels else None
     return record_line(hashlib.sha256(text).hexdigest(), annotation, uri)
+
+
+def _sentiment(value: Any, most: int) -> str:
+    """Return the label of a sentiment: ``2``, ``2.0`` and ``"02"`` → ``"2"``.
+
+    Raises: AnnotationError: it is not a whole number from 0 to ``most``.
+    """
+    whole = None if isinstance(value, bool) else _WHOLE.fullmatch(str(value))
+    if whole is not None and int(whole[1]) <= most:
+        return str(int(whole[1]))
+    raise bad_annotation(
+        f"a sentiment must be a whole number from 0 to {most} (got {value!r:.80})",
+    )

@@ -1,4 +1,4 @@
-"""The unit of the boxes in an import file whose rows give their image's width and height.
+"""The boxes that an import file gives: their unit, their limits, and boxes of one object.
 
 TensorFlow's Object Detection API made this CSV common, and tools such as Roboflow write it::
 
@@ -13,13 +13,25 @@ image, never both.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
+from recordgen.core.rows.details import Details
+from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import bad_annotation
-from recordgen.tasks.object_detection.annotation import ImageSize
+from recordgen.tasks.object_detection.annotation import Box, ImageSize
 
 #: A coordinate outside these limits counts pixels; nearer to 0..1, it is an inexact share.
 FAR = (-1.0, 2.0)
+
+# Boxes mark the same object from this intersection over union on, or if all corners are this close.
+_SAME_BOX, _SAME_CORNER = 0.9, 0.005
+
+#: Names in ``rows.adjusted`` of ``dataset.json``.
+BOXES_CLIPPED = "boxes_clipped"
+BOXES_SWAPPED = "boxes_swapped"
+BOXES_DROPPED = "boxes_dropped"
+BOXES_REPEATED = "boxes_repeated"
 
 PIXELS, SHARES = "pixels", "shares of the image"
 
@@ -120,3 +132,81 @@ def parse_number(value: Any, what: str) -> float:
         if math.isfinite(number):
             return number
     raise bad_annotation(f"{what} must be a number from 0 to 1 (got {value!r:.40})")
+
+
+def usable_boxes(
+    boxes: Iterable[tuple[Box, Details]], bad_boxes: str, adjusted: Adjustments
+) -> dict[Box, Details]:
+    """Return boxes within the image, and record the changes. Raises: AnnotationError."""
+    usable: dict[Box, Details] = {}
+    for box, details in boxes:
+        _, xmin, ymin, xmax, ymax = box
+        is_inside = 0 <= xmin <= xmax <= 1 and 0 <= ymin <= ymax <= 1
+        there = box.stored if is_inside else _clipped(box)
+        is_empty = there.xmin >= there.xmax or there.ymin >= there.ymax
+        if (is_empty or not is_inside) and not _is_kept(box, there, is_empty, bad_boxes, adjusted):
+            continue
+        if there in usable:
+            text = f"the line has the box {shown(box[1:])} of {box.label!r} twice"
+            adjusted.add(BOXES_REPEATED, f"{text}; it was stored once")
+            details = usable[there].merged(details)
+        usable[there] = details
+    return usable
+
+
+def _is_kept(box: Box, there: Box, is_empty: bool, bad_boxes: str, adjusted: Adjustments) -> bool:
+    """Return whether a box is stored that had to be changed. Raises: AnnotationError."""
+    is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
+    wrong = [
+        (is_inverted, "inverted", BOXES_SWAPPED),
+        (min(box[1:]) < 0 or max(box[1:]) > 1, "outside 0..1", BOXES_CLIPPED),
+        (is_empty, "empty", BOXES_DROPPED),
+    ]
+    reasons = " and ".join(reason for is_so, reason, _ in wrong if is_so)
+    if bad_boxes == "reject":
+        raise bad_annotation(
+            f"the box {shown(box[1:])} is {reasons}; --bad-boxes clip fixes or drops it"
+        )
+    text = f"the box {shown(box[1:])} of {box.label!r} is "
+    if is_empty or bad_boxes == "drop":
+        adjusted.add(BOXES_DROPPED, f"{text}{reasons}; it was dropped")
+        return False
+    for is_so, reason, kind in wrong:
+        if is_so:
+            adjusted.add(kind, f"{text}{reason}; it was stored as {shown(there[1:])}")
+    return True
+
+
+def _clipped(box: Box) -> Box:
+    """Return a box within the image, with the precision of records. Raises: AnnotationError."""
+    one, other = box[1:3], box[3:]
+    upright = (*map(min, one, other), *map(max, one, other))
+    if min(upright) < FAR[0] or max(upright) > FAR[1]:
+        raise bad_annotation(
+            f"coordinates must be shares of the image, 0 to 1, or all pixels (got {shown(box[1:])})"
+        )
+    return Box(box.label, *(min(1.0, max(0.0, value)) for value in upright)).stored
+
+
+def _mark_the_same(one: Box, other: Box) -> bool:
+    """Return whether two boxes mark the same object, as two people draw it."""
+    if one.label != other.label:
+        return False
+    if all(abs(a - b) <= _SAME_CORNER for a, b in zip(one[1:], other[1:], strict=True)):
+        return True
+    width = min(one.xmax, other.xmax) - max(one.xmin, other.xmin)
+    height = min(one.ymax, other.ymax) - max(one.ymin, other.ymin)
+    shared = max(0.0, width) * max(0.0, height)
+    areas = ((box.xmax - box.xmin) * (box.ymax - box.ymin) for box in (one, other))
+    return shared >= _SAME_BOX * (sum(areas) - shared)
+
+
+def nearly_coincide(boxes: Iterable[Box], others: Iterable[Box]) -> bool:
+    """Return whether each box marks the same object as another one of the others."""
+    left = list(others)
+    for box in boxes:
+        twin = next((there for there in left if _mark_the_same(box, there)), None)
+        if twin is None:
+            return False
+        left.remove(twin)
+    return not left
