@@ -49,7 +49,7 @@ def measure(work: Path, count: int) -> dict[str, float]:
         rows = ({"number": number, "text": text.encode()} for number in range(count))
         recordgen.write(rows, out, shards=8)
 
-    convert_s, converted_s = _with_index("conversion.committing", convert)
+    convert_s, converted_s = _with_index("conversion.work", convert)
     write_s, written_s = _with_index("writing.api", write)
     lengths = np.load(out / INDEX_FILE)
     converted_s += _cpu(lambda: lengths.astype(np.int64).astype(DTYPE).tobytes())

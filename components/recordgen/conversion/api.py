@@ -16,18 +16,18 @@ from recordgen.console import logs
 from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.conversion.appending import find_existing, task_there
 from recordgen.conversion.committing import committed, opened_run
-from recordgen.conversion.examination import examination_of
-from recordgen.conversion.examining import examine
 from recordgen.conversion.finalize import read_plan
 from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts import events
-from recordgen.conversion.texts.summaries import reject_lines
+from recordgen.conversion.texts.summaries import first_lines
 from recordgen.conversion.texts.warned import warn_about
+from recordgen.conversion.work import Work
 from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.flow import graph
 from recordgen.core.flow.running import NewRunner, running
-from recordgen.core.progress import SHARDS, Phases, Progress
+from recordgen.core.progress import Phases, Progress
+from recordgen.core.runs.commit import open_run
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import DataError, UsageError
 from recordgen.exports.openlineage import conversion_events, facets_of
@@ -215,7 +215,8 @@ def convert_files(
 
 def with_rejects(error: DataError, rejects: Sequence[Reject]) -> DataError:
     """Return an error whose message names the first rejected rows."""
-    return type(error)("\n  ".join([error.message, *reject_lines(rejects, _REJECTS_SHOWN)]))
+    shown = first_lines(rejects, _REJECTS_SHOWN, len(rejects))
+    return type(error)("\n  ".join([error.message, *shown]))
 
 
 def _convert_source(
@@ -235,22 +236,19 @@ def _convert_source(
         storage.check_writable(output)
         conversion = conversion_of(options, source.files)
         is_there = storage.exists(storage.join(output, DATASET_FILE))
-        confirms = resume and is_there and not (overwrite or append)
+        new_work = partial(Work, source, conversion, options.selection, phases)
         runner = new_runner()
-        if confirms:
+        if resume and is_there and not (overwrite or append):
             from recordgen.conversion.checking import confirm  # only of an output that is there
 
-            result = confirm(source, output, conversion, options.selection, runner, phases)
+            with open_run(output, overwrite=True, resume=True) as run:
+                result = confirm(new_work(run.staging), output, runner)
         else:
             with opened_run(
                 output, conversion, overwrite=overwrite, append=append, resume=resume
             ) as (run, existing):
-                noun, selection, staging = conversion.task.noun, options.selection, run.staging
-                shared = examination_of(source, conversion, selection, staging, existing)
-                with phases.during(SHARDS), running(runner, staging, progress, noun):
-                    shards = graph.plan_rows(runner, source, conversion, staging, existing)
-                    written = graph.write_shards(shards, conversion, run)
-                    examine(runner, written, shared, existing)
-                result = committed(run, source, output, conversion, selection, existing, phases)
+                work = new_work(run.staging, existing)
+                work.run(runner, partial(graph.write_shards, conversion=conversion, run=run))
+                result = committed(work, run, output)
         lineage.emit("COMPLETE", partial(facets_of, result.dataset))
     return replace(result, seconds=time.monotonic() - started)

@@ -5,44 +5,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from operator import methodcaller
 from typing import Any
 
 from recordgen import storage
-from recordgen.checks.selection import Selection
 from recordgen.console.stopping import check_stopped
 from recordgen.conversion.appending import check_can_append, find_existing
-from recordgen.conversion.dataset import to_dataset
 from recordgen.conversion.examining import all_facts
-from recordgen.conversion.finalize import (
-    all_rejects,
-    first_findings,
-    indexed,
-    linted,
-    read_outcome,
-    stop_on_findings,
-    stop_unless_usable,
-)
-from recordgen.conversion.results import ConversionResult
+from recordgen.conversion.finalize import stop_on_findings, stop_unless_usable
+from recordgen.conversion.results import CheckResult, ConversionResult
+from recordgen.conversion.work import Work, checked, read_outcome
 from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.lint import Lint, LintFinding
-from recordgen.core.dataset.manifest import (
-    EXAMPLES_FILE,
-    FINDINGS_FILE,
-    LINT_FILE,
-    REJECTS_FILE,
-    Dataset,
-)
+from recordgen.core.dataset.lint import LintFinding
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, FINDINGS_FILE, LINT_FILE, REJECTS_FILE
 from recordgen.core.facts.columns import Columns, to_parquet
 from recordgen.core.planning.appending import Existing, merge, merge_findings
-from recordgen.core.progress import COMMIT, Phases
+from recordgen.core.progress import COMMIT
 from recordgen.core.runs.commit import Run, check_appendable, commit, open_run
-from recordgen.core.runs.counters import total_counts
 from recordgen.core.task.stored import label_files
 from recordgen.exports.beside import CONVERTED, described_names, exported, no_files
 from recordgen.exports.output import Output
-from recordgen.formats.source import Source
 from recordgen.messages.masking import masked
 from recordgen.rejects import Finding, Reject, to_lines
 
@@ -55,16 +39,14 @@ class UncommittedOutput(Output):
     def __init__(
         self,
         root: str,
-        dataset: Dataset,
+        result: CheckResult,
         path_of: Callable[[str], str],
-        rejects: Sequence[Reject],
-        lint: Lint,
         facts: Callable[[], Iterator[Columns]],
     ) -> None:
-        super().__init__(root, dataset)
+        super().__init__(root, result.dataset)
         self._path_of = path_of
-        self.all_rejects = rejects
-        self.lint = lint
+        self.all_rejects = result.rejects
+        self.lint = result.lint
         self.facts = facts
 
     def path_of(self, file: str) -> str:
@@ -126,55 +108,33 @@ def opened_run(
         yield run, find_existing(output, conversion) if append else None
 
 
-def committed(
-    run: Run,
-    source: Source,
-    output: str,
-    conversion: Conversion,
-    selection: Selection,
-    existing: Existing | None,
-    phases: Phases,
-) -> ConversionResult:
+def committed(work: Work, run: Run, output: str) -> ConversionResult:
     """Check the results of a run, and commit them to ``output``. Raises: as :func:`convert`."""
-    staged, results = read_outcome(run.staging, conversion)
-    rejects = all_rejects(staged, results)
-    examples = sum(each.examples for each in results.values())
-    stop_unless_usable(staged, examples, rejects, output, conversion.max_reject_fraction)
-    dataset = to_dataset(source, staged, results, conversion)
-    found = run.staging.read_findings(staged)
+    outcome, existing = read_outcome(work), work.existing
+    rows, most = outcome.dataset.rows, work.conversion.max_reject_fraction
+    stop_unless_usable(outcome.staged, rows.examples, outcome.rejects, output, most)
+    adjustments = work.staging.read_findings(outcome.staged)
     kept: Collection[str] = ()
     if existing is not None:
-        dataset = merge(existing.dataset, dataset)
+        names, kept = work.source.names, existing.files
         # This run has new rejects of the import files that it read again.
-        old = [item for item in existing.rejects if item.source not in source.names]
-        rejects = tuple(sorted({*old, *rejects}))
-        found = merge_findings(output, source.names, found)
-        kept = existing.files
-    shards = [shard for each in results.values() for shard in each.shards]
-    facts = partial(all_facts, run.staging, shards, existing)
-    first = first_findings(run.staging, staged)
-    dataset, lint = linted(dataset, run.staging, staged, first, conversion, selection, phases)
-    stop_on_findings(lint, output)
-    dataset = indexed(dataset, run.staging, existing)
+        old = [item for item in existing.rejects if item.source not in names]
+        rejects = tuple(sorted({*old, *outcome.rejects}))
+        dataset = merge(existing.dataset, outcome.dataset)
+        outcome = replace(outcome, dataset=dataset, rejects=rejects)
+        adjustments = merge_findings(output, names, adjustments)
+    result = checked(work, outcome, partial(stop_on_findings, output=output))
 
     def path_of(file: str) -> str:
         return storage.join(output, file) if file in kept else run.staging.path(file)
 
-    described = UncommittedOutput(output, dataset, path_of, rejects, lint, facts)
-    with phases.during(COMMIT):
-        files = side_files(described, found)
+    shards = [shard for each in outcome.results.values() for shard in each.shards]
+    facts = partial(all_facts, run.staging, shards, existing)
+    with work.phases.during(COMMIT):
+        files = side_files(UncommittedOutput(output, result, path_of, facts), adjustments)
         check_stopped()
-        commit(run.staging, output, dataset, files=files, kept=kept)
-    resumed = sum(each.kept for name, each in results.items() if name in dataset.splits)
-    return ConversionResult(
-        output=output,
-        dataset=dataset,
-        rejects=rejects,
-        seconds=0.0,  # not known yet
-        counts=total_counts(staged, results.values()),
-        kept_shards=resumed if run.leftovers else None,
-        findings=first,
-        detection=source.detection,
-        lint=lint,
-        phases=phases.seconds,
-    )
+        commit(run.staging, output, result.dataset, files=files, kept=kept)
+    splits = result.dataset.splits
+    resumed = sum(each.kept for name, each in outcome.results.items() if name in splits)
+    shown = {**vars(result), "kept_shards": resumed if run.leftovers else None}
+    return ConversionResult(output=output, **shown)

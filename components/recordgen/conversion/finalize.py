@@ -1,28 +1,15 @@
-"""The end of a run: its plan, its results and what its checks found; whether they are usable."""
+"""Whether what a run has left is usable: enough rows, and no finding that ``fail_on`` names."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import islice
-from typing import Any
+from collections.abc import Sequence
 
-from recordgen.checks.check import Examined
-from recordgen.checks.facts import ExampleFacts
-from recordgen.checks.run import FoundByWorkers, run_checks
-from recordgen.checks.selection import Selection
-from recordgen.core.conversion import Conversion
-from recordgen.core.dataset.index import write_index
 from recordgen.core.dataset.lint import Lint
-from recordgen.core.dataset.manifest import INDEX_FILE, LINT_FILE, REJECTS_FILE, Dataset, shard_file
-from recordgen.core.dataset.vocabulary import Vocabulary
-from recordgen.core.planning.appending import Existing
+from recordgen.core.dataset.manifest import LINT_FILE, REJECTS_FILE
 from recordgen.core.planning.plan import too_many
-from recordgen.core.progress import CHECKS, Phases
 from recordgen.core.runs.commit import leave_failed
 from recordgen.core.runs.staging import StagedPlan, Staging
-from recordgen.core.shards.task import SplitSum
 from recordgen.errors import (
     DataError,
     LintError,
@@ -31,11 +18,8 @@ from recordgen.errors import (
     TooManyRejectsError,
 )
 from recordgen.formats.missing_files import missing_hint
-from recordgen.rejects import Finding, Reject, place_of, to_lines
+from recordgen.rejects import Reject, place_of, to_lines
 from recordgen.storage.hosts import unreachable_text
-
-# Limit on the findings in a result, which must stay small however many rows were changed.
-_FINDINGS_KEPT = 10_000
 
 
 def read_plan(staging: Staging) -> StagedPlan:
@@ -44,67 +28,6 @@ def read_plan(staging: Staging) -> StagedPlan:
     if staged is None:
         raise RunnerError(f"the run ended without a plan in {staging.root}")
     return staged
-
-
-def read_outcome(
-    staging: Staging, conversion: Conversion
-) -> tuple[StagedPlan, dict[str, SplitSum]]:
-    """Return the plan, and the results of all its shards by split.
-
-    Raises: RunnerError: a shard or a row is missing.
-    """
-    staged = read_plan(staging)
-    results = staging.read_results()
-    planned = {
-        shard_file(split, index, numbers["shards"], conversion.shards.compression)
-        for split, numbers in staged.splits.items()
-        for index in range(numbers["first"], numbers["shards"])
-    }
-    if too_many(len(staged.rejects), staged.read, conversion.max_reject_fraction):
-        planned = set()  # then nothing is written
-    found = {shard.file for each in results.values() for shard in each.shards}
-    if found != planned:
-        odd = sorted(found ^ planned)
-        raise RunnerError(
-            f"the run ended with {len(found)} of {len(planned)} shards (such as {odd[0]}); "
-            f"run it again"
-        )
-    done = sum(each.examples + len(each.rejects) for each in results.values())
-    rows = staged.rows if planned else 0
-    if done != rows:
-        raise RunnerError(f"the run ended with {done} of {rows} planned rows; run it again")
-    return staged, results
-
-
-def all_rejects(staged: StagedPlan, results: Mapping[str, SplitSum]) -> tuple[Reject, ...]:
-    """Return the rejects of planning and of writing, sorted."""
-    rejects = [*staged.rejects, *(item for each in results.values() for item in each.rejects)]
-    return tuple(sorted(rejects))
-
-
-def indexed(dataset: Dataset, staging: Staging, existing: Existing | None = None) -> Dataset:
-    """Write the index to the staging folder, and return the dataset with the name of its index.
-
-    The folder holds the lengths of new shards, which are appended to ``existing``.
-
-    Raises: as :func:`recordgen.access.index.lengths_there`.
-    """
-    of_new = staging.shard_lengths
-    if existing is None:
-        return write_index(staging.path(INDEX_FILE), dataset, of_new)
-    from recordgen.access.index import lengths_there  # only an append needs it
-
-    of_old, kept = lengths_there(existing.output, existing.dataset), existing.files
-
-    def lengths_of(file: str) -> bytes:
-        return of_old(file) if file in kept else of_new(file)
-
-    return write_index(staging.path(INDEX_FILE), dataset, lengths_of)
-
-
-def first_findings(staging: Staging, staged: StagedPlan) -> tuple[Finding, ...]:
-    """Return the first findings, by import file and line."""
-    return tuple(islice(staging.read_findings(staged), _FINDINGS_KEPT))
 
 
 def stop_unless_usable(
@@ -173,40 +96,3 @@ def stop_on_findings(lint: Lint, output: str) -> None:
             f"findings that fail_on names: {counts}, such as {first}; nothing was committed: fix "
             f"the data, or remove the code from fail_on and run it again with --resume; see {path}"
         )
-
-
-def linted(
-    dataset: Dataset,
-    staging: Staging,
-    staged: StagedPlan,
-    changes: Sequence[Finding],
-    conversion: Conversion,
-    selection: Selection,
-    phases: Phases,
-) -> tuple[Dataset, Lint]:
-    """Run the checks; return the dataset with their warnings and counts, and all findings.
-
-    The staging folder holds what their steps have found; ``changes`` are the first ones in rows.
-    """
-    task, labels = conversion.task, conversion.labels
-    about_splits = Examined[Any](
-        ExampleFacts(()),
-        task,
-        selection.thresholds,
-        vocabulary=dataset.vocabulary or Vocabulary(dataset.label_kind, ()),
-        splits=dataset.splits,
-        eval_from=str(conversion.splits.share or ""),
-        are_numbers_given=labels.mode == "integer" or bool(labels.vocabulary),
-    )
-    with phases.during(CHECKS):
-        about_all, remarks = staging.read_about()
-        lint = run_checks(
-            about_splits,
-            FoundByWorkers(staging.read_lines, about_all, remarks),
-            changes,
-            staged.adjusted,
-            selection,
-        )
-    general = (item.message for item in lint.about_all)
-    warnings = (*dataset.warnings, *general, *lint.remarks, *task.advice())
-    return replace(dataset, warnings=warnings, lint=lint.counts), lint

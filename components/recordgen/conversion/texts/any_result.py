@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recordgen.console.terminal import escaped
@@ -19,18 +18,13 @@ from recordgen.conversion.texts.summaries import (
     row_lines,
     split_table,
 )
-from recordgen.messages import megabytes
+from recordgen.messages import listed, megabytes
 from recordgen.messages.masking import masked
 
 if TYPE_CHECKING:
     from recordgen.core.dataset.lint import Lint
     from recordgen.core.dataset.manifest import Dataset
     from recordgen.messages import Shown
-
-# What has the rest of a list, in the place of a command's --json.
-_LISTER = "the result"
-
-_FEATURES_SHOWN = 12
 
 
 def text_of(result: Shown) -> str:
@@ -68,31 +62,27 @@ def written_summary(result: Any) -> str:
 
 
 def _content_lines(dataset: Dataset) -> list[str]:
-    lines = [*split_table(dataset), "", *class_table(dataset, ".labels has all")]
+    lines = [*split_table(dataset), "", *class_table(dataset)]
     if dataset.features:
-        shown = [
-            f"{name} {spec.dtype}"
-            for name, spec in list(dataset.features.items())[:_FEATURES_SHOWN]
-        ]
-        more = len(dataset.features) - len(shown)
-        lines.append(f"Features   {', '.join(shown)}{f', and {more:,} more' if more else ''}")
+        shown = [f"{name} {spec.dtype}" for name, spec in dataset.features.items()]
+        lines.append(f"Features   {listed(shown, str)}")
     if dataset.source:
         lines += row_lines(dataset, ())
     return [*lines, *finding_counts(dataset.lint)]
 
 
 def _lint_summary(lint: Lint) -> str:
-    return "\n".join(lint_lines(lint, None, 5, "findings() yields all")) or "Findings   none"
+    return "\n".join(lint_lines(lint, None, 5)) or "Findings   none"
 
 
 #: The function that describes the results of each class.
 SUMMARIES: Mapping[str, Callable[[Any], str]] = {
-    "CheckResult": partial(check_summary, lister=_LISTER),
+    "CheckResult": check_summary,
     "ConversionResult": conversion_summary,
     "Dataset": dataset_summary,
-    "Differences": partial(difference_summary, lister=_LISTER),
+    "Differences": difference_summary,
     "Lint": _lint_summary,
-    "PartsResult": partial(parts_summary, lister=_LISTER),
-    "PlanResult": partial(plan_summary, lister=_LISTER),
+    "PartsResult": parts_summary,
+    "PlanResult": plan_summary,
     "WriteResult": written_summary,
 }

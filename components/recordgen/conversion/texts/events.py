@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recordgen.console import logs
+from recordgen.core.runs.counters import total_counts
 
 if TYPE_CHECKING:
-    from recordgen.conversion.results import CheckResult, ConversionResult
+    from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
     from recordgen.formats.detect import Detection
 
 
@@ -21,28 +22,37 @@ def detected(detection: Detection) -> None:
     logs.event("detected", "; ".join([*shown, *map(str, detection.rows)]), detection.to_json())
 
 
+def planned(result: PlanResult, seconds: float, exit_code: int) -> None:
+    """Log the result of a plan that took some seconds."""
+    logs.finished(
+        f"{result.rows} of {result.read} rows planned",
+        total_counts(result),
+        seconds=seconds,
+        rejects=result.rejects,
+        warnings=result.vocabulary.warnings,
+        exit_code=exit_code,
+    )
+
+
 def converted(result: ConversionResult) -> None:
     """Log the result of a conversion."""
-    logs.finished(
-        f"{result.dataset.examples:,} examples written to {result.output}",
-        result.counts,
-        seconds=result.seconds,
-        rejects=result.rejects,
-        warnings=result.dataset.warnings,
-        phases=result.phases,
-        output=result.output,
-        digest=result.dataset.digest,
-    )
+    where = {"output": result.output, "digest": result.dataset.digest}
+    _finished(result, f"{result.dataset.examples:,} examples written to {result.output}", **where)
 
 
 def checked(result: CheckResult, exit_code: int) -> None:
     """Log the result of a check."""
+    rows = f"{result.dataset.examples:,} of {result.dataset.rows.read:,} rows are usable"
+    _finished(result, rows, exit_code=exit_code)
+
+
+def _finished(result: CheckResult, message: str, **more: Any) -> None:
     logs.finished(
-        f"{result.dataset.examples:,} of {result.dataset.rows.read:,} rows are usable",
+        message,
         result.counts,
         seconds=result.seconds,
         rejects=result.rejects,
         warnings=result.dataset.warnings,
         phases=result.phases,
-        exit_code=exit_code,
+        **more,
     )
