@@ -342,20 +342,7 @@ def _show(
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that reports errors as all others: in one line, in the requested log format.
-
-    Its help omits the options in ``rare``, whose own help is there.
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.rare: dict[argparse.Action, str] = {}
-
-    def format_help_all(self) -> str:
-        """Return the help with the rare options."""
-        for action, text in self.rare.items():
-            action.help = text
-        return self.format_help()
+    """A parser that reports errors as all others: in one line, in the requested log format."""
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file in (None, sys.stdout):
@@ -371,7 +358,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     args, unknown = build_parser().parse_known_args(arguments)
     if unknown:
         command: _Parser = args.parser
-        options = re.findall(r"--[\w-]+", command.format_help_all())
+        options = re.findall(r"--[\w-]+", command.format_help())
         close = get_close_matches(unknown[0].partition("=")[0], options, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
@@ -423,9 +410,6 @@ def build_parser() -> argparse.ArgumentParser:
     for command in (convert, checker, planner, worker, committer):
         _add_logging(command)
     for command in (convert, checker, planner):
-        command.add_argument(
-            "--help-all", action=_HelpAll, nargs=0, help="show all options, also rare ones"
-        )
         command.epilog = (
             "Beam flags follow after --, such as: -- --direct_num_workers=2, or "
             "-- --runner=DataflowRunner --project=P --region=R --temp_location=gs://B/tmp"
@@ -605,12 +589,9 @@ def add_options(
             + ("; repeat it or separate with commas" if option.several else "")
             + (f" (default: {default})" if default else "").replace("`", "")
         )
-        action = group.add_argument(
+        group.add_argument(
             f"--{option.name.replace('_', '-')}", default=option.default, help=text, **more
         )
-        if option.is_rare and isinstance(command, _Parser):
-            command.rare[action] = text
-            action.help = argparse.SUPPRESS
 
 
 class _Joined(argparse.Action):
@@ -622,14 +603,6 @@ class _Joined(argparse.Action):
         before = getattr(args, self.dest)
         is_first = not isinstance(before, str)
         setattr(args, self.dest, values if is_first else f"{before},{values}")
-
-
-class _HelpAll(argparse.Action):
-    """Shows the help with the rare options."""
-
-    def __call__(self, parser: Any, *_: Any, **__: Any) -> None:
-        terminal.put(parser.format_help_all(), end="")
-        parser.exit()
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:

@@ -16,13 +16,12 @@ from recordgen.console import logs
 from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.conversion.appending import find_existing, task_there
 from recordgen.conversion.committing import committed, opened_run
-from recordgen.conversion.finalize import read_plan
 from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts import events
 from recordgen.conversion.texts.summaries import first_lines
 from recordgen.conversion.texts.warned import warn_about
-from recordgen.conversion.work import Work
+from recordgen.conversion.work import Work, read_plan
 from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.flow import graph
 from recordgen.core.flow.running import NewRunner, running

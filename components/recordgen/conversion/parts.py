@@ -19,12 +19,11 @@ from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.conversion import kept_plan
 from recordgen.conversion.api import open_for
 from recordgen.conversion.appending import read_rejects
-from recordgen.conversion.committing import committed, opened_run
-from recordgen.conversion.finalize import read_plan, stop_unless_usable
+from recordgen.conversion.committing import committed, opened_run, stop_unless_usable
 from recordgen.conversion.results import ConversionResult, PartResult, PartsResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts.warned import warn_about
-from recordgen.conversion.work import Work
+from recordgen.conversion.work import Work, read_plan
 from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.local_runner import LocalRunner

@@ -20,7 +20,6 @@ from recordgen.checks.run import FoundByWorkers, run_checks
 from recordgen.checks.selection import Selection
 from recordgen.conversion.examination import examination_of
 from recordgen.conversion.examining import examine
-from recordgen.conversion.finalize import read_plan
 from recordgen.conversion.results import CheckResult
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.counts import RowCounts, Split, dataset_digest, mean_psnr
@@ -105,6 +104,14 @@ class Outcome:
     def counts(self) -> dict[str, int]:
         """The counts of the run by the names in :mod:`recordgen.core.runs.counters`."""
         return total_counts(self.staged, self.results.values())
+
+
+def read_plan(staging: Staging) -> StagedPlan:
+    """Return the plan. Raises: RunnerError if the run left none."""
+    staged = staging.read_plan()
+    if staged is None:
+        raise RunnerError(f"the run ended without a plan in {staging.root}")
+    return staged
 
 
 def read_outcome(work: Work) -> Outcome:

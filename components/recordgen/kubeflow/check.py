@@ -6,7 +6,7 @@ from recordgen import storage
 from recordgen.console import logs
 from recordgen.conversion.api import logged, with_rejects
 from recordgen.conversion.checking import check_opened
-from recordgen.conversion.finalize import why_unusable
+from recordgen.conversion.committing import why_unusable
 from recordgen.conversion.texts import events
 from recordgen.core.dataset.manifest import LINT_FILE, REJECTS_FILE
 from recordgen.errors import LintError
