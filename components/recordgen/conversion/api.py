@@ -15,7 +15,7 @@ from recordgen.beam.runners import need_local_workers, need_reachable, runner_fa
 from recordgen.console import logs
 from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.conversion.appending import find_existing, task_there
-from recordgen.conversion.committing import committed, opened_run
+from recordgen.conversion.committing import Mode, committed, opened_run
 from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts import events
@@ -87,19 +87,9 @@ def convert(
     """
     target = storage.normal(os.fspath(output))
     shown = progress_for(progress)
-    opened, decided = open_for(
-        source, target, make_options(options), overwrite, append, beam_args, shown
-    )
-    result = _convert_source(
-        opened,
-        target,
-        decided,
-        new_runner=runner_factory(beam_args),
-        overwrite=overwrite,
-        append=append,
-        resume=resume,
-        progress=shown,
-    )
+    mode = Mode(overwrite, append, resume)
+    opened, decided = open_for(source, target, make_options(options), mode, beam_args, shown)
+    result = _convert_source(opened, target, decided, mode, runner_factory(beam_args), shown)
     warn_about(result)
     return result
 
@@ -108,15 +98,14 @@ def open_for(
     source: AnySource,
     output: str,
     options: ConvertOptions,
-    overwrite: bool,
-    append: bool,
+    mode: Mode,
     beam_args: Sequence[str],
     progress: Progress | None,
 ) -> tuple[Source, ConvertOptions]:
     """Open the source of a run that writes to ``output``. Raises: UsageError, SourceError."""
-    if overwrite and append:
+    if mode.overwrite and mode.append:
         raise UsageError("overwrite and append exclude each other; choose one")
-    given = task_there(output, options) if append else options
+    given = task_there(output, options) if mode.append else options
     opened, decided = logged(open_source(source, given), progress)
     need_reachable(beam_args, [output, *opened.paths])
     return opened, decided
@@ -198,16 +187,9 @@ def convert_files(
     """
     progress = logs.ProgressLog()
     opened, decided = logged(open_files(files, options), progress)
+    mode = Mode(overwrite=True, append=False, resume=True)
     try:
-        return _convert_source(
-            opened,
-            output,
-            decided,
-            new_runner=new_runner,
-            overwrite=True,
-            resume=True,
-            progress=progress,
-        )
+        return _convert_source(opened, output, decided, mode, new_runner, progress)
     except DataError as exc:
         raise with_rejects(exc, exc.rejects) from exc
 
@@ -222,11 +204,8 @@ def _convert_source(
     source: Source,
     output: str,
     options: ConvertOptions,
-    *,
+    mode: Mode,
     new_runner: NewRunner,
-    overwrite: bool,
-    append: bool = False,
-    resume: bool,
     progress: Progress | None,
 ) -> ConversionResult:
     started = time.monotonic()
@@ -235,17 +214,16 @@ def _convert_source(
         storage.check_writable(output)
         conversion = conversion_of(options, source.files)
         is_there = storage.exists(storage.join(output, DATASET_FILE))
+        confirms = is_there and mode == Mode(overwrite=False, append=False, resume=True)
         new_work = partial(Work, source, conversion, options.selection, phases)
         runner = new_runner()
-        if resume and is_there and not (overwrite or append):
+        if confirms:
             from recordgen.conversion.checking import confirm  # only of an output that is there
 
             with open_run(output, overwrite=True, resume=True) as run:
                 result = confirm(new_work(run.staging), output, runner)
         else:
-            with opened_run(
-                output, conversion, overwrite=overwrite, append=append, resume=resume
-            ) as (run, existing):
+            with opened_run(output, conversion, mode) as (run, existing):
                 work = new_work(run.staging, existing)
                 work.run(runner, partial(graph.write_shards, conversion=conversion, run=run))
                 result = committed(work, run, output)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from operator import methodcaller
-from typing import Any
+from typing import Any, NamedTuple
 
 from recordgen import storage
 from recordgen.console.stopping import check_stopped
@@ -86,31 +86,27 @@ def side_files(
     }
 
 
+class Mode(NamedTuple):
+    """What a run does with what its output holds; see :func:`recordgen.convert`."""
+
+    overwrite: bool
+    append: bool
+    resume: bool
+
+
 @contextmanager
 def opened_run(
-    output: str,
-    conversion: Conversion,
-    *,
-    overwrite: bool,
-    append: bool,
-    resume: bool,
-    in_parts: bool = False,
+    output: str, conversion: Conversion, mode: Mode, *, in_parts: bool = False
 ) -> Iterator[tuple[Run, Existing | None]]:
     """Open a run, and the dataset that it appends to, if any. Raises: as :func:`open_run`."""
-    if append:
+    if mode.append:
         check_can_append(conversion.task)
         check_appendable(output)
-    with open_run(
-        output,
-        overwrite=overwrite,
-        append=append,
-        resume=resume,
-        in_parts=in_parts,
-        described=described_names(),
-    ) as run:
+    described = described_names()
+    with open_run(output, **mode._asdict(), in_parts=in_parts, described=described) as run:
         if run.leftovers:
             _log.info("%s: resuming an interrupted run", masked(output))
-        yield run, find_existing(output, conversion) if append else None
+        yield run, find_existing(output, conversion) if mode.append else None
 
 
 def committed(work: Work, run: Run, output: str) -> ConversionResult:

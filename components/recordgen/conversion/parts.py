@@ -19,7 +19,7 @@ from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.conversion import kept_plan
 from recordgen.conversion.api import open_for
 from recordgen.conversion.appending import read_rejects
-from recordgen.conversion.committing import committed, opened_run, stop_unless_usable
+from recordgen.conversion.committing import Mode, committed, opened_run, stop_unless_usable
 from recordgen.conversion.results import ConversionResult, PartResult, PartsResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts.warned import warn_about
@@ -90,9 +90,8 @@ def plan(
     if not isinstance(parts, int) or parts < 1:
         raise UsageError(f"parts must be a whole number above 0 (got {parts!r})")
     target, shown = storage.normal(os.fspath(output)), progress_for(progress)
-    opened, decided = open_for(
-        source, target, make_options(options), overwrite, append, beam_args, shown
-    )
+    mode = Mode(overwrite, append, resume)
+    opened, decided = open_for(source, target, make_options(options), mode, beam_args, shown)
     if not opened.files:
         raise UsageError(
             "parts need import files: write the DataFrame to a file, and give its path"
@@ -101,9 +100,7 @@ def plan(
     storage.check_writable(target)
     conversion = conversion_of(decided, opened.files)
     versions = kept_plan.versions_of(file.path for file in opened.files)  # before rows are read
-    with opened_run(
-        target, conversion, overwrite=overwrite, append=append, resume=resume, in_parts=True
-    ) as (run, existing):
+    with opened_run(target, conversion, mode, in_parts=True) as (run, existing):
         runner = runner_factory(beam_args)()
         with running(runner, run.staging, shown, conversion.task.noun):
             graph.plan_rows(runner, opened, conversion, run.staging, existing, parts)

@@ -35,40 +35,25 @@ def text_of(result: Shown) -> str:
 
 def dataset_summary(dataset: Dataset) -> str:
     """Return the summary of a dataset, without the run that wrote it."""
-    nouns = nouns_of(dataset)
-    return "\n".join(
-        [
-            f"{dataset.examples:,} {nouns} ({megabytes(dataset.bytes)}), {dataset.task}",
-            "",
-            *_content_lines(dataset),
-            f"Digest     {dataset.digest[:16]}…",
-        ]
-    )
-
-
-def written_summary(result: Any) -> str:
-    """Return the summary of a :class:`recordgen.writing.api.WriteResult`."""
-    dataset: Dataset = result.dataset
-    return "\n".join(
-        [
-            f"Wrote {result.output} in {result.seconds:.1f} s: {dataset.examples:,} "
-            f"{nouns_of(dataset)} ({megabytes(dataset.bytes)}) in all splits",
-            "",
-            *_content_lines(dataset),
-            f"Dataset    {result.output}/dataset.json (digest {dataset.digest[:16]}…)",
-            f"Look at it: recordgen inspect {result.output}",
-        ]
-    )
-
-
-def _content_lines(dataset: Dataset) -> list[str]:
-    lines = [*split_table(dataset), "", *class_table(dataset)]
+    examples = f"{dataset.examples:,} {nouns_of(dataset)} ({megabytes(dataset.bytes)})"
+    lines = [f"{examples}, {dataset.task}", "", *split_table(dataset), "", *class_table(dataset)]
     if dataset.features:
         shown = [f"{name} {spec.dtype}" for name, spec in dataset.features.items()]
         lines.append(f"Features   {listed(shown, str)}")
     if dataset.source:
         lines += row_lines(dataset, ())
-    return [*lines, *finding_counts(dataset.lint)]
+    lines += finding_counts(dataset.lint)
+    return "\n".join([*lines, f"Digest     {dataset.digest[:16]}…"])
+
+
+def written_summary(result: Any) -> str:
+    """Return the summary of a :class:`recordgen.writing.api.WriteResult`."""
+    lines = [
+        f"Wrote {result.output} in {result.seconds:.1f} s, which holds",
+        dataset_summary(result.dataset),
+        f"Look at it: recordgen inspect {result.output}",
+    ]
+    return "\n".join(lines)
 
 
 def _lint_summary(lint: Lint) -> str:
