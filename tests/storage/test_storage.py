@@ -120,28 +120,13 @@ async def compressed(request):
     return answer
 
 
-async def no_head(request):
-    return image(request) if request.method == "GET" else web.Response(status=405)
+def with_head(head):
+    """Answer HEAD requests so, and all others with the image."""
 
+    async def answer(request):
+        return image(request) if request.method == "GET" else head()
 
-async def forbidden_head(request):
-    return image(request) if request.method == "GET" else web.Response(status=403)
-
-
-async def partial_head(request):
-    return image(request) if request.method == "GET" else await ranged("bytes 0-9/99")(request)
-
-
-async def empty_head(request):
-    if request.method == "GET":
-        return image(request)
-    return web.Response(headers={"Content-Length": "0"})
-
-
-async def short_head(request):
-    if request.method == "GET":
-        return await chunked(request)
-    return web.Response(headers={"Content-Length": "10"})
+    return answer
 
 
 async def nothing_left(_):
@@ -183,11 +168,11 @@ ANSWERS = [
     (chunked, "ok"),
     (until_closed, "ok"),
     (compressed, "ok"),
-    (no_head, "ok"),
-    (forbidden_head, "ok"),
-    (partial_head, "ok"),
-    (empty_head, "ok"),
-    (short_head, "changed"),
+    (with_head(lambda: web.Response(status=405)), "ok"),
+    (with_head(lambda: web.Response(status=403)), "ok"),
+    (with_head(lambda: web.Response(status=206, headers={"Content-Range": "bytes 0-9/99"})), "ok"),
+    (with_head(lambda: web.Response(headers={"Content-Length": "0"})), "ok"),
+    (with_head(lambda: web.Response(headers={"Content-Length": "10"})), "changed"),
     (nothing_left, "empty_file"),
     (page, "not_an_image"),
     (endless, "bad_response"),
@@ -836,14 +821,11 @@ def errors():
 
     return [
         ("s3", from_boto("404", 404), Meaning.MISSING),
-        ("s3", from_boto("NoSuchBucket", 404), Meaning.MISSING),
-        ("s3", from_boto("403", 403), Meaning.FORBIDDEN),
         ("s3", from_boto("AccessDenied", 403), Meaning.FORBIDDEN),
         ("s3", from_boto("InvalidAccessKeyId", 403), Meaning.LASTING),
         ("s3", from_boto("ExpiredToken", 400), Meaning.LASTING),
         ("s3", from_boto("400", 400), Meaning.LASTING),
         ("s3", from_boto("SlowDown", 503), Meaning.TRANSIENT),
-        ("s3", from_boto("InternalError", 500), Meaning.TRANSIENT),
         ("s3", botocore.exceptions.NoCredentialsError(), Meaning.LASTING),
         ("s3", botocore.exceptions.EndpointConnectionError(endpoint_url="x"), Meaning.TRANSIENT),
         ("s3", botocore.exceptions.ReadTimeoutError(endpoint_url="x"), Meaning.TRANSIENT),
@@ -857,13 +839,11 @@ def errors():
             Meaning.LASTING,
         ),
         ("gs", from_gcs(503, "busy"), Meaning.TRANSIENT),
-        ("gs", from_gcs(502, "busy"), Meaning.TRANSIENT),
         ("gs", from_gcs(429, "slowly"), Meaning.TRANSIENT),
         ("gs", from_gcs(400, "Invalid bucket name: 'A'"), Meaning.MISSING),
         ("gs", ValueError("Bucket is requester pays. Set `requester_pays=True`"), Meaning.LASTING),
         ("gs", json.JSONDecodeError("an answer that was cut", "{", 1), Meaning.TRANSIENT),
         ("gs", UnicodeDecodeError("utf-8", b"\xff", 0, 1, "?"), Meaning.TRANSIENT),
-        ("gs", from_gcs(400, "invalid argument"), Meaning.MISSING),
         ("gs", from_gcs(401, "invalid authentication credentials"), Meaning.LASTING),
         ("gs", google.auth.exceptions.MalformedError("no key in it"), Meaning.LASTING),
         ("gs", UnicodeEncodeError("utf-8", "\udcff", 0, 1, "?"), Meaning.MISSING),
@@ -880,7 +860,6 @@ def errors():
         ("https", connection(ConnectionRefusedError()), Meaning.TRANSIENT),
         ("https", connection(ssl.SSLCertVerificationError()), Meaning.UNTRUSTED),
         ("https", aiohttp.ServerDisconnectedError(), Meaning.TRANSIENT),
-        ("https", aiohttp.InvalidURL("https://"), Meaning.MISSING),
         ("https", asyncio.TimeoutError(), Meaning.TRANSIENT),
         ("az", OSError(errno.EIO, "?"), Meaning.TRANSIENT),
         ("az", KeyError("a bug"), Meaning.LASTING),

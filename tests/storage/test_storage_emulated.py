@@ -321,17 +321,6 @@ def test_a_lasting_outage_fails_the_run(store, fault, tmp_path):
     assert not (tmp_path / "out" / "rejects.jsonl").exists()
 
 
-@ONCE
-@GS
-def test_an_image_that_drips_fails_the_run(store, tmp_path, monkeypatch):
-    """All attempts for an object share one limit: a connection that drips fails."""
-    monkeypatch.setenv("RECORDGEN_STORAGE_TOTAL_SECONDS", "0.6")
-    fill(store, tmp_path / "data", 4)
-    store.proxy.fault = always("drip", name="images/2.jpg", method="GET")
-    with pytest.raises(StorageError, match=r"images/2\.jpg: .* 0\.6 s"):
-        recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out", max_reject_fraction=1)
-
-
 def test_an_outage_while_writing_fails_the_run(new_store, tmp_path):
     """The output contains nothing that looks complete."""
     store = new_store("s3")

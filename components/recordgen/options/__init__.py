@@ -485,17 +485,12 @@ class ConvertOptions:
             )
 
     def _check_stratify(self) -> None:
-        if self.stratify == "none":
-            return
-        if self.splits_by_content:
+        """Check that no groups must stay together whose rows may have several labels."""
+        if self.stratify != "none" and (self.splits_by_content or self.grouping is not None):
             raise UsageError(
-                f"stratify=label cannot keep copies of a file together that have several labels; "
-                f"use duplicates=drop instead of group_by={self.group_by}"
-            )
-        if self.grouping is not None:
-            raise UsageError(
-                "stratify=label cannot keep groups together: their rows may have several labels; "
-                "give only one of stratify and group_by"
+                f"stratify=label cannot keep groups together: their rows may have several labels; "
+                f"give only one of stratify and group_by, or duplicates=drop for copies (got "
+                f"group_by={self.group_by})"
             )
 
     @cached_property
