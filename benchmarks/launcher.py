@@ -42,8 +42,7 @@ from recordgen.checks.facts import GROUP, ExampleFacts
 from recordgen.checks.near_pairs import NEAR_COLUMNS, divisions_of
 from recordgen.checks.run import run_checks
 from recordgen.conversion import parts as conversion_parts
-from recordgen.conversion.check_stage import NEAR, UNITE, Rows, Stage
-from recordgen.conversion.examination import Examination, examination_of
+from recordgen.conversion.examination import NEAR, UNITE, Examination, Rows, Stage, examination_of
 from recordgen.conversion.examining import ExamineGroups, JoinKeys, NoteKeys, examine
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.uniting import Size, UniteGroups

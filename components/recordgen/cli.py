@@ -25,7 +25,6 @@ from recordgen.console import logs, progress_bar, terminal
 from recordgen.console.quiet import quiet_libraries
 from recordgen.console.stopping import check_stopped, exit_now, stopped_by, stopping
 from recordgen.conversion.texts import events, inspected, planned, summaries
-from recordgen.core.runs.counters import total_counts
 from recordgen.errors import RecordgenError, RecordgenWarning, RemediedError, UsageError
 from recordgen.messages.masking import masked, masked_json
 from recordgen.options import OPTIONS, Option, make_options, parse_names
@@ -33,7 +32,7 @@ from recordgen.registry import EXPORTS
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
-    from recordgen.conversion.results import ConversionResult, PlanResult
+    from recordgen.conversion.results import ConversionResult
     from recordgen.core.progress import Progress
     from recordgen.formats.detect import Detection
 
@@ -138,17 +137,13 @@ def _convert(args: argparse.Namespace) -> int:
     logs.started("convert", args.source, output=args.output)
     from recordgen.conversion.api import convert
 
-    result = convert(
-        args.source,
-        args.output,
-        overwrite=args.overwrite,
-        append=args.append,
-        resume=args.resume,
-        beam_args=args.beam_args,
-        progress=_progress(args),
-        **options,
-    )
-    return _show_converted(args, result)
+    return _show_converted(args, convert(args.source, args.output, **_way(args), **options))
+
+
+def _way(args: argparse.Namespace) -> dict[str, Any]:
+    """Return how a conversion writes: what is no option of :mod:`recordgen.options`."""
+    names = ("overwrite", "append", "resume", "beam_args")
+    return {name: getattr(args, name) for name in names} | {"progress": _progress(args)}
 
 
 def _show_converted(args: argparse.Namespace, result: ConversionResult) -> int:
@@ -177,25 +172,11 @@ def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
         progress=_progress(args),
         **options,
     )
-    if args.json:
-        _print_json(planned.plan_json(staged))
-    else:
-        terminal.show(planned.plan_summary(staged, args.output))
+    _show(args, planned.plan_json(staged), planned.plan_summary(staged, args.output))
     usable = staged.rows + staged.existing
     code = _exit_code(usable, len(staged.rejects), staged.read, options)
-    _log_planned(staged, started, code)
+    events.planned(staged, time.monotonic() - started, code)
     return code
-
-
-def _log_planned(staged: PlanResult, started: float, code: int) -> None:
-    logs.finished(
-        f"{staged.rows} of {staged.read} rows planned",
-        total_counts(staged),
-        seconds=time.monotonic() - started,
-        rejects=staged.rejects,
-        warnings=staged.vocabulary.warnings,
-        exit_code=code,
-    )
 
 
 def _plan_parts(args: argparse.Namespace) -> int:
@@ -204,23 +185,11 @@ def _plan_parts(args: argparse.Namespace) -> int:
     from recordgen.conversion.parts import plan
 
     started = time.monotonic()
-    staged = plan(
-        args.source,
-        args.output,
-        args.parts,
-        overwrite=args.overwrite,
-        append=args.append,
-        resume=args.resume,
-        beam_args=args.beam_args,
-        progress=_progress(args),
-        **options,
-    )
-    if args.json:
-        where = {"output": staged.output, "parts": staged.parts, "shards": staged.shards}
-        _print_json({**where, **planned.plan_json(staged)})
-    else:
-        terminal.show(planned.parts_summary(staged))
-    _log_planned(staged, started, 0)
+    staged = plan(args.source, args.output, args.parts, **_way(args), **options)
+    where = {"output": staged.output, "parts": staged.parts, "shards": staged.shards}
+    values = {**where, **planned.plan_json(staged)}
+    _show(args, values, planned.parts_summary(staged))
+    events.planned(staged, time.monotonic() - started, 0)
     return 0
 
 
@@ -253,21 +222,17 @@ def _check(args: argparse.Namespace) -> int:
     options = _options(args)
     result = check(args.source, beam_args=args.beam_args, progress=_progress(args), **options)
     dataset = result.dataset
-    if args.json:
-        _print_json(
-            {
-                "seconds": result.seconds,
-                "rejects": [item._asdict() for item in result.rejects],
-                "findings": [item._asdict() for item in result.findings],
-                "lint_findings": summaries.lint_json(result.lint),
-                "detection": _detection(result.detection),
-                **dataset.to_json(),
-            }
-        )
-    else:
-        terminal.show(summaries.check_summary(result))
+    values = {
+        "seconds": result.seconds,
+        "rejects": [item._asdict() for item in result.rejects],
+        "findings": [item._asdict() for item in result.findings],
+        "lint_findings": summaries.lint_json(result.lint),
+        "detection": _detection(result.detection),
+        **dataset.to_json(),
+    }
+    _show(args, values, summaries.check_summary(result))
     code = _exit_code(dataset.examples, len(result.rejects), dataset.rows.read, options)
-    if result.lint is not None and result.lint.is_bad:
+    if result.lint.is_bad:
         code = 1
     events.checked(result, code)
     return code
@@ -327,12 +292,9 @@ def _inspect_matching(args: argparse.Namespace, filters: Mapping[str, str | None
     num = args.num or (None if args.json else _EXAMPLES_SHOWN)
     examples = list(found.first(num))
     written = [] if args.to is None else found.extract(num, args.to)
-    if args.json:
-        shown = [example.to_json() for example in examples]
-        _print_json({"count": len(found), "examples": shown, "written": written})
-    else:
-        terminal.show(inspected.examples_table(examples, len(found)))
-        _show_written(written)
+    shown = [example.to_json() for example in examples]
+    values = {"count": len(found), "examples": shown, "written": written}
+    _show(args, values, inspected.examples_table(examples, len(found)), written)
     return 0
 
 
@@ -346,18 +308,9 @@ def _export(args: argparse.Namespace) -> int:
         if option not in export.takes:
             raise UsageError(f"export {name} takes no --{option.replace('_', '-')}")
     done = export.export(place, ExportOptions(**given, progress=_progress(args)))
-    if args.json:
-        _print_json({"written": list(done.files)} if done.values is None else done.values)
-        return int(done.is_bad)
-    for line in done.text.splitlines():
-        terminal.show(line)
-    _show_written(done.files)
+    values = {"written": list(done.files)} if done.values is None else done.values
+    _show(args, values, done.text, done.files)
     return int(done.is_bad)
-
-
-def _show_written(files: Iterable[str]) -> None:
-    for file in files:
-        terminal.show(f"wrote {file}")
 
 
 def _diff(args: argparse.Namespace) -> int:
@@ -374,36 +327,23 @@ def _diff(args: argparse.Namespace) -> int:
     return 1 if any(reasons.get(name) for name in args.fail_on) else 0
 
 
-def _show(args: argparse.Namespace, values: object, summary: str) -> None:
-    """Print a result as JSON or as text, as the command line wants it."""
+def _show(
+    args: argparse.Namespace, values: object, summary: str, written: Iterable[str] = ()
+) -> None:
+    """Print a result as JSON or as text with the written files, as the command line wants it."""
     if args.json:
-        _print_json(values)
-    else:
-        terminal.show(summary)
-
-
-def _print_json(value: object) -> None:
-    terminal.put(terminal.escaped(json.dumps(masked_json(value), indent=2, ensure_ascii=False)))
+        text = json.dumps(masked_json(values), indent=2, ensure_ascii=False)
+        terminal.put(terminal.escaped(text))
+        return
+    for line in filter(None, (summary, *(f"wrote {file}" for file in written))):
+        terminal.show(line)
 
 
 # --- arguments --------------------------------------------------------------------------------
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that reports errors as all others: in one line, in the requested log format.
-
-    Its help omits the options in ``rare``, whose own help is there.
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.rare: dict[argparse.Action, str] = {}
-
-    def format_help_all(self) -> str:
-        """Return the help with the rare options."""
-        for action, text in self.rare.items():
-            action.help = text
-        return self.format_help()
+    """A parser that reports errors as all others: in one line, in the requested log format."""
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file in (None, sys.stdout):
@@ -419,7 +359,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     args, unknown = build_parser().parse_known_args(arguments)
     if unknown:
         command: _Parser = args.parser
-        options = re.findall(r"--[\w-]+", command.format_help_all())
+        options = re.findall(r"--[\w-]+", command.format_help())
         close = get_close_matches(unknown[0].partition("=")[0], options, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
@@ -471,9 +411,6 @@ def build_parser() -> argparse.ArgumentParser:
     for command in (convert, checker, planner, worker, committer):
         _add_logging(command)
     for command in (convert, checker, planner):
-        command.add_argument(
-            "--help-all", action=_HelpAll, nargs=0, help="show all options, also rare ones"
-        )
         command.epilog = (
             "Beam flags follow after --, such as: -- --direct_num_workers=2, or "
             "-- --runner=DataflowRunner --project=P --region=R --temp_location=gs://B/tmp"
@@ -653,12 +590,9 @@ def add_options(
             + ("; repeat it or separate with commas" if option.several else "")
             + (f" (default: {default})" if default else "").replace("`", "")
         )
-        action = group.add_argument(
+        group.add_argument(
             f"--{option.name.replace('_', '-')}", default=option.default, help=text, **more
         )
-        if option.is_rare and isinstance(command, _Parser):
-            command.rare[action] = text
-            action.help = argparse.SUPPRESS
 
 
 class _Joined(argparse.Action):
@@ -674,14 +608,6 @@ class _Joined(argparse.Action):
         before = getattr(args, self.dest)
         is_first = not isinstance(before, str)
         setattr(args, self.dest, values if is_first else f"{before},{values}")
-
-
-class _HelpAll(argparse.Action):
-    """Shows the help with the rare options."""
-
-    def __call__(self, parser: Any, *_: Any, **__: Any) -> None:
-        terminal.put(parser.format_help_all(), end="")
-        parser.exit()
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:

@@ -122,28 +122,6 @@ def test_the_same_bytes_with_every_numpy():
     assert decoded(content).tolist() == [1, 2**32 - 1]
 
 
-def test_the_digest_does_not_depend_on_the_index(tmp_path):
-    """An output of an earlier version, without an index, has the same digest."""
-    recordgen.write(examples(3), tmp_path)
-    dataset = read_dataset(tmp_path)
-    manifest = tmp_path / "dataset.json"
-    values = json.loads(manifest.read_text())
-    del values["index"]
-    manifest.write_text(json.dumps(values))
-    assert read_dataset(tmp_path).digest == dataset.digest
-    assert read_dataset(tmp_path).index == {}
-
-
-def test_unchanged_outputs_are_confirmed(tmp_path):
-    """A check of a finished output computes the same index without writing shards."""
-    source, out = tmp_path / "texts.csv", tmp_path / "out"
-    source.write_text(TEXTS)
-    recordgen.convert(str(source), out, **OPTIONS)
-    found = recordgen.convert(str(source), out, resume=True, **OPTIONS)
-    assert found.unchanged
-    assert found.dataset.index == read_dataset(out).index
-
-
 def test_lengths_of_few_shards_are_in_memory(tmp_path, monkeypatch):
     source = tmp_path / "texts.csv"
     source.write_text(TEXTS)

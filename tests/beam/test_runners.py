@@ -25,7 +25,7 @@ import recordgen
 from recordgen import storage
 from recordgen.beam.beam_runner import BeamRunner
 from recordgen.beam.runners import beam_flags, pipeline_factory, runner_factory
-from recordgen.conversion.check_stage import Stage
+from recordgen.conversion.examination import Stage
 from recordgen.core.flow import graph
 from recordgen.core.flow.found import MergeFound
 from recordgen.core.flow.local_runner import LocalRunner

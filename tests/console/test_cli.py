@@ -178,7 +178,7 @@ def test_ctrl_c_ends_with_130_and_commits_nothing(slow_source, tmp_path):
 
 @pytest.mark.parametrize("command", ["convert", "check"])
 def test_help_names_every_option_with_its_default(command, recordgen):
-    text = " ".join(recordgen(command, "--help-all").stdout.split())
+    text = " ".join(recordgen(command, "--help").stdout.split())
     for name, option in OPTIONS.items():
         value = option.metavar or (f"{{{','.join(option.choices)}}}" if option.choices else "")
         flag = f" --{name.replace('_', '-')} {value} ".replace("  ", " ") + option.plain_help

@@ -199,16 +199,10 @@ def test_every_shard_holds_one_label(make_images, make_csv, tmp_path, compressio
 
 
 def test_mixed_shards_have_no_label(make_images, make_csv, tmp_path):
-    """With shard_by=hash, and in older files, shards have no label, even if records share one."""
+    """With shard_by=hash, shards have no label, even if all records share one."""
     source = make_csv(f"TRAIN,{path},cat" for path in make_images(2))
-    output = tmp_path / "out"
-    dataset = recordgen.convert(source, output).dataset
+    dataset = recordgen.convert(source, tmp_path / "out").dataset
     assert [shard.label for shard in dataset.splits["train"].shards] == [None]
-    older = json.loads((output / "dataset.json").read_text())
-    for shard in older["splits"]["train"]["shards"]:
-        del shard["label"]
-    (output / "dataset.json").write_text(json.dumps(older))
-    assert read_dataset(str(output)) == dataset
 
 
 def test_a_new_class_leaves_the_shards_of_the_others(make_images, make_csv, tmp_path):

@@ -165,40 +165,6 @@ def test_workers_and_a_second_run_change_nothing(kind, make_csv, tmp_path, reque
     assert (planned.rows, planned.adjusted) == (30, first.dataset.rows.adjusted)
 
 
-def json_lines(task, found):
-    """Return records as Vertex AI's JSONL."""
-    splits = {"train": "training", "eval": "validation", "test": "test"}
-    for uri, values in found.items():
-        line = {
-            "imageGcsUri": uri,
-            "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": splits[values["split"]]},
-        }
-        if task == "object_detection":
-            texts = values.get("image/object/class/text", [])
-            corners = [values.get(f"image/object/bbox/{name}", []) for name in _CORNERS]
-            line["boundingBoxAnnotations"] = [
-                {
-                    "displayName": text.decode(),
-                    **dict(zip(("xMin", "yMin", "xMax", "yMax"), map(str, box), strict=True)),
-                }
-                for text, *box in zip(texts, *corners, strict=True)
-            ]
-        else:
-            texts = values.get("image/class/text", [])
-            line["classificationAnnotations"] = [{"displayName": text.decode()} for text in texts]
-        yield json.dumps(line)
-
-
-@pytest.mark.parametrize("kind", ["multi", "boxes"])
-def test_jsonl_gives_the_same_records(kind, make_csv, tmp_path, request):
-    task = recordgen.convert(make_csv(request.getfixturevalue(kind)), tmp_path / "csv").dataset.task
-    first = records(tmp_path / "csv")
-    source = make_csv(json_lines(task, first), "labels.jsonl")
-    dataset = recordgen.convert(source, tmp_path / "jsonl").dataset
-    assert (dataset.task, dataset.options["format"]) == (task, "jsonl")
-    assert records(tmp_path / "jsonl") == first
-
-
 # fixture, new rows, reject of the row that contradicts
 LATER = [
     ("multi", ["TRAIN,images/{0},cat,zebra", "TRAIN,images/{1},zebra"], "conflicting_labels"),
@@ -249,32 +215,6 @@ def test_overwriting_with_another_task(make_images, make_csv, tmp_path):
     assert (tmp_path / "out/label_map.pbtxt").exists()
     recordgen.convert(make_csv([f"TRAIN,{image},a"]), tmp_path / "out", overwrite=True)
     assert not (tmp_path / "out/label_map.pbtxt").exists()
-
-
-def test_a_folder_of_images(make_images, tmp_path, capsys):
-    """TFRecorder's folder layout converts unchanged; other files are skipped or rejected."""
-    root = tmp_path / "flowers"
-    for number, image in enumerate(make_images(12)):
-        split, label = ("TRAIN", "VALIDATION", "TEST")[number % 3], ("daisy", "rose")[number % 2]
-        (root / split / label).mkdir(parents=True, exist_ok=True)
-        image.rename(root / split / label / image.name)
-    (root / "TRAIN/rose/notes.txt").write_text("no image")
-    (root / "TRAIN/rose/notes").write_text("no image")
-    output = tmp_path / "out"
-    assert main(["convert", str(root), str(output), "-q", "--max-reject-fraction=0.1"]) == 0
-    assert "image_classification (" in capsys.readouterr().out
-    dataset = read_dataset(str(output))
-    assert {name: split.examples for name, split in dataset.splits.items()} == {
-        "train": 4,
-        "eval": 4,
-        "test": 4,
-    }
-    assert dataset.source == (f"{root}/",)
-    assert dataset.rows.rejected == {"not_an_image": 1}
-    assert all(
-        values["image/class/text"] == [uri.split("/")[1].encode()]
-        for uri, values in records(output).items()
-    )
 
 
 def test_the_sample_of_tfrecorder(make_images, tmp_path):

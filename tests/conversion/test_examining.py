@@ -17,8 +17,7 @@ from recordgen.checks.check import ALIKE, EACH, KEPT, NONE, FoundRows
 from recordgen.checks.facts import ExampleFacts
 from recordgen.checks.near_pairs import alike_groups
 from recordgen.checks.run import checks_of
-from recordgen.conversion.check_stage import BATCH, UNITE, Stage
-from recordgen.conversion.examination import Examination
+from recordgen.conversion.examination import BATCH, UNITE, Examination, Stage
 from recordgen.conversion.examining import examine
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.uniting import Size, UniteGroups
@@ -269,7 +268,7 @@ def test_a_large_group_is_examined_in_parts(tmp_path, monkeypatch, contents, lea
     """Each part has some pictures of each split, so only its own first ones are no findings."""
     monkeypatch.setattr("recordgen.conversion.examination.MOST_TOGETHER", 20)
     monkeypatch.setattr("recordgen.checks.contents.CopyCheck.most_together", 20)
-    monkeypatch.setattr("recordgen.conversion.check_stage._FILE_FINDINGS", 7)
+    monkeypatch.setattr("recordgen.conversion.examination._FILE_FINDINGS", 7)
     found, remarks = found_in(tmp_path, crowd(contents), buckets=2, batches=9)
     parts = 3 * CROWD // 20
     assert len(found[leak]) == 2 * CROWD

@@ -83,17 +83,6 @@ def test_check_says_which_boxes(lines, make_csv, capsys):
     assert recordgen.plan(source).adjusted == {"boxes_clipped": 1, "boxes_dropped": 2}
 
 
-def test_messages_name_what_is_there(make_csv, tmp_path, capsys):
-    """For many classes, convert refers to the dataset.json that it wrote, check to an option."""
-    source = make_csv(f"TRAIN,{n}.mp4,class{n:02d},0,1" for n in range(25))
-    output = tmp_path / "out"
-    assert main(["check", source, "-q"]) == 0
-    assert " 5 more classes (--json " in capsys.readouterr().out
-    assert main(["convert", source, str(output), "-q"]) == 0
-    assert f" 5 more classes (see {output}/dataset.json)" in capsys.readouterr().out
-    assert (output / "dataset.json").exists()
-
-
 def test_appended_runs_and_data_frames(lines, make_csv, tmp_path):
     """The file has findings of all runs, by import file and line; files read again occur once."""
     output = tmp_path / "out"

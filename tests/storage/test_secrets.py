@@ -163,11 +163,6 @@ def test_users_are_where_the_standard_library_finds_them(user, host, rest):
         assert whole not in masked_values(url).replace(rest, "")
 
 
-def test_a_password_may_hold_a_blank():
-    """It is in no message either."""
-    assert masked_values("see https://me:pa ss@host/x, ok") == "see https://***@host/x, ok"
-
-
 @pytest.fixture(scope="module")
 def server():
     """A server that requires the password and the signature for its files."""

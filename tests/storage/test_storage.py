@@ -42,7 +42,7 @@ from recordgen.errors import (
 )
 from recordgen.formats.import_file import ImportFile
 from recordgen.formats.source import Source
-from recordgen.options import ConvertOptions, make_options
+from recordgen.options import ConvertOptions
 from recordgen.payloads.listings import listed_infos, worth_listing
 from recordgen.payloads.requests import FAR_REQUESTS
 from recordgen.storage import RequestContext, hosts
@@ -120,22 +120,13 @@ async def compressed(request):
     return answer
 
 
-async def no_head(request):
-    return image(request) if request.method == "GET" else web.Response(status=405)
+def with_head(head):
+    """Answer HEAD requests so, and all others with the image."""
 
+    async def answer(request):
+        return image(request) if request.method == "GET" else head()
 
-async def forbidden_head(request):
-    return image(request) if request.method == "GET" else web.Response(status=403)
-
-
-async def partial_head(request):
-    return image(request) if request.method == "GET" else await ranged("bytes 0-9/99")(request)
-
-
-async def empty_head(request):
-    if request.method == "GET":
-        return image(request)
-    return web.Response(headers={"Content-Length": "0"})
+    return answer
 
 
 async def nothing_left(_):
@@ -177,10 +168,11 @@ ANSWERS = [
     (chunked, "ok"),
     (until_closed, "ok"),
     (compressed, "ok"),
-    (no_head, "ok"),
-    (forbidden_head, "ok"),
-    (partial_head, "ok"),
-    (empty_head, "ok"),
+    (with_head(lambda: web.Response(status=405)), "ok"),
+    (with_head(lambda: web.Response(status=403)), "ok"),
+    (with_head(lambda: web.Response(status=206, headers={"Content-Range": "bytes 0-9/99"})), "ok"),
+    (with_head(lambda: web.Response(headers={"Content-Length": "0"})), "ok"),
+    (with_head(lambda: web.Response(headers={"Content-Length": "10"})), "changed"),
     (nothing_left, "empty_file"),
     (page, "not_an_image"),
     (endless, "bad_response"),
@@ -493,17 +485,6 @@ def test_compressed_bodies_do_not_burst(serve, tmp_path):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
 
 
-def test_a_server_that_lies_about_sizes(serve, tmp_path):
-    """HEAD announces fewer bytes than the body has: the row is rejected."""
-
-    async def liar(request):
-        if request.method == "GET":
-            return await chunked(request)
-        return web.Response(headers={"Content-Length": "10"})
-
-    assert codes([f"{serve(liar)}/1.jpg"], tmp_path) == ["changed"]
-
-
 def test_bytes_in_flight_are_bounded(serve, tmp_path):
     """Fewer large payloads are fetched concurrently: 64 MB in total, here 8 with 8 MB each."""
     body, under_way, most, started = b"x" * 8_000_000, 0, 0, 0
@@ -601,17 +582,8 @@ def test_a_name_that_changes_its_meaning(serve, tmp_path, monkeypatch):
     assert not reached
 
 
-def test_the_message_of_a_refused_redirect(serve):
-    """The message contains the address of the name and the option that allows it."""
-    url = serve(redirecting("http://localhost:9/secret.jpg"))
-    context = RequestContext(RowUrlPolicy(Access(("http",)), "labels.csv"))
-    for read in (storage.read_bytes, storage.open_read):
-        with pytest.raises(NotAllowedError, match=r"localhost \(.*--allow"):
-            read(f"{url}/to/0", context=context)
-
-
-def test_headers_stay_with_their_server(serve, monkeypatch, tmp_path):
-    """Headers configured for fsspec are sent, but not after a redirect to another server."""
+def test_headers_go_only_to_servers_that_the_user_named(serve, monkeypatch, tmp_path):
+    """The import file's own server and those under an --allow, but no target of a redirect."""
     tokens = {}
 
     async def look(request):
@@ -620,21 +592,6 @@ def test_headers_stay_with_their_server(serve, monkeypatch, tmp_path):
             raise web.HTTPFound("/there")
         if request.path == "/there":
             raise web.HTTPFound(f"{other}/away")
-        return image(request)
-
-    other = serve(look)
-    url = serve(look)
-    monkeypatch.setitem(fsspec.config.conf, "https", {"headers": {"X-Token": "secret"}})
-    assert codes([f"{url}/here"], tmp_path, allow=["http", url, other]) == ["ok"]
-    assert tokens == {"/here": "secret", "/there": "secret", "/away": None}
-
-
-def test_headers_go_only_to_servers_that_the_user_named(serve, monkeypatch, tmp_path):
-    """Only the import file's own server and servers under an --allow get headers."""
-    tokens = {}
-
-    async def look(request):
-        tokens[request.path] = request.headers.get("X-Token")
         if request.path.endswith(".csv"):
             return web.Response(text=f"TRAIN,own.jpg,a\nTRAIN,{other}/others.jpg,a\n")
         return image(request)
@@ -643,10 +600,14 @@ def test_headers_go_only_to_servers_that_the_user_named(serve, monkeypatch, tmp_
     monkeypatch.setitem(fsspec.config.conf, "https", {"headers": {"X-Token": "secret"}})
     assert codes([f"{url}/allowed.jpg"], tmp_path) == ["ok"]
     assert codes([f"{url}/named.jpg"], tmp_path, allow=["http", url]) == ["ok"]
+    assert codes([f"{url}/here"], tmp_path, allow=["http", url, other]) == ["ok"]
     recordgen.check(f"{url}/labels.csv", allow="http")
     assert tokens == {
         "/allowed.jpg": None,
         "/named.jpg": "secret",
+        "/here": "secret",
+        "/there": "secret",
+        "/away": None,
         "/labels.csv": "secret",
         "/own.jpg": "secret",
         "/others.jpg": None,
@@ -804,11 +765,6 @@ def test_roots_of_local_files(tmp_path):
     assert found == ["ok", "not_allowed", "not_allowed", "not_allowed"]
 
 
-def test_options_are_recorded():
-    """Access options decide which rows a dataset has, so dataset.json records them."""
-    assert make_options({"allow": "https, ftp,/"}).recorded()["allow"] == ["https", "ftp", "/"]
-
-
 def test_each_host_has_a_file_system_of_its_own():
     """Host, user and account are part of the URL; files on one host share a login."""
 
@@ -865,14 +821,11 @@ def errors():
 
     return [
         ("s3", from_boto("404", 404), Meaning.MISSING),
-        ("s3", from_boto("NoSuchBucket", 404), Meaning.MISSING),
-        ("s3", from_boto("403", 403), Meaning.FORBIDDEN),
         ("s3", from_boto("AccessDenied", 403), Meaning.FORBIDDEN),
         ("s3", from_boto("InvalidAccessKeyId", 403), Meaning.LASTING),
         ("s3", from_boto("ExpiredToken", 400), Meaning.LASTING),
         ("s3", from_boto("400", 400), Meaning.LASTING),
         ("s3", from_boto("SlowDown", 503), Meaning.TRANSIENT),
-        ("s3", from_boto("InternalError", 500), Meaning.TRANSIENT),
         ("s3", botocore.exceptions.NoCredentialsError(), Meaning.LASTING),
         ("s3", botocore.exceptions.EndpointConnectionError(endpoint_url="x"), Meaning.TRANSIENT),
         ("s3", botocore.exceptions.ReadTimeoutError(endpoint_url="x"), Meaning.TRANSIENT),
@@ -886,13 +839,11 @@ def errors():
             Meaning.LASTING,
         ),
         ("gs", from_gcs(503, "busy"), Meaning.TRANSIENT),
-        ("gs", from_gcs(502, "busy"), Meaning.TRANSIENT),
         ("gs", from_gcs(429, "slowly"), Meaning.TRANSIENT),
         ("gs", from_gcs(400, "Invalid bucket name: 'A'"), Meaning.MISSING),
         ("gs", ValueError("Bucket is requester pays. Set `requester_pays=True`"), Meaning.LASTING),
         ("gs", json.JSONDecodeError("an answer that was cut", "{", 1), Meaning.TRANSIENT),
         ("gs", UnicodeDecodeError("utf-8", b"\xff", 0, 1, "?"), Meaning.TRANSIENT),
-        ("gs", from_gcs(400, "invalid argument"), Meaning.MISSING),
         ("gs", from_gcs(401, "invalid authentication credentials"), Meaning.LASTING),
         ("gs", google.auth.exceptions.MalformedError("no key in it"), Meaning.LASTING),
         ("gs", UnicodeEncodeError("utf-8", "\udcff", 0, 1, "?"), Meaning.MISSING),
@@ -909,7 +860,6 @@ def errors():
         ("https", connection(ConnectionRefusedError()), Meaning.TRANSIENT),
         ("https", connection(ssl.SSLCertVerificationError()), Meaning.UNTRUSTED),
         ("https", aiohttp.ServerDisconnectedError(), Meaning.TRANSIENT),
-        ("https", aiohttp.InvalidURL("https://"), Meaning.MISSING),
         ("https", asyncio.TimeoutError(), Meaning.TRANSIENT),
         ("az", OSError(errno.EIO, "?"), Meaning.TRANSIENT),
         ("az", KeyError("a bug"), Meaning.LASTING),

@@ -203,41 +203,37 @@ def test_a_folder_of_images_in_a_bucket(store, tmp_path):
     assert there.examples == 4
 
 
-@ONCE
-@GS
-def test_images_in_a_tar_are_ranges(store, tmp_path):
-    """Each image of a tar in a bucket is one request for its bytes, repeated after faults."""
-    (tmp_path / "tar").mkdir()
-    with tarfile.open(tmp_path / "tar/train-0.tar", "w") as tar:
-        for at in range(32):
-            parts = {"jpg": encoded(noise(seed=at), "JPEG"), "cls": str(at % 2).encode()}
-            for suffix, data in parts.items():
+def tar_of(images, folder):
+    """Write a tar of images and their labels; return its name."""
+    with tarfile.open(folder / "train-0.tar", "w") as tar:
+        for at, image in enumerate(images):
+            for suffix, data in {"jpg": image, "cls": str(at % 2).encode()}.items():
                 info = tarfile.TarInfo(f"{at:04d}.{suffix}")
                 info.size = len(data)
                 tar.addfile(info, io.BytesIO(data))
-    store.put_all(tree_bytes(tmp_path / "tar"))
-    store.proxy.spoil_first(2, 503, 500, "reset", method="GET")
-    recordgen.convert(f"{store.url}/train-0.tar", tmp_path / "there", shard_mb=0.01)
-    assert store.proxy.faults > 0
-    recordgen.convert(str(tmp_path / "tar/train-0.tar"), tmp_path / "here", shard_mb=0.01)
-    assert shard_bytes(tmp_path / "there") == shard_bytes(tmp_path / "here")
+    return "train-0.tar"
+
+
+def parquet_of(images, folder):
+    """Write a compressed Parquet file of several row groups; return its name."""
+    table = pa.table({"image": images, "label": [at % 2 for at in range(len(images))]})
+    pq.write_table(table, folder / "train-0.parquet", row_group_size=8, compression="snappy")
+    return "train-0.parquet"
 
 
 @ONCE
-@S3
-def test_images_in_compressed_parquet_are_unpacked_once(store, tmp_path):
-    """A row group in a bucket is read by requests that are repeated after faults."""
-    path = tmp_path / "parquet/train-0.parquet"
-    path.parent.mkdir()
-    images = [encoded(noise(seed=at), "JPEG") for at in range(32)]
-    table = pa.table({"image": images, "label": [at % 2 for at in range(32)]})
-    pq.write_table(table, path, row_group_size=8, compression="snappy")
-    store.put_all(tree_bytes(path.parent))
+@pytest.mark.parametrize(
+    ("store", "pack"), [("gs", tar_of), ("s3", parquet_of)], indirect=["store"]
+)
+def test_images_in_a_container_are_ranges(store, pack, tmp_path):
+    """A container in a bucket is read by requests that are repeated after faults."""
+    (tmp_path / "packed").mkdir()
+    name = pack([encoded(noise(seed=at), "JPEG") for at in range(32)], tmp_path / "packed")
+    store.put_all(tree_bytes(tmp_path / "packed"))
     store.proxy.spoil_first(2, 503, 500, "reset", method="GET")
-    recordgen.convert(f"{store.url}/train-0.parquet", tmp_path / "there", shard_mb=0.01)
+    recordgen.convert(f"{store.url}/{name}", tmp_path / "there", shard_mb=0.01)
     assert store.proxy.faults > 0
-    pq.write_table(table, path, compression="none", use_dictionary=False)
-    recordgen.convert(str(path), tmp_path / "here", shard_mb=0.01)
+    recordgen.convert(str(tmp_path / "packed" / name), tmp_path / "here", shard_mb=0.01)
     assert shard_bytes(tmp_path / "there") == shard_bytes(tmp_path / "here")
 
 
@@ -323,17 +319,6 @@ def test_a_lasting_outage_fails_the_run(store, fault, tmp_path):
         recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out", max_reject_fraction=1)
     assert not (tmp_path / "out" / "dataset.json").exists()
     assert not (tmp_path / "out" / "rejects.jsonl").exists()
-
-
-@ONCE
-@GS
-def test_an_image_that_drips_fails_the_run(store, tmp_path, monkeypatch):
-    """All attempts for an object share one limit: a connection that drips fails."""
-    monkeypatch.setenv("RECORDGEN_STORAGE_TOTAL_SECONDS", "0.6")
-    fill(store, tmp_path / "data", 4)
-    store.proxy.fault = always("drip", name="images/2.jpg", method="GET")
-    with pytest.raises(StorageError, match=r"images/2\.jpg: .* 0\.6 s"):
-        recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out", max_reject_fraction=1)
 
 
 def test_an_outage_while_writing_fails_the_run(new_store, tmp_path):

@@ -73,35 +73,6 @@ def started(command: str, source: str, **more: str) -> None:
     event("started", f"{command} {source}", fields)
 
 
-def finished(
-    message: str,
-    counts: Mapping[str, int],
-    *,
-    seconds: float,
-    rejects: Sequence[Reject],
-    warnings: Sequence[str] = (),
-    phases: Mapping[str, float] | None = None,
-    exit_code: int = 0,
-    **more: str,
-) -> None:
-    """Log the result of a run: its warnings, then one line with all counts.
-
-    Counts have the names of :mod:`recordgen.core.runs.counters`; ``phases`` are seconds.
-    """
-    for text in warnings:
-        event("warning", text, level=logging.WARNING)
-    fields: dict[str, Any] = {
-        **counts,
-        "rejected": _by_code(rejects),
-        "seconds": _rounded(seconds),
-        "exit_code": exit_code,
-        **more,
-    }
-    if phases:
-        fields["phases"] = {name: round(took, 3) for name, took in phases.items()}
-    event("finished", message, fields)
-
-
 def event(
     name: str,
     message: str,
@@ -125,7 +96,7 @@ def failed(error: BaseException, exit_code: int, *, traceback: bool) -> None:
     """Log why the command ends."""
     fields: dict[str, Any] = {"error": type(error).__name__, "exit_code": exit_code}
     if isinstance(error, DataError):
-        fields |= {"rejects_file": error.rejects_file, "rejected": _by_code(error.rejects)}
+        fields |= {"rejects_file": error.rejects_file, "rejected": by_code(error.rejects)}
     if isinstance(error, RemediedError):
         fields |= {"reason": error.reason, "command": [*error.command]}
     shown = error if traceback else None
@@ -223,7 +194,8 @@ def _row_counts(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _by_code(rejects: Sequence[Reject]) -> dict[str, int]:
+def by_code(rejects: Sequence[Reject]) -> dict[str, int]:
+    """Return the number of rejects of each code."""
     return dict(sorted(Counter(item.code for item in rejects).items()))
 
 

@@ -15,19 +15,18 @@ from recordgen.beam.runners import need_local_workers, need_reachable, runner_fa
 from recordgen.console import logs
 from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.conversion.appending import find_existing, task_there
-from recordgen.conversion.committing import committed, opened_run
-from recordgen.conversion.examination import examination_of
-from recordgen.conversion.examining import examine
-from recordgen.conversion.finalize import read_plan
+from recordgen.conversion.committing import Mode, committed, opened_run
 from recordgen.conversion.results import CheckResult, ConversionResult, PlanResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts import events
-from recordgen.conversion.texts.summaries import reject_lines
+from recordgen.conversion.texts.summaries import first_lines
 from recordgen.conversion.texts.warned import warn_about
+from recordgen.conversion.work import Work, read_plan
 from recordgen.core.dataset.manifest import DATASET_FILE
 from recordgen.core.flow import graph
 from recordgen.core.flow.running import NewRunner, running
-from recordgen.core.progress import SHARDS, Phases, Progress
+from recordgen.core.progress import Phases, Progress
+from recordgen.core.runs.commit import open_run
 from recordgen.core.runs.staging import Staging
 from recordgen.errors import DataError, UsageError
 from recordgen.exports.openlineage import conversion_events, facets_of
@@ -88,19 +87,9 @@ def convert(
     """
     target = storage.normal(os.fspath(output))
     shown = progress_for(progress)
-    opened, decided = open_for(
-        source, target, make_options(options), overwrite, append, beam_args, shown
-    )
-    result = _convert_source(
-        opened,
-        target,
-        decided,
-        new_runner=runner_factory(beam_args),
-        overwrite=overwrite,
-        append=append,
-        resume=resume,
-        progress=shown,
-    )
+    mode = Mode(overwrite, append, resume)
+    opened, decided = open_for(source, target, make_options(options), mode, beam_args, shown)
+    result = _convert_source(opened, target, decided, mode, runner_factory(beam_args), shown)
     warn_about(result)
     return result
 
@@ -109,15 +98,14 @@ def open_for(
     source: AnySource,
     output: str,
     options: ConvertOptions,
-    overwrite: bool,
-    append: bool,
+    mode: Mode,
     beam_args: Sequence[str],
     progress: Progress | None,
 ) -> tuple[Source, ConvertOptions]:
     """Open the source of a run that writes to ``output``. Raises: UsageError, SourceError."""
-    if overwrite and append:
+    if mode.overwrite and mode.append:
         raise UsageError("overwrite and append exclude each other; choose one")
-    given = task_there(output, options) if append else options
+    given = task_there(output, options) if mode.append else options
     opened, decided = logged(open_source(source, given), progress)
     need_reachable(beam_args, [output, *opened.paths])
     return opened, decided
@@ -199,34 +187,25 @@ def convert_files(
     """
     progress = logs.ProgressLog()
     opened, decided = logged(open_files(files, options), progress)
+    mode = Mode(overwrite=True, append=False, resume=True)
     try:
-        return _convert_source(
-            opened,
-            output,
-            decided,
-            new_runner=new_runner,
-            overwrite=True,
-            resume=True,
-            progress=progress,
-        )
+        return _convert_source(opened, output, decided, mode, new_runner, progress)
     except DataError as exc:
         raise with_rejects(exc, exc.rejects) from exc
 
 
 def with_rejects(error: DataError, rejects: Sequence[Reject]) -> DataError:
     """Return an error whose message names the first rejected rows."""
-    return type(error)("\n  ".join([error.message, *reject_lines(rejects, _REJECTS_SHOWN)]))
+    shown = first_lines(rejects, _REJECTS_SHOWN, len(rejects))
+    return type(error)("\n  ".join([error.message, *shown]))
 
 
 def _convert_source(
     source: Source,
     output: str,
     options: ConvertOptions,
-    *,
+    mode: Mode,
     new_runner: NewRunner,
-    overwrite: bool,
-    append: bool = False,
-    resume: bool,
     progress: Progress | None,
 ) -> ConversionResult:
     started = time.monotonic()
@@ -235,22 +214,18 @@ def _convert_source(
         storage.check_writable(output)
         conversion = conversion_of(options, source.files)
         is_there = storage.exists(storage.join(output, DATASET_FILE))
-        confirms = resume and is_there and not (overwrite or append)
+        confirms = is_there and mode == Mode(overwrite=False, append=False, resume=True)
+        new_work = partial(Work, source, conversion, options.selection, phases)
         runner = new_runner()
         if confirms:
             from recordgen.conversion.checking import confirm  # only of an output that is there
 
-            result = confirm(source, output, conversion, options.selection, runner, phases)
+            with open_run(output, overwrite=True, resume=True) as run:
+                result = confirm(new_work(run.staging), output, runner)
         else:
-            with opened_run(
-                output, conversion, overwrite=overwrite, append=append, resume=resume
-            ) as (run, existing):
-                noun, selection, staging = conversion.task.noun, options.selection, run.staging
-                shared = examination_of(source, conversion, selection, staging, existing)
-                with phases.during(SHARDS), running(runner, staging, progress, noun):
-                    shards = graph.plan_rows(runner, source, conversion, staging, existing)
-                    written = graph.write_shards(shards, conversion, run)
-                    examine(runner, written, shared, existing)
-                result = committed(run, source, output, conversion, selection, existing, phases)
+            with opened_run(output, conversion, mode) as (run, existing):
+                work = new_work(run.staging, existing)
+                work.run(runner, partial(graph.write_shards, conversion=conversion, run=run))
+                result = committed(work, run, output)
         lineage.emit("COMPLETE", partial(facets_of, result.dataset))
     return replace(result, seconds=time.monotonic() - started)

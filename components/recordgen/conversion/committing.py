@@ -3,48 +3,37 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from operator import methodcaller
-from typing import Any
+from typing import Any, NamedTuple
 
 from recordgen import storage
-from recordgen.checks.selection import Selection
 from recordgen.console.stopping import check_stopped
 from recordgen.conversion.appending import check_can_append, find_existing
-from recordgen.conversion.dataset import to_dataset
 from recordgen.conversion.examining import all_facts
-from recordgen.conversion.finalize import (
-    all_rejects,
-    first_findings,
-    indexed,
-    linted,
-    read_outcome,
-    stop_on_findings,
-    stop_unless_usable,
-)
-from recordgen.conversion.results import ConversionResult
+from recordgen.conversion.results import CheckResult, ConversionResult
+from recordgen.conversion.work import Work, checked, read_outcome
 from recordgen.core.conversion import Conversion
 from recordgen.core.dataset.lint import Lint, LintFinding
-from recordgen.core.dataset.manifest import (
-    EXAMPLES_FILE,
-    FINDINGS_FILE,
-    LINT_FILE,
-    REJECTS_FILE,
-    Dataset,
-)
+from recordgen.core.dataset.manifest import EXAMPLES_FILE, FINDINGS_FILE, LINT_FILE, REJECTS_FILE
 from recordgen.core.facts.columns import Columns, to_parquet
 from recordgen.core.planning.appending import Existing, merge, merge_findings
-from recordgen.core.progress import COMMIT, Phases
-from recordgen.core.runs.commit import Run, check_appendable, commit, open_run
-from recordgen.core.runs.counters import total_counts
+from recordgen.core.planning.plan import too_many
+from recordgen.core.progress import COMMIT
+from recordgen.core.runs.commit import Run, check_appendable, commit, leave_failed, open_run
+from recordgen.core.runs.staging import StagedPlan
 from recordgen.core.task.stored import label_files
+from recordgen.errors import DataError, LintError, NothingToConvertError, TooManyRejectsError
 from recordgen.exports.beside import CONVERTED, described_names, exported, no_files
 from recordgen.exports.output import Output
-from recordgen.formats.source import Source
+from recordgen.formats.missing_files import missing_hint
 from recordgen.messages.masking import masked
-from recordgen.rejects import Finding, Reject, to_lines
+from recordgen.rejects import Finding, Reject, place_of, to_lines
+from recordgen.storage.hosts import unreachable_text
 
 _log = logging.getLogger(__name__)
 
@@ -55,16 +44,14 @@ class UncommittedOutput(Output):
     def __init__(
         self,
         root: str,
-        dataset: Dataset,
+        result: CheckResult,
         path_of: Callable[[str], str],
-        rejects: Sequence[Reject],
-        lint: Lint,
         facts: Callable[[], Iterator[Columns]],
     ) -> None:
-        super().__init__(root, dataset)
+        super().__init__(root, result.dataset)
         self._path_of = path_of
-        self.all_rejects = rejects
-        self.lint = lint
+        self.all_rejects = result.rejects
+        self.lint = result.lint
         self.facts = facts
 
     def path_of(self, file: str) -> str:
@@ -99,82 +86,124 @@ def side_files(
     }
 
 
+class Mode(NamedTuple):
+    """What a run does with what its output holds; see :func:`recordgen.convert`."""
+
+    overwrite: bool
+    append: bool
+    resume: bool
+
+
 @contextmanager
 def opened_run(
-    output: str,
-    conversion: Conversion,
-    *,
-    overwrite: bool,
-    append: bool,
-    resume: bool,
-    in_parts: bool = False,
+    output: str, conversion: Conversion, mode: Mode, *, in_parts: bool = False
 ) -> Iterator[tuple[Run, Existing | None]]:
     """Open a run, and the dataset that it appends to, if any. Raises: as :func:`open_run`."""
-    if append:
+    if mode.append:
         check_can_append(conversion.task)
         check_appendable(output)
-    with open_run(
-        output,
-        overwrite=overwrite,
-        append=append,
-        resume=resume,
-        in_parts=in_parts,
-        described=described_names(),
-    ) as run:
+    described = described_names()
+    with open_run(output, **mode._asdict(), in_parts=in_parts, described=described) as run:
         if run.leftovers:
             _log.info("%s: resuming an interrupted run", masked(output))
-        yield run, find_existing(output, conversion) if append else None
+        yield run, find_existing(output, conversion) if mode.append else None
 
 
-def committed(
-    run: Run,
-    source: Source,
-    output: str,
-    conversion: Conversion,
-    selection: Selection,
-    existing: Existing | None,
-    phases: Phases,
-) -> ConversionResult:
+def committed(work: Work, run: Run, output: str) -> ConversionResult:
     """Check the results of a run, and commit them to ``output``. Raises: as :func:`convert`."""
-    staged, results = read_outcome(run.staging, conversion)
-    rejects = all_rejects(staged, results)
-    examples = sum(each.examples for each in results.values())
-    stop_unless_usable(staged, examples, rejects, output, conversion.max_reject_fraction)
-    dataset = to_dataset(source, staged, results, conversion)
-    found = run.staging.read_findings(staged)
+    outcome, existing = read_outcome(work), work.existing
+    rows, most = outcome.dataset.rows, work.conversion.max_reject_fraction
+    stop_unless_usable(outcome.staged, rows.examples, outcome.rejects, output, most)
+    adjustments = work.staging.read_findings(outcome.staged)
     kept: Collection[str] = ()
     if existing is not None:
-        dataset = merge(existing.dataset, dataset)
+        names, kept = work.source.names, existing.files
         # This run has new rejects of the import files that it read again.
-        old = [item for item in existing.rejects if item.source not in source.names]
-        rejects = tuple(sorted({*old, *rejects}))
-        found = merge_findings(output, source.names, found)
-        kept = existing.files
-    shards = [shard for each in results.values() for shard in each.shards]
-    facts = partial(all_facts, run.staging, shards, existing)
-    first = first_findings(run.staging, staged)
-    dataset, lint = linted(dataset, run.staging, staged, first, conversion, selection, phases)
-    stop_on_findings(lint, output)
-    dataset = indexed(dataset, run.staging, existing)
+        old = [item for item in existing.rejects if item.source not in names]
+        rejects = tuple(sorted({*old, *outcome.rejects}))
+        dataset = merge(existing.dataset, outcome.dataset)
+        outcome = replace(outcome, dataset=dataset, rejects=rejects)
+        adjustments = merge_findings(output, names, adjustments)
+    result = checked(work, outcome, partial(stop_on_findings, output=output))
 
     def path_of(file: str) -> str:
         return storage.join(output, file) if file in kept else run.staging.path(file)
 
-    described = UncommittedOutput(output, dataset, path_of, rejects, lint, facts)
-    with phases.during(COMMIT):
-        files = side_files(described, found)
+    shards = [shard for each in outcome.results.values() for shard in each.shards]
+    facts = partial(all_facts, run.staging, shards, existing)
+    with work.phases.during(COMMIT):
+        files = side_files(UncommittedOutput(output, result, path_of, facts), adjustments)
         check_stopped()
-        commit(run.staging, output, dataset, files=files, kept=kept)
-    resumed = sum(each.kept for name, each in results.items() if name in dataset.splits)
-    return ConversionResult(
-        output=output,
-        dataset=dataset,
-        rejects=rejects,
-        seconds=0.0,  # not known yet
-        counts=total_counts(staged, results.values()),
-        kept_shards=resumed if run.leftovers else None,
-        findings=first,
-        detection=source.detection,
-        lint=lint,
-        phases=phases.seconds,
-    )
+        commit(run.staging, output, result.dataset, files=files, kept=kept)
+    splits = result.dataset.splits
+    resumed = sum(each.kept for name, each in outcome.results.items() if name in splits)
+    shown = {**vars(result), "kept_shards": resumed if run.leftovers else None}
+    return ConversionResult(output=output, **shown)
+
+
+def stop_unless_usable(
+    staged: StagedPlan, examples: int, rejects: Sequence[Reject], output: str, most: float
+) -> None:
+    """Raise if there are no examples or too many rejects, after writing the rejects.
+
+    ``examples`` are new, or planned; ``most`` is the allowed share of rejects.
+    """
+    usable = staged.existing + examples
+    error = why_unusable(usable, staged.read, staged.dropped, rejects, most)
+    if error is not None:
+        path = leave_failed(output, REJECTS_FILE, to_lines(rejects)) if rejects else None
+        raise type(error)(error.message, rejects=rejects, rejects_file=path, options=error.options)
+
+
+def why_unusable(
+    examples: int, read: int, dropped: int, rejects: Sequence[Reject], most: float
+) -> DataError | None:
+    """Return the error of a conversion without usable rows or with too many rejects, else None.
+
+    ``dropped`` rows name no split; ``most`` is the allowed share of rejects.
+    """
+    hint, root = missing_hint(rejects)
+    options = {"image_root": root} if root else {}
+    if too_many(len(rejects), read, most):
+        first = rejects[0]
+        return TooManyRejectsError(
+            f"{len(rejects)} of {read} rows were rejected, more than the allowed "
+            f"{most:.2%} ({_by_reason(rejects)}), such as "
+            f"{place_of(first.source, first.line, first.uri)}: {first.message:.300}; "
+            f"{f'{hint}; ' if hint else ''}fix them or raise max_reject_fraction",
+            rejects=rejects,
+            options=options,
+        )
+    if not read:
+        return NothingToConvertError(
+            "nothing to convert: 0 rows read; the import files are empty or have only a header, so "
+            "write a row for each example into them"
+        )
+    if not examples:
+        return NothingToConvertError(
+            f"nothing to convert: {read} rows read, {len(rejects)} rejected "
+            f"({_by_reason(rejects)}), {dropped} dropped because they name no split"
+            + (f"; {hint}" if hint else ""),
+            rejects=rejects,
+            options=options,
+        )
+    return None
+
+
+def _by_reason(rejects: Sequence[Reject]) -> str:
+    counts = Counter(item.code for item in rejects).most_common()
+    reasons = ", ".join(f"{code} {count}" for code, count in counts) or "none"
+    hosts = unreachable_text(rejects)
+    return f"{reasons}; unreachable: {hosts}" if hosts else reasons
+
+
+def stop_on_findings(lint: Lint, output: str) -> None:
+    """Raise LintError if ``fail_on`` names a code of the findings, after writing the findings."""
+    if lint.fatal:
+        counts = ", ".join(f"{code} {count:,}" for code, count in lint.fatal.items())
+        first = next(item for item in lint.findings() if item.code in lint.fatal)
+        path = leave_failed(output, LINT_FILE, lint.lines())
+        raise LintError(
+            f"findings that fail_on names: {counts}, such as {first}; nothing was committed: fix "
+            f"the data, or remove the code from fail_on and run it again with --resume; see {path}"
+        )

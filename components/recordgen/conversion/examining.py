@@ -28,19 +28,20 @@ from recordgen.checks import near_pairs
 from recordgen.checks.check import ALIKE, EACH, KEPT, KEYED
 from recordgen.checks.facts import GROUP, ExampleFacts
 from recordgen.conversion.appending import read_group
-from recordgen.conversion.check_stage import (
+from recordgen.conversion.examination import (
     BATCH,
     FOUND,
     NEAR,
     TOTALS,
     UNITE,
     Alike,
+    Examination,
     Key,
     Message,
+    Places,
     Rows,
     Stage,
 )
-from recordgen.conversion.examination import Examination, Places
 from recordgen.conversion.uniting import Crowd, Size, UniteGroups
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_index

@@ -19,20 +19,18 @@ from recordgen.console.progress_bar import AUTO, progress_for
 from recordgen.conversion import kept_plan
 from recordgen.conversion.api import open_for
 from recordgen.conversion.appending import read_rejects
-from recordgen.conversion.committing import committed, opened_run
-from recordgen.conversion.examination import examination_of
-from recordgen.conversion.examining import examine
-from recordgen.conversion.finalize import read_outcome, read_plan, stop_unless_usable
+from recordgen.conversion.committing import Mode, committed, opened_run, stop_unless_usable
 from recordgen.conversion.results import ConversionResult, PartResult, PartsResult
 from recordgen.conversion.settings import conversion_of
 from recordgen.conversion.texts.warned import warn_about
+from recordgen.conversion.work import Work, read_plan
 from recordgen.core.dataset.manifest import REJECTS_FILE, read_dataset
 from recordgen.core.flow import graph
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.running import running
 from recordgen.core.flow.steps import ShardKey
 from recordgen.core.planning.bucket_files import ShardOutline
-from recordgen.core.progress import SHARDS, Phases, Progress
+from recordgen.core.progress import Phases, Progress
 from recordgen.core.runs import lease
 from recordgen.core.runs.commit import (
     Run,
@@ -93,9 +91,8 @@ def plan(
     if not isinstance(parts, int) or parts < 1:
         raise UsageError(f"parts must be a whole number above 0 (got {parts!r})")
     target, shown = storage.normal(os.fspath(output)), progress_for(progress)
-    opened, decided = open_for(
-        source, target, make_options(options), overwrite, append, beam_args, shown
-    )
+    mode = Mode(overwrite, append, resume)
+    opened, decided = open_for(source, target, make_options(options), mode, beam_args, shown)
     if not opened.files:
         raise UsageError(
             "parts need import files: write the DataFrame to a file, and give its path"
@@ -104,9 +101,7 @@ def plan(
     storage.check_writable(target)
     conversion = conversion_of(decided, opened.files)
     versions = kept_plan.versions_of(file.path for file in opened.files)  # before rows are read
-    with opened_run(
-        target, conversion, overwrite=overwrite, append=append, resume=resume, in_parts=True
-    ) as (run, existing):
+    with opened_run(target, conversion, mode, in_parts=True) as (run, existing):
         runner = runner_factory(beam_args)()
         with running(runner, run.staging, shown, conversion.task.noun):
             graph.plan_rows(runner, opened, conversion, run.staging, existing, parts)
@@ -236,8 +231,8 @@ def commit(
         planned = read_planned(staging)
         check_plan(staging, planned)
         if is_committed(target, staging):
-            staged, results = read_outcome(staging, conversion_of(kept_plan.options_of(planned)))
-            result = _there(target, total_counts(staged, results.values()))
+            counts = total_counts(read_plan(staging), staging.read_results().values())
+            result = _there(target, counts)
         else:
             result = _published(target, staging, planned, phases)
         note_committed(target, result.counts, planned)
@@ -257,20 +252,22 @@ def _published(
         )
     kept_plan.check_sources(planned)
     options = kept_plan.options_of(planned)
-    conversion, selection = conversion_of(options), options.selection
+    conversion, run = (
+        conversion_of(options),
+        Run(staging, find_leftovers(output, staging), in_parts=True),
+    )
     results = staging.read_results()
-    run = Run(staging, find_leftovers(output, staging), in_parts=True)
     examples = sum(each.examples for each in results.values())
     source = kept_plan.source_of(planned, options, examples)
     existing = kept_plan.existing_of(planned, output, staging, conversion)
+    work = Work(source, conversion, options.selection, phases, staging, existing)
     with conversion_events(source.names, output) as events:
         files = [shard.file for each in results.values() for shard in each.shards]
         take_back(output, staging, files)
-        runner, noun, shown = LocalRunner(), conversion.task.noun, phases.progress
-        shared = examination_of(source, conversion, selection, staging, existing)
-        with phases.during(SHARDS), running(runner, staging, shown, noun):
-            examine(runner, runner.start("ListShards", files), shared, existing)
-        result = committed(run, source, output, conversion, selection, existing, phases)
+        runner = LocalRunner()
+        with work.running(runner):
+            work.examine(runner, runner.start("ListShards", files))
+        result = committed(work, run, output)
         events.emit("COMPLETE", partial(facets_of, result.dataset))
     return result
 

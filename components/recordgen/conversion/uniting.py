@@ -12,8 +12,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from recordgen.checks.near_pairs import crowd_remarks
-from recordgen.conversion.check_stage import BATCH, FOUND, UNITE, Alike, Key, Message, Rows, Stage
-from recordgen.conversion.examination import Places
+from recordgen.conversion.examination import (
+    BATCH,
+    FOUND,
+    UNITE,
+    Alike,
+    Key,
+    Message,
+    Places,
+    Rows,
+    Stage,
+)
 from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.neighbours import Forest, Indices
 from recordgen.core.planning.messages import FoundTexts

@@ -6,7 +6,7 @@ from recordgen import storage
 from recordgen.console import logs
 from recordgen.conversion.api import logged, with_rejects
 from recordgen.conversion.checking import check_opened
-from recordgen.conversion.finalize import why_unusable
+from recordgen.conversion.committing import why_unusable
 from recordgen.conversion.texts import events
 from recordgen.core.dataset.manifest import LINT_FILE, REJECTS_FILE
 from recordgen.errors import LintError
@@ -41,7 +41,7 @@ def run(step: StepInput) -> StepOutput:
     folder = write_place(step.outputs["findings"])
     lint = result.lint
     for name, lines in (
-        (LINT_FILE, lint.lines() if lint else ()),
+        (LINT_FILE, lint.lines()),
         (REJECTS_FILE, to_lines(result.rejects)),
     ):
         storage.write_text(storage.join(folder, name), "".join(lines))
@@ -49,7 +49,7 @@ def run(step: StepInput) -> StepOutput:
     error = why_unusable(dataset.examples, rows.read, rows.dropped, result.rejects, most)
     if error is not None:
         raise with_rejects(error, result.rejects)
-    if lint is not None and lint.fatal:
+    if lint.fatal:
         counts = ", ".join(f"{code} {count:,}" for code, count in lint.fatal.items())
         shown = [str(item) for item in lint.findings() if item.code in lint.fatal]
         message = f"findings that fail_on names: {counts}; fix the data, or change fail_on"

@@ -79,7 +79,6 @@ class Option:
         affects_bytes: the option affects the output, and is recorded in ``dataset.json``.
         heading: heading of this option and the next ones in a command's help; empty: the heading
             of the previous option.
-        is_rare: few users need the option: only ``--help-all`` shows it.
     """
 
     name: str
@@ -93,7 +92,6 @@ class Option:
     above_zero: bool = False
     affects_bytes: bool = True
     heading: str = ""
-    is_rare: bool = False
 
     @property
     def decode(self) -> Callable[[Any], Any] | None:
@@ -174,14 +172,12 @@ class ConvertOptions:
         "`coco`, or an installed one; `auto`: detected",
         choices=FORMAT_CHOICES,
         metavar="NAME",
-        is_rare=True,
     )
     encoding: str = option(
         "",
         "encoding of the import files, or of a folder of texts: `cp1252`, `shift_jis`, `gb18030`",
         metavar="NAME",
         unset="UTF-8, or what a byte order mark shows",
-        is_rare=True,
     )
     columns: Columns = option(  # noqa: RUF009  (a field; its default is frozen)
         Columns(),
@@ -237,7 +233,6 @@ class ConvertOptions:
         "train",
         metavar="SPLIT:PERCENT",
         unset="none",
-        is_rare=True,
     )
     group_by: str = option(
         "uri",
@@ -253,7 +248,6 @@ class ConvertOptions:
         "rows that name different files with the same bytes: `keep` them all, `drop` all but the "
         "first, or `fail`; `drop` and `fail` read each file once more",
         choices=("keep", "drop", "fail"),
-        is_rare=True,
     )
     stratify: str = option(
         "none",
@@ -266,7 +260,6 @@ class ConvertOptions:
         "`assign` a split to rows without one, or `drop` them if any other row names a split, as "
         "Vertex AI does",
         choices=("assign", "drop"),
-        is_rare=True,
     )
     labels: str = option(
         "auto",
@@ -287,27 +280,23 @@ class ConvertOptions:
         "next numbers",
         metavar="FILE|OUT",
         unset="none",
-        is_rare=True,
     )
     shard_by: str = option(
         "hash",
         "mix the labels of a split in its shards (`hash`), or give each `label` its own shards",
         choices=("hash", "label"),
         heading="shards",
-        is_rare=True,
     )
     shard_mb: float = option(
         128,
         "target size of a shard, in MB of 10^6 bytes",
         metavar="MB",
         above_zero=True,
-        is_rare=True,
     )
     compression: str = option(
         "none",
         "compression of the shards; `gzip` adds .gz to their names",
         choices=COMPRESSIONS,
-        is_rare=True,
     )
     check: str = option(
         "decode",
@@ -321,7 +310,6 @@ class ConvertOptions:
         "time for its check; larger ones are rejected; `memory`: MB for decoded images in each "
         "process, by default half of the machine's or container's divided by its cores",
         metavar="NAME=VALUE,…",
-        is_rare=True,
     )
     image_size: ImageSizing = option(  # noqa: RUF009  (a field; its default is frozen)
         ImageSizing(),
@@ -335,7 +323,6 @@ class ConvertOptions:
         "how an image gets the shape of an `image_size` such as `224x224`: `stretch` it, `fit` it "
         "between black bars, or `center_crop` it",
         choices=("stretch", "fit", "center_crop"),
-        is_rare=True,
     )
     encode: Encoding = option(  # noqa: RUF009  (a field; its default is frozen)
         Encoding(),
@@ -353,14 +340,12 @@ class ConvertOptions:
         "corners, `drop` it, or `reject` its image; an empty box is dropped or its image rejected",
         choices=("clip", "drop", "reject"),
         heading="boxes",
-        is_rare=True,
     )
     box_orientation: str = option(
         "stored",
         "whether boxes and masks refer to the image as `stored` in its file, and are rotated with "
         "it by its Exif orientation, or to the `upright` image that people see",
         choices=("stored", "upright"),
-        is_rare=True,
     )
     # Not an option: the rows come from a pipeline's step (recordgen.storage.access).
     confined: bool = False
@@ -371,7 +356,6 @@ class ConvertOptions:
         "fail above this share of rejected rows, from 0 to 1",
         metavar="F",
         heading="rejects",
-        is_rare=True,
     )
     lint: tuple[str, ...] = option(
         (),
@@ -407,7 +391,6 @@ class ConvertOptions:
         above_zero=True,
         affects_bytes=False,
         heading="the run",
-        is_rare=True,
     )
 
     def __post_init__(self) -> None:
@@ -502,17 +485,12 @@ class ConvertOptions:
             )
 
     def _check_stratify(self) -> None:
-        if self.stratify == "none":
-            return
-        if self.splits_by_content:
+        """Check that no groups must stay together whose rows may have several labels."""
+        if self.stratify != "none" and (self.splits_by_content or self.grouping is not None):
             raise UsageError(
-                f"stratify=label cannot keep copies of a file together that have several labels; "
-                f"use duplicates=drop instead of group_by={self.group_by}"
-            )
-        if self.grouping is not None:
-            raise UsageError(
-                "stratify=label cannot keep groups together: their rows may have several labels; "
-                "give only one of stratify and group_by"
+                f"stratify=label cannot keep groups together: their rows may have several labels; "
+                f"give only one of stratify and group_by, or duplicates=drop for copies (got "
+                f"group_by={self.group_by})"
             )
 
     @cached_property

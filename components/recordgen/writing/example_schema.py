@@ -108,19 +108,10 @@ class ExampleSchema:
             column.gaps.setdefault(gap, number)
         elif not column.dtype:
             column.dtype, column.shape, column.first = what.dtype, what.shape, number
-        elif what.dtype != column.dtype:
-            raise DataError(
-                f"record {number}: feature {column.name!r} must be {column} as in record "
-                f"{column.first} (got {described(what.dtype, what.shape)}); "
-                f"{_type_remedy(column, what)}"
-            )
-        elif column.is_list and len(what.shape) == 1:
+        elif what.dtype == column.dtype and column.is_list and len(what.shape) == 1:
             column.varies = True
         else:
-            raise DataError(
-                f"record {number}: feature {column.name!r} must be {column} as in record "
-                f"{column.first} (got {described(what.dtype, what.shape)}); {_shape_remedy(column)}"
-            )
+            raise _misfit(number, column, described(what.dtype, what.shape))
         column.check_gaps()
         if column.name in self._known:
             self._check_known(column, self._known[column.name], number)
@@ -136,15 +127,21 @@ class ExampleSchema:
         if not fits:
             got = str(column) if column.dtype and not column.gaps else next(iter(column.gaps))
             length = ", of varying length" if column.varies else ""
-            expected = (
-                f"{known.dtype} list of any length"
-                if known.shape is None
-                else described(known.dtype, known.shape)
-            )
+            expected = f"{known.dtype} list of any length"
+            if known.shape is not None:
+                expected = described(known.dtype, known.shape)
             raise DataError(
                 f"record {number}: feature {column.name!r} must be {expected} as in {self._where} "
                 f"(got {got}{length}); all splits of an output have the same features"
             )
+
+
+def _misfit(number: int, column: _Column, got: str) -> DataError:
+    return DataError(
+        f"record {number}: feature {column.name!r} must be {column} as in record {column.first} "
+        f"(got {got}); give every record one type and shape: None for a scalar that is missing, "
+        f"and a list of int64, float32 or bytes if the length varies"
+    )
 
 
 class _Column:
@@ -185,32 +182,6 @@ class _Column:
         """Raise DataError if a value is missing that must not be missing."""
         if not self.dtype or self.is_list:
             return
-        remedy = "give None where there is no value"
-        if self.shape:
-            remedy = "give an array of that shape, such as zeros, in every record"
         for gap, number in self.gaps.items():
-            if gap == "None" and not self.shape:
-                continue
-            raise DataError(
-                f"record {number}: feature {self.name!r} must be {self} as in record {self.first} "
-                f"(got {gap}); {remedy}"
-            )
-
-
-def _type_remedy(column: _Column, got: Stored) -> str:
-    if "bytes" in (column.dtype, got.dtype):
-        return "give every record values of one type"
-    if got.shape:
-        return f"give np.asarray(value, {column.dtype!r}) in every record"
-    if got.dtype == "int64":
-        return "give float(value) in this record"
-    return f"give float(value) from record {column.first} on"
-
-
-def _shape_remedy(column: _Column) -> str:
-    if len(column.shape) <= 1 and column.dtype in LIST_DTYPES:
-        return "give a list in every record, even for one value"
-    return (
-        "resize or pad it to one shape; only lists and 1-D arrays of int64 and float32 may vary "
-        "in length"
-    )
+            if gap != "None" or self.shape:
+                raise _misfit(number, self, gap)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recordgen.console.terminal import escaped
@@ -19,18 +18,13 @@ from recordgen.conversion.texts.summaries import (
     row_lines,
     split_table,
 )
-from recordgen.messages import megabytes
+from recordgen.messages import listed, megabytes
 from recordgen.messages.masking import masked
 
 if TYPE_CHECKING:
     from recordgen.core.dataset.lint import Lint
     from recordgen.core.dataset.manifest import Dataset
     from recordgen.messages import Shown
-
-# What has the rest of a list, in the place of a command's --json.
-_LISTER = "the result"
-
-_FEATURES_SHOWN = 12
 
 
 def text_of(result: Shown) -> str:
@@ -41,58 +35,39 @@ def text_of(result: Shown) -> str:
 
 def dataset_summary(dataset: Dataset) -> str:
     """Return the summary of a dataset, without the run that wrote it."""
-    nouns = nouns_of(dataset)
-    return "\n".join(
-        [
-            f"{dataset.examples:,} {nouns} ({megabytes(dataset.bytes)}), {dataset.task}",
-            "",
-            *_content_lines(dataset),
-            f"Digest     {dataset.digest[:16]}…",
-        ]
-    )
+    examples = f"{dataset.examples:,} {nouns_of(dataset)} ({megabytes(dataset.bytes)})"
+    lines = [f"{examples}, {dataset.task}", "", *split_table(dataset), "", *class_table(dataset)]
+    if dataset.features:
+        shown = [f"{name} {spec.dtype}" for name, spec in dataset.features.items()]
+        lines.append(f"Features   {listed(shown, str)}")
+    if dataset.source:
+        lines += row_lines(dataset, ())
+    lines += finding_counts(dataset.lint)
+    return "\n".join([*lines, f"Digest     {dataset.digest[:16]}…"])
 
 
 def written_summary(result: Any) -> str:
     """Return the summary of a :class:`recordgen.writing.api.WriteResult`."""
-    dataset: Dataset = result.dataset
-    return "\n".join(
-        [
-            f"Wrote {result.output} in {result.seconds:.1f} s: {dataset.examples:,} "
-            f"{nouns_of(dataset)} ({megabytes(dataset.bytes)}) in all splits",
-            "",
-            *_content_lines(dataset),
-            f"Dataset    {result.output}/dataset.json (digest {dataset.digest[:16]}…)",
-            f"Look at it: recordgen inspect {result.output}",
-        ]
-    )
-
-
-def _content_lines(dataset: Dataset) -> list[str]:
-    lines = [*split_table(dataset), "", *class_table(dataset, ".labels has all")]
-    if dataset.features:
-        shown = [
-            f"{name} {spec.dtype}"
-            for name, spec in list(dataset.features.items())[:_FEATURES_SHOWN]
-        ]
-        more = len(dataset.features) - len(shown)
-        lines.append(f"Features   {', '.join(shown)}{f', and {more:,} more' if more else ''}")
-    if dataset.source:
-        lines += row_lines(dataset, ())
-    return [*lines, *finding_counts(dataset.lint)]
+    lines = [
+        f"Wrote {result.output} in {result.seconds:.1f} s, which holds",
+        dataset_summary(result.dataset),
+        f"Look at it: recordgen inspect {result.output}",
+    ]
+    return "\n".join(lines)
 
 
 def _lint_summary(lint: Lint) -> str:
-    return "\n".join(lint_lines(lint, None, 5, "findings() yields all")) or "Findings   none"
+    return "\n".join(lint_lines(lint, None, 5)) or "Findings   none"
 
 
 #: The function that describes the results of each class.
 SUMMARIES: Mapping[str, Callable[[Any], str]] = {
-    "CheckResult": partial(check_summary, lister=_LISTER),
+    "CheckResult": check_summary,
     "ConversionResult": conversion_summary,
     "Dataset": dataset_summary,
-    "Differences": partial(difference_summary, lister=_LISTER),
+    "Differences": difference_summary,
     "Lint": _lint_summary,
-    "PartsResult": partial(parts_summary, lister=_LISTER),
-    "PlanResult": partial(plan_summary, lister=_LISTER),
+    "PartsResult": parts_summary,
+    "PlanResult": plan_summary,
     "WriteResult": written_summary,
 }

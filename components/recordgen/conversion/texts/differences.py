@@ -35,8 +35,8 @@ _NAME_CHARACTERS = 100
 _VALUE_CHARACTERS = 60
 
 
-def difference_summary(found: Differences, *, lister: str = "--json") -> str:
-    """Return the differences as text; ``lister`` is the word for what lists all rows."""
+def difference_summary(found: Differences) -> str:
+    """Return the differences as text."""
     kinds = [f"{_kind(kind, found)} {count:,}" for kind, count in found.kinds.items() if count]
     moves = [f"{move.old} → {move.new} {move.rows:,}" for move in found.moves]
     leaks = [f"{count:,} {_LEAKS[name]}" for name, count in found.leak_counts.items() if count]
@@ -54,11 +54,11 @@ def difference_summary(found: Differences, *, lister: str = "--json") -> str:
         *_block("Leaks", [f"{len(found.leaks):,}", *leaks]),
         *_block("Vocabulary", _vocabulary(found.vocabulary)),
         *_block("Labels", _labels(found)),
-        *_block("Options", _options(found, lister)),
-        *_listed("Leaks:", found.leaks, _leak_words, lister),
-        *_listed("Changed:", found.changed, partial(_changed_words, found=found), lister),
-        *_listed("Added:", found.added, _row_words, lister),
-        *_listed("Removed:", found.removed, _row_words, lister),
+        *_block("Options", _options(found)),
+        *_listed("Leaks:", found.leaks, _leak_words),
+        *_listed("Changed:", found.changed, partial(_changed_words, found=found)),
+        *_listed("Added:", found.added, _row_words),
+        *_listed("Removed:", found.removed, _row_words),
         *(["", "The rows are the same."] if found.is_same else []),
     ]
     return "\n".join(lines)
@@ -118,12 +118,12 @@ def _labels(found: Differences) -> list[str]:
     return [first, *([", ".join(changes[:_LABELS_SHOWN])] if changes else [])]
 
 
-def _options(found: Differences, lister: str) -> list[str]:
+def _options(found: Differences) -> list[str]:
     lines = [
         f"{item.name} {_value(item.old)} → {_value(item.new)}"
         for item in found.options[:_OPTIONS_SHOWN]
     ]
-    return [*lines, *_more("", len(found.options) - _OPTIONS_SHOWN, lister)]
+    return [*lines, *_more("", len(found.options) - _OPTIONS_SHOWN)]
 
 
 def _value(value: object) -> str:
@@ -172,14 +172,12 @@ def _name(row: RowRef) -> str:
     return shortened(row.uri if has_uri else f"{row.source}:{row.line}", _NAME_CHARACTERS)
 
 
-def _listed(
-    title: str, items: Sequence[_Item], words: Callable[[_Item], str], lister: str
-) -> list[str]:
+def _listed(title: str, items: Sequence[_Item], words: Callable[[_Item], str]) -> list[str]:
     if not items:
         return []
     lines = (f"  {one_line(words(item))}" for item in items[:_ROWS_SHOWN])
-    return ["", title, *lines, *_more("  ", len(items) - _ROWS_SHOWN, lister)]
+    return ["", title, *lines, *_more("  ", len(items) - _ROWS_SHOWN)]
 
 
-def _more(indent: str, count: int, lister: str) -> list[str]:
-    return [f"{indent}… and {count:,} more ({lister} lists all)"] if count > 0 else []
+def _more(indent: str, count: int) -> list[str]:
+    return [f"{indent}… and {count:,} more"] if count > 0 else []

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from recordgen.core.shards.intact import Difference
 
 
-def plan_summary(plan: PlanResult, output: str = "", *, lister: str = "--json") -> str:
-    """Return the summary of a dry run; ``lister`` is as in :func:`check_summary`."""
-    return _plan_summary(plan, "Would convert", f" to {output}" if output else "", lister)
+def plan_summary(plan: PlanResult, output: str = "") -> str:
+    """Return the summary of a dry run."""
+    return _plan_summary(plan, "Would convert", f" to {output}" if output else "")
 
 
-def parts_summary(plan: PartsResult, *, lister: str = "--json") -> str:
+def parts_summary(plan: PartsResult) -> str:
     """Return the summary of a run that is planned in parts."""
     filled, parts, output = min(plan.parts, plan.shards), plan.parts, plan.output
     lines = [
-        _plan_summary(plan, "Planned", f" in {output}", lister),
+        _plan_summary(plan, "Planned", f" in {output}"),
         f"Parts      {parts:,}, of which {filled:,} have {plan.shards:,} shards"
         + ("" if filled == parts else "; a smaller --shard-mb makes more shards"),
         f"Next       recordgen parts work {output} PART, for each PART from 0 to {parts - 1}",
@@ -48,7 +48,7 @@ def part_summary(result: PartResult) -> str:
     return f"Wrote {part}: {result.shards:,} shards in {result.seconds:.1f} s"
 
 
-def _plan_summary(plan: PlanResult, verb: str, place: str, lister: str) -> str:
+def _plan_summary(plan: PlanResult, verb: str, place: str) -> str:
     rows = [
         (
             name,
@@ -67,7 +67,7 @@ def _plan_summary(plan: PlanResult, verb: str, place: str, lister: str) -> str:
         *adjusted_lines(plan.adjusted, plan.detection.options.image_root if plan.detection else ""),
         "",
         *detection_lines(plan.detection),
-        *first_lines(plan.rejects, CLASSES_SHOWN, len(plan.rejects), f"{lister} lists all"),
+        *first_lines(plan.rejects, CLASSES_SHOWN, len(plan.rejects)),
     ]
     return "\n".join(lines)
 

@@ -12,7 +12,7 @@ from recordgen.core.dataset.lint import ERROR, WARNING, only_level
 from recordgen.core.rows.row import is_content_uri
 from recordgen.core.runs import counters
 from recordgen.formats.missing_files import Hint, missing_hint
-from recordgen.messages import megabytes
+from recordgen.messages import listed, megabytes
 from recordgen.options import AUTO
 from recordgen.registry import FORMATS
 from recordgen.rejects import FOUND_BY_NAME, place_of
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 CLASSES_SHOWN = 20
 _FINDINGS_SHOWN = 5
 _FINDINGS_IN_JSON = 10_000
-_COLUMNS_SHOWN = 12
+_SPLITS_SHOWN = 12
 
 
 def conversion_summary(result: ConversionResult) -> str:
@@ -47,7 +47,7 @@ def conversion_summary(result: ConversionResult) -> str:
         "",
         *split_table(dataset),
         "",
-        *class_table(dataset, f"see {result.output}/dataset.json"),
+        *class_table(dataset),
         *detection_lines(result.detection),
         *row_lines(dataset, result.rejects),
     ]
@@ -58,9 +58,7 @@ def conversion_summary(result: ConversionResult) -> str:
         lines.append(
             f"Resumed    kept {result.kept_shards:,} of {shards:,} shards of an interrupted run"
         )
-    lines += lint_lines(
-        result.lint, dataset, _FINDINGS_SHOWN, f"{result.output}/lint.jsonl has all"
-    )
+    lines += lint_lines(result.lint, dataset, _FINDINGS_SHOWN)
     if result.rejects:
         lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
     if result.findings and not result.unchanged:
@@ -80,28 +78,21 @@ def phase_lines(phases: Mapping[str, float]) -> Sequence[str]:
     return [f"Phases     {took}"] if took else []
 
 
-def check_summary(result: CheckResult, *, limit: int = 20, lister: str = "--json") -> str:
-    """Return the summary of a check, with the first rejects and findings; ``lister`` lists more."""
-    dataset = result.dataset
+def check_summary(result: CheckResult, *, limit: int = 20) -> str:
+    """Return the summary of a check, with the first rejects and findings."""
+    dataset, rejects = result.dataset, result.rejects
     lines = [
         f"Checked {dataset.rows.read:,} rows in {result.seconds:.1f} s, "
         f"{_rate(dataset.rows.read, result.seconds)} rows/s: "
-        f"{dataset.examples:,} usable, {len(result.rejects):,} rejected",
+        f"{dataset.examples:,} usable, {len(rejects):,} rejected",
         "",
-        *class_table(dataset, f"{lister} lists all"),
+        *class_table(dataset),
         *detection_lines(result.detection),
-        *row_lines(dataset, result.rejects),
-        *first_lines(result.rejects, limit, len(result.rejects), f"{lister} lists all"),
-        *_hint_lines(missing_hint(result.rejects)),
-        *first_lines(
-            result.findings,
-            limit,
-            sum(_listed(dataset.rows.adjusted).values()),
-            f"{lister} lists {len(result.findings):,}; convert writes all to findings.jsonl",
-        ),
-        *lint_lines(
-            result.lint, dataset, limit, f"{lister} lists more; convert writes all to lint.jsonl"
-        ),
+        *row_lines(dataset, rejects),
+        *first_lines(rejects, limit, len(rejects)),
+        *_hint_lines(missing_hint(rejects)),
+        *first_lines(result.findings, limit, sum(_listed(dataset.rows.adjusted).values())),
+        *lint_lines(result.lint, dataset, limit),
     ]
     return "\n".join(lines)
 
@@ -121,13 +112,12 @@ def detection_lines(detection: Detection | None) -> list[str]:
     if (found := detection.form) != AUTO:
         lines.append(f"Format     {found}")
     if detection.columns:
-        columns = [f"{name} = {role}" for name, role in detection.columns[:_COLUMNS_SHOWN]]
-        more = len(detection.columns) - len(columns)
         given = detection.options.format
         name = "Columns" if given == AUTO else FORMATS[given].heading  # a DataFrame has no format
-        lines.append(f"{name:<10} {', '.join(columns)}{f', and {more} more' if more else ''}")
-    if detection.named_splits:
-        lines.append(f"Splits     {_named_splits(detection.named_splits)}")
+        lines.append(f"{name:<10} {listed(detection.columns, ' = '.join)}")
+    if named := detection.named_splits:
+        shown = [f"{split} by the name of {path}" for path, split in named[:_SPLITS_SHOWN]]
+        lines.append(f"Splits     {', '.join(shown)} (--split names=no: assigned)")
     if root := detection.options.image_root:
         exact = ", which lists no files: paths must be exact" if is_http(root) else ""
         lines.append(f"Images     below {root}{exact}")
@@ -136,21 +126,9 @@ def detection_lines(detection: Detection | None) -> list[str]:
     return lines
 
 
-def _named_splits(named: Sequence[tuple[str, str]]) -> str:
-    """Return the splits in names of files: ``train by the name of train.csv``."""
-    shown = [f"{split} by the name of {path}" for path, split in named[:_COLUMNS_SHOWN]]
-    more = f", and {len(named) - len(shown)} more" if len(named) > len(shown) else ""
-    return f"{', '.join(shown)}{more} (--split names=no: assigned)"
-
-
-def reject_lines(rejects: Sequence[Reject], limit: int) -> list[str]:
-    """Return the first rejects, each as ``file:line: code: message``."""
-    return first_lines(rejects, limit, len(rejects), "recordgen check --json lists all")
-
-
-def lint_lines(lint: Lint | None, dataset: Dataset | None, limit: int, where: str) -> list[str]:
+def lint_lines(lint: Lint, dataset: Dataset | None, limit: int) -> list[str]:
     """Return the number of findings by code, and the first findings about examples."""
-    if lint is None or not lint.counts:
+    if not lint.counts:
         return []
     lines = finding_counts(lint.counts)
     remedies = {code: remedies_of(code, dataset) for code in lint.counts}
@@ -158,9 +136,11 @@ def lint_lines(lint: Lint | None, dataset: Dataset | None, limit: int, where: st
     about_rows = sum(lint.counts.values()) - len(lint.about_all)
     first = (item for item in lint.findings() if item.source)
     lines += [one_line(f"{item.level} {item}") for item in islice(first, limit)]
-    if about_rows > limit:
-        lines.append(f"… and {about_rows - limit:,} more ({where})")
-    return lines
+    return [*lines, *_more(about_rows - limit)]
+
+
+def _more(count: int) -> list[str]:
+    return [f"… and {count:,} more"] if count > 0 else []
 
 
 def finding_counts(counts: Mapping[str, int]) -> list[str]:
@@ -170,10 +150,9 @@ def finding_counts(counts: Mapping[str, int]) -> list[str]:
     return [f"Findings   {', '.join(shown)}"] if shown else []
 
 
-def lint_json(lint: Lint | None) -> list[dict[str, Any]]:
+def lint_json(lint: Lint) -> list[dict[str, Any]]:
     """Return the first findings as JSON."""
-    findings = iter(()) if lint is None else lint.findings()
-    return [item._asdict() for item in islice(findings, _FINDINGS_IN_JSON)]
+    return [item._asdict() for item in islice(lint.findings(), _FINDINGS_IN_JSON)]
 
 
 def is_worth_naming(item: Reject | Finding | LintFinding) -> bool:
@@ -195,8 +174,8 @@ def split_table(dataset: Dataset) -> list[str]:
     return aligned(("split", "examples", "shards", "bytes"), rows)
 
 
-def class_table(dataset: Dataset, where: str) -> list[str]:
-    """Return the examples of the first classes; ``where`` tells where all classes are."""
+def class_table(dataset: Dataset) -> list[str]:
+    """Return the examples of the first classes."""
     counts: dict[str, Mapping[str, int]] = {
         name: split.labels for name, split in dataset.splits.items()
     }
@@ -207,10 +186,7 @@ def class_table(dataset: Dataset, where: str) -> list[str]:
         (label, *(f"{split.get(label, 0):,}" for split in counts.values()))
         for label in labels[:CLASSES_SHOWN]
     ]
-    lines = aligned(("class", *counts), rows)
-    if len(labels) > CLASSES_SHOWN:
-        lines.append(f"… and {len(labels) - CLASSES_SHOWN:,} more classes ({where})")
-    return [*lines, ""]
+    return [*aligned(("class", *counts), rows), *_more(len(labels) - CLASSES_SHOWN), ""]
 
 
 def row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
@@ -265,8 +241,8 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
-def first_lines(items: Sequence[Reject | Finding], limit: int, count: int, where: str) -> list[str]:
-    """Return the first of ``count`` rejects or findings as lines; ``where`` tells where all are."""
+def first_lines(items: Sequence[Reject | Finding], limit: int, count: int) -> list[str]:
+    """Return the first of ``count`` items as lines, ``file:line: code: message``."""
     lines = [
         one_line(
             f"{place_of(item.source, item.line, item.uri)}: {item.code}: {item.message}"
@@ -274,9 +250,7 @@ def first_lines(items: Sequence[Reject | Finding], limit: int, count: int, where
         )
         for item in items[:limit]
     ]
-    if count > limit:
-        lines.append(f"… and {count - limit:,} more ({where})")
-    return lines
+    return [*lines, *_more(count - limit)]
 
 
 def adjusted_lines(adjusted: Mapping[str, int], root: str) -> list[str]:

@@ -62,11 +62,9 @@ def _texts(result: CheckResult | PlanResult) -> Iterator[str]:
     files = f"{result.output}/" if isinstance(result, ConversionResult) else ""
     rejects = f"{files}rejects.jsonl" if files else "the result's rejects"
     yield from _about_rejects(result.rejects, rejects)
-    known: set[str] = set()
-    if (lint := result.lint) is not None:
-        where = f"{files}lint.jsonl" if files else "the result's lint.findings()"
-        yield from _about_findings(lint, result.dataset, where)
-        known = {item.message for item in lint.about_all}
+    where = f"{files}lint.jsonl" if files else "the result's lint.findings()"
+    yield from _about_findings(result.lint, result.dataset, where)
+    known = {item.message for item in result.lint.about_all}
     yield from (as_keywords(text) for text in result.dataset.warnings if text not in known)
 
 
