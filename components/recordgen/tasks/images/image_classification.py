@@ -86,6 +86,7 @@ class ImageClassification(LabelledImage):
             features.IMAGE_CLASS_LABEL: vocabulary.index(annotation),
         }
 
-    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
+    @classmethod
+    def from_features(cls, values: Mapping[str, Sequence[Any]]) -> str | None:
         label: Sequence[bytes] = values.get(features.IMAGE_CLASS_TEXT, ())
         return label[0].decode() if label else None

@@ -70,7 +70,8 @@ class ImageMultiLabel(LabelledImage):
             features.IMAGE_CLASS_LABEL: [number for number, _ in numbered],
         }
 
-    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
+    @classmethod
+    def from_features(cls, values: Mapping[str, Sequence[Any]]) -> str | None:
         texts: Sequence[bytes] = values.get(features.IMAGE_CLASS_TEXT, ())
         return _encode(text.decode() for text in texts)
 
