@@ -19,6 +19,7 @@ from dataclasses import asdict, fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import recordgen
 from recordgen import storage
 from recordgen.console import logs, progress_bar, terminal
 from recordgen.console.quiet import quiet_libraries
@@ -427,10 +428,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser."""
-    parser = _Parser(
-        prog="recordgen",
-        description="Labelled data → split, sharded TFRecords that a trainer can trust.",
-    )
+    parser = _Parser(prog="recordgen", description=recordgen.__doc__)
     parser.add_argument("--version", action="version", version=f"recordgen {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     convert = _command(
