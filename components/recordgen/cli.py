@@ -662,7 +662,7 @@ class _Joined(argparse.Action):
     """Joins the values of an option that is given several times with commas."""
 
     def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
-        if OPTIONS[self.dest].several:
+        if self.dest in OPTIONS and OPTIONS[self.dest].several:
             parse_names(self.dest, values)  # each must have a value
         before = getattr(args, self.dest)
         is_first = not isinstance(before, str)
