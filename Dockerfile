@@ -74,7 +74,7 @@ RUN chmod -R a+rX /opt/recordgen/components \
 ARG VERSION=0.1.0
 ARG REVISION=
 LABEL org.opencontainers.image.title="Recordgen" \
-      org.opencontainers.image.description="AutoML import files to split, sharded TFRecords" \
+      org.opencontainers.image.description="Turn labelled data into TFRecords that you can trust, and read them back for training" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"

@@ -23,7 +23,7 @@ from recordgen.core.dataset.splits import NO_EVAL
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.features import statistics_features
-from recordgen.options import make_options
+from recordgen.options import OPTIONS, make_options
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
 from recordgen.training.measures import TfmaMetric
@@ -145,7 +145,7 @@ def create_local_pipeline(settings: Settings, workdir: str) -> tfx.dsl.Pipeline:
         settings.name,
         f"{workdir}/artifacts",
         **inputs,
-        custom_config=settings.training.to_custom_config(),
+        custom_config=settings.custom_config,
         eval_config=measured,
         serving_dir=f"{workdir}/serving",
         metadata_connection_config=store,
@@ -197,7 +197,8 @@ def example_gen_of(settings: Settings, **replaced: Any) -> AutoMLExampleGen:
         if weight
     ]
     # The shares are in output_config, as in every ExampleGen.
-    options = {name: getattr(settings.options, name) for name in OPTION_TYPES if name != "split"}
+    given = {name: getattr(settings.options, name) for name in OPTION_TYPES if name != "split"}
+    options = {name: value for name, value in given.items() if value != OPTIONS[name].default}
     # Without split eval, Trainer and Evaluator would fail after the whole conversion.
     options["fail_on"] = (NO_EVAL, *settings.options.fail_on)
     splits = [tfx.proto.Input.Split(name="import", pattern=settings.pattern)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from recordgen import storage
 from recordgen.cli import add_options
@@ -85,6 +86,13 @@ class Settings:
         if self.options.task != AUTO:
             return self.options.task
         return Tabular.name if self.options.of_tables() else ImageClassification.name
+
+    @property
+    def custom_config(self) -> dict[str, Any]:
+        """The settings of the training that differ from its defaults, for TFX's Trainer."""
+        defaults = TrainingConfig().to_custom_config()
+        values = self.training.to_custom_config()
+        return {name: value for name, value in values.items() if value != defaults[name]}
 
     @property
     def has_spans(self) -> bool:

@@ -60,7 +60,7 @@ def compile_job(
         "range_config": to_json(span) if span else "",
         "dataset_version": settings.dataset_version or "",
         "train_args": "{}",
-        "custom_config": json.dumps(settings.training.to_custom_config()),
+        "custom_config": json.dumps(settings.custom_config),
         "eval_config": to_json(eval_config(settings.task, settings.min_score)),
     }
     parameters: dict[str, Any] = {name: RuntimeParameter(name, ptype=str) for name in values}

@@ -1,4 +1,4 @@
-"""Recordgen: AutoML import files → split, sharded TFRecords that a trainer can trust."""
+"""Turn labelled data into TFRecords that you can trust, and read them back for training."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import recordgen
 from recordgen import storage
 from recordgen.console import logs, progress_bar, terminal
 from recordgen.console.quiet import quiet_libraries
@@ -368,10 +369,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser."""
-    parser = _Parser(
-        prog="recordgen",
-        description="Labelled data → split, sharded TFRecords that a trainer can trust.",
-    )
+    parser = _Parser(prog="recordgen", description=recordgen.__doc__)
     parser.add_argument("--version", action="version", version=f"recordgen {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     convert = _command(
@@ -495,7 +493,7 @@ def build_parser() -> argparse.ArgumentParser:
     export.add_argument(
         "--verify",
         action="store_true",
-        help="lineage: read the shards, and compare each record with the dataset's digests",
+        help="lineage: read the shards, too; exit 1 unless the same records are there",
     )
     return parser
 

@@ -1,6 +1,7 @@
 """Lineage from a model to its import files, without a metadata store."""
 
 import json
+import os
 import platform
 import shutil
 from pathlib import Path
@@ -46,7 +47,7 @@ def model(output, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "saved_model.pb").write_bytes(b"x")
-    dataset = DatasetLineage.of(str(output), read_dataset(str(output)))
+    dataset = DatasetLineage.of(os.path.relpath(output), read_dataset(str(output)))
     write_lineage(str(folder), ModelLineage(dataset, "train", {"epochs": 3}))
     return folder
 
@@ -117,11 +118,14 @@ def test_a_pushed_model_keeps_it(model, tmp_path):
 
 
 def test_the_dataset_may_have_changed_or_gone(model, output):
-    """A dataset is compared by its digest."""
+    """A dataset is compared by its digest; with --verify, only the same one is exit 0."""
     convert(SOURCE, output, seed=4, overwrite=True)
     assert find_lineage(model).state == "changed"
+    assert main(["export", "lineage", str(model)]) == 0
+    assert main(["export", "lineage", str(model), "--verify"]) == 1
     (output / "dataset.json").unlink()
     assert find_lineage(model).state == "missing"
+    assert main(["export", "lineage", str(model), "--verify"]) == 1
 
 
 def test_an_output_leads_to_its_import_files(output, tmp_path):
@@ -160,6 +164,7 @@ def test_a_foreign_model_causes_no_requests(model, output, capsys):
             found = find_lineage(model)
             assert (found.state, asked) == ("unchecked", [])
             assert "--allow http " in found.refusal
+            assert main(["export", "lineage", str(model), "--verify"]) == 1
             assert main(["export", "lineage", str(model)]) == 0
             assert f"{found.refusal})" in capsys.readouterr().out
             assert find_lineage(model, allow=f"{server}/other").state == "unchecked"

@@ -1,7 +1,6 @@
 """``pipelines.vertex``: the job that it compiles, and the arguments that it refuses."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
@@ -9,9 +8,7 @@ from google.cloud import aiplatform
 
 from pipelines import vertex
 from pipelines.pipeline import LOCAL_BEAM_ARGS
-from recordgen.examplegen.parameters import OPTION_TYPES, given_options
-from recordgen.options import ConvertOptions
-from recordgen.training import TrainingConfig
+from recordgen.examplegen.parameters import OPTION_TYPES
 
 REQUIRED = [
     *("--data", "gs://bucket/data", "--pipeline-root", "gs://bucket/root"),
@@ -59,15 +56,14 @@ def compiled_in(job):
 
 
 def test_what_may_differ_from_run_to_run_is_a_parameter(compiled):
-    """Folder, span and version of the data, training and threshold; the options are compiled in."""
+    """Folder, span, version, training and threshold; given options are compiled in, no defaults."""
     job = compiled()
     root, values = job["pipelineSpec"]["root"], job["runtimeConfig"]["parameterValues"]
     assert set(root["inputDefinitions"]["parameters"]) == set(values) == set(NAMES)
     assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://bucket/root"
     assert values["input_base"] == "gs://bucket/data"
-    given = [values[name] for name in ("range_config", "dataset_version", "train_args")]
-    assert given == ["", "", "{}"]
-    assert json.loads(values["custom_config"]) == TrainingConfig().to_custom_config()
+    names = ("range_config", "dataset_version", "train_args", "custom_config")
+    assert [values[name] for name in names] == ["", "", "{}", "{}"]
     reached = {
         name: task
         for task, spec in root["dag"]["tasks"].items()
@@ -78,9 +74,8 @@ def test_what_may_differ_from_run_to_run_is_a_parameter(compiled):
     fixed = compiled_in(job)
     assert json.loads(fixed["input_config"]) == {"splits": [{"name": "import", "pattern": "*.csv"}]}
     # Trainer and Evaluator need a split eval, so the conversion fails without one.
-    options = {name: fixed.get(name) for name in OPTION_TYPES}
-    decided = ConvertOptions(task="image_classification", fail_on=("NO_EVAL",))
-    assert given_options(options) == replace(decided, confined=True)
+    options = {name: fixed[name] for name in OPTION_TYPES if name in fixed}
+    assert options == {"task": "image_classification", "fail_on": "NO_EVAL"}
 
 
 def test_options_are_in_the_job(compiled):
@@ -100,8 +95,7 @@ def test_options_are_in_the_job(compiled):
         {"name": "train", "hash_buckets": 60},
         {"name": "eval", "hash_buckets": 40},
     ]
-    training = TrainingConfig(epochs=3, dropout=0.5, seed=7)
-    assert json.loads(values["custom_config"]) == training.to_custom_config()
+    assert json.loads(values["custom_config"]) == {"epochs": 3, "dropout": 0.5, "seed": 7}
     [metric, _] = json.loads(values["eval_config"])["metrics_specs"][0]["metrics"]
     assert metric["threshold"]["value_threshold"]["lower_bound"] == 0.9
 

@@ -1,13 +1,18 @@
-"""``scripts/release``: reproducible builds, and its errors."""
+"""What a release holds: ``scripts/release``, and the metadata of the package."""
 
 import importlib.machinery
 import importlib.util
 import io
+import re
+import runpy
 import tarfile
 import zipfile
 
 import pytest
+import setuptools
 
+import recordgen
+from recordgen.cli import build_parser
 from recordgen.version import __version__
 from tests.conftest import ROOT
 
@@ -44,6 +49,29 @@ def test_a_changelog_without_the_version(script, text, message):
     script.check_changelog("## [1.2.0] - 2026-11-23\n\n- A\n", "1.2.0")
 
 
+@pytest.mark.parametrize("home", ["", "https://forge.example/us/recordgen"])
+def test_the_readme_needs_no_file_beside_it_on_an_index_page(home, monkeypatch):
+    """Links are absolute, or text as long as the repository has no address; there is no picture."""
+    made = {}
+    monkeypatch.setattr(setuptools, "setup", made.update)
+    functions = runpy.run_path(str(ROOT / "setup.py"))
+    text = functions["index_page"]((ROOT / "README.md").read_text(), home)
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert bool(home) == any(link.startswith(f"{home}/blob/HEAD/docs/") for link in links)
+    assert not [link for link in links if not link.startswith("https://")]
+    assert "<img" not in text
+    assert "pip install 'recordgen[tensorflow,pandas]'" in text
+    assert made["long_description"].startswith("# Recordgen\n")
+
+
+def test_there_is_one_description():
+    """The package, the command, the image and the site say the same."""
+    said = recordgen.__doc__.removesuffix(".")
+    assert build_parser().description == f"{said}."
+    for file in ("pyproject.toml", "mkdocs.yml", "Dockerfile"):
+        assert said in (ROOT / file).read_text(), file
+
+
 def test_sdists_do_not_show_who_made_them_when(script, tmp_path):
     made = []
     for number in (1, 2):
@@ -64,8 +92,10 @@ def test_sdists_do_not_show_who_made_them_when(script, tmp_path):
 
 
 def test_a_wheel_is_the_package(script, tmp_path):
-    files = [path for path in (ROOT / "components/recordgen").rglob("*") if path.suffix != ".pyc"]
-    names = [str(path.relative_to(ROOT / "components")) for path in files if path.is_file()]
+    """What Python and others leave in ``__pycache__`` is no part of it."""
+    files = [path for path in (ROOT / "components/recordgen").rglob("*.*") if path.is_file()]
+    kept = [path for path in files if "__pycache__" not in path.parts]
+    names = [str(path.relative_to(ROOT / "components")) for path in kept]
     left_out = "recordgen/exports/templates/style.css"
 
     def wheel_of(*names):

@@ -37,9 +37,8 @@ from recordgen.core.runs.commit import (
     find_leftovers,
     find_planned,
     is_committed,
-    note_committed,
+    is_published,
     open_planned,
-    read_committed,
     take_back,
 )
 from recordgen.core.runs.counters import total_counts
@@ -150,18 +149,9 @@ def work(
     try:
         result = _worked(target, part, said)
     except RunnerError:  # perhaps because a commit removed the plan, before or meanwhile
-        if (done := read_committed(target)) is None:
+        if not is_published(target):
             raise
-        number = _number(part, done.parts)
-        shards = len(range(number, done.shards, done.parts))
-        result = PartResult(
-            output=target,
-            part=number,
-            parts=done.parts,
-            shards=shards,
-            was_done=True,
-            is_committed=True,
-        )
+        result = PartResult(output=target, was_done=True, is_committed=True)
     return replace(result, seconds=time.monotonic() - started)
 
 
@@ -213,7 +203,8 @@ def commit(
 ) -> ConversionResult:
     """Check and commit a planned run whose parts are all written.
 
-    It may be repeated: if its dataset is there already, the result is ``unchanged``.
+    It may be repeated: if a dataset is there and no run is planned, the result is ``unchanged``,
+    without ``counts``.
 
     Args:
         output: as in :func:`plan`.
@@ -225,8 +216,8 @@ def commit(
         DataError, StorageError: as :func:`recordgen.convert`.
     """
     started, target = time.monotonic(), storage.normal(os.fspath(output))
-    if (done := read_committed(target)) is not None:
-        return _there(target, done.counts)
+    if is_published(target):
+        return _there(target, {})
     with open_planned(target) as staging, Phases(progress_for(progress)) as phases:
         planned = read_planned(staging)
         check_plan(staging, planned)
@@ -235,7 +226,6 @@ def commit(
             result = _there(target, counts)
         else:
             result = _published(target, staging, planned, phases)
-        note_committed(target, result.counts, planned)
     result = replace(result, detection=None, seconds=time.monotonic() - started)
     warn_about(result)
     return result

@@ -42,16 +42,17 @@ class PartResult:
     """The result of work on a part.
 
     Attributes:
-        parts: number of parts of the run.
+        part: its number; -1 if the dataset is committed.
+        parts: number of parts of the run; 0 if the dataset is committed, as are ``shards``.
         shards: number of shards of the part.
         was_done: the part was finished already, or has no shards.
         is_committed: the dataset of all parts is committed already.
     """
 
     output: str
-    part: int
-    parts: int
-    shards: int
+    part: int = -1
+    parts: int = 0
+    shards: int = 0
     seconds: float = 0.0
     was_done: bool = False
     is_committed: bool = False

@@ -17,12 +17,7 @@ from tfx.types import standard_component_specs as specs
 from recordgen.core.dataset.splits import NO_EVAL
 from recordgen.errors import UsageError, check_names
 from recordgen.examplegen import driver, executor, parameters
-from recordgen.options import (
-    OPTIONS,
-    OptionValues,
-    make_options,
-    option_text,
-)
+from recordgen.options import AUTO, OptionValues, make_options, option_text
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -131,15 +126,16 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         """
         options.setdefault("fail_on", NO_EVAL)
         check_names(options, tuple(parameters.OPTION_TYPES))
+        # Only what is given, so that a version without an option runs pipelines that do not use it.
         given = {
-            name: _as_property(option_text(name, options.get(name, OPTIONS[name].default)), kind)
-            for name, kind in parameters.OPTION_TYPES.items()
+            name: _as_property(option_text(name, value), parameters.OPTION_TYPES[name])
+            for name, value in options.items()
         }
         # Check the values that are known now; runtime parameters are checked in the run.
         make_options(
             {n: value for n, value in given.items() if isinstance(value, int | float | str)}
         )
-        if previous is not None and (given["vocabulary"] or given["labels"] != "auto"):
+        if previous is not None and (given.get("vocabulary") or given.get("labels", AUTO) != AUTO):
             raise UsageError("previous already numbers the labels; omit vocabulary and labels")
         if input_config is None:
             input_config = example_gen.make_default_input_config(parameters.DEFAULT_PATTERN)

@@ -14,7 +14,8 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.core.dataset.joining import join_datasets
-from recordgen.core.dataset.manifest import DATASET_FILE, read_dataset
+from recordgen.core.dataset.manifest import DATASET_FILE, read_dataset, written_elsewhere
+from recordgen.core.dataset.typed import parsed_json
 from recordgen.core.shards.intact import Difference
 from recordgen.errors import DataError, SourceError
 from recordgen.exports.export import Export, Exported, ExportOptions
@@ -79,7 +80,8 @@ class Lineage(Export):
         """Show the lineage. Raises: as :func:`find_lineage`."""
         found = find_lineage(place, allow=options.allow, verify=options.verify)
         text = "\n".join(lineage_lines(found))
-        return Exported(text=text, values=found.to_json(), is_bad=found.state == DAMAGED)
+        is_bad = options.verify and found.state != SAME
+        return Exported(text=text, values=found.to_json(), is_bad=is_bad)
 
 
 def find_lineage(
@@ -151,12 +153,16 @@ def _models(root: str) -> Iterator[str]:
 
 
 def _read_model(path: str) -> ModelLineage:
+    data = None
     try:
-        return ModelLineage.from_json(storage.read_text(path))
+        data = parsed_json(storage.read_bytes(path))
+        return ModelLineage.from_json(data)
     except OSError as exc:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
     except (KeyError, TypeError, ValueError) as exc:
-        raise SourceError(f"{path}: not a {FORMAT} lineage: {exc}; retrain the model") from exc
+        raise SourceError(
+            f"{path}: not a {FORMAT} lineage: {exc}; {written_elsewhere(data)}retrain the model"
+        ) from exc
 
 
 def _places(dataset: DatasetLineage) -> tuple[str, ...]:

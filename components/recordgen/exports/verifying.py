@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import DATASET_FILE, EXAMPLES, Dataset, read_dataset
-from recordgen.core.shards.intact import Difference, Digested, find_differences
-from recordgen.core.task.examples import Examples
+from recordgen.core.shards.intact import Difference, find_differences
 from recordgen.core.task.stored import label_files
 from recordgen.errors import StorageError
-from recordgen.options import OPTIONS, make_options, recorded_there
-from recordgen.tasks import TASKS, task_for
+from recordgen.registry import TASKS
 
 _SAY_SECONDS = 5
 
@@ -77,8 +75,9 @@ def verify(root: str, say: Callable[[str], None] | None = None) -> Verified:
     }
     if dataset.index:
         digests[dataset.index["file"]] = dataset.index["sha256"]
+    digested = bytes if dataset.task == EXAMPLES else TASKS[dataset.task].digested
     found, count, said = [], len(dataset.shards), started
-    differences = find_differences(root, dataset, _digested(dataset), digests)
+    differences = find_differences(root, dataset, digested, digests)
     for done, difference in enumerate(differences, start=1):
         if say is not None and time.monotonic() - said > _SAY_SECONDS:
             said = time.monotonic()
@@ -86,12 +85,3 @@ def verify(root: str, say: Callable[[str], None] | None = None) -> Verified:
         if difference is not None:
             found.append(difference)
     return Verified(dataset, found, time.monotonic() - started)
-
-
-def _digested(dataset: Dataset) -> Digested:
-    """Return what a record of the dataset adds to its shard's digest."""
-    if dataset.task == EXAMPLES or TASKS[dataset.task].digested is Examples.digested:
-        return bytes  # the record itself
-    there = recorded_there(dataset.options)
-    options = {name: value for name, value in there.items() if name in OPTIONS}
-    return task_for(make_options({**options, "task": dataset.task})).digested

@@ -42,7 +42,7 @@ _SAID = {
 class DatasetLineage:
     """The origin of a dataset."""
 
-    # Its path or URL without secrets; a tuple if several datasets were read as one.
+    # Its absolute path, or its URL without secrets; a tuple if several datasets were read as one.
     uri: str | tuple[str, ...]
     digest: str  # see Dataset, also for all below
     task: str
@@ -59,7 +59,7 @@ class DatasetLineage:
     def of(cls, uri: str | tuple[str, ...], dataset: Dataset) -> DatasetLineage:
         """Return the lineage of the dataset at ``uri``."""
         return cls(
-            uri=without_secrets(uri) if isinstance(uri, str) else tuple(map(without_secrets, uri)),
+            uri=_absolute(uri) if isinstance(uri, str) else tuple(map(_absolute, uri)),
             digest=dataset.digest,
             task=dataset.task,
             rows=dataset.rows.read,
@@ -89,12 +89,17 @@ class ModelLineage:
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> ModelLineage:
-        """Parse the result of :meth:`to_json`. Raises: KeyError, TypeError, ValueError."""
-        values = json.loads(text)
-        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+    def from_json(cls, data: Any) -> ModelLineage:
+        """Return the lineage in a parsed file. Raises: KeyError, TypeError, ValueError."""
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ValueError(f"format must be {FORMAT!r}")
-        return built(cls, values)
+        return built(cls, {name: value for name, value in data.items() if name != "format"})
+
+
+def _absolute(place: str) -> str:
+    if storage.is_local(place):
+        return os.path.abspath(storage.local_path(place))
+    return without_secrets(place)
 
 
 def software_here(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

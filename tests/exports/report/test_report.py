@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import shutil
-import sys
+import tempfile
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -35,7 +35,7 @@ from recordgen.exports.report.render import (
 from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import label_colour, to_thumbnail
 from recordgen.rejects import Reject
-from tests.conftest import COMPONENTS, encoded, noise
+from tests.conftest import encoded, noise
 from tests.deaths import write_source
 from tests.exports.outputs import rendered
 
@@ -623,28 +623,21 @@ def test_reading_is_bounded(tmp_path):
 
 
 def test_templates_are_compiled_once(tmp_path, monkeypatch):
-    """Compiled templates are files, unless Python is to write none or the folder is missing."""
+    """Compiled templates are temporary files, unless there is no folder for them."""
     compiled, compile = [], Environment.compile
 
     def count(*args, **more):
         compiled.append(1)
         return compile(*args, **more)
 
-    def count_compiled(folder, *, writes=True):
-        monkeypatch.setattr(sys, "dont_write_bytecode", not writes)
-        monkeypatch.setattr(sys, "pycache_prefix", str(folder))
+    def count_compiled(folder):
+        monkeypatch.setattr(tempfile, "tempdir", str(folder))
         compiled.clear()
         page_template.__wrapped__()
         return len(compiled)
 
     monkeypatch.setattr(Environment, "compile", count)
-    folder = tmp_path / "cache"
-    (folder / str(COMPONENTS / "recordgen/exports/templates").lstrip("/")).mkdir(parents=True)
-    assert count_compiled(folder, writes=False) == 1
-    assert count_compiled(folder) == 1
-    assert count_compiled(folder) == 0
-    (tmp_path / "file").touch()
-    assert count_compiled(tmp_path / "file") == 1
+    assert [count_compiled(tmp_path) for _ in range(2)] == [1, 0]
     assert count_compiled(tmp_path / "missing") == 1
 
 

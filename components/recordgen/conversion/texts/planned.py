@@ -40,9 +40,9 @@ def parts_summary(plan: PartsResult) -> str:
 
 def part_summary(result: PartResult) -> str:
     """Return the summary of work on a part."""
-    part = f"part {result.part} of {result.parts}"
     if result.is_committed:
-        return f"Nothing to do: {part} is committed in {result.output}"
+        return f"Nothing to do: the dataset is committed in {result.output}"
+    part = f"part {result.part} of {result.parts}"
     if result.was_done:
         return f"Nothing to do: {part} {'is finished' if result.shards else 'has no shards'}"
     return f"Wrote {part}: {result.shards:,} shards in {result.seconds:.1f} s"

@@ -28,6 +28,7 @@ from recordgen.core.image_settings import Encoding
 from recordgen.errors import SourceError
 from recordgen.features import LIST_DTYPES, RAW_DTYPES, FeatureSpec
 from recordgen.messages import Shown
+from recordgen.version import __version__
 
 FORMAT = "recordgen/1"
 #: The task of examples that were written from Python.
@@ -183,17 +184,10 @@ class Dataset(Shown):
 
         Raises: ValueError: the format is not ``recordgen/1``, or the labels were changed.
         """
-        values = dict(data)
+        values = _in_format(data)
         digest = values.pop("labels_digest", None)
         if digest not in (None, labels_digest(values["labels"])):
             raise ValueError("labels_digest does not match labels: one of them was changed")
-        if (found := values.pop("format", None)) != FORMAT:
-            raise ValueError(f"format must be {FORMAT!r} (got {found!r})")
-        values["splits"] = {
-            # Older datasets lack it: each of their examples had one label or none.
-            name: {"unlabelled": split["examples"] - sum(split["labels"].values()), **split}
-            for name, split in values["splits"].items()
-        }
         values["features"] = {
             name: FeatureSpec.from_json(spec) for name, spec in values.get("features", {}).items()
         }
@@ -225,6 +219,25 @@ class Dataset(Shown):
             split.check_values(name)
 
 
+def _in_format(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a ``dataset.json`` of any version until this one, in its form.
+
+    The one place that knows older forms: ``tests/versions`` holds a dataset of each.
+
+    Raises: ValueError: the format is another one.
+    """
+    values = dict(data)
+    if (found := values.pop("format", None)) != FORMAT:
+        raise ValueError(f"format must be {FORMAT!r} (got {found!r:.80})")
+    return values
+
+
+def written_elsewhere(data: Any) -> str:
+    """Return the remedy if another version wrote JSON that this one cannot read, else ""."""
+    version = data.get("recordgen_version", __version__) if isinstance(data, dict) else __version__
+    return "" if version == __version__ else f"read it with recordgen {version!s:.80}, its writer; "
+
+
 def _expect_one_of(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)} (got {value!r:.80})")
@@ -247,8 +260,10 @@ def read_dataset(
     """
     root = os.fspath(root)
     path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)
+    data = None
     try:
-        return Dataset.from_json(parsed_json(storage.read_bytes(path, context=context)))
+        data = parsed_json(storage.read_bytes(path, context=context))
+        return Dataset.from_json(data)
     except FileNotFoundError as exc:
         raise SourceError(
             f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not finish"
@@ -258,7 +273,8 @@ def read_dataset(
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as exc:
         reason = f"{exc} is missing" if isinstance(exc, KeyError) else exc
         raise SourceError(
-            f"{path}: not a {FORMAT} {DATASET_FILE}: {reason}; restore the file, or convert again"
+            f"{path}: not a {FORMAT} {DATASET_FILE}: {reason}; {written_elsewhere(data)}restore "
+            f"the file, or convert again"
         ) from exc
 
 

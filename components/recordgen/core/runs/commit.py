@@ -8,12 +8,10 @@ it or start over (:func:`open_run`).
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from itertools import chain, islice
 from uuid import uuid4
 
@@ -30,11 +28,10 @@ from recordgen.core.dataset.manifest import (
     read_dataset,
     write_dataset,
 )
-from recordgen.core.dataset.typed import built
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.runs import lease
-from recordgen.core.runs.parts import PlannedParts, is_planned, withdraw, worker_leases
-from recordgen.core.runs.staging import STAGING, Staging, read_staged
+from recordgen.core.runs.parts import is_planned, withdraw, worker_leases
+from recordgen.core.runs.staging import STAGING, Staging
 from recordgen.errors import (
     DataError,
     OutputBusyError,
@@ -46,10 +43,6 @@ from recordgen.errors import (
 )
 from recordgen.messages.masking import masked
 from recordgen.registry import TASKS
-
-# In the staging folder, what the last commit of a run in parts leaves for a scheduler that repeats
-# it. The next run removes it like a run that died.
-_COMMITTED = "committed"
 
 # Prefix of the files that explain a failed run, if the output holds an older dataset.
 _FAILED = "failed-"
@@ -148,33 +141,9 @@ def find_planned(output: str) -> Staging:
     )
 
 
-@dataclass(frozen=True)
-class Committed:
-    """What stays of a planned run whose dataset is in the output."""
-
-    digest: str  # that of the dataset
-    counts: Mapping[str, int]  # of the run, by the names of counters
-    parts: int
-    shards: int  # number of shards that it planned
-
-
-def note_committed(output: str, counts: Mapping[str, int], planned: PlannedParts) -> None:
-    """Note that the dataset in the output is that of a planned run. Raises: StorageError."""
-    note = Committed(read_dataset(output).digest, counts, planned.parts, planned.shards)
-    storage.write_text(_note(output), json.dumps(asdict(note)))
-
-
-def read_committed(output: str) -> Committed | None:
-    """Return the planned run whose dataset is in the output, if no other is planned."""
-    if not (storage.exists(_note(output)) and _has_dataset(output)):
-        return None
-    note = read_staged(_note(output), partial(built, Committed))
-    is_same = read_dataset(output).digest == note.digest
-    return note if is_same and not any(map(is_planned, _runs(output))) else None
-
-
-def _note(output: str) -> str:
-    return storage.join(output, STAGING, _COMMITTED, "counts.json")
+def is_published(output: str) -> bool:
+    """Return whether an output has a dataset, and no run in parts waits for its workers."""
+    return _has_dataset(output) and not any(map(is_planned, _runs(output)))
 
 
 def is_committed(output: str, staging: Staging) -> bool:

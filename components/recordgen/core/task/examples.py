@@ -93,7 +93,8 @@ class Examples(Declaration):
         """
         raise NotImplementedError
 
-    def digested(self, record: bytes) -> bytes:
+    @classmethod
+    def digested(cls, record: bytes) -> bytes:
         """Return the bytes that a serialised example adds to its shard's digest.
 
         Raises: ValueError: Recordgen did not write the example.

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from contextlib import suppress
-from importlib.util import cache_from_source
 from typing import Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
@@ -13,19 +10,22 @@ from jinja2.bccache import Bucket
 
 
 class _CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates, in the folder where Python keeps compiled modules.
+    """Compiled templates, in the user's own folder of Jinja below the temporary one.
 
-    Compiling them anew would be a large part of the time of a small conversion.
+    Compiling them anew would be a large part of the time of a small conversion. Beside the
+    templates they would stay when the package is removed.
     """
 
-    def load_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError):
-            super().load_bytecode(bucket)
-
     def dump_bytecode(self, bucket: Bucket) -> None:
-        if not sys.dont_write_bytecode:
-            with suppress(OSError):  # the folder is missing, read-only or full
-                super().dump_bytecode(bucket)
+        with suppress(OSError):  # the folder is full
+            super().dump_bytecode(bucket)
+
+
+def _compiled_templates() -> _CompiledTemplates | None:
+    """Return the compiled templates; None if the user can have no folder of their own."""
+    with suppress(OSError, RuntimeError):
+        return _CompiledTemplates()
+    return None
 
 
 def environment(**options: Any) -> Environment:
@@ -37,7 +37,7 @@ def environment(**options: Any) -> Environment:
         keep_trailing_newline=True,
         optimized=False,  # a text is rendered once: optimizing costs more than it saves
         loader=PackageLoader(__package__, ""),
-        bytecode_cache=_CompiledTemplates(os.path.dirname(cache_from_source(__file__))),
+        bytecode_cache=_compiled_templates(),
         **options,
     )
     found.filters["count"] = lambda number: f"{number:,}"

@@ -193,12 +193,14 @@ class ImageSegmentation(ImageTask):
         }
         return Described(MaskRow(row.uri).to_json(), labels, said, _digested(mask.data))
 
-    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
+    @classmethod
+    def from_features(cls, values: Mapping[str, Sequence[Any]]) -> str | None:
         for uri in values.get(features.IMAGE_MASK_SOURCE_ID, ()):
             return MaskRow(stored_uri(uri)).to_json()
         return None
 
-    def digested(self, record: bytes) -> bytes:
+    @classmethod
+    def digested(cls, record: bytes) -> bytes:
         masks: Sequence[Any] = parse_example(record).get(features.IMAGE_MASK_ENCODED, ())
         return super().digested(record) + b"".join(map(_digested, masks))
 

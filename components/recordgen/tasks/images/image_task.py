@@ -83,8 +83,9 @@ class ImageTask(Task):
         Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
         """
 
+    @classmethod
     @abstractmethod
-    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
+    def from_features(cls, values: Mapping[str, Sequence[Any]]) -> str | None:
         """Return the exact annotation from which features were made, or None."""
 
     @abstractmethod
@@ -147,11 +148,12 @@ class ImageTask(Task):
             changes=changes,
         )
 
-    def digested(self, record: bytes) -> bytes:
+    @classmethod
+    def digested(cls, record: bytes) -> bytes:
         values: Mapping[str, Any] = parse_example(record)
         names = features.IMAGE_SHA256, features.IMAGE_SOURCE_ID
         [sha256], [uri] = (values.get(name, [b""]) for name in names)
         for image in values.get(features.IMAGE_ENCODED, ()):
             if hashlib.sha256(image).hexdigest() != sha256.decode():
                 raise ValueError(f"the image of {stored_uri(uri)} was changed")
-        return record_line(sha256.decode(), self.from_features(values), stored_uri(uri))
+        return record_line(sha256.decode(), cls.from_features(values), stored_uri(uri))

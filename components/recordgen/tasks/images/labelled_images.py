@@ -46,8 +46,9 @@ class LabelledImage(ImageTask):
 
     columns: ClassVar = {"label": LABEL_COLUMNS}
 
+    @classmethod
     @abstractmethod
-    def encoded(self, labels: Iterable[str]) -> str | None:
+    def encoded(cls, labels: Iterable[str]) -> str | None:
         """Return the annotation of labels, which may repeat; None without any.
 
         Raises: AnnotationError: the task does not allow so many.
@@ -62,9 +63,10 @@ class LabelledImage(ImageTask):
         names = features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL
         return Described(annotation, labels, label_features(labels, stored.vocabulary, names))
 
-    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
+    @classmethod
+    def from_features(cls, values: Mapping[str, Sequence[Any]]) -> str | None:
         texts: Sequence[bytes] = values.get(features.IMAGE_CLASS_TEXT, ())
-        return self.encoded(text.decode() for text in texts)
+        return cls.encoded(text.decode() for text in texts)
 
 
 class ImageClassification(LabelledImage):
@@ -96,7 +98,8 @@ class ImageClassification(LabelledImage):
         one = record.get("classificationAnnotation")
         return None if one is None else display_name(one, "classificationAnnotation")
 
-    def encoded(self, labels: Iterable[str]) -> str | None:
+    @classmethod
+    def encoded(cls, labels: Iterable[str]) -> str | None:
         distinct = sorted(set(labels))
         if len(distinct) > 1:
             raise bad_annotation(
@@ -131,7 +134,8 @@ class ImageMultiLabel(LabelledImage):
     def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
         return self.encoded(display_names(record, *self.json_keys))
 
-    def encoded(self, labels: Iterable[str]) -> str | None:
+    @classmethod
+    def encoded(cls, labels: Iterable[str]) -> str | None:
         distinct = sorted({label for label in labels if label})
         return json.dumps(distinct, ensure_ascii=False) if distinct else None
 

@@ -327,7 +327,8 @@ class ObjectDetection(ImageTask):
         text = annotation if found is given else found.to_json()
         return Described(text, found.labels, box_features(found, stored.vocabulary))
 
-    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
+    @classmethod
+    def from_features(cls, values: Mapping[str, Sequence[Any]]) -> str | None:
         columns = [values.get(name, ()) for name in (features.IMAGE_OBJECT_TEXT, *features.BBOX)]
         rows = zip(*columns, strict=True)
         boxes = [Box(label.decode(), *corners).stored for label, *corners in rows]

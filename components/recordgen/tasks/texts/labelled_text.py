@@ -139,7 +139,8 @@ class LabelledText(TextTask):
             text=self.seen(own, text, vocabulary, settings),
         )
 
-    def digested(self, record: bytes) -> bytes:
+    @classmethod
+    def digested(cls, record: bytes) -> bytes:
         values: Mapping[str, Any] = parse_example(record)
         [text], [uri] = (
             values.get(name, [b""]) for name in (features.TEXT, features.TEXT_SOURCE_ID)
