@@ -20,12 +20,14 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import IO, Any
 
-from recordgen import storage
-from recordgen.core.task.stored import label_files
 from recordgen.errors import RecordError, UsageError
-from recordgen.exports.columns import IMAGE, KEPT, Column, columns_of
+from recordgen.exports.columns import IMAGE, Column, columns_of
 from recordgen.exports.copying import Copy, ShardCopyExport, Stored
 from recordgen.exports.image_files import check_sizes, split_word
+from recordgen.exports.losses import PARTS
+
+# Columns whose numbers labels.txt names.
+_NUMBERED = ("label", "labels")
 
 # A key ends at the first dot, and a folder belongs to it.
 _UNSAFE = re.compile(r"[./\\\s]+")
@@ -35,7 +37,7 @@ class WebDataset(ShardCopyExport):
     """A tar for each shard."""
 
     name = "webdataset"
-    keeps = KEPT
+    keeps = PARTS
 
     def check(self, copy: Copy) -> None:
         for column in columns_of(copy.dataset):
@@ -63,6 +65,8 @@ class WebDataset(ShardCopyExport):
             for column in others:
                 if _is_class(column.feature) and found[column.name] is not None:
                     members["cls"] = str(found[column.name]).encode()
+                    if column.name not in _NUMBERED:  # of a table, whose columns have any name
+                        found[column.name] = column.feature["names"][found[column.name]]
             members["json"] = json.dumps(_finite(found), ensure_ascii=False).encode()
             key = f"{example.number:08d}"
             pieces = (_pieces(f"{key}.{name}", data) for name, data in members.items())
@@ -71,8 +75,7 @@ class WebDataset(ShardCopyExport):
 
     def write(self, copy: Copy) -> None:
         super().write(copy)
-        for name, text in label_files(copy.dataset).items():
-            storage.write_text(copy.path(name), text)
+        copy.write_labels()
 
 
 def _image_members(

@@ -33,7 +33,7 @@ from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_pr
 from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 # Between two values of a column there may be the header of a page, and its levels.
 _BETWEEN = 1 << 16
@@ -46,7 +46,10 @@ class Parquet(PictureFormat):
     """Parquet with a column of images and one of labels or objects."""
 
     name = "parquet"
-    tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
+    tasks: ClassVar = (
+        *(ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name),
+        ImageSegmentation.name,
+    )
     in_pixels = True
     has_roles = True
 
@@ -62,10 +65,16 @@ class Parquet(PictureFormat):
             columns = columns_of(file, listing, found[0], given)
         if columns is None:
             return None
-        single, several, boxes = self.tasks
+        single, several, boxes, masks = self.tasks
         has_boxes = columns.objects or columns.given.has_boxes
         task = boxes if has_boxes else several if columns.several else single
-        used = columns.objects or columns.label or str(columns.given.given.roles.get("label"))
+        task = masks if columns.mask else task
+        used = (
+            columns.mask
+            or columns.objects
+            or columns.label
+            or str(columns.given.given.roles.get("label"))
+        )
         reason = f"{found[0]} has the columns {columns.image} and {used}"
         return Evidence(reason, task, found, tuple(dict.fromkeys(columns.names)))
 
@@ -91,7 +100,8 @@ class Parquet(PictureFormat):
                     at_once = rows_at_once(
                         raw, file, group, read, columns.leaf, ROWS_AT_ONCE, is_far=is_far
                     )
-                    chunk = _Chunk(raw, document, file, group, columns.leaf)
+                    leaves = filter(None, (columns.leaf, columns.mask_leaf))
+                    chunks = [_Chunk(raw, document, file, group, leaf) for leaf in leaves]
                 except ValueError as exc:
                     yield _lost(document, first, group, RejectCode.TOO_MANY_BYTES, str(exc))
                     continue
@@ -99,14 +109,14 @@ class Parquet(PictureFormat):
                     if isinstance(row, str):
                         yield _lost(document, number, group, RejectCode.CORRUPT, row)
                         break
-                    yield _picture(listing, document, number, row, columns, chunk)
-                    if unpacked + chunk.total > most:
+                    yield _picture(listing, document, number, row, columns, chunks)
+                    if unpacked + sum(chunk.total for chunk in chunks) > most:
                         why = (
                             f"with those of later row groups, images have more than {most:,} bytes"
                         )
                         yield _lost(document, number, group, RejectCode.TOO_MANY_BYTES, why)
                         return
-                unpacked += chunk.total
+                unpacked += sum(chunk.total for chunk in chunks)
 
 
 def _lost(document: str, number: int, group: int, code: RejectCode, why: str) -> Problem:
@@ -167,15 +177,15 @@ def _picture(
     number: int,
     row: Mapping[str, Any],
     columns: ParquetColumns,
-    chunk: _Chunk,
+    chunks: Sequence[_Chunk],
 ) -> Picture | Problem:
     from recordgen.payloads.opening import file_header
 
-    value = row[columns.image]
-    if not isinstance(value, Mapping):
-        value = {"bytes": value}
+    value, mask = (_file_of(row.get(name)) for name in (columns.image, columns.mask))
     data, path = value.get("bytes"), value.get("path") or ""
-    payload = None if data is None else chunk.place_of(data)
+    files = zip(chunks, (data, mask.get("bytes")), strict=False)
+    payload, *masks = (None if file is None else chunk.place_of(file) for chunk, file in files)
+    drawn = next(iter(masks), None)
     if len(path) > NAME_BYTES.most:
         message = f"row {number} has a path of {len(path):,} letters"
         return Problem(number + 1, message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
@@ -198,7 +208,17 @@ def _picture(
             size = header.width, header.height
     except (ValueError, PayloadError) as exc:
         return Problem(number + 1, str(exc), uri)
-    return Picture(number + 1, uri, split, size, objects, labels, payload=payload)
+    return Picture(
+        *(number + 1, uri, split, size, objects, labels),
+        payload=payload,
+        mask=f"{uri}/mask" if drawn else "",
+        mask_payload=drawn,
+    )
+
+
+def _file_of(value: Any) -> Mapping[str, Any]:
+    """Return a file as Hugging Face's datasets hold it: ``{"bytes": …, "path": …}``."""
+    return value if isinstance(value, Mapping) else {"bytes": value}
 
 
 def _annotation(

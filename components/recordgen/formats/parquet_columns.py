@@ -17,7 +17,7 @@ from recordgen.formats.header import NOTHING_GIVEN, Given
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import class_names, names_beside
-from recordgen.tables.roles import LABEL_COLUMNS
+from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS
 
 #: The columns with the size of an image.
 SIZE = ("width", "height")
@@ -32,6 +32,8 @@ class ParquetColumns:
 
     Attributes:
         leaf: the path of their bytes.
+        mask: the column of masks; "" if there is none.
+        mask_leaf: the path of their bytes.
         label: the column of labels; "" if there is none.
         objects: the column of objects; "" if there is none.
         several: a row may have several labels.
@@ -41,6 +43,8 @@ class ParquetColumns:
 
     image: str
     leaf: str
+    mask: str
+    mask_leaf: str
     label: str
     objects: str
     several: bool
@@ -62,7 +66,11 @@ def columns_of(
 
     schema, where = file.schema_arrow, f"{listing.root}{document}"
     features, by_role = features_in(schema.metadata or {}), GivenColumns(given)
-    leaves = image_leaves(schema, features, by_role.image)
+    leaves = dict(image_leaves(schema, features, by_role.image))
+    is_labelled = any(column_name(name) in LABEL_COLUMNS for name in schema.names)
+    masks = [name for name in leaves if column_name(name) in MASK_COLUMNS and not is_labelled]
+    mask = by_role.mask or "".join(masks[:1])
+    mask_leaf = leaves.pop(mask, "") or image_leaves(schema, features, mask).get(mask, "")
     if not leaves:
         return None
     by_role.check(schema.names, where)
@@ -71,19 +79,23 @@ def columns_of(
     label = proposed = "" if objects else _label_in(others, features)
     if by_role.has_labels or by_role.has_boxes:
         objects, label = "", next((n for n in by_role.names if n in given.keys_of("label")), "")
-    known = {label, objects, *by_role.names, *SIZE, *_NAMES}
+    known = {label, objects, mask, f"{mask}_source_id", *by_role.names, *SIZE, *_NAMES}
     others = [field for field in others if field.name not in known]
-    has_label = bool(label or objects or by_role.has_labels)
+    has_label = bool(label or objects or mask or by_role.has_labels)
     if not by_role.image and (len(leaves) > 1 or others or not has_label):
         raise _not_understood(where, [*leaves], proposed, others, schema.names)
     image = by_role.image or next(iter(leaves))
     used = objects or label
     names = class_names(features.get(used)) or names_beside(listing, document, used)
+    label = "" if mask else label  # the pixels show the classes
     several = bool(label) and pa.types.is_list(schema.field(label).type)
-    wanted = [image, label, objects, *by_role.names, *SIZE]
+    wanted = [image, mask, label, objects, *by_role.names, *SIZE]
     read = [name for name in dict.fromkeys(wanted) if name in schema.names]
     several &= not by_role.has_boxes
-    return ParquetColumns(image, leaves[image], label, objects, several, names, read, by_role)
+    leaf = leaves[image]
+    return ParquetColumns(
+        *(image, leaf, mask, mask_leaf, label, objects, several, names, read), given=by_role
+    )
 
 
 def _not_understood(
