@@ -191,8 +191,8 @@ class CopyExport(Export):
             "digest": output.dataset.digest,
             "splits": list(copy.splits),
             "task": output.dataset.task,
-            "labels": output.dataset.labels,
-            "keypoints": output.dataset.keypoints,
+            "labels": list(output.dataset.labels),
+            "keypoints": dict(output.dataset.keypoints),
             "recordgen_version": __version__,
             "finished": False,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from importlib import resources
 from importlib.util import cache_from_source
 from typing import Any
 
@@ -26,6 +27,11 @@ class _CompiledTemplates(FileSystemBytecodeCache):
         if not sys.dont_write_bytecode:
             with suppress(OSError):  # the folder is missing, read-only or full
                 super().dump_bytecode(bucket)
+
+
+def file_text(name: str) -> str:
+    """Return the text of a file of this folder."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def environment(**options: Any) -> Environment:
