@@ -318,7 +318,7 @@ def _diff(args: argparse.Namespace) -> int:
     from recordgen.conversion.texts.differences import difference_summary
     from recordgen.exports.diff.api import diff
 
-    found = diff(args.old, args.new)
+    found = diff(args.old, args.new, by=args.by)
     if args.json:
         with terminal.output():
             sys.stdout.writelines(map(terminal.escaped, found.json_pieces()))
@@ -453,6 +453,13 @@ def build_parser() -> argparse.ArgumentParser:
             metavar=name.upper(),
             help="an output of convert, its dataset.json, or a TFX Examples uri",
         )
+    diff.add_argument(
+        "--by",
+        choices=("uri", "content"),
+        default="uri",
+        help="match rows by the uri of their payload, or by its content, if a copy renamed it "
+        "(default: uri)",
+    )
     diff.add_argument(
         "--fail-on",
         type=_reasons,

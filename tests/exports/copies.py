@@ -61,10 +61,10 @@ def boxes(folder, place="{split}/{name}"):
     return converted(folder, lines, task="object_detection")
 
 
-def labelled(folder, place="{split}/{label}/{name}"):
+def labelled(folder, place="{split}/{label}/{name}", **options):
     """Convert pictures with one label each."""
     lines = pictures(folder, place, lambda number, size: (LABELS[number % 3],))
-    return converted(folder, lines, task="image_classification")
+    return converted(folder, lines, task="image_classification", **options)
 
 
 def converted(folder, lines, **options):

@@ -9,6 +9,7 @@ import pytest
 import recordgen
 from recordgen import storage
 from recordgen.cli import main
+from recordgen.core.dataset.manifest import COPY_FILE as MARK
 from recordgen.errors import (
     MissingPackageError,
     OutputExistsError,
@@ -17,7 +18,6 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.exports import export as exporting
-from recordgen.exports.copying import MARK
 from recordgen.registry import EXPORTS
 from tests.conftest import encoded, noise, tree_bytes
 from tests.exports.copies import boxes, converted, export, export_and_die, labelled

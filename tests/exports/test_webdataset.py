@@ -5,8 +5,8 @@ import tarfile
 from itertools import groupby
 
 import recordgen
-from tests.conftest import stored_examples
-from tests.exports.copies import boxes, export, labelled
+from tests.conftest import encoded, noise, stored_examples
+from tests.exports.copies import boxes, converted, export, labelled
 
 
 def samples(folder, pattern):
@@ -66,3 +66,20 @@ def test_no_number_that_json_lacks(tmp_path):
     export("webdataset", tmp_path / "out", tmp_path / "to")
     found = [json.loads(sample["json"]) for sample in samples(tmp_path / "to", "train-*.tar")]
     assert {(each["start"], each["end"]) for each in found} == {(0.0, None), (1.5, 2.0)}
+
+
+def test_types_come_first(tmp_path):
+    """Hugging Face takes types from the first samples, so the first one with a box comes first."""
+    for number in range(12):
+        (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
+    lines = [f"TRAIN,{number}.png{',' * 9}" for number in range(11)]
+    out = converted(tmp_path, [*lines, "TRAIN,11.png,cat,.1,.1,,,.5,.5,,"], task="object_detection")
+    export("webdataset", out, tmp_path / "to")
+    for path in (tmp_path / "to").glob("*.tar"):
+        found = samples(tmp_path / "to", path.name)
+        assert sorted(it["__key__"] for it in found[1:]) == [it["__key__"] for it in found[1:]]
+        boxed = [bool(json.loads(it["json"])["objects"]) for it in found]
+        assert boxed == sorted(boxed, reverse=True)
+    assert (
+        sum(len(samples(tmp_path / "to", it.name)) for it in (tmp_path / "to").glob("*.tar")) == 12
+    )

@@ -44,7 +44,7 @@ class AutoMl(ImageCopyExport):
 
     name = "automl"
     tasks = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
-    keeps = ("images", "labels", "splits", "boxes")
+    keeps = ("images", "labels", "numbers", "splits", "boxes")
     only_splits = tuple(_ML_USE)
     refused_formats = (WEBP,)  # Vertex AI reads none
 
@@ -75,6 +75,7 @@ class AutoMl(ImageCopyExport):
                             raise RecordError(f"{image.where}: {annotation[0]!r}: {exc}") from exc
             text.flush()
             text.detach()
+        copy.write_labels()
 
 
 def _annotations(image: ImageExample, *, has_boxes: bool) -> Iterator[Sequence[str]]:

@@ -24,20 +24,10 @@ from recordgen.options import recorded_defaults
 from recordgen.tables.stored import table_of
 from recordgen.tasks import TASKS
 
-# Nobody reads a longer table.
-_LABELS_SHOWN = 100
-_SOURCES_SHOWN = 10
-
 # The hub's names for tasks that label parts of an example, by the kind of payload; and the kinds of
 # which it has a task of classes.
 _OF_PARTS = {"image": "object-detection", "entities": "token-classification"}
 _OF_CLASSES = ("image", "text", "video")
-
-# The hub's size categories: below 10^3 examples, below 10^4, …
-_SIZES = (
-    *("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"),
-    *("1B<n<10B", "10B<n<100B", "100B<n<1T", "n>1T"),
-)
 
 # Task and seed have their own lines; columns of a table are its features, which the card lists.
 _OPTIONS_OMITTED = ("task", "format", "seed", "table", "schema")
@@ -62,9 +52,6 @@ class Card(FileExport):
             dataset=dataset,
             name=dataset_name(dataset),
             category=_category(dataset),
-            size_category=_SIZES[min(max(len(str(dataset.examples)) - 3, 0), len(_SIZES) - 1)],
-            labels_shown=_LABELS_SHOWN,
-            sources_shown=_SOURCES_SHOWN,
             features=[
                 (name, "image file" if is_image(name) else spec.dtype, spec.shape)
                 for name, spec in stored_features(dataset).items()

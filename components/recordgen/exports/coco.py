@@ -27,6 +27,9 @@ from recordgen.features import IS_CROWD
 from recordgen.lineage.events import dataset_name
 from recordgen.tasks import ObjectDetection
 
+#: What has the pixels of an object beside ``segmentation``, which COCO uses for both.
+RLE = "rle"
+
 # Of a pixel, in segmentations and keypoints.
 _DECIMALS = 4
 
@@ -84,30 +87,36 @@ def _write_item(file: IO[bytes], item: Mapping[str, Any], *, is_first: bool) -> 
 
 def _annotation(image: ImageExample, box: StoredBox) -> Mapping[str, Any]:
     x, y, width, height = box.in_pixels(*image.size)
-    details = box.details
+    details, found = box.details, shapes_in_pixels(box.details, image.size)
     own = width * height if details.area is None else details.area
+    if RLE in found:
+        found["segmentation"] = found.pop(RLE)
+    if shown := found.get("keypoints", ())[2::KEYPOINT]:
+        found["num_keypoints"] = sum(map(bool, shown))
     return {
         "category_id": box.number + 1,
         "bbox": [x, y, width, height],
-        "area": round(own, 4),
+        "area": round(own, _DECIMALS),
         "iscrowd": int(IS_CROWD in details.flags),
-        **_shapes(details, image.size),
+        **found,
     }
 
 
-def _shapes(details: Details, size: tuple[int, int]) -> Mapping[str, Any]:
-    """Return segmentation and keypoints, as far as they are known."""
+def shapes_in_pixels(details: Details, size: tuple[int, int]) -> dict[str, Any]:
+    """Return the shapes of an object with COCO's words, as far as they are known.
+
+    ``segmentation`` has polygons, :data:`RLE` the pixels of an object without polygons.
+    """
     found: dict[str, Any] = {}
     pixels = details.divided(1 / size[0], 1 / size[1])
     if pixels.polygons:
         found["segmentation"] = [[round(v, _DECIMALS) for v in each] for each in pixels.polygons]
     elif (mask := pixels.mask) is not None:
-        found["segmentation"] = {"size": [mask.height, mask.width], "counts": mask.counts}
+        found[RLE] = {"size": [mask.height, mask.width], "counts": mask.counts}
     if pixels.keypoints:
         numbers = [round(value, _DECIMALS) for value in pixels.keypoints]
         numbers[2::KEYPOINT] = map(int, numbers[2::KEYPOINT])
         found["keypoints"] = numbers
-        found["num_keypoints"] = sum(map(bool, numbers[2::KEYPOINT]))
     return found
 
 

@@ -25,6 +25,7 @@ from recordgen.core.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.core.rows.details import Details
 from recordgen.core.task.stored import is_image, label_files, stored_features
 from recordgen.errors import UsageError
+from recordgen.exports.coco import RLE, shapes_in_pixels
 from recordgen.exports.image_files import file_name
 from recordgen.features import FLAGS, LIST_DTYPES, OBJECT_FLAGS, FeatureSpec
 from recordgen.payloads.stored import stored_image
@@ -35,12 +36,6 @@ from recordgen.tasks import TASKS
 Values = Mapping[str, Sequence[Any]]
 
 IMAGE = {"_type": "Image"}
-
-#: What columns keep of a dataset.
-KEPT = (
-    *("images", "labels", "numbers", "splits", "boxes", "crowd", "difficult", "area", "masks"),
-    *("texts", "tables", "entities"),
-)
 
 _TAGS_FILE = "tags.txt"
 _ENTITIES = {
@@ -185,6 +180,11 @@ def _class_label(names: Sequence[str]) -> Mapping[str, Any]:
 _OF_OBJECTS = {
     **{name: (word, _value("bool")) for name, word in zip(OBJECT_FLAGS, FLAGS, strict=True)},
     features.IMAGE_OBJECT_AREA: (features.AREA, _value("float32")),
+    features.IMAGE_OBJECT_KEYPOINT_X: ("keypoints", _several(_value("float64"))),
+    features.IMAGE_OBJECT_POLYGON_X: ("segmentation", _several(_several(_value("float64")))),
+    features.IMAGE_OBJECT_MASK_RUNS: (
+        *(RLE, {"counts": _value("string"), "size": _several(_value("int64"))}),
+    ),
 }
 
 
@@ -199,18 +199,22 @@ def _file(name: str, values: Values) -> Mapping[str, Any] | None:
 
 
 def _objects(known: Sequence[str], values: Values) -> Sequence[Mapping[str, Any]]:
-    width, height = (
-        _scalar(name, values) for name in (features.IMAGE_WIDTH, features.IMAGE_HEIGHT)
-    )
+    sides = (_scalar(name, values) for name in (features.IMAGE_WIDTH, features.IMAGE_HEIGHT))
+    width, height = (side or 1 for side in sides)
     return [
-        {"bbox": box.in_pixels(width or 1, height or 1), "category": box.number}
-        | {word: _known_of(box.details, word) for word in known}
+        {
+            "bbox": box.in_pixels(width, height),
+            "category": box.number,
+            **_known_of(box.details, known, (width, height)),
+        }
         for box in stored_boxes(values)
     ]
 
 
-def _known_of(details: Details, word: str) -> Any:
-    return details.area if word == features.AREA else word in details.flags
+def _known_of(details: Details, words: Sequence[str], size: tuple[int, int]) -> Mapping[str, Any]:
+    found = shapes_in_pixels(details, size) | dict.fromkeys(details.flags, True)
+    found[features.AREA] = details.area
+    return {word: found.get(word, False if word in FLAGS else None) for word in words}
 
 
 def _entities(values: Values) -> Sequence[Mapping[str, Any]]:

@@ -23,10 +23,10 @@ from typing import IO, Any, ClassVar, NamedTuple
 
 from recordgen import storage
 from recordgen.core.dataset.counts import Shard, Split
-from recordgen.core.dataset.manifest import Dataset
+from recordgen.core.dataset.manifest import COPY_FILE, Dataset
 from recordgen.core.dataset.splits import find_split
 from recordgen.core.progress import Counter, Progress
-from recordgen.core.task.stored import declared_values, stored_features
+from recordgen.core.task.stored import declared_values, label_files, stored_features
 from recordgen.errors import OutputExistsError, UsageError
 from recordgen.exports import losses
 from recordgen.exports.export import Export, Exported, ExportOptions
@@ -34,9 +34,6 @@ from recordgen.exports.output import Output
 from recordgen.features import OBJECTS, FeatureSpec
 from recordgen.messages import listed
 from recordgen.version import __version__
-
-#: The file of a copy that says what it is a copy of.
-MARK = ".recordgen-export.json"
 
 _PART_BYTES = 1 << 20
 
@@ -106,6 +103,11 @@ class Copy:
             spooled.seek(0)
             with storage.replacing(path) as file:
                 shutil.copyfileobj(spooled, file, _PART_BYTES)
+
+    def write_labels(self) -> None:
+        """Write ``labels.txt`` and the other files that name numbers, as the dataset has them."""
+        for name, text in label_files(self.dataset).items():
+            storage.write_text(self.path(name), text)
 
     def shards(self) -> Iterator[tuple[str, int, int, Shard]]:
         """Yield (split, number of the shard, number of its first example, shard)."""
@@ -188,6 +190,9 @@ class CopyExport(Export):
             "export": self.name,
             "digest": output.dataset.digest,
             "splits": list(copy.splits),
+            "task": output.dataset.task,
+            "labels": list(output.dataset.labels),
+            "keypoints": dict(output.dataset.keypoints),
             "recordgen_version": __version__,
             "finished": False,
         }
@@ -201,12 +206,12 @@ class CopyExport(Export):
             )
         if found is None or not found["finished"]:
             copy.is_resumed = found is not None
-            storage.write_text(copy.path(MARK), _text(mark))
+            storage.write_text(copy.path(COPY_FILE), _text(mark))
             with copy.counting():
                 self.write(copy)
             if copy.is_resumed:
                 _remove_unfinished(to)
-            storage.write_text(copy.path(MARK), _text({**mark, "finished": True}))
+            storage.write_text(copy.path(COPY_FILE), _text({**mark, "finished": True}))
         return Exported(files=(to,))
 
     def _folder(self, output: Output, options: ExportOptions) -> str:
@@ -252,16 +257,16 @@ def _chosen(output: Output, split: str | None) -> Mapping[str, Split]:
 def _mark(to: str) -> dict[str, Any] | None:
     """Return what the folder is a copy of, None if nothing says it."""
     try:
-        found = json.loads(storage.read_text(storage.join(to, MARK)))
+        found = json.loads(storage.read_text(storage.join(to, COPY_FILE)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as exc:
-        raise OutputExistsError(f"{storage.join(to, MARK)}: cannot be read: {exc}") from exc
+        raise OutputExistsError(f"{storage.join(to, COPY_FILE)}: cannot be read: {exc}") from exc
     return found if isinstance(found, dict) else {}
 
 
 def _check_free(to: str) -> None:
-    if any(not name.startswith(MARK) for name, _ in storage.list_dir(to)):
+    if any(not name.startswith(COPY_FILE) for name, _ in storage.list_dir(to)):
         raise OutputExistsError(f"{to}: this folder has other files; use --to with an empty one")
 
 

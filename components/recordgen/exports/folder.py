@@ -24,7 +24,7 @@ class Folder(ImageCopyExport):
 
     name = "folder"
     tasks = (ImageClassification.name,)
-    keeps = ("images", "labels", "splits")
+    keeps = ("images", "labels", "numbers", "splits")
 
     def check(self, copy: Copy) -> None:
         for name, split in copy.splits.items():
@@ -52,6 +52,7 @@ class Folder(ImageCopyExport):
             return {f"{word}/{image.labels[0]}/{image.name}": image.data}
 
         self.write_images(copy, files_of)
+        copy.write_labels()
 
 
 def _fault(label: str) -> str:

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from recordgen.errors import RecordError
-from recordgen.exports.columns import IMAGE, KEPT, Column, columns_of
+from recordgen.exports.columns import IMAGE, Column, columns_of
 from recordgen.exports.copying import Copy, ShardCopyExport, Stored
 from recordgen.exports.image_files import check_sizes
+from recordgen.exports.losses import PARTS
 
 # A group is in memory at once, here and in readers; a reader of one image reads its group.
 _IMAGES_AT_ONCE = 100
@@ -31,7 +32,7 @@ class Parquet(ShardCopyExport):
     """A Parquet file for each shard."""
 
     name = "parquet"
-    keeps = KEPT
+    keeps = PARTS
 
     def check(self, copy: Copy) -> None:
         columns_of(copy.dataset)
@@ -89,8 +90,9 @@ def _arrow_type(feature: Any) -> Any:
     import pyarrow as pa
 
     if isinstance(feature, list):
-        [item] = feature
-        return pa.list_(pa.struct([(name, _arrow_type(each)) for name, each in item.items()]))
+        return pa.list_(_arrow_type(feature[0]))
+    if "_type" not in feature:
+        return pa.struct([(name, _arrow_type(each)) for name, each in feature.items()])
     kind = feature["_type"]
     if kind == "Sequence":
         return pa.list_(_arrow_type(feature["feature"]))

@@ -16,16 +16,21 @@ import math
 import posixpath
 import re
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import chain
 from typing import IO, Any
 
-from recordgen import storage
-from recordgen.core.task.stored import label_files
 from recordgen.errors import RecordError, UsageError
-from recordgen.exports.columns import IMAGE, KEPT, Column, columns_of
+from recordgen.exports.columns import IMAGE, Column, columns_of
 from recordgen.exports.copying import Copy, ShardCopyExport, Stored
 from recordgen.exports.image_files import check_sizes, split_word
+from recordgen.exports.losses import PARTS
+
+# Columns whose numbers labels.txt names.
+_NUMBERED = ("label", "labels")
+
+# Samples that wait for one with values in its lists.
+_HELD_BYTES = 64 << 20
 
 # A key ends at the first dot, and a folder belongs to it.
 _UNSAFE = re.compile(r"[./\\\s]+")
@@ -35,7 +40,7 @@ class WebDataset(ShardCopyExport):
     """A tar for each shard."""
 
     name = "webdataset"
-    keeps = KEPT
+    keeps = PARTS
 
     def check(self, copy: Copy) -> None:
         for column in columns_of(copy.dataset):
@@ -53,6 +58,16 @@ class WebDataset(ShardCopyExport):
         columns = columns_of(copy.dataset)
         images = {column.name: column for column in columns if column.feature == IMAGE}
         others = [column for column in columns if column.name not in images]
+        wanted = frozenset[str]().union(*map(_lists_in, others))
+        samples = self._samples(images, others, examples)
+        for sample in _types_first(samples, wanted):
+            file.write(sample)
+        file.write(bytes(2 * tarfile.BLOCKSIZE))
+
+    def _samples(
+        self, images: Mapping[str, Column], others: Sequence[Column], examples: Iterator[Stored]
+    ) -> Iterator[tuple[bytes, set[str]]]:
+        """Yield the members of each example, and its lists that have values."""
         for example in examples:
             try:
                 values = example.values()
@@ -63,16 +78,49 @@ class WebDataset(ShardCopyExport):
             for column in others:
                 if _is_class(column.feature) and found[column.name] is not None:
                     members["cls"] = str(found[column.name]).encode()
+                    if column.name not in _NUMBERED:  # of a table, whose columns have any name
+                        found[column.name] = column.feature["names"][found[column.name]]
             members["json"] = json.dumps(_finite(found), ensure_ascii=False).encode()
             key = f"{example.number:08d}"
             pieces = (_pieces(f"{key}.{name}", data) for name, data in members.items())
-            file.write(b"".join(chain.from_iterable(pieces)))
-        file.write(bytes(2 * tarfile.BLOCKSIZE))
+            lists = set[str]().union(*(_filled(name, value) for name, value in found.items()))
+            yield b"".join(chain.from_iterable(pieces)), lists
 
     def write(self, copy: Copy) -> None:
         super().write(copy)
-        for name, text in label_files(copy.dataset).items():
-            storage.write_text(copy.path(name), text)
+        copy.write_labels()
+
+
+def _types_first(samples: Iterator[tuple[bytes, set[str]]], wanted: Set[str]) -> Iterator[bytes]:
+    """Yield samples, first of all those that fill a list which no sample before fills.
+
+    Hugging Face's reader takes the types in lists from the first five samples of a tar.
+    """
+    first, others, seen, held = list[bytes](), list[bytes](), set[str](), 0
+    for sample, lists in samples:
+        (others if lists <= seen else first).append(sample)
+        seen |= lists
+        held += len(sample)
+        if wanted <= seen or held > _HELD_BYTES:
+            break
+    yield from (*first, *others)
+    yield from (sample for sample, _ in samples)
+
+
+def _lists_in(column: Column) -> set[str]:
+    """Return the names of the lists in a column: ``labels``; ``objects.bbox``, ``objects.area``."""
+    if isinstance(column.feature, list):
+        return {f"{column.name}.{field}" for field in column.feature[0]}
+    return {column.name} if column.feature["_type"] == "Sequence" else set()
+
+
+def _filled(name: str, value: Any) -> set[str]:
+    """Return the lists in the value of a column that have values, as :func:`_lists_in`."""
+    if not (isinstance(value, list | tuple) and value):
+        return set()
+    if not isinstance(value[0], Mapping):
+        return {name}
+    return {f"{name}.{key}" for it in value for key in it if it[key] not in (None, [], ())}
 
 
 def _image_members(

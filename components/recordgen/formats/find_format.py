@@ -13,12 +13,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from recordgen import storage
+from recordgen.core.dataset.manifest import COPY_FILE
 from recordgen.core.task.annotation import AnnotationError, check_text, printable
 from recordgen.errors import NotUnderstoodError, SourceError, UsageError
 from recordgen.formats.archives import is_archive
 from recordgen.formats.format import Evidence, Format
 from recordgen.formats.header import Given
 from recordgen.formats.import_file import IMPORT_SUFFIXES, ImportFile, names_images
+from recordgen.formats.json_values import items, json_value, mapping, text
 from recordgen.formats.listing import Listing
 from recordgen.formats.samples import Samples
 from recordgen.options import AUTO, ConvertOptions
@@ -62,6 +64,28 @@ def find_format(files: Sequence[ImportFile], options: ConvertOptions, samples: S
     return Found(format_, documents, evidence._replace(classes=tuple(classes)))
 
 
+def _of_copy(evidence: Evidence, listing: Listing) -> Evidence:
+    """Return evidence with the labels and keypoints of the dataset that a source is a copy of."""
+    path = storage.join(listing.root, COPY_FILE)
+    if listing.only not in ("", "import.csv") or storage.is_http(path) or not storage.exists(path):
+        return evidence
+    listing.check_link(COPY_FILE)
+    try:
+        copied = mapping(json_value(storage.read_text(path)), COPY_FILE)
+        labels = [text(label, "a label") for label in items(copied.get("labels"), "labels")]
+        points = mapping(copied.get("keypoints"), "keypoints")
+        task = str(copied.get("task", ""))
+        if sorted(points.get("flip_idx", ())) != [*range(len(points.get("names", ())))]:
+            raise ValueError(f"keypoints need a place for each (got {points!r:.80})")
+    except (TypeError, ValueError) as exc:
+        raise SourceError(f"{path}: not what recordgen export writes: {exc}") from exc
+    return evidence._replace(
+        task=evidence.task or (task if task in TASKS else ""),
+        classes=evidence.classes or labels,
+        keypoints=evidence.keypoints or points or None,
+    )
+
+
 def _check_classes(classes: Iterable[str], path: str) -> None:
     """Check that declared classes can be written to a text file. Raises: SourceError."""
     for name in classes:
@@ -96,6 +120,7 @@ def _possible(listing: Listing) -> list[Format]:
 def _format_of(path: str, options: ConvertOptions, samples: Samples) -> tuple[Format, Evidence]:
     listing = samples.listing(path, options.access if options.confined else None)
     format_, evidence = _found_in(listing, path, options)
+    evidence = _of_copy(evidence, listing)
     if options.confined:
         from recordgen.formats.pictures import PictureFormat  # rows of lines do not need it
 

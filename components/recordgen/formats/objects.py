@@ -14,13 +14,15 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import compress
 from typing import Any
 
 from recordgen.core.limits import LABEL_LETTERS, ONE_HOT
-from recordgen.core.rows.details import Details, flagged
+from recordgen.core.rows.details import KEYPOINT, Details, flagged
 from recordgen.core.rows.picture import Marked, is_number
-from recordgen.features import IS_CROWD
+from recordgen.features import AREA, FLAGS, IS_CROWD
+from recordgen.formats.coco_document import Annotation
 from recordgen.formats.json_values import json_value
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import HEAD_BYTES, Listing
@@ -31,10 +33,13 @@ _NAMES_FILES = ("classes.txt", "labels.txt")
 # A list of more values that are all 0 or 1 repeats one of them.
 _NUMBERS = 2
 
-_CROWDS = ("iscrowd", "is_crowd")
+_CROWDS = ("iscrowd", IS_CROWD)
+_SHAPES = ("segmentation", "rle", "keypoints")
 
 #: The keys of classes beside boxes.
 CLASSES = ("categories", "category", "labels", "label")
+
+_KEYS = ("bbox", *CLASSES, *_CROWDS, *FLAGS[1:], AREA, *_SHAPES)
 
 _README = "README.md"
 _HEADER = re.compile(rb"\A(?:\xef\xbb\xbf)?---[ \t\r]*\n")
@@ -118,36 +123,46 @@ def objects_in(value: Any) -> Any:
 
 def read_objects(value: Any, names: Sequence[str]) -> Sequence[Marked]:
     """Return the objects of an image. Raises: ValueError: one has no box or no class."""
-    return [_marked(*each, names) for each in _parts(value)]
+    return [_marked(each, names) for each in _parts(value)]
 
 
-def _parts(value: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield the box, the class and whether it is a crowd, of each object."""
+def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects, also of lists with a value for each: ``{"bbox": […], "area": […]}``."""
     if isinstance(value, Mapping):
-        boxes, labels = value.get("bbox"), _of(value, CLASSES) or []
-        if not (isinstance(boxes, list) and isinstance(labels, list)) or len(boxes) != len(labels):
-            raise ValueError(f"objects needs a bbox and a category for each (got {value!r:.80})")
-        crowds = _of(value, _CROWDS) or [False] * len(boxes)
-        if not isinstance(crowds, list) or len(crowds) != len(boxes):
-            raise ValueError(f"iscrowd needs a value for each bbox (got {crowds!r:.80})")
-        yield from zip(boxes, labels, crowds, strict=True)
-        return
+        known = {key: value[key] for key in _KEYS if value.get(key) is not None}
+        boxes = known.get("bbox")
+        count = len(boxes) if isinstance(boxes, list) else -1
+        if wrong := [
+            k for k, it in known.items() if not (isinstance(it, list) and len(it) == count)
+        ]:
+            raise ValueError(f"objects needs a {wrong[0]} for each bbox (got {value!r:.80})")
+        value = [{key: each[at] for key, each in known.items()} for at in range(count)]
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, Mapping):
             raise ValueError(f"an object needs a bbox and a category (got {item!r:.80})")
-        yield item.get("bbox"), _of(item, CLASSES), _of(item, _CROWDS)
+        yield item
 
 
 def _of(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return next((item[key] for key in keys if key in item), None)
 
 
-def _marked(box: Any, label: Any, is_crowd: Any, names: Sequence[str]) -> Marked:
+def _marked(item: Mapping[str, Any], names: Sequence[str]) -> Marked:
+    box = item.get("bbox")
     if not (isinstance(box, list) and len(box) == 4 and all(map(is_number, box))):
         raise ValueError(f"a bbox must be x, y, width and height (got {box!r:.80})")
     x, y, width, height = box
-    details = Details(flagged({IS_CROWD: is_crowd}))
-    return Marked(named(label, names), (x, y, x + width, y + height), details)
+    label = named(_of(item, CLASSES), names)
+    return Marked(label, (x, y, x + width, y + height), _details(item))
+
+
+def _details(item: Mapping[str, Any]) -> Details:
+    """Return what is known of an object with COCO's words. Raises: ValueError: it is damaged."""
+    points = item.get("keypoints") or ()
+    shape = item.get("segmentation") or item.get("rle")
+    said = Annotation.of({"segmentation": shape, "keypoints": points, "area": item.get("area")})
+    flags = flagged({IS_CROWD: _of(item, _CROWDS)} | {flag: item.get(flag) for flag in FLAGS[1:]})
+    return replace(said.details(len(points) // KEYPOINT), flags=flags)
 
 
 def _declared_classes(listing: Listing, folder: str) -> Mapping[str, Sequence[str]]:

@@ -39,8 +39,8 @@ from recordgen.formats.pictures import Note, PictureFormat, Problem, image_or_pr
 from recordgen.payloads.parquet_limits import ROWS_AT_ONCE, parquet_file, rows_at_once
 from recordgen.rejects import RejectCode
 from recordgen.storage.copies import CACHE_BYTES
-from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 #: The columns with the size of an image.
 SIZE = ("width", "height")
@@ -55,6 +55,8 @@ class ParquetColumns:
 
     Attributes:
         leaf: the path of their bytes.
+        mask: the column of masks; "" if there is none.
+        mask_leaf: the path of their bytes.
         label: the column of labels; "" if there is none.
         objects: the column of objects; "" if there is none.
         several: a row may have several labels.
@@ -64,6 +66,8 @@ class ParquetColumns:
 
     image: str
     leaf: str
+    mask: str
+    mask_leaf: str
     label: str
     objects: str
     several: bool
@@ -85,7 +89,11 @@ def columns_of(
 
     schema, where = file.schema_arrow, f"{listing.root}{document}"
     features, by_role = features_in(schema.metadata or {}), GivenColumns(given)
-    leaves = image_leaves(schema, features, by_role.image)
+    leaves = dict(image_leaves(schema, features, by_role.image))
+    is_labelled = any(column_name(name) in LABEL_COLUMNS for name in schema.names)
+    masks = [name for name in leaves if column_name(name) in MASK_COLUMNS and not is_labelled]
+    mask = by_role.mask or "".join(masks[:1])
+    mask_leaf = leaves.pop(mask, "") or image_leaves(schema, features, mask).get(mask, "")
     if not leaves:
         return None
     by_role.check(schema.names, where)
@@ -94,19 +102,23 @@ def columns_of(
     label = proposed = "" if objects else _label_in(others, features)
     if by_role.has_labels or by_role.has_boxes:
         objects, label = "", next((n for n in by_role.names if n in given.keys_of("label")), "")
-    known = {label, objects, *by_role.names, *SIZE, *_NAMES}
+    known = {label, objects, mask, f"{mask}_source_id", *by_role.names, *SIZE, *_NAMES}
     others = [field for field in others if field.name not in known]
-    has_label = bool(label or objects or by_role.has_labels)
+    has_label = bool(label or objects or mask or by_role.has_labels)
     if not by_role.image and (len(leaves) > 1 or others or not has_label):
         raise _not_understood(where, [*leaves], proposed, others, schema.names)
     image = by_role.image or next(iter(leaves))
     used = objects or label
     names = class_names(features.get(used)) or names_beside(listing, document, used)
+    label = "" if mask else label  # the pixels show the classes
     several = bool(label) and pa.types.is_list(schema.field(label).type)
-    wanted = [image, label, objects, *by_role.names, *SIZE]
+    wanted = [image, mask, label, objects, *by_role.names, *SIZE]
     read = [name for name in dict.fromkeys(wanted) if name in schema.names]
     several &= not by_role.has_boxes
-    return ParquetColumns(image, leaves[image], label, objects, several, names, read, by_role)
+    leaf = leaves[image]
+    return ParquetColumns(
+        *(image, leaf, mask, mask_leaf, label, objects, several, names, read), given=by_role
+    )
 
 
 def _not_understood(
@@ -182,7 +194,10 @@ class Parquet(PictureFormat):
     """Parquet with a column of images and one of labels or objects."""
 
     name = "parquet"
-    tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
+    tasks: ClassVar = (
+        *(ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name),
+        ImageSegmentation.name,
+    )
     in_pixels = True
     has_roles = True
 
@@ -198,10 +213,16 @@ class Parquet(PictureFormat):
             columns = columns_of(file, listing, found[0], given)
         if columns is None:
             return None
-        single, several, boxes = self.tasks
+        single, several, boxes, masks = self.tasks
         has_boxes = columns.objects or columns.given.has_boxes
         task = boxes if has_boxes else several if columns.several else single
-        used = columns.objects or columns.label or str(columns.given.given.roles.get("label"))
+        task = masks if columns.mask else task
+        used = (
+            columns.mask
+            or columns.objects
+            or columns.label
+            or str(columns.given.given.roles.get("label"))
+        )
         reason = f"{found[0]} has the columns {columns.image} and {used}"
         return Evidence(reason, task, found, tuple(dict.fromkeys(columns.names)))
 
@@ -227,7 +248,8 @@ class Parquet(PictureFormat):
                     at_once = rows_at_once(
                         raw, file, group, read, columns.leaf, ROWS_AT_ONCE, is_far=is_far
                     )
-                    chunk = _Chunk(raw, document, file, group, columns.leaf)
+                    leaves = filter(None, (columns.leaf, columns.mask_leaf))
+                    chunks = [_Chunk(raw, document, file, group, leaf) for leaf in leaves]
                 except ValueError as exc:
                     yield _lost(document, first, group, RejectCode.TOO_MANY_BYTES, str(exc))
                     continue
@@ -235,14 +257,14 @@ class Parquet(PictureFormat):
                     if isinstance(row, str):
                         yield _lost(document, number, group, RejectCode.CORRUPT, row)
                         break
-                    yield _picture(listing, document, number, row, columns, chunk)
-                    if unpacked + chunk.total > most:
+                    yield _picture(listing, document, number, row, columns, chunks)
+                    if unpacked + sum(chunk.total for chunk in chunks) > most:
                         why = (
                             f"with those of later row groups, images have more than {most:,} bytes"
                         )
                         yield _lost(document, number, group, RejectCode.TOO_MANY_BYTES, why)
                         return
-                unpacked += chunk.total
+                unpacked += sum(chunk.total for chunk in chunks)
 
 
 def _lost(document: str, number: int, group: int, code: RejectCode, why: str) -> Problem:
@@ -303,15 +325,15 @@ def _picture(
     number: int,
     row: Mapping[str, Any],
     columns: ParquetColumns,
-    chunk: _Chunk,
+    chunks: Sequence[_Chunk],
 ) -> Picture | Problem:
     from recordgen.payloads.opening import file_header
 
-    value = row[columns.image]
-    if not isinstance(value, Mapping):
-        value = {"bytes": value}
+    value, mask = (_file_of(row.get(name)) for name in (columns.image, columns.mask))
     data, path = value.get("bytes"), value.get("path") or ""
-    payload = None if data is None else chunk.place_of(data)
+    files = zip(chunks, (data, mask.get("bytes")), strict=False)
+    payload, *masks = (None if file is None else chunk.place_of(file) for chunk, file in files)
+    drawn = next(iter(masks), None)
     if len(path) > NAME_BYTES.most:
         message = f"row {number} has a path of {len(path):,} letters"
         return Problem(number + 1, message, f"{document}/{number}", RejectCode.TOO_MANY_PARTS)
@@ -334,7 +356,17 @@ def _picture(
             size = header.width, header.height
     except (ValueError, PayloadError) as exc:
         return Problem(number + 1, str(exc), uri)
-    return Picture(number + 1, uri, split, size, objects, labels, payload=payload)
+    return Picture(
+        *(number + 1, uri, split, size, objects, labels),
+        payload=payload,
+        mask=f"{uri}/mask" if drawn else "",
+        mask_payload=drawn,
+    )
+
+
+def _file_of(value: Any) -> Mapping[str, Any]:
+    """Return a file as Hugging Face's datasets hold it: ``{"bytes": …, "path": …}``."""
+    return value if isinstance(value, Mapping) else {"bytes": value}
 
 
 def _annotation(

@@ -18,12 +18,22 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import IO, Any, NamedTuple, TypeAlias
 
+from recordgen.core.dataset.manifest import SPLIT_PREFIX
 from recordgen.core.limits import ROWS
 from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats import foreign_formats
+from recordgen.formats.copied_records import (
+    ENTITIES,
+    REPEATED,
+    Classes,
+    classes_in,
+    output_records,
+    text_rows,
+    with_names,
+)
 from recordgen.formats.csv_records import Item
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
 from recordgen.formats.given_columns import GivenColumns
@@ -34,16 +44,19 @@ from recordgen.formats.json_items import list_items, top_items
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.listing import Listing
 from recordgen.formats.named_records import Cells, NamedRecords, Values, named_head
-from recordgen.formats.parquet import image_leaves, opened, table_rows
+from recordgen.formats.objects import CLASSES, names_beside
+from recordgen.formats.parquet import features_in, image_leaves, opened, table_rows
 from recordgen.formats.samples import Samples, sampled
 from recordgen.formats.table_columns import lines_of, table_of
 from recordgen.formats.table_frame import table_items
 from recordgen.formats.table_layout import columns_of_table, has_row_parser
 from recordgen.formats.table_roles import schema_types
+from recordgen.formats.tfrecord import dataset_of
+from recordgen.formats.webdataset import json_records, tar_begins
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
-from recordgen.tasks import TASKS, Tabular
+from recordgen.tasks import TASKS, Tabular, TextEntities
 
 # Records whose keys are the columns, and which detection reads.
 _FIRST = 1000
@@ -52,6 +65,9 @@ _PARQUET, _ARROW = b"PAR1", (b"ARROW1", b"\xff\xff\xff\xff")
 _CELLS = Cells()
 
 _Records: TypeAlias = Iterator[tuple[int, Any]]
+
+_NO_CLASSES: Classes = {}
+_NO_TYPES: Mapping[str, str] = {}
 
 
 class Columns(NamedTuple):
@@ -77,7 +93,13 @@ class RecordFiles(Format):
         return self.detect_given(listing, NOTHING_GIVEN)
 
     def detect_given(self, listing: Listing, given: Given) -> Evidence | None:
-        found = listing.candidates(".parquet") or listing.candidates(".arrow", ".feather")
+        found = listing.candidates(".parquet") or listing.candidates(".arrow", ".feather", ".tar")
+        if not listing.only and "" in listing.tree.datasets and (dataset := dataset_of(listing)):
+            shards = [shard.file for shard in dataset.shards]
+            reason = f"{listing.root} is an output"
+            evidence = Evidence(reason, dataset.task, shards, dataset.labels)
+            is_own = TASKS[dataset.task].kind in ("text", "entities", "table")
+            return evidence if is_own and self.accepts(TASKS[dataset.task]) else None
         is_json = bool(listing.only) and not found
         found = listing.candidates(".json") if is_json else found
         if not found or (not listing.only and listing.images):
@@ -93,10 +115,14 @@ class RecordFiles(Format):
             with opened(listing, name) as file:
                 leaves = image_leaves(file.schema_arrow, {}, GivenColumns(given).image)
                 return "text" in given.roles or not leaves
+        if tar_begins(begin):
+            with listing.open(name) as raw:
+                return isinstance(next(json_records(raw), ()), dict)
         return begin.startswith(_ARROW) or _is_document(begin)
 
     def accepts(self, task: type[Task]) -> bool:
-        return (has_row_parser(task) and bool(task.columns)) or issubclass(task, Tabular)
+        has_columns = has_row_parser(task) and bool(task.columns)
+        return has_columns or issubclass(task, Tabular | TextEntities)
 
     def heads(
         self, files: Sequence[ImportFile], options: ConvertOptions, samples: Samples
@@ -106,6 +132,8 @@ class RecordFiles(Format):
         given, heads = Given.of(options), []
         for file in sampled(files):
             with _columns_of(samples.begun(file)) as (names, _, records):
+                if ENTITIES in names:
+                    return ()
                 found = self._values(file, names, islice(records, _FIRST), given)
                 values = [item[1] for item in found if not isinstance(item, Reject)]
                 head = named_head(file.path, names, values, given)
@@ -122,6 +150,9 @@ class RecordFiles(Format):
         with _columns_of(file) as (names, _, records):
             if isinstance(task, Tabular):
                 yield from lines_of(_lines(names, records, file.path), file.path, task.table)
+                return
+            if isinstance(task, TextEntities):
+                yield from text_rows(records, file.path, task, adjusted)
                 return
             reader = NamedRecords(file.path, names, _CELLS, task, adjusted, given)
             yield from reader.rows(self._values(file, names, records, given))
@@ -197,11 +228,20 @@ def _columns_of(file: ImportFile) -> Iterator[Columns]:
     if begin.startswith(_PARQUET):
         with opened(listing, name) as table:
             schema = table.schema_arrow
-        yield Columns(schema.names, _types(schema), enumerate(table_rows(listing, name), start=1))
+        classes = classes_in(features_in(schema.metadata or {}))
+        types = _types(schema) | dict.fromkeys(classes, "bytes")
+        yield _named(table_rows(listing, name), classes, types)
+        return
+    if name.startswith(SPLIT_PREFIX) and (dataset := dataset_of(listing)) is not None:
+        types = {name: spec.dtype for name, spec in dataset.features.items()}
+        yield _named(output_records(listing, name), types=types)
         return
     with listing.open(name) as raw:
         if begin.startswith(_ARROW):
             yield _arrow_columns(raw, begin, file.path)
+        elif tar_begins(begin):
+            classes = dict.fromkeys((*CLASSES, ENTITIES), names_beside(listing, name))
+            yield _named(json_records(raw), classes)
         else:
             yield _json_columns(raw, begin, file.path)
 
@@ -244,7 +284,7 @@ def _arrow_errors(path: str) -> Iterator[None]:
         raise SourceError(f"{path}: damaged Arrow file: {exc}") from exc
 
 
-def _types(schema: Any) -> Mapping[str, str]:
+def _types(schema: Any) -> dict[str, str]:
     """Return the types of columns that Arrow declares, as tables have them."""
     import pyarrow as pa
 
@@ -269,11 +309,28 @@ def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
             f"{first[0]!r:.80}); it is not read: write a list of objects with pandas.DataFrame("
             f"rows, columns=[…]).to_json(path, orient='records')"
         )
-    names = dict.fromkeys(key for record in first for key in record)
+    return _named(chain(first, records))
+
+
+def _named(
+    records: Iterator[Any], classes: Classes = _NO_CLASSES, types: Mapping[str, str] = _NO_TYPES
+) -> Columns:
+    """Return the columns of records.
+
+    Args:
+        records: of which the first have the names of all columns that ``types`` has not.
+        classes: the names of the classes in columns of numbers.
+        types: the declared types of columns.
+    """
+    types = {name: kind for name, kind in types.items() if not (classes and name in REPEATED)}
+    records = (with_names(record, classes) for record in records) if classes else records
+    begin = list(islice(records, _FIRST))
+    first = [record for record in begin if isinstance(record, dict)]
+    names = dict.fromkeys(chain(types, *first))
     filled = {name: [it[name] for it in first if it.get(name) is not None] for name in names}
     texts = [name for name, found in filled.items() if all(isinstance(it, str) for it in found)]
-    types = dict.fromkeys(texts, "bytes")
-    return Columns([*names], types, enumerate(chain(first, records), start=1))
+    types = types or dict.fromkeys(texts, "bytes")
+    return Columns([*names], types, enumerate(chain(begin, records), start=1))
 
 
 def _checked(items: Iterator[Any], path: str) -> Iterator[Any]:

@@ -255,7 +255,9 @@ class TfRecordFiles(PictureFormat):
         files: Sequence[str] = [name for name in names if _NAMES.search(name)]
         if not files and not is_output:
             return None
-        dataset = _dataset_of(listing)
+        dataset = dataset_of(listing)
+        if dataset is not None and dataset.task not in self.tasks:
+            return None
         if is_output:
             files = [shard.file for shard in dataset.shards] if dataset else []
         if not files:
@@ -314,7 +316,7 @@ class TfRecordFiles(PictureFormat):
     def read_given(
         self, listing: Listing, document: str, given: Given
     ) -> Iterator[Picture | Problem | Note]:
-        names = _names(listing, document, _dataset_of(listing), given)
+        names = _names(listing, document, dataset_of(listing), given)
         path = f"{listing.root}{document}"
         if others := names.others:
             yield Note(
@@ -329,7 +331,7 @@ class TfRecordFiles(PictureFormat):
                 yield _picture(names, document, number, *found)
 
 
-def _dataset_of(listing: Listing) -> Dataset | None:
+def dataset_of(listing: Listing) -> Dataset | None:
     """Return the dataset that a folder, or a file in it, belongs to, if Recordgen wrote one."""
     roots = [listing.root]
     if listing.only:
@@ -421,7 +423,13 @@ def _annotation(
         return objects, (), size_of(*given.size(values.get)) if in_pixels else None
     if given.has_labels:
         return (), given.labels(values.get, names.labels_in), None
-    return _objects(names, values), _labels(names, values), None
+    objects, labels = _objects(names, values), _labels(names, values)
+    size = None
+    if features.IMAGE_OBJECT_AREA in values:  # in pixels, as nothing else of a record is
+        sides = (values.get(name, [0])[0] for name in (features.IMAGE_WIDTH, features.IMAGE_HEIGHT))
+        if size := size_of(*sides):
+            objects = [each.scaled(*size) for each in objects]
+    return objects, labels, size
 
 
 def _uri(names: Names, document: str, number: int, values: Values) -> str:

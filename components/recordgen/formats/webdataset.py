@@ -31,8 +31,8 @@ from recordgen.formats.objects import labels_of, names_beside, read_objects
 from recordgen.formats.pictures import MAX_HEADER, Note, PictureFormat, Problem, size_of
 from recordgen.formats.tar_members import BadMember, Member, tar_members
 from recordgen.rejects import RejectCode
-from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 _LABELS = ("cls", "json", "txt")
 _OBJECTS = "objects"
@@ -64,9 +64,15 @@ class _Group:
 
     @property
     def images(self) -> Sequence[str]:
-        """The suffixes of images; those such as ``mask.png`` only if there are no others."""
-        found = list(filter(_is_image, self.parts))
+        """The suffixes of images; those such as ``day.png`` only if there are no others."""
+        found = [suffix for suffix in filter(_is_image, self.parts) if suffix != self.mask]
         return [suffix for suffix in found if "." not in suffix] or found
+
+    @property
+    def mask(self) -> str:
+        """The suffix of the mask, such as ``mask.png``; "" if there is none, or a label."""
+        masks = (it for it in self.parts if _is_image(it) and it.partition(".")[0] in MASK_COLUMNS)
+        return "" if _LABELS[0] in self.parts else next(masks, "")
 
 
 @lru_cache
@@ -78,7 +84,10 @@ class WebDataset(PictureFormat):
     """Tars with an image and its label for each key."""
 
     name = "webdataset"
-    tasks: ClassVar = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
+    tasks: ClassVar = (
+        *(ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name),
+        ImageSegmentation.name,
+    )
 
     def detect(self, listing: Listing) -> Evidence | None:
         found = listing.candidates(".tar")
@@ -95,9 +104,10 @@ class WebDataset(PictureFormat):
             except ValueError as exc:
                 raise SourceError(f"{where}: {group.key}: {exc}") from exc
         _check_no_caption(where, values, group)
-        single, several, boxes = self.tasks
+        single, several, boxes, masks = self.tasks
         is_list = isinstance(values.get("label"), list)
         task = boxes if _OBJECTS in values else several if is_list else single
+        task = masks if group.mask else task
         suffixes = " and ".join(group.parts)
         reason = f"{found[0]} has {suffixes} for the key {group.key}"
         return Evidence(reason, task, found, tuple(dict.fromkeys(names)))
@@ -114,6 +124,17 @@ def _first_groups(listing: Listing, name: str) -> Sequence[_Group]:
         return []
     with listing.open(name) as file:
         return list(islice(_groups(file), _GROUPS_READ))
+
+
+def json_records(file: IO[bytes]) -> Iterator[Any]:
+    """Yield the JSON value of each key of a tar; None if it has an image, or no JSON."""
+    for group in _groups(file):
+        try:
+            yield (
+                None if group.images else json_value(_content(file, group.parts["json"], _MAX_JSON))
+            )
+        except (KeyError, ValueError):
+            yield None
 
 
 def tar_begins(head: bytes) -> bool:
@@ -174,8 +195,14 @@ def _picture(
         size = _size(values, file, image) if objects else None
     except (ValueError, PayloadError) as exc:
         return Problem(line, str(exc), uri)
-    payload = Range(document, image.offset, image.size)
-    return Picture(line, uri, None, size, objects, labels, payload=payload)
+    files = [image, *(group.parts[each] for each in filter(None, [group.mask]))]
+    payload, *masks = (Range(document, each.offset, each.size) for each in files)
+    return Picture(
+        *(line, uri, None, size, objects, labels),
+        payload=payload,
+        mask=f"{uri}/mask" if masks else "",
+        mask_payload=next(iter(masks), None),
+    )
 
 
 def _values(file: IO[bytes], group: _Group) -> Mapping[str, Any]:

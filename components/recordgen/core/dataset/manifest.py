@@ -41,6 +41,9 @@ LINT_FILE = "lint.jsonl"
 EXAMPLES_FILE = "examples.parquet"
 INDEX_FILE = "records.npy"
 REPORT_FILE = "report.html"
+
+#: The file of a copy in another format that says what it is a copy of.
+COPY_FILE = ".recordgen-export.json"
 SPLIT_PREFIX = "Split-"
 
 #: Names of splits, which are also names of folders.

@@ -44,6 +44,12 @@ class Marked(NamedTuple):
     corners: Corners  # its box, in pixels if the picture has a size, else in shares of the picture
     details: Details = NOTHING  # what else is known of it, in the same unit
 
+    def scaled(self, width: float, height: float) -> Marked:
+        """Return an object in shares of a picture in pixels, given the picture's size."""
+        xmin, ymin, xmax, ymax = self.corners
+        corners = (xmin * width, ymin * height, xmax * width, ymax * height)
+        return Marked(self.label, corners, self.details.divided(1 / width, 1 / height))
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:

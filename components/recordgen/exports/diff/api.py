@@ -25,32 +25,38 @@ from recordgen.exports.diff.differences import (
     OptionChange,
     VocabularyChange,
 )
-from recordgen.exports.diff.rows import COLUMNS, Places, Rows, differing, joined, leaks, match
+from recordgen.exports.diff.rows import BY, COLUMNS, Places, Rows, differing, joined, leaks, match
 from recordgen.messages.masking import without_secrets
 
 # Fields of dataset.json that are compared in addition to its options.
 _COMPARED_FIELDS = ("task", "recordgen_version", "seed", "compression", "label_kind", "source")
 
 
-def diff(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Differences:
+def diff(
+    old: str | os.PathLike[str], new: str | os.PathLike[str], *, by: str = BY[0]
+) -> Differences:
     """Compare two datasets row by row, and find payloads that leaked between them.
 
-    Rows are matched by the uri of their payload; rows without a uri, such as those of tables, by
-    their payload. Only ``dataset.json`` and ``examples.parquet`` are read.
+    Rows without a uri, such as those of tables, are matched by their payload. Only
+    ``dataset.json`` and ``examples.parquet`` are read.
 
     Args:
         old: an output of ``convert``, its ``dataset.json``, or the uri of a TFX Examples artifact;
             a path or URL.
         new: the same.
+        by: what matches rows: the ``uri`` of their payload, or its ``content``, for copies whose
+            files have other names.
 
     Raises:
-        UsageError: a path is empty.
+        UsageError: a path is empty, or ``by`` is another word.
         SourceError: there is no dataset, or it has no ``examples.parquet`` that can be read.
         StorageError: storage failed.
     """
+    if by not in BY:
+        raise UsageError(f"by must be {' or '.join(BY)} (got {by!r:.80})")
     roots = [_root("old", old), _root("new", new)]
     datasets = [*map(read_dataset, roots)]
-    rows = joined(datasets, [*map(_read, roots, datasets)])
+    rows = joined(datasets, [*map(_read, roots, datasets)], by)
     return _compare(rows[0], rows[1], [*map(_compared, roots, datasets)])
 
 

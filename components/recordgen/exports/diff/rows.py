@@ -33,6 +33,9 @@ _NUMBERS = ("record", "line", "content")
 #: The columns of ``examples.parquet`` that are compared; only annotations may be null.
 COLUMNS = (*_TEXTS, *_NUMBERS)
 
+#: What matches rows, the default first.
+BY = ("uri", "content")
+
 # Rows with the same key are matched in three passes: equal rows, rows that differ only in label or
 # split, and the others in their order. So among several rows with the same key, only rows that did
 # change count as changed.
@@ -141,8 +144,10 @@ def _blocks(items: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
     return (items[start : start + _ROWS_AT_ONCE] for start in starts)
 
 
-def joined(datasets: Sequence[Dataset], tables: list[Any]) -> list[Rows]:
+def joined(datasets: Sequence[Dataset], tables: list[Any], by: str) -> list[Rows]:
     """Return the rows of two datasets, given their tables with :data:`COLUMNS`.
+
+    ``by`` is one of :data:`BY`.
 
     The list is emptied, so that the memory of a column is free when its numbers are known.
     """
@@ -162,9 +167,11 @@ def joined(datasets: Sequence[Dataset], tables: list[Any]) -> list[Rows]:
         texts[name] = column.dictionary
     for name in _NUMBERS:
         columns[name] = left.pop(name).to_numpy()
-    has_uri = columns["uri"] != texts["uri"].index("").as_py()
-    by_uri = mixed(columns["uri"].astype(np.uint64))
-    columns["key"] = np.where(has_uri, by_uri, columns["content"])
+    columns["key"] = columns["content"]
+    if by == BY[0]:
+        has_uri = columns["uri"] != texts["uri"].index("").as_py()
+        by_uri = mixed(columns["uri"].astype(np.uint64))
+        columns["key"] = np.where(has_uri, by_uri, columns["content"])
     return [
         Rows(dataset, {name: values[half] for name, values in columns.items()}, texts)
         for dataset, half in zip(datasets, (slice(cut), slice(cut, None)), strict=True)

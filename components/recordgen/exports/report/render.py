@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from recordgen.core.dataset.lint import ERROR, WARNING, count_level
 from recordgen.core.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.core.facts import BOXES
 from recordgen.core.task.annotations import SEVERAL
-from recordgen.exports import templates
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.exports.report.charts import HEAT_SIDE
@@ -37,20 +35,12 @@ from recordgen.exports.report.findings import (
 )
 from recordgen.exports.report.records import RecordView, outlines
 from recordgen.exports.report.sampling import Place, read_shown
-from recordgen.exports.templates import environment
+from recordgen.exports.templates import environment, file_text
 from recordgen.messages import INVISIBLE, megabytes, shortened
 from recordgen.options import recorded_defaults
 from recordgen.payloads.drawing import Thumbnail
-from recordgen.rejects import FOUND_BY_NAME, Reject
+from recordgen.rejects import Reject
 from recordgen.tasks import TASKS
-from recordgen.tasks.object_detection.row_boxes import (
-    BOXES_CLIPPED,
-    BOXES_DROPPED,
-    BOXES_REPEATED,
-    BOXES_SWAPPED,
-)
-from recordgen.tasks.object_detection.stored_boxes import BOXES_CUT, BOXES_OUTSIDE
-from recordgen.tasks.object_detection.task import FILES_IN_PIXELS
 
 # Examples that charts show.
 _CHARTED = 1_000_000
@@ -58,12 +48,6 @@ _CHARTED = 1_000_000
 REJECTS_SHOWN = 50
 FINDINGS_SHOWN = 12  # of each code
 
-_SOURCES_SHOWN = 20
-_CLASSES_LISTED = 1000
-# Up to this number a table shows all classes; above it, the largest and the smallest.
-_CLASSES_SHOWN = 24
-_ENDS_SHOWN = 10
-_LABELS_SHOWN = 20  # under one picture
 _LABELS_CHOSEN = 300  # to filter findings by
 _TEXT_SHOWN = 300  # characters of a label, uri or message
 
@@ -72,18 +56,6 @@ _ALWAYS_SHOWN = ("seed", "task", "format")
 
 # Invisible characters and changes of the text direction: they make one name look like another.
 _UNSEEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200c\u200d{INVISIBLE}]")
-
-# The kinds of ``rows.adjusted``.
-_WORDS = {
-    FOUND_BY_NAME: "paths found below the image root by name: they were not exact",
-    FILES_IN_PIXELS: "files with boxes in pixels: divided by the width and height in their rows",
-    BOXES_CLIPPED: "boxes clipped: they extended beyond the image",
-    BOXES_SWAPPED: "boxes swapped: their corners were inverted",
-    BOXES_CUT: "boxes cut: a part of them is outside of what resize=center_crop stores",
-    BOXES_OUTSIDE: "boxes dropped: outside of what resize=center_crop stores",
-    BOXES_REPEATED: "boxes dropped: their line has them twice",
-    BOXES_DROPPED: "boxes dropped: they were empty, or bad_boxes=drop",
-}
 
 
 class Report(FileExport):
@@ -148,7 +120,7 @@ def to_html(
     """Return the page as text."""
     shown = {item.finding.message for group in groups for item in group.items}
     labels = {text for group in groups for item in group.items for text in item.labels}
-    script = _file("page.js").strip("\n")
+    script = file_text("page.js").strip("\n")
     return page_template().render(
         dataset=dataset,
         balance=class_balance(dataset),
@@ -157,7 +129,6 @@ def to_html(
         notes=[text for text in dataset.warnings if text not in shown],
         groups=groups,
         labels=sorted(labels)[:_LABELS_CHOSEN],
-        error=ERROR,
         errors=count_level(dataset.lint, ERROR),
         warned=count_level(dataset.lint, WARNING),
         examples={name: items for name, items in (examples or {}).items() if items},
@@ -165,11 +136,6 @@ def to_html(
         heat_side=HEAT_SIDE,
         script=Markup(script),
         script_hash=_digest(script),
-        sources_shown=_SOURCES_SHOWN,
-        classes_listed=_CLASSES_LISTED,
-        classes_shown=_CLASSES_SHOWN,
-        ends_shown=_ENDS_SHOWN,
-        labels_shown=_LABELS_SHOWN,
         counted=_counted(dataset.task),
     )
 
@@ -206,7 +172,6 @@ def page_template() -> Template:
     pages.filters.update(
         basename=lambda path: path.rstrip("/").rsplit("/", 1)[-1],  # a folder ends with a slash
         data_uri=_data_uri,
-        in_words=lambda kind: _WORDS.get(kind, kind),
         megabytes=megabytes,
         outlines=outlines,
         percent=_percent,
@@ -214,12 +179,8 @@ def page_template() -> Template:
         short=lambda text, most=_TEXT_SHOWN: shortened(text, most),
         steps=_steps,
     )
-    pages.globals["style"] = Markup(_file("style.css").rstrip("\n"))
+    pages.globals["style"] = Markup(file_text("style.css").rstrip("\n"))
     return pages.get_template("page.html")
-
-
-def _file(name: str) -> str:
-    return resources.files(templates).joinpath(name).read_text(encoding="utf-8")
 
 
 def _digest(script: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
@@ -26,6 +27,11 @@ def _compiled_templates() -> _CompiledTemplates | None:
     with suppress(OSError, RuntimeError):
         return _CompiledTemplates()
     return None
+
+
+def file_text(name: str) -> str:
+    """Return the text of a file of this folder."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def environment(**options: Any) -> Environment:
