@@ -20,7 +20,6 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import recordgen
 from recordgen import storage
 from recordgen.console import logs, progress_bar, terminal
 from recordgen.console.quiet import quiet_libraries
@@ -369,7 +368,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser."""
-    parser = _Parser(prog="recordgen", description=recordgen.__doc__)
+    parser = _Parser(prog="recordgen", description=sys.modules["recordgen"].__doc__)
     parser.add_argument("--version", action="version", version=f"recordgen {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     convert = _command(
