@@ -33,8 +33,14 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from benchmarks.scenes import KINDS, SIZE
 from recordgen.checks.images import PICTURE_CHECKS
-from recordgen.core.facts.perceptual_hash import SmallPicture, jpeg_factor, look_at
-from recordgen.core.facts.pictures import PictureFacts, find_alike, measured
+from recordgen.measures.pictures import (
+    PictureFacts,
+    SmallPicture,
+    find_alike,
+    jpeg_factor,
+    look_at,
+    measured,
+)
 from recordgen.registry import CHECKS
 
 QUALITY = 92

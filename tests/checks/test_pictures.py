@@ -9,20 +9,18 @@ import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from recordgen.checks.images import PICTURE_CHECKS
-from recordgen.core.facts.neighbours import count_bits
-from recordgen.core.facts.perceptual_hash import (
+from recordgen.measures.neighbours import count_bits
+from recordgen.measures.pictures import (
     SIDE,
     Looks,
-    look_at,
-    mirrored_hashes,
-    perceptual_hashes,
-)
-from recordgen.core.facts.pictures import (
     PictureFacts,
     are_alike,
     find_alike,
     has_hash,
+    look_at,
     measured,
+    mirrored_hashes,
+    perceptual_hashes,
     signatures,
 )
 from recordgen.registry import CHECKS

@@ -11,10 +11,11 @@ import pyarrow as pa
 from recordgen.checks.check import ALIKE, Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.contents import Groups, Pairs
 from recordgen.checks.facts import ExampleFacts
-from recordgen.core.facts import IMAGES, MEASURES, minhash, pictures
+from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.kept_rows import RowIndices
-from recordgen.core.facts.neighbours import BANDS, Indices, group_by_keys
+from recordgen.measures import minhash, pictures
+from recordgen.measures.neighbours import BANDS, Indices, group_by_keys
 
 #: The facts that tell which examples are alike.
 NEAR_COLUMNS = ["source", "line", "perceptual_hash", "signature", "contrast", "characters"]
@@ -210,7 +211,7 @@ def group_texts(
     """Group texts that are nearly the same.
 
     Args:
-        signatures: signatures of all texts, see :mod:`recordgen.core.facts.minhash`.
+        signatures: signatures of all texts, see :mod:`recordgen.measures.minhash`.
         least: the least similarity of two such texts, 0 to 1. Below 0.5, many pairs are missed.
         bands: the parts of signatures of which two such texts have one in common.
 

@@ -19,10 +19,10 @@ from recordgen.checks.run import checks_of
 from recordgen.checks.selection import Selection
 from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.facts.columns import Columns
-from recordgen.core.facts.minhash import mixed
 from recordgen.core.flow.graph import bucket_count
 from recordgen.core.planning.appending import Existing
 from recordgen.core.planning.messages import FoundTexts
+from recordgen.core.rows.columns import mixed
 from recordgen.core.runs.staging import Staging
 
 # Buckets of the plan, of some 30,000 rows each, that are one of the checks, or a batch of shards.

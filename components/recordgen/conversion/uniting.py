@@ -15,8 +15,8 @@ from recordgen.checks.near_pairs import crowd_remarks
 from recordgen.conversion.check_stage import BATCH, FOUND, UNITE, Alike, Key, Message, Rows, Stage
 from recordgen.conversion.examination import Places
 from recordgen.core.facts.columns import Columns
-from recordgen.core.facts.neighbours import Forest, Indices
 from recordgen.core.planning.messages import FoundTexts
+from recordgen.measures.neighbours import Forest, Indices
 
 # Examples that are looked at together.
 _AT_ONCE = 1 << 20

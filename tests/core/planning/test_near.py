@@ -10,15 +10,16 @@ from hypothesis import strategies as st
 from PIL import Image, ImageEnhance
 
 import recordgen
-from recordgen.core.facts.perceptual_hash import small_picture
 from recordgen.core.planning.decide import decide
 from recordgen.core.planning.near import SeenImages
 from recordgen.core.rows.placing import placing
 from recordgen.errors import UsageError
+from recordgen.measures.pictures import small_picture
 from recordgen.options import ConvertOptions
 from recordgen.tasks import task_for
 from tests.conftest import encoded
 from tests.core.planning.test_eval_from import split_of_each
+from tests.planned import alike
 from tests.settings import split_settings
 
 PICTURES = 40
@@ -115,7 +116,7 @@ def facts_of_members(members, place=FIRST_SEED):
 def hashes_of(members, buckets=1):
     """Return the hash that decides the split of each row."""
     parts = {at: facts_of_members(members[at::buckets]) for at in range(buckets)}
-    found = dict(decide(parts, split_settings(group_by="near")))
+    found = dict(decide(parts, split_settings(group_by="near"), alike))
     of = {at: iter(table["split_hash"].to_pylist()) for at, table in found.items()}
     return [next(of[at % buckets]) for at in range(len(members))]
 
@@ -148,7 +149,7 @@ def test_copies_share_a_hash_and_unread_rows_keep_their_own():
         looks.add(item)
     for name, column in looks.columns().items():
         table = table.set_column(table.schema.get_field_index(name), name, column)
-    [(_, found)] = decide({0: table}, split_settings(group_by="near"))
+    [(_, found)] = decide({0: table}, split_settings(group_by="near"), alike)
     unread = placing(0)(b"own").split_hash
     assert found["split_hash"].to_pylist() == [own(2), unread, own(2), own(3)]
     assert hashes_of([]) == []

@@ -10,21 +10,22 @@ matters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from recordgen.core.facts import Seen
 from recordgen.core.facts.builder import ExampleNote, FactsBuilder
-from recordgen.core.facts.columns import picture_facts
-from recordgen.core.facts.perceptual_hash import SmallPicture
-from recordgen.core.facts.pictures import find_alike
 from recordgen.core.rows.columns import Columns
 
 #: Columns that are needed to compare an image with others.
 LOOKS = ("perceptual_hash", "signature", "contrast")
+
+#: Columns of pictures → for each one the number of the first that it is like, int [n].
+Alike: TypeAlias = "Callable[[Columns], npt.NDArray[np.signedinteger[Any]]]"
 
 
 class SeenImages:
@@ -33,9 +34,9 @@ class SeenImages:
     def __init__(self) -> None:
         self._builder = FactsBuilder()
 
-    def add(self, picture: SmallPicture | None) -> None:
+    def add(self, picture: Seen | None) -> None:
         """Add the image of the next row, or None if it has none."""
-        self._builder.add(ExampleNote(0, picture=picture))
+        self._builder.add(ExampleNote(0, seen=picture))
 
     def columns(self) -> Mapping[str, Any]:
         """Return the columns of :data:`LOOKS`, with nulls for rows without an image."""
@@ -61,7 +62,7 @@ def by_content(
     return known[ordered], is_first
 
 
-def shared_hashes(facts: Columns) -> npt.NDArray[np.uint64]:
+def shared_hashes(facts: Columns, alike: Alike) -> npt.NDArray[np.uint64]:
     """Return the split hash of each row, equal within a group: uint64 [n].
 
     Rows without ``content`` keep their own.
@@ -72,6 +73,6 @@ def shared_hashes(facts: Columns) -> npt.NDArray[np.uint64]:
     firsts = rows[is_first]
     leaders = np.arange(len(firsts))
     seen = np.flatnonzero(np.asarray(facts["perceptual_hash"].is_valid())[firsts])
-    leaders[seen] = seen[find_alike(picture_facts(facts.select(LOOKS).take(firsts[seen])))]
+    leaders[seen] = seen[alike(facts.select(LOOKS).take(firsts[seen]))]
     hashes[rows] = hashes[firsts[leaders[np.cumsum(is_first) - 1]]]
     return hashes

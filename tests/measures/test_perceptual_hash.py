@@ -9,7 +9,7 @@ import pytest
 import simplejpeg
 from PIL import Image, ImageFilter
 
-from recordgen.core.facts.perceptual_hash import (
+from recordgen.measures.pictures import (
     SIDE,
     Looks,
     SmallPicture,

@@ -1,0 +1,485 @@
+"""Small pictures, their thumbnails, measures and perceptual hashes, and which are alike.
+
+    64 SmallPictures (47×63 of a 375×500 JPEG, at 1/8)  ─look_at─▶  Looks (32×32 gray, sharpness)
+    64 Looks  ─measured─▶  PictureFacts (an array for each measure)
+
+Each picture is examined with 32 to 63 pixels on its shorter side. So all measures are relative to
+the frame, and their cost does not grow with the picture; a blur that shows only when one zooms in
+is not seen.
+
+Sums consist of integers that float64 holds exactly. So thumbnail and hash of given pixels are the
+same on every machine, in whatever order its libraries add.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from recordgen.measures.neighbours import BANDS, Hashes, Indices, band_of, find_neighbours
+
+if TYPE_CHECKING:
+    from recordgen.core.facts.columns import Columns
+
+#: Pixels on each side of a thumbnail, and minimum on the shorter side of a small picture.
+SIDE = 32
+
+# Maximum pixels of a small picture's longer side: a strip of 1×100,000 must not cost more.
+_LONGEST = 16 * SIDE
+
+#: Bits of a perceptual hash.
+HASH_BITS = 64
+
+# Pictures of one shape that are measured together; more of them leave the processor's cache.
+_AT_ONCE = 64
+
+Pixels: TypeAlias = "npt.NDArray[np.uint8]"
+_Floats: TypeAlias = "npt.NDArray[np.float64]"
+
+
+class SmallPicture(NamedTuple):
+    """A picture at ``1 / factor`` of its size."""
+
+    # uint8 [h, w], [h, w, 1] (gray) or [h, w, 3] (RGB), with `h = ceil(height / factor)` and `w =
+    # ceil(width / factor)`.
+    pixels: Pixels
+    height: int  # height of the original picture, in pixels
+    width: int  # width of the original picture, in pixels
+    factor: int  # side of one small pixel, in pixels of the original
+
+    @staticmethod
+    def columns(seen: Sequence[SmallPicture]) -> Mapping[str, Any]:
+        """Return the measures of pictures, as columns of facts."""
+        facts = measured(look_at(seen))
+        return facts._asdict() | {"signature": [each.tobytes() for each in facts.signature]}
+
+
+class Looks(NamedTuple):
+    """Measures of pictures: arrays with one element for each picture."""
+
+    thumbnail: Pixels  # uint8 [n, 32, 32], gray: the average of the area that each pixel covers
+    # float64: the largest second difference in the small picture, as a part of the range of its
+    # levels. 0 for one colour or a smooth ramp; about 0.24 / s² for edges blurred by s pixels of
+    # the small picture (Gaussian); 1 for an edge as sharp as its pixels can show; at most 4.
+    sharpness: _Floats
+    # float64: mean of the largest minus the smallest channel, 0 (gray) to 255; NaN if the small
+    # picture is gray, so that it is unknown.
+    colourfulness: _Floats
+
+
+def jpeg_factor(height: int, width: int) -> int:
+    """Return the factor by which a JPEG can shrink while it is decoded: 8, 4, 2 or 1.
+
+    For simplejpeg, it means ``min_height=ceil(height / factor)``, likewise ``min_width``, and
+    ``min_factor=factor``. A JPEG with 249 pixels or more on its shorter side is decoded at 1/8, as
+    in the bitstream check.
+    """
+    shorter = min(height, width)
+    return next((factor for factor in (8, 4, 2) if -(-shorter // factor) >= SIDE), 1)
+
+
+def small_picture(image: Image.Image) -> SmallPicture:
+    """Reduce a decoded picture of mode ``L`` or ``RGB`` to 32 to 63 pixels on its shorter side."""
+    factor = _reducing(image.height, image.width)
+    small = image.reduce(factor) if factor > 1 else image
+    return bounded(SmallPicture(np.asarray(small), image.height, image.width, factor))
+
+
+def _reducing(height: int, width: int) -> int:
+    return max(1, min(height, width) // SIDE)
+
+
+def bounded(picture: SmallPicture) -> SmallPicture:
+    """Reduce a picture of any scale to at most 63 pixels on its shorter side, 512 on the other."""
+    height, width, *channels = picture.pixels.shape
+    factor = _reducing(height, width)
+    if factor == 1 and max(height, width) <= _LONGEST:
+        return picture
+    flat = picture.pixels if channels == [3] else picture.pixels.reshape(height, width)
+    image = Image.fromarray(flat)
+    if factor > 1:
+        image = image.reduce(factor)
+        picture = picture._replace(pixels=np.asarray(image), factor=picture.factor * factor)
+    if max(image.size) <= _LONGEST:
+        return picture
+    # A strip: less is lost at its ends than one of its 32 parts covers.
+    size = min(image.width, _LONGEST), min(image.height, _LONGEST)
+    strip = np.asarray(image.resize(size, Image.Resampling.BOX))
+    return SmallPicture(strip, size[1], size[0], 1)
+
+
+def look_at(pictures: Sequence[SmallPicture]) -> Looks:
+    """Measure pictures; many at once cost far less than one by one."""
+    count = len(pictures)
+    looks = Looks(np.zeros((count, SIDE, SIDE), np.uint8), np.zeros(count), np.zeros(count))
+    by_shape: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for place, picture in enumerate(pictures):
+        by_shape[picture.pixels.shape].append(place)
+    blocks = (
+        places[start : start + _AT_ONCE]
+        for places in by_shape.values()
+        for start in range(0, len(places), _AT_ONCE)
+    )
+    for places in blocks:
+        alike = [pictures[place] for place in places]
+        gray, looks.colourfulness[places] = _gray_of(np.stack([each.pixels for each in alike]))
+        looks.thumbnail[places] = _thumbnails(gray, alike)
+        looks.sharpness[places] = _sharpness(gray)
+    return looks
+
+
+def _gray_of(pixels: Pixels) -> tuple[Pixels, _Floats | float]:
+    """Return brightness (ITU-R BT.601), uint8 [n, h, w], and colourfulness; see :class:`Looks`."""
+    if pixels.shape[3:] != (3,):
+        return pixels.reshape(pixels.shape[:3]), float("nan")
+    red, green, blue = np.ascontiguousarray(pixels.transpose(3, 0, 1, 2))
+    spread = np.maximum(np.maximum(red, green), blue)
+    spread -= np.minimum(np.minimum(red, green), blue)
+    gray = np.multiply(red, 77, dtype=np.uint16)  # the factors add up to 256
+    gray += np.multiply(green, 150, dtype=np.uint16)
+    gray += np.multiply(blue, 29, dtype=np.uint16)
+    gray += 128
+    gray >>= 8
+    _, height, width = spread.shape
+    return gray.astype(np.uint8), spread.sum(axis=(1, 2), dtype=np.uint64) / (height * width)
+
+
+def _sharpness(gray: Pixels) -> _Floats | float:
+    count, height, width = gray.shape
+    if min(height, width) < 3:
+        return 0.0
+    # The discrete Laplacian: a pixel's four neighbours minus four times the pixel. All rows are in
+    # one line, which is far faster; outer pixels, with neighbours in other rows, are set to 0.
+    line = gray.reshape(count, -1).astype(np.int16)
+    inner = line[:, width:-width]
+    laplacian = line[:, : -2 * width] + line[:, 2 * width :]
+    laplacian += line[:, width - 1 : -width - 1]
+    laplacian += line[:, width + 1 : line.shape[1] - width + 1]
+    laplacian -= 4 * inner
+    rows = laplacian.reshape(count, height - 2, width)
+    rows[:, :, [0, -1]] = 0
+    strongest = np.maximum(laplacian.max(axis=1), -laplacian.min(axis=1)).astype(np.float64)
+    levels = line.max(axis=1) - line.min(axis=1)
+    return np.divide(strongest, levels, out=np.zeros(count), where=levels > 0)
+
+
+def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
+    """Average the area that each of 32×32 pixels covers: uint8 [n, 32, 32].
+
+    Pixels are weighted by the shared area. Filters that use only whole pixels, such as Pillow's,
+    shift the picture by up to half a pixel, which changes its hash.
+    """
+    _, height, width = gray.shape
+    rows = np.stack([_shares(each.height, each.factor, height) for each in pictures])
+    columns = np.stack([_shares(each.width, each.factor, width).T for each in pictures])
+    # At most 255 times the picture's pixels, so below 2**53.
+    sums: _Floats = rows @ gray.astype(np.float64) @ columns
+    sums /= np.array([each.height * each.width for each in pictures])[:, None, None]
+    sums += 0.5
+    return sums.astype(np.uint8)
+
+
+@lru_cache(maxsize=256)
+def _shares(length: int, factor: int, count: int) -> npt.NDArray[np.float64]:
+    """Return how much of each small pixel lies in each part of a side, in 1/32 pixels: [32, count].
+
+    If ``factor`` does not divide the side, its last pixel reaches beyond the end; only the part
+    inside counts. Each row adds up to ``length``, that of the side.
+    """
+    pixels = np.arange(count)[None] * (factor * SIDE)
+    parts = np.arange(SIDE)[:, None] * length
+    shared = np.minimum(pixels + factor * SIDE, parts + length) - np.maximum(pixels, parts)
+    return np.maximum(shared, 0).astype(np.float64)
+
+
+def perceptual_hashes(thumbnails: Pixels) -> npt.NDArray[np.uint64]:
+    """Return the signs of the lowest frequencies of uint8 [n, 32, 32], the lowest bit first."""
+    cosines, rows, columns, bits = _cosines()
+    # Whole numbers below 255 * (32 * 2**12)**2 < 2**53.
+    waves = np.matmul(cosines, np.matmul(thumbnails.astype(np.float64), cosines.T))
+    signs = waves[:, rows, columns] > 0
+    return np.where(signs, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
+
+
+@lru_cache(maxsize=1)
+def _cosines() -> tuple[
+    npt.NDArray[np.float64],
+    npt.NDArray[np.intp],
+    npt.NDArray[np.intp],
+    npt.NDArray[np.uint64],
+]:
+    """Return the DCT's matrix in whole numbers, its 64 lowest waves (rows, columns), their bits."""
+    count = 11  # waves along a side: without the mean, diagonals 1 to 10 have 65
+    waves = np.arange(count)[:, None] * (2 * np.arange(SIDE)[None] + 1)
+    cosines = np.rint(np.cos(waves * (np.pi / (2 * SIDE))) * (1 << 12))
+    lowest = sorted(
+        ((row, column) for row in range(count) for column in range(count) if row or column),
+        key=lambda wave: (sum(wave), wave),
+    )[:HASH_BITS]
+    rows, columns = np.array(lowest).T
+    return cosines, rows, columns, np.uint64(1) << np.arange(HASH_BITS, dtype=np.uint64)
+
+
+def mirrored_hashes(hashes: Hashes) -> Hashes:
+    """Return the hashes of the mirror images: waves that are odd from left to right change sign."""
+    _, _, columns, bits = _cosines()
+    return hashes ^ np.bitwise_or.reduce(bits[columns % 2 == 1])
+
+
+#: Pixels on each side of a signature.
+SIGNATURE_SIDE = 8
+
+_Singles: TypeAlias = "npt.NDArray[np.float32]"
+
+# The following numbers come from the table of `python -m benchmarks.lint_precision`.
+
+#: The least correlation of the signatures of near-duplicates.
+LEAST_CORRELATION = 0.97
+
+#: The least contrast of a picture with a meaningful hash.
+LEAST_HASH_CONTRAST = 3.0
+
+
+# Divisions of the signatures in crowded buckets: two of a class of about this size are compared.
+# Pairs that correlate by 0.97 are in one class in about every third division.
+_DIVISIONS, _CLASS_SIZE = 12, 32
+
+# Enough for 2**29 signatures.
+_MAX_STEPS = 24
+
+# Signatures that are handled together.
+_SAMPLE = 1 << 14
+
+
+class PictureFacts(NamedTuple):
+    """Measures of pictures: arrays with one element for each picture."""
+
+    # uint64: the signs of the 64 lowest frequencies. Copies differ in few bits, also after
+    # encoding, resizing or brightening; it is meaningless without `contrast`.
+    perceptual_hash: npt.NDArray[np.uint64]
+    # uint8 [n, 8, 8]: the picture in 64 gray pixels, to verify that two are alike.
+    signature: Pixels
+    brightness: _Singles  # float32: mean, 0 (black) to 255 (white)
+    contrast: _Singles  # float32: standard deviation, 0 to 127.5
+    darkest: Pixels  # uint8: 1 % of the picture is at this level or below
+    lightest: Pixels  # uint8: 1 % of the picture is at this level or above
+    entropy: _Singles  # float32: entropy of the levels in steps of 4, 0 to 6 bits
+    sharpness: _Singles  # float32: see Looks
+    colourfulness: _Singles  # float32: likewise; NaN if unknown
+
+
+def picture_facts(seen: Columns) -> PictureFacts:
+    """Return the measures of images that are in the columns; other measures are empty."""
+    from recordgen.core.facts.columns import bytes_of  # decoding pictures does not need Arrow
+
+    unknown = dict.fromkeys(PictureFacts._fields, np.zeros(0, np.float32))
+    known = {name: seen[name].to_numpy() for name in seen.column_names if name != "signature"}
+    signature = bytes_of(seen["signature"]).reshape(-1, SIGNATURE_SIDE, SIGNATURE_SIDE)
+    return PictureFacts(**unknown | known | {"signature": signature})
+
+
+def measured(looks: Looks) -> PictureFacts:
+    """Measure pictures."""
+    histograms = _histograms(looks.thumbnail)
+    brightness, contrast = _moments(histograms)
+    below = histograms.cumsum(axis=1)
+    few = SIDE * SIDE // 100
+    return PictureFacts(
+        perceptual_hashes(looks.thumbnail),
+        signatures(looks.thumbnail),
+        brightness,
+        contrast,
+        (below <= few).sum(axis=1).astype(np.uint8),
+        (below < SIDE * SIDE - few).sum(axis=1).astype(np.uint8),
+        _entropy(histograms),
+        looks.sharpness.astype(np.float32),
+        looks.colourfulness.astype(np.float32),
+    )
+
+
+def _histograms(thumbnails: Pixels) -> npt.NDArray[np.int64]:
+    """Return the number of pixels at each level: int64 [n, 256]."""
+    count = len(thumbnails)
+    offsets = np.arange(count)[:, None] * 256
+    levels = thumbnails.reshape(count, SIDE * SIDE) + offsets
+    return np.bincount(levels.ravel(), minlength=count * 256).reshape(count, 256)
+
+
+def _moments(histograms: npt.NDArray[np.int64]) -> tuple[_Singles, _Singles]:
+    levels, size = np.arange(256), SIDE * SIDE
+    sums, squares = histograms @ levels, histograms @ (levels * levels)
+    spread = np.sqrt((size * squares - sums * sums).astype(np.float64)) / size
+    return (sums / size).astype(np.float32), spread.astype(np.float32)
+
+
+def _entropy(histograms: npt.NDArray[np.int64]) -> _Singles:
+    """Return the entropy of the levels in steps of 4, in bits."""
+    shares = histograms.reshape(-1, 64, 4).sum(axis=2) / (SIDE * SIDE)
+    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
+    return (0 - (shares * logs).sum(axis=1)).astype(np.float32)
+
+
+def signatures(thumbnails: Pixels) -> Pixels:
+    """Reduce thumbnails to 8×8 pixels: uint8 [n, 8, 8]."""
+    side = SIDE // SIGNATURE_SIDE
+    rows = np.repeat(np.eye(SIGNATURE_SIDE), side, axis=1)
+    sums = np.matmul(rows, np.matmul(thumbnails.astype(np.float64), rows.T))
+    return (sums / (side * side) + 0.5).astype(np.uint8)
+
+
+def find_alike(
+    facts: PictureFacts,
+    *,
+    least: float = LEAST_CORRELATION,
+    on_crowd: Callable[[int], None] | None = None,
+    band: int | None = None,
+) -> Indices:
+    """Group pictures that are nearly the same, or nearly each other's mirror images.
+
+    Pictures that look like very many others are compared with some hundred of them each: with
+    all other checks, a picture takes four microseconds, and thirty in such a crowd
+    (``python -m benchmarks.launcher``).
+
+    Args:
+        facts: facts about all pictures.
+        least: see :func:`are_alike`.
+        on_crowd: called with the number of pictures and mirror images that look like very many
+            others, if there are any.
+        band: the band in which pictures have company (:func:`same_in_band`); None: any.
+
+    Returns:
+        int32 [n]: the lowest number of the group of each picture; its own if it has none.
+    """
+    count = len(facts.perceptual_hash)
+    hashes = np.concatenate([facts.perceptual_hash, mirrored_hashes(facts.perceptual_hash)])
+    usable = np.tile(has_hash(facts), 2)
+
+    def alike(first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
+        return are_alike(signatures_of(first), signatures_of(second), least)
+
+    def signatures_of(views: Indices) -> Pixels:
+        stack: Pixels = facts.signature[views % count]
+        turned = views >= count
+        stack[turned] = stack[turned, :, ::-1]
+        return stack
+
+    def keys_of(views: Indices) -> Iterator[npt.NDArray[np.uint32]]:
+        return _signature_keys(views, signatures_of, divisions)
+
+    bands = range(BANDS) if band is None else [band]
+    divisions = [each for each in range(_DIVISIONS) if each % BANDS in bands]
+    return find_neighbours(
+        hashes,
+        count=count,
+        usable=usable,
+        alike=alike,
+        keys_of=keys_of,
+        on_crowd=on_crowd,
+        bands=bands,
+    )
+
+
+def same_in_band(hashes: Hashes, band: int) -> Hashes:
+    """Return a number for each hash, the same if it or its mirror image has the same band.
+
+    Two near-duplicates have the same number in one of the bands at least.
+    """
+    return np.minimum(band_of(hashes, band), band_of(mirrored_hashes(hashes), band))
+
+
+def _signature_keys(
+    views: Indices, signatures_of: Callable[[Indices], Pixels], divisions: Sequence[int]
+) -> Iterator[npt.NDArray[np.uint32]]:
+    """Yield some of twelve random divisions of signatures into small classes of similar ones.
+
+    Each step halves the classes: in the middle of their signatures along a direction. So it divides
+    signatures that have much in common, too, such as those of forms.
+    """
+    count = len(views)
+    depth = max(0, count // _CLASS_SIZE).bit_length()
+    for directions in _directions()[divisions, :depth]:
+        along = np.empty((depth, count), np.float32)
+        for start in range(0, count, _SAMPLE):
+            at = slice(start, start + _SAMPLE)
+            along[:, at] = _positions(signatures_of(views[at]), directions).T
+        classes = np.zeros(count, np.uint32)
+        for step, positions in enumerate(along, start=1):
+            halves = classes.view(np.uint16).reshape(count, 2).T
+            low, high = halves if sys.byteorder == "little" else halves[::-1]
+            order = np.lexsort((_as_levels(positions), low, high))
+            classes[order] = (np.arange(count) << step) // count
+        yield classes
+
+
+def _as_levels(positions: _Singles) -> npt.NDArray[np.uint16]:
+    """Return positions as 65,536 levels: numbers of 16 bits are sorted without comparisons."""
+    lowest, highest = positions.min(), positions.max()
+    scale = np.float64(65535) / max(float(highest - lowest), 1e-9)
+    return ((positions - lowest).astype(np.float64) * scale).astype(np.uint16)
+
+
+@lru_cache(maxsize=1)
+def _directions() -> npt.NDArray[np.float64]:
+    """Return directions of 1 and -1, the same everywhere: [divisions, steps, pixels]."""
+    shape = (_DIVISIONS, _MAX_STEPS, SIGNATURE_SIDE**2)
+    drawn = hashlib.shake_128(b"recordgen").digest(math.prod(shape) // 8)
+    return np.unpackbits(np.frombuffer(drawn, np.uint8)).reshape(shape) * 2.0 - 1.0
+
+
+def _positions(signatures: Pixels, directions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the positions of signatures along directions: [n, directions].
+
+    Brightness and contrast do not matter.
+    """
+    levels = signatures.reshape(len(signatures), -1).astype(np.float64)
+    size = levels.shape[1]
+    centred = size * levels - levels.sum(axis=1, keepdims=True)
+    # Whole numbers below 2**53 until they are divided, so that all machines agree.
+    length = np.sqrt((centred * centred).sum(axis=1, keepdims=True))
+    return (centred @ directions.T) / np.maximum(length, 1)
+
+
+def are_alike(
+    signatures: Pixels, others: Pixels, least: float = LEAST_CORRELATION
+) -> npt.NDArray[np.bool_]:
+    """Return whether the pixels of each pair of pictures correlate.
+
+    Brightness and contrast do not matter.
+
+    Args:
+        signatures: uint8 [n, 8, 8].
+        others: uint8 [n, 8, 8]: the other picture of each pair.
+        least: the least correlation of two pictures that are alike, 0 to 1.
+
+    Returns:
+        bool [n]
+    """
+    one, other = (
+        stack.reshape(len(stack), -1).astype(np.float32) for stack in (signatures, others)
+    )
+    size = one.shape[1]
+    ones, others_sum = one.sum(axis=1).astype(np.int64), other.sum(axis=1).astype(np.int64)
+    shared = size * _products(one, other) - ones * others_sum
+    spread = size * _products(one, one) - ones * ones
+    other_spread = size * _products(other, other) - others_sum * others_sum
+    both = np.sqrt(spread.astype(np.float64) * other_spread)
+    return shared >= least * both
+
+
+def _products(one: _Singles, other: _Singles) -> npt.NDArray[np.int64]:
+    """Return the sum of products of each pair of signatures: whole numbers below 2**24."""
+    return np.einsum("ij,ij->i", one, other).astype(np.int64)
+
+
+def has_hash(facts: PictureFacts) -> npt.NDArray[np.bool_]:
+    """Return whether each picture has enough contrast for a meaningful hash."""
+    return facts.contrast >= LEAST_HASH_CONTRAST
