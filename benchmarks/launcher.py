@@ -56,7 +56,9 @@ from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import Count, Step
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult, SplitSum, summed
-from recordgen.measures.pictures import SIDE, Looks, PictureFacts, measured, same_in_band
+from recordgen.measures.likeness import same_in_band
+from recordgen.measures.perceptual_hash import SIDE
+from recordgen.measures.pictures import Looks, PictureFacts, measured
 from recordgen.options import make_options
 
 SHARD_ROWS = 20_000

@@ -20,7 +20,8 @@ from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.core.settings import Labels
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.task.task import Task
-from recordgen.measures.pictures import find_alike, picture_facts
+from recordgen.measures.likeness import find_alike
+from recordgen.measures.pictures import picture_facts
 from recordgen.options import ConvertOptions
 
 

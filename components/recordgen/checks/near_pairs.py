@@ -14,7 +14,7 @@ from recordgen.checks.facts import ExampleFacts
 from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.kept_rows import RowIndices
-from recordgen.measures import minhash, pictures
+from recordgen.measures import likeness, minhash
 from recordgen.measures.neighbours import BANDS, Indices, group_by_keys
 
 #: The facts that tell which examples are alike.
@@ -93,7 +93,7 @@ def divided(
     A division has a number, the rows, and a key of each. With one bucket, all are one division.
     """
     rows, looks = facts.looks
-    usable = pictures.has_hash(looks) if len(rows) else np.zeros(0, np.bool_)
+    usable = likeness.has_hash(looks) if len(rows) else np.zeros(0, np.bool_)
     rows, hashes = rows[usable], looks.perceptual_hash[usable]
     texts, signatures = facts.signatures
     if buckets == 1:
@@ -101,7 +101,7 @@ def divided(
         yield UNDIVIDED, every, np.zeros(len(every), np.uint64)
         return
     for band in range(BANDS):
-        yield band, rows, pictures.same_in_band(hashes, band)
+        yield band, rows, likeness.same_in_band(hashes, band)
     for band, keys in enumerate(minhash.bands(signatures)):
         yield BANDS + band, texts, keys.astype(np.uint64)
 
@@ -125,8 +125,8 @@ def alike_groups(
     band = None if division == UNDIVIDED else division
     seen, looks = facts.looks
     if len(seen):
-        least_correlation = least or pictures.LEAST_CORRELATION
-        alike = pictures.find_alike(looks, least=least_correlation, on_crowd=on_crowd, band=band)
+        least_correlation = least or likeness.LEAST_CORRELATION
+        alike = likeness.find_alike(looks, least=least_correlation, on_crowd=on_crowd, band=band)
         numbers[seen] = seen[alike]
     rows, signatures = facts.signatures
     if len(rows):

@@ -1,4 +1,4 @@
-"""Small pictures, their thumbnails, measures and perceptual hashes, and which are alike.
+"""Small pictures, their thumbnails, and the measures of these.
 
     64 SmallPictures (47×63 of a 375×500 JPEG, at 1/8)  ─look_at─▶  Looks (32×32 gray, sharpness)
     64 Looks  ─measured─▶  PictureFacts (an array for each measure)
@@ -13,11 +13,8 @@ same on every machine, in whatever order its libraries add.
 
 from __future__ import annotations
 
-import hashlib
-import math
-import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -25,19 +22,13 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from recordgen.measures.neighbours import BANDS, Hashes, Indices, band_of, find_neighbours
+from recordgen.measures.perceptual_hash import SIDE, perceptual_hashes
 
 if TYPE_CHECKING:
     from recordgen.core.facts.columns import Columns
 
-#: Pixels on each side of a thumbnail, and minimum on the shorter side of a small picture.
-SIDE = 32
-
 # Maximum pixels of a small picture's longer side: a strip of 1×100,000 must not cost more.
 _LONGEST = 16 * SIDE
-
-#: Bits of a perceptual hash.
-HASH_BITS = 64
 
 # Pictures of one shape that are measured together; more of them leave the processor's cache.
 _AT_ONCE = 64
@@ -201,63 +192,10 @@ def _shares(length: int, factor: int, count: int) -> npt.NDArray[np.float64]:
     return np.maximum(shared, 0).astype(np.float64)
 
 
-def perceptual_hashes(thumbnails: Pixels) -> npt.NDArray[np.uint64]:
-    """Return the signs of the lowest frequencies of uint8 [n, 32, 32], the lowest bit first."""
-    cosines, rows, columns, bits = _cosines()
-    # Whole numbers below 255 * (32 * 2**12)**2 < 2**53.
-    waves = np.matmul(cosines, np.matmul(thumbnails.astype(np.float64), cosines.T))
-    signs = waves[:, rows, columns] > 0
-    return np.where(signs, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
-
-
-@lru_cache(maxsize=1)
-def _cosines() -> tuple[
-    npt.NDArray[np.float64],
-    npt.NDArray[np.intp],
-    npt.NDArray[np.intp],
-    npt.NDArray[np.uint64],
-]:
-    """Return the DCT's matrix in whole numbers, its 64 lowest waves (rows, columns), their bits."""
-    count = 11  # waves along a side: without the mean, diagonals 1 to 10 have 65
-    waves = np.arange(count)[:, None] * (2 * np.arange(SIDE)[None] + 1)
-    cosines = np.rint(np.cos(waves * (np.pi / (2 * SIDE))) * (1 << 12))
-    lowest = sorted(
-        ((row, column) for row in range(count) for column in range(count) if row or column),
-        key=lambda wave: (sum(wave), wave),
-    )[:HASH_BITS]
-    rows, columns = np.array(lowest).T
-    return cosines, rows, columns, np.uint64(1) << np.arange(HASH_BITS, dtype=np.uint64)
-
-
-def mirrored_hashes(hashes: Hashes) -> Hashes:
-    """Return the hashes of the mirror images: waves that are odd from left to right change sign."""
-    _, _, columns, bits = _cosines()
-    return hashes ^ np.bitwise_or.reduce(bits[columns % 2 == 1])
-
-
 #: Pixels on each side of a signature.
 SIGNATURE_SIDE = 8
 
 _Singles: TypeAlias = "npt.NDArray[np.float32]"
-
-# The following numbers come from the table of `python -m benchmarks.lint_precision`.
-
-#: The least correlation of the signatures of near-duplicates.
-LEAST_CORRELATION = 0.97
-
-#: The least contrast of a picture with a meaningful hash.
-LEAST_HASH_CONTRAST = 3.0
-
-
-# Divisions of the signatures in crowded buckets: two of a class of about this size are compared.
-# Pairs that correlate by 0.97 are in one class in about every third division.
-_DIVISIONS, _CLASS_SIZE = 12, 32
-
-# Enough for 2**29 signatures.
-_MAX_STEPS = 24
-
-# Signatures that are handled together.
-_SAMPLE = 1 << 14
 
 
 class PictureFacts(NamedTuple):
@@ -334,152 +272,3 @@ def signatures(thumbnails: Pixels) -> Pixels:
     rows = np.repeat(np.eye(SIGNATURE_SIDE), side, axis=1)
     sums = np.matmul(rows, np.matmul(thumbnails.astype(np.float64), rows.T))
     return (sums / (side * side) + 0.5).astype(np.uint8)
-
-
-def find_alike(
-    facts: PictureFacts,
-    *,
-    least: float = LEAST_CORRELATION,
-    on_crowd: Callable[[int], None] | None = None,
-    band: int | None = None,
-) -> Indices:
-    """Group pictures that are nearly the same, or nearly each other's mirror images.
-
-    Pictures that look like very many others are compared with some hundred of them each: with
-    all other checks, a picture takes four microseconds, and thirty in such a crowd
-    (``python -m benchmarks.launcher``).
-
-    Args:
-        facts: facts about all pictures.
-        least: see :func:`are_alike`.
-        on_crowd: called with the number of pictures and mirror images that look like very many
-            others, if there are any.
-        band: the band in which pictures have company (:func:`same_in_band`); None: any.
-
-    Returns:
-        int32 [n]: the lowest number of the group of each picture; its own if it has none.
-    """
-    count = len(facts.perceptual_hash)
-    hashes = np.concatenate([facts.perceptual_hash, mirrored_hashes(facts.perceptual_hash)])
-    usable = np.tile(has_hash(facts), 2)
-
-    def alike(first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
-        return are_alike(signatures_of(first), signatures_of(second), least)
-
-    def signatures_of(views: Indices) -> Pixels:
-        stack: Pixels = facts.signature[views % count]
-        turned = views >= count
-        stack[turned] = stack[turned, :, ::-1]
-        return stack
-
-    def keys_of(views: Indices) -> Iterator[npt.NDArray[np.uint32]]:
-        return _signature_keys(views, signatures_of, divisions)
-
-    bands = range(BANDS) if band is None else [band]
-    divisions = [each for each in range(_DIVISIONS) if each % BANDS in bands]
-    return find_neighbours(
-        hashes,
-        count=count,
-        usable=usable,
-        alike=alike,
-        keys_of=keys_of,
-        on_crowd=on_crowd,
-        bands=bands,
-    )
-
-
-def same_in_band(hashes: Hashes, band: int) -> Hashes:
-    """Return a number for each hash, the same if it or its mirror image has the same band.
-
-    Two near-duplicates have the same number in one of the bands at least.
-    """
-    return np.minimum(band_of(hashes, band), band_of(mirrored_hashes(hashes), band))
-
-
-def _signature_keys(
-    views: Indices, signatures_of: Callable[[Indices], Pixels], divisions: Sequence[int]
-) -> Iterator[npt.NDArray[np.uint32]]:
-    """Yield some of twelve random divisions of signatures into small classes of similar ones.
-
-    Each step halves the classes: in the middle of their signatures along a direction. So it divides
-    signatures that have much in common, too, such as those of forms.
-    """
-    count = len(views)
-    depth = max(0, count // _CLASS_SIZE).bit_length()
-    for directions in _directions()[divisions, :depth]:
-        along = np.empty((depth, count), np.float32)
-        for start in range(0, count, _SAMPLE):
-            at = slice(start, start + _SAMPLE)
-            along[:, at] = _positions(signatures_of(views[at]), directions).T
-        classes = np.zeros(count, np.uint32)
-        for step, positions in enumerate(along, start=1):
-            halves = classes.view(np.uint16).reshape(count, 2).T
-            low, high = halves if sys.byteorder == "little" else halves[::-1]
-            order = np.lexsort((_as_levels(positions), low, high))
-            classes[order] = (np.arange(count) << step) // count
-        yield classes
-
-
-def _as_levels(positions: _Singles) -> npt.NDArray[np.uint16]:
-    """Return positions as 65,536 levels: numbers of 16 bits are sorted without comparisons."""
-    lowest, highest = positions.min(), positions.max()
-    scale = np.float64(65535) / max(float(highest - lowest), 1e-9)
-    return ((positions - lowest).astype(np.float64) * scale).astype(np.uint16)
-
-
-@lru_cache(maxsize=1)
-def _directions() -> npt.NDArray[np.float64]:
-    """Return directions of 1 and -1, the same everywhere: [divisions, steps, pixels]."""
-    shape = (_DIVISIONS, _MAX_STEPS, SIGNATURE_SIDE**2)
-    drawn = hashlib.shake_128(b"recordgen").digest(math.prod(shape) // 8)
-    return np.unpackbits(np.frombuffer(drawn, np.uint8)).reshape(shape) * 2.0 - 1.0
-
-
-def _positions(signatures: Pixels, directions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the positions of signatures along directions: [n, directions].
-
-    Brightness and contrast do not matter.
-    """
-    levels = signatures.reshape(len(signatures), -1).astype(np.float64)
-    size = levels.shape[1]
-    centred = size * levels - levels.sum(axis=1, keepdims=True)
-    # Whole numbers below 2**53 until they are divided, so that all machines agree.
-    length = np.sqrt((centred * centred).sum(axis=1, keepdims=True))
-    return (centred @ directions.T) / np.maximum(length, 1)
-
-
-def are_alike(
-    signatures: Pixels, others: Pixels, least: float = LEAST_CORRELATION
-) -> npt.NDArray[np.bool_]:
-    """Return whether the pixels of each pair of pictures correlate.
-
-    Brightness and contrast do not matter.
-
-    Args:
-        signatures: uint8 [n, 8, 8].
-        others: uint8 [n, 8, 8]: the other picture of each pair.
-        least: the least correlation of two pictures that are alike, 0 to 1.
-
-    Returns:
-        bool [n]
-    """
-    one, other = (
-        stack.reshape(len(stack), -1).astype(np.float32) for stack in (signatures, others)
-    )
-    size = one.shape[1]
-    ones, others_sum = one.sum(axis=1).astype(np.int64), other.sum(axis=1).astype(np.int64)
-    shared = size * _products(one, other) - ones * others_sum
-    spread = size * _products(one, one) - ones * ones
-    other_spread = size * _products(other, other) - others_sum * others_sum
-    both = np.sqrt(spread.astype(np.float64) * other_spread)
-    return shared >= least * both
-
-
-def _products(one: _Singles, other: _Singles) -> npt.NDArray[np.int64]:
-    """Return the sum of products of each pair of signatures: whole numbers below 2**24."""
-    return np.einsum("ij,ij->i", one, other).astype(np.int64)
-
-
-def has_hash(facts: PictureFacts) -> npt.NDArray[np.bool_]:
-    """Return whether each picture has enough contrast for a meaningful hash."""
-    return facts.contrast >= LEAST_HASH_CONTRAST
