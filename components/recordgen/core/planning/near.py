@@ -1,6 +1,6 @@
 """Near-duplicates: images that look nearly the same share a split.
 
-    pictures ─SeenImages─▶ columns of the rows ─shared_hashes─▶ one split hash for each group
+    pictures ─FactsBuilder─▶ columns of the rows ─shared_hashes─▶ one split hash for each group
 
 Images are nearly the same by the rule of the checks NEAR_LEAK and NEAR_DUPLICATE, or if their files
 have the same bytes. If a is like b, and b is like c, all three are one group. The group gets the
@@ -10,15 +10,13 @@ matters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.core.facts import Seen
-from recordgen.core.facts.builder import ExampleNote, FactsBuilder
 from recordgen.core.rows.columns import Columns
 
 #: Columns that are needed to compare an image with others.
@@ -26,22 +24,6 @@ LOOKS = ("perceptual_hash", "signature", "contrast")
 
 #: Columns of pictures → for each one the number of the first that it is like, int [n].
 Alike: TypeAlias = "Callable[[Columns], npt.NDArray[np.signedinteger[Any]]]"
-
-
-class SeenImages:
-    """Collects the looks of images in the order of rows, 76 bytes for each image."""
-
-    def __init__(self) -> None:
-        self._builder = FactsBuilder()
-
-    def add(self, picture: Seen | None) -> None:
-        """Add the image of the next row, or None if it has none."""
-        self._builder.add(ExampleNote(0, seen=picture))
-
-    def columns(self) -> Mapping[str, Any]:
-        """Return the columns of :data:`LOOKS`, with nulls for rows without an image."""
-        found = self._builder.columns()
-        return {name: found[name] for name in LOOKS}
 
 
 def by_content(
