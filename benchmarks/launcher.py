@@ -50,12 +50,13 @@ from recordgen.core.dataset.counts import RowCounts, Shard
 from recordgen.core.dataset.index import write_index
 from recordgen.core.dataset.manifest import Dataset, shard_file
 from recordgen.core.facts.columns import facts_of, of_shard, to_parquet
-from recordgen.core.facts.perceptual_hash import SIDE, Looks
-from recordgen.core.facts.pictures import PictureFacts, measured, same_in_band
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.flow.runner import Count, Step
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult, SplitSum, summed
+from recordgen.measures.likeness import same_in_band
+from recordgen.measures.perceptual_hash import SIDE
+from recordgen.measures.pictures import Looks, PictureFacts, measured
 from recordgen.options import make_options
 
 # What a picture weighs: its row in an import file, its record, and the shard it is in.

@@ -33,8 +33,8 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from benchmarks.scenes import KINDS, SIZE
 from recordgen.checks.images import PICTURE_CHECKS
-from recordgen.core.facts.perceptual_hash import SmallPicture, jpeg_factor, look_at
-from recordgen.core.facts.pictures import PictureFacts, find_alike, measured
+from recordgen.measures.likeness import find_alike
+from recordgen.measures.pictures import PictureFacts, SmallPicture, jpeg_factor, look_at, measured
 from recordgen.registry import CHECKS
 
 QUALITY = 92

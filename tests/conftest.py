@@ -79,6 +79,7 @@ LEGS = {
         conversion/test_conversion conversion/test_golden core/facts core/planning/test_decide
         core/records/test_records core/records/test_tfrecord core/rows/test_arrow_files
         formats/test_csv_records formats/test_frame_images formats/test_parquet fuzz kubeflow
+        measures
         payloads/test_gif payloads/test_image payloads/test_parquet_values payloads/test_pictures
         payloads/test_png project/test_package reading/test_augmentation reading/test_checkpoint
         reading/test_contract reading/test_datasets reading/test_decoding reading/test_detection

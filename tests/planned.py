@@ -20,6 +20,8 @@ from recordgen.core.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.core.settings import Labels
 from recordgen.core.shards.rows import PlannedRows
 from recordgen.core.task.task import Task
+from recordgen.measures.likeness import find_alike
+from recordgen.measures.pictures import picture_facts
 from recordgen.options import ConvertOptions
 
 
@@ -29,6 +31,11 @@ class Answers:
 
     infos: Any
     contents: Any
+
+
+def alike(pictures: Columns) -> Any:
+    """Return which pictures are like which, as a run does."""
+    return find_alike(picture_facts(pictures))
 
 
 def resolve_bucket(
@@ -45,7 +52,7 @@ def resolve_bucket(
     settled = settle_bucket(placed, splits=splits, task=task, store=store, **given)
     decided, by_label = None, shards_of(options).by_label
     if splits.decides_together:
-        [(_, decided)] = decide({0: facts_of(settled.rows, task, splits)}, splits)
+        [(_, decided)] = decide({0: facts_of(settled.rows, task, splits)}, splits, alike)
     return plan_bucket(settled, splits=splits, task=task, by_label=by_label, decided=decided)
 
 

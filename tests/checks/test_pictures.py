@@ -9,22 +9,10 @@ import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from recordgen.checks.images import PICTURE_CHECKS
-from recordgen.core.facts.neighbours import count_bits
-from recordgen.core.facts.perceptual_hash import (
-    SIDE,
-    Looks,
-    look_at,
-    mirrored_hashes,
-    perceptual_hashes,
-)
-from recordgen.core.facts.pictures import (
-    PictureFacts,
-    are_alike,
-    find_alike,
-    has_hash,
-    measured,
-    signatures,
-)
+from recordgen.measures.likeness import are_alike, find_alike, has_hash
+from recordgen.measures.neighbours import count_bits
+from recordgen.measures.perceptual_hash import SIDE, mirrored_hashes, perceptual_hashes
+from recordgen.measures.pictures import Looks, PictureFacts, look_at, measured, signatures
 from recordgen.registry import CHECKS
 from tests.checks.photos import scene, small_jpeg
 from tests.conftest import encoded

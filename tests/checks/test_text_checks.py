@@ -7,9 +7,10 @@ import pytest
 
 import recordgen
 from recordgen.checks.near_pairs import group_texts
-from recordgen.core.facts.minhash import MOST_BYTES, SIGNATURE_BYTES, similarity, words_of
-from recordgen.core.facts.neighbours import group_by_keys
-from recordgen.core.facts.text_samples import SeenText, measured
+from recordgen.core.facts.columns import SIGNATURE_BYTES
+from recordgen.measures.minhash import MOST_BYTES, similarity, words_of
+from recordgen.measures.neighbours import group_by_keys
+from recordgen.measures.texts import SeenText
 from tests.checks.facts import findings
 from tests.checks.test_lint import about_rows
 
@@ -32,7 +33,9 @@ def sentence(draw, words):
 
 def signatures_of(texts):
     """Return the signatures, uint8 [n, 64]; zeros without words."""
-    found = measured([SeenText(text.encode(), len(text), ()) for text in texts])["signature"]
+    found = SeenText.columns([SeenText(text.encode(), len(text), ()) for text in texts])[
+        "signature"
+    ]
     data = b"".join(signature or bytes(SIGNATURE_BYTES) for signature in found)
     return np.frombuffer(data, np.uint8).reshape(-1, SIGNATURE_BYTES)
 
@@ -80,10 +83,10 @@ def test_facts_do_not_depend_on_neighbours():
     texts = [" ".join(sentence(draw, 40)) for _ in range(60)]
     texts += ["It is very good", "not Very, good", "bad", "", "!", "四五六", long, "very", "good"]
     seen = [SeenText(text.encode(), len(text), labels) for text in texts * 9]
-    together = measured(seen)
+    together = SeenText.columns(seen)
     for number, each in enumerate(seen[: len(texts)]):
         of_all = {name: [column[number]] for name, column in together.items()}
-        assert measured([each]) == of_all
+        assert SeenText.columns([each]) == of_all
     named = {
         text: found for text, found in zip(texts, together["named_labels"], strict=False) if found
     }

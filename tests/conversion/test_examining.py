@@ -24,12 +24,11 @@ from recordgen.conversion.uniting import Size, UniteGroups
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_file
 from recordgen.core.facts.columns import facts_of
-from recordgen.core.facts.perceptual_hash import Looks
-from recordgen.core.facts.pictures import measured
 from recordgen.core.flow.found import sort_key
 from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.core.runs.staging import Staging
 from recordgen.core.shards.task import ShardResult
+from recordgen.measures.pictures import Looks, measured
 from recordgen.options import make_options
 
 SPLITS = ("eval", "test", "train")

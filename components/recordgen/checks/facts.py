@@ -19,12 +19,11 @@ from recordgen.core.facts.columns import (
     Columns,
     bytes_of,
     empty_column,
-    picture_facts,
 )
 from recordgen.core.facts.kept_rows import RowIndices
-from recordgen.core.facts.minhash import Signatures, similarity
-from recordgen.core.facts.pictures import PictureFacts
 from recordgen.core.rows.row import is_content_uri
+from recordgen.measures.minhash import Signatures, similarity
+from recordgen.measures.pictures import PictureFacts, picture_facts
 from recordgen.rejects import place_of
 
 #: Import file, line, shard and record of an example: examples are in this order.

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from recordgen.checks.check import EACH, Check, CheckedTask, Examined, FoundRows, Tally
 from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.facts.kept_rows import RowIndices
-from recordgen.core.facts.pictures import PictureFacts
+from recordgen.measures.pictures import PictureFacts
 
 # The format of each suffix, as in ``image/format``. Other suffixes are not checked.
 _FORMATS = {**dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "jpeg"), ".png": "png"}

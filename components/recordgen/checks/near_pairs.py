@@ -11,10 +11,11 @@ import pyarrow as pa
 from recordgen.checks.check import ALIKE, Check, CheckedTask, Examined, FoundRows
 from recordgen.checks.contents import Groups, Pairs
 from recordgen.checks.facts import ExampleFacts
-from recordgen.core.facts import IMAGES, MEASURES, minhash, pictures
+from recordgen.core.facts import IMAGES, MEASURES
 from recordgen.core.facts.columns import Columns
 from recordgen.core.facts.kept_rows import RowIndices
-from recordgen.core.facts.neighbours import BANDS, Indices, group_by_keys
+from recordgen.measures import likeness, minhash
+from recordgen.measures.neighbours import BANDS, Indices, group_by_keys
 
 #: The facts that tell which examples are alike.
 NEAR_COLUMNS = ["source", "line", "perceptual_hash", "signature", "contrast", "characters"]
@@ -92,7 +93,7 @@ def divided(
     A division has a number, the rows, and a key of each. With one bucket, all are one division.
     """
     rows, looks = facts.looks
-    usable = pictures.has_hash(looks) if len(rows) else np.zeros(0, np.bool_)
+    usable = likeness.has_hash(looks) if len(rows) else np.zeros(0, np.bool_)
     rows, hashes = rows[usable], looks.perceptual_hash[usable]
     texts, signatures = facts.signatures
     if buckets == 1:
@@ -100,7 +101,7 @@ def divided(
         yield UNDIVIDED, every, np.zeros(len(every), np.uint64)
         return
     for band in range(BANDS):
-        yield band, rows, pictures.same_in_band(hashes, band)
+        yield band, rows, likeness.same_in_band(hashes, band)
     for band, keys in enumerate(minhash.bands(signatures)):
         yield BANDS + band, texts, keys.astype(np.uint64)
 
@@ -124,8 +125,8 @@ def alike_groups(
     band = None if division == UNDIVIDED else division
     seen, looks = facts.looks
     if len(seen):
-        least_correlation = least or pictures.LEAST_CORRELATION
-        alike = pictures.find_alike(looks, least=least_correlation, on_crowd=on_crowd, band=band)
+        least_correlation = least or likeness.LEAST_CORRELATION
+        alike = likeness.find_alike(looks, least=least_correlation, on_crowd=on_crowd, band=band)
         numbers[seen] = seen[alike]
     rows, signatures = facts.signatures
     if len(rows):
@@ -210,7 +211,7 @@ def group_texts(
     """Group texts that are nearly the same.
 
     Args:
-        signatures: signatures of all texts, see :mod:`recordgen.core.facts.minhash`.
+        signatures: signatures of all texts, see :mod:`recordgen.measures.minhash`.
         least: the least similarity of two such texts, 0 to 1. Below 0.5, many pairs are missed.
         bands: the parts of signatures of which two such texts have one in common.
 

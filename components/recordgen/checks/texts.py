@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from recordgen.checks.check import EACH, Check, Examined, FoundRows, Tally, added
 from recordgen.core.facts import MEASURES, TEXTS
-from recordgen.core.facts.text_samples import REPLACEMENT
+from recordgen.measures.texts import REPLACEMENT
 
 # LABEL_IN_TEXT: the fewest texts with the label, and the largest share of the others, in percent.
 _FEWEST, _MOST_OTHERS = 10, 1

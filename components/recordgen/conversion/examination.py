@@ -29,14 +29,13 @@ from recordgen.checks.selection import Selection
 from recordgen.conversion.appending import read_group
 from recordgen.core.conversion import Conversion, RowSource
 from recordgen.core.facts.columns import Columns
-from recordgen.core.facts.minhash import mixed
 from recordgen.core.flow.found import Place, write_sorted
 from recordgen.core.flow.graph import bucket_count
 from recordgen.core.flow.runner import Step
 from recordgen.core.ordered import map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
 from recordgen.core.planning.messages import FoundTexts
-from recordgen.core.rows.columns import packed
+from recordgen.core.rows.columns import mixed, packed
 from recordgen.core.runs.staging import Staging
 
 #: What a message is about, and a number: of a bucket, or of a batch of shards.

@@ -46,12 +46,11 @@ from recordgen.conversion.uniting import Crowd, Size, UniteGroups
 from recordgen.core.dataset.counts import Shard
 from recordgen.core.dataset.manifest import shard_index
 from recordgen.core.facts.columns import Columns
-from recordgen.core.facts.minhash import mixed
 from recordgen.core.flow.found import MergeFound
 from recordgen.core.flow.runner import Each, Flow, Runner
 from recordgen.core.ordered import STORAGE_THREADS, map_in_order
 from recordgen.core.planning.appending import Existing, ExistingGroup
-from recordgen.core.rows.columns import grouped
+from recordgen.core.rows.columns import grouped, mixed
 from recordgen.core.runs.staging import Staging
 
 # Times that a bucket is read, at most: one that has more is a crowd, which needs several portions.

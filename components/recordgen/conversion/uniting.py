@@ -24,8 +24,8 @@ from recordgen.conversion.examination import (
     Stage,
 )
 from recordgen.core.facts.columns import Columns
-from recordgen.core.facts.neighbours import Forest, Indices
 from recordgen.core.planning.messages import FoundTexts
+from recordgen.measures.neighbours import Forest, Indices
 
 # Examples that are looked at together.
 _AT_ONCE = 1 << 20

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from recordgen.core.facts.perceptual_hash import SmallPicture
+from recordgen.core.facts import Seen
 from recordgen.core.rows.row import ReadItem
 from recordgen.core.settings import Labels, PayloadSettings, Shards, Splits
 from recordgen.errors import PayloadError
@@ -19,8 +19,11 @@ from recordgen.rejects import Named
 from recordgen.storage import FileInfo
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from typing_extensions import Self
 
+    from recordgen.core.rows.columns import Columns
     from recordgen.core.rows.planned import PlannedRow
     from recordgen.core.task.task import Task
 
@@ -58,8 +61,8 @@ class Content(NamedTuple):
     """The content of a payload, for comparison."""
 
     digest: bytes  # sha256 of its bytes
-    # Downscaled image; None if images are not compared, or if it does not decode.
-    picture: SmallPicture | None = None
+    # The downscaled image; None if images are not compared, or if it does not decode.
+    picture: Seen | None = None
 
 
 class Fetcher(Protocol):
@@ -98,6 +101,12 @@ class PayloadStore(Protocol):
 
     def contents(self, rows: Sequence[Named]) -> Iterable[Content | PayloadError]:
         """Return the content of each payload, or the error that refuses it."""
+
+    def alike(self, pictures: Columns) -> npt.NDArray[np.signedinteger[Any]]:
+        """Return for each picture the number of the first that it is like, int [n].
+
+        ``pictures`` are columns of measures, see :data:`recordgen.core.planning.near.LOOKS`.
+        """
 
     def fetcher(self, paths: Iterable[str]) -> Fetcher:
         """Return what fetches the payloads at ``paths``."""

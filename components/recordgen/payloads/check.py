@@ -25,10 +25,10 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Condition
 
-from recordgen.core.facts.perceptual_hash import SmallPicture
 from recordgen.core.interpreter import has_python, start_main
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError, RunnerError
+from recordgen.measures.pictures import SmallPicture
 from recordgen.payloads.image import prepare
 from recordgen.payloads.opening import out_of_memory
 from recordgen.payloads.reencoding import CheckedImage, Prepared

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Event
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from recordgen import storage
 from recordgen.core.conversion import Content
@@ -22,6 +23,9 @@ from recordgen.core.rows.planned import PlannedRow
 from recordgen.core.rows.ranges import Range, file_of
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import FileTooLargeError, PayloadError
+from recordgen.measures.likeness import find_alike
+from recordgen.measures.neighbours import Indices
+from recordgen.measures.pictures import picture_facts
 from recordgen.payloads.check import picture_in_small
 from recordgen.payloads.requests import (
     FAR_REQUESTS,
@@ -38,6 +42,9 @@ from recordgen.payloads.requests import (
 from recordgen.rejects import Named, RejectCode
 from recordgen.storage import FileInfo, RequestContext
 from recordgen.storage.access import Access
+
+if TYPE_CHECKING:
+    from recordgen.core.rows.columns import Columns
 from recordgen.storage.retries import retried
 
 
@@ -145,6 +152,10 @@ class PayloadStore:
     access: Access
     looking: PayloadSettings | None = None
     threads: int | None = None
+
+    def alike(self, pictures: Columns) -> Indices:
+        """Return for each picture the number of the first that it is like: int32 [n]."""
+        return find_alike(picture_facts(pictures))
 
     def check_reach(self, path: str, source: str) -> None:
         """Check that a row may reach a payload, see :func:`check_reach`. Raises: PayloadError."""

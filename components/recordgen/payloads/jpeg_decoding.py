@@ -14,8 +14,8 @@ import numpy as np
 import simplejpeg
 from PIL import Image
 
-from recordgen.core.facts.perceptual_hash import SmallPicture, bounded, jpeg_factor
 from recordgen.core.settings import PayloadSettings
+from recordgen.measures.pictures import SmallPicture, bounded, jpeg_factor
 from recordgen.payloads.header import UPRIGHT
 from recordgen.payloads.jpeg import JpegHeader, corrupt, jpeg_header, profile_in, without_metadata
 from recordgen.payloads.opening import decoded, file_header, open_image
@@ -92,7 +92,7 @@ def decoded_jpeg(
         colorspace: ``GRAY``, ``RGB`` or ``CMYK``.
         height: least height, in pixels.
         width: least width, in pixels.
-        factor: see :func:`recordgen.core.facts.perceptual_hash.jpeg_factor`.
+        factor: see :func:`recordgen.measures.pictures.jpeg_factor`.
 
     Returns:
         uint8 [h, w, channels].

@@ -13,10 +13,10 @@ import numpy as np
 from PIL import Image, JpegImagePlugin, _imaging
 
 from recordgen.core.facts import ImageNote
-from recordgen.core.facts.perceptual_hash import SmallPicture, small_picture
 from recordgen.core.settings import PayloadSettings
 from recordgen.errors import PayloadError
 from recordgen.features import RAW
+from recordgen.measures.pictures import SmallPicture, small_picture
 from recordgen.payloads.opening import decoded
 from recordgen.payloads.resizing import Placed, change_of, encoded, measured_psnr, stored_kind
 from recordgen.rejects import RejectCode

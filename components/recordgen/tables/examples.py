@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.core.facts.minhash import mixed
-from recordgen.core.rows.columns import joined
+from recordgen.core.rows.columns import joined, mixed
 from recordgen.tables.arrow import (
     Records,
     Texts,

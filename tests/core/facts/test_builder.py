@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from recordgen.core.facts import ImageNote
 from recordgen.core.facts.builder import ExampleNote, FactsBuilder
 from recordgen.core.facts.columns import WITH_ROWS, whole, without_empty
-from recordgen.core.facts.perceptual_hash import SmallPicture
-from recordgen.core.facts.text_samples import SeenText
+from recordgen.measures.pictures import SmallPicture
+from recordgen.measures.texts import SeenText
 
 GRAY = np.random.default_rng(0).integers(0, 256, (32, 40), np.uint8)
 
@@ -18,8 +18,8 @@ NOTES = (
     ExampleNote(1),
     ExampleNote(2, ImageNote("png", 32, 40, gray=True)),
     ExampleNote(3, ImageNote("gif", 32, 40, frames=2), SmallPicture(GRAY, 32, 40, 1)),
-    ExampleNote(4, text=SeenText(b"a good text", 11, ("good", "bad"))),
-    ExampleNote(5, text=SeenText(b"", 0, ("good", "bad"))),
+    ExampleNote(4, seen=SeenText(b"a good text", 11, ("good", "bad"))),
+    ExampleNote(5, seen=SeenText(b"", 0, ("good", "bad"))),
 )
 
 

@@ -18,7 +18,7 @@ from recordgen.core.records import RECORDS
 from recordgen.core.records.example import parse_example
 from recordgen.core.runs import lease
 from recordgen.core.runs.staging import STAGING, Staging
-from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.errors import DataError, UsageError
 from recordgen.payloads import resizing
 from tests.conftest import encoded, exif_of, noise, stored_examples
 
@@ -234,13 +234,6 @@ def test_a_dataset_in_two_parts_is_that_of_one(tmp_path, monkeypatch):
     assert found.digest == dataset_digest(
         [shard for split in found.splits.values() for shard in split.shards]
     )
-
-
-def test_a_broken_dataset_is_refused(tmp_path, lines):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "dataset.json").write_text("{}")
-    with pytest.raises(SourceError, match=r"dataset\.json"):
-        convert(write(tmp_path, "one.csv", lines[:9]), tmp_path / "out", append=True)
 
 
 def test_an_append_prints_plan_added_and_kept_examples(tmp_path, lines, capsys):

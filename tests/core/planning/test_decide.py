@@ -19,7 +19,7 @@ from recordgen.options import ConvertOptions
 from recordgen.tasks import task_for
 from tests.conftest import encoded, noise
 from tests.core.planning.test_eval_from import split_of_each
-from tests.planned import bucket_of
+from tests.planned import alike, bucket_of
 from tests.settings import split_settings
 
 MakeCsv = Callable[..., str]
@@ -54,7 +54,7 @@ def splits_of(rows, buckets=BUCKETS, **options):
         names[bucket_of(place(name).sort_key, buckets)].append(name)
     return {
         name: split
-        for bucket, found in decide(facts_of_rows(rows, buckets, chosen.seed), chosen)
+        for bucket, found in decide(facts_of_rows(rows, buckets, chosen.seed), chosen, alike)
         for name, split in zip(names[bucket], found["split"].to_pylist(), strict=True)
     }
 
@@ -139,7 +139,7 @@ def test_rows_of_one_name_stay_together(labels):
     rows = [(f"name{n % 5}", label, None) for n, label in enumerate(labels)]
     place = placing(0)
     together = {}
-    for bucket, found in decide(facts_of_rows(rows), split_settings(stratify="label")):
+    for bucket, found in decide(facts_of_rows(rows), split_settings(stratify="label"), alike):
         names = [row[0] for row in rows if bucket_of(place(row[0]).sort_key, BUCKETS) == bucket]
         for name, split in zip(names, found["split"].to_pylist(), strict=True):
             together.setdefault(name, set()).add(split)
@@ -159,7 +159,7 @@ def test_eval_from_takes_its_share_of_each_class():
     bare = [(name, label, None) for name, label, _ in rows]
     assert splits_of(bare, eval_from="train:10", **chosen) == small
     options = split_settings(stratify="label", eval_from="train:10")
-    [(_, decided)] = decide(facts_of_rows(rows, 1), options)
+    [(_, decided)] = decide(facts_of_rows(rows, 1), options, alike)
     assert decided["moved"] == decided["assigned"]
     assert sum(decided["moved"].to_pylist()) == 23
 
@@ -239,7 +239,7 @@ def test_one_of_several_equal_files_is_kept(case):
         facts = {bucket: facts_of_copies(some) for bucket, some in buckets.items() if some}
         found = [
             facts[bucket].filter(decided["kept"])["line"].to_pylist()
-            for bucket, decided in decide(facts, options)
+            for bucket, decided in decide(facts, options, alike)
         ]
         assert sorted(line for some in found for line in some) == kept
 
@@ -247,9 +247,9 @@ def test_one_of_several_equal_files_is_kept(case):
 def test_the_first_five_copies_are_named():
     options = split_settings(duplicates="fail")
     rows = [("a.csv", line, None, True, "x", line) for line in range(1, 8)]
-    assert len(list(decide({0: facts_of_copies(rows[:1])}, options))) == 1
+    assert len(list(decide({0: facts_of_copies(rows[:1])}, options, alike))) == 1
     with pytest.raises(DataError, match=r"duplicates=fail: 6 .*duplicates=drop") as caught:
-        list(decide({0: facts_of_copies(rows)}, options))
+        list(decide({0: facts_of_copies(rows)}, options, alike))
     _, *copies, more = str(caught.value).splitlines()
     assert [re.findall(r"a\.csv:(\d)", line) for line in copies] == [
         [f"{n}", "1"] for n in range(2, 7)

@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 from PIL import Image, ImageEnhance
 
 import recordgen
-from recordgen.core.facts.perceptual_hash import small_picture
+from recordgen.core.facts.builder import ExampleNote, FactsBuilder
 from recordgen.core.planning.decide import decide
-from recordgen.core.planning.near import SeenImages
+from recordgen.core.planning.near import LOOKS
 from recordgen.core.rows.placing import placing
 from recordgen.errors import UsageError
+from recordgen.measures.pictures import small_picture
 from recordgen.options import ConvertOptions
 from recordgen.tasks import task_for
 from tests.conftest import encoded
 from tests.core.planning.test_eval_from import split_of_each
+from tests.planned import alike
 from tests.settings import split_settings
 
 PICTURES = 40
@@ -95,19 +97,25 @@ def seen(number):
 FIRST_SEED = placing(0)
 
 
+def looks_of(pictures):
+    """Return the columns of pictures that are compared; None has none."""
+    builder = FactsBuilder()
+    for picture in pictures:
+        builder.add(ExampleNote(0, seen=picture))
+    found = builder.columns()
+    return {name: found[name] for name in LOOKS}
+
+
 def facts_of_members(members, place=FIRST_SEED):
     """Return the facts of rows; None is a row whose payload was not read."""
-    looks = SeenImages()
     digests = [None if item is None else item[0].to_bytes(16, "big") for item in members]
-    for item in members:
-        looks.add(None if item is None else seen(item[1]))
     hashes = [place(digest or b"own").split_hash for digest in digests]
     return pa.table(
         {
             "split": pa.nulls(len(members), pa.string()),
             "split_hash": pa.array(hashes, pa.uint64()),
             "content": pa.array(digests, pa.binary()),
-            **looks.columns(),
+            **looks_of(None if item is None else seen(item[1]) for item in members),
         }
     )
 
@@ -115,7 +123,7 @@ def facts_of_members(members, place=FIRST_SEED):
 def hashes_of(members, buckets=1):
     """Return the hash that decides the split of each row."""
     parts = {at: facts_of_members(members[at::buckets]) for at in range(buckets)}
-    found = dict(decide(parts, split_settings(group_by="near")))
+    found = dict(decide(parts, split_settings(group_by="near"), alike))
     of = {at: iter(table["split_hash"].to_pylist()) for at, table in found.items()}
     return [next(of[at % buckets]) for at in range(len(members))]
 
@@ -143,12 +151,9 @@ def test_copies_share_a_hash_and_unread_rows_keep_their_own():
     blank, other = (2, 0), (3, 1)
     rows = [blank, None, blank, other]
     table = facts_of_members(rows)
-    looks = SeenImages()
-    for item in (nothing, None, nothing, nothing):
-        looks.add(item)
-    for name, column in looks.columns().items():
+    for name, column in looks_of((nothing, None, nothing, nothing)).items():
         table = table.set_column(table.schema.get_field_index(name), name, column)
-    [(_, found)] = decide({0: table}, split_settings(group_by="near"))
+    [(_, found)] = decide({0: table}, split_settings(group_by="near"), alike)
     unread = placing(0)(b"own").split_hash
     assert found["split_hash"].to_pylist() == [own(2), unread, own(2), own(3)]
     assert hashes_of([]) == []

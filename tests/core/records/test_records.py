@@ -62,17 +62,6 @@ def test_examples_are_tensorflows(values):
         np.testing.assert_equal(found, [expected, expected])
 
 
-@pytest.mark.parametrize("count", [63, 64, 100_000])
-def test_many_numbers_have_the_bytes_of_single_ones(count):
-    """Many numbers packed together give the same bytes as one by one."""
-    bits = np.arange(count) % 64
-    numbers = np.random.default_rng(0).integers(0, 2**63 - 1, count) >> bits
-    for array in (numbers, -numbers, numbers & 127):
-        packed = b"".join(serialize_example({"x": array}))
-        assert packed == b"".join(serialize_example({"x": array.tolist()}))
-        assert parse_example(packed) == {"x": array.tolist()}
-
-
 # Limits of varints with one, two, three and nine bytes, and a negative number, which takes ten.
 LIMITS = [1 << 7, 1 << 14, 1 << 21, 1 << 28, 1 << 63]
 
@@ -85,7 +74,7 @@ def test_numbers_at_the_limits_of_their_bytes():
     numbers += [-number for number in numbers]
     for number in (0, -(1 << 63), *numbers):
         assert b"".join(serialize_example({"x": number})) == theirs(int64_list=[number])
-    for some in (numbers, np.array(numbers), np.array(numbers * 3)):  # many are packed together
+    for some in (numbers, np.array(numbers), np.array(numbers * 1000)):  # many are packed together
         expected = theirs(int64_list=list(map(int, some)))
         assert b"".join(serialize_example({"x": some})) == expected
 
@@ -140,17 +129,6 @@ def test_arrays_and_features_without_values():
     assert parse_example(data) == {"a": [], "b": [], "c": [7]}
     bare = tf.train.Example(features=tf.train.Features(feature={"x": tf.train.Feature()}))
     assert parse_example(bare.SerializeToString()) == {"x": []}
-
-
-@pytest.mark.parametrize("numbers", [[], [1, 127], [128, 5], [5, 1 << 14, 0], [-1, 3]])
-def test_how_many_bytes_each_number_takes(numbers):
-    """The lengths of packed numbers equal TensorFlow's for single numbers."""
-    array = np.array(numbers, np.int64)
-    data, lengths = packed_ints(array)
-    assert lengths.dtype == np.int64
-    alone = len(theirs(int64_list=[0])) - 1  # the bytes before a number
-    assert lengths.tolist() == [len(theirs(int64_list=[item])) - alone for item in numbers]
-    assert len(data) == sum(lengths)
 
 
 def test_large_values_are_not_copied():

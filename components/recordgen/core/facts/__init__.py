@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 #: Format, height, width, channels and colours of one image in each example.
 IMAGES = "images"
@@ -18,6 +19,17 @@ MASKS = "masks"
 SEGMENTS = "segments"
 #: Rows of a table, a sample of which is kept.
 ROWS = "rows"
+
+
+class Seen(Protocol):
+    """What a worker has seen of one payload, such as a small picture or a text."""
+
+    @staticmethod
+    def columns(seen: Sequence[Any]) -> Mapping[str, Any]:
+        """Return measures of several of its kind, as columns of facts.
+
+        Many at once cost less than one by one.
+        """
 
 
 class ImageNote(NamedTuple):

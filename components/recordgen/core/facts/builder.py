@@ -10,20 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.core.facts import ImageNote
+from recordgen.core.facts import ImageNote, Seen
 from recordgen.core.facts.columns import (
     IMAGE_COLUMNS,
-    LOOK_COLUMNS,
     NOTED,
     SHARED_COLUMNS,
     WITH_ROWS,
     Columns,
 )
 from recordgen.core.facts.kept_rows import RowIndices, sample_of
-from recordgen.core.facts.perceptual_hash import SmallPicture, look_at
-from recordgen.core.facts.pictures import measured
-from recordgen.core.facts.text_samples import SeenText
-from recordgen.core.facts.text_samples import measured as measured_texts
 
 #: Rows kept per split of a table, for checks of its columns.
 SAMPLE_ROWS = 10_000
@@ -37,8 +32,7 @@ class ExampleNote(NamedTuple):
 
     content: int  # 64 bits of a digest of what a trainer sees of its payload
     image: ImageNote | None = None  # its image; None if it has none
-    picture: SmallPicture | None = None  # the small image; None if no check needs it
-    text: SeenText | None = None  # the text; None if no check needs it
+    seen: Seen | None = None  # its picture or text; None if no check needs it
 
 
 class _Chunk(NamedTuple):
@@ -149,7 +143,7 @@ def _chunk_of(notes: Sequence[ExampleNote | None]) -> _Chunk:
     contents = np.array([0 if note is None else note.content for note in notes], np.uint64)
     is_refused = np.array([note is None for note in notes], np.bool_)
     found: dict[str, Any] = {}
-    for name, column in (*_image_columns(notes), *_look_columns(notes), *_text_columns(notes)):
+    for name, column in (*_image_columns(notes), *_seen_columns(notes)):
         # Pictures and texts share a column.
         found[name] = pc.coalesce(found[name], column) if name in found else column
     return _Chunk(contents, is_refused, measures=found)
@@ -162,30 +156,15 @@ def _image_columns(notes: Sequence[ExampleNote | None]) -> Iterator[tuple[str, A
             yield name, pa.array([None if image is None else image[at] for image in images], kind)
 
 
-def _look_columns(notes: Sequence[ExampleNote | None]) -> Iterator[tuple[str, Any]]:
-    pictures = [None if note is None else note.picture for note in notes]
-    seen = [picture for picture in pictures if picture is not None]
-    if seen:
-        facts, places = measured(look_at(seen)), _places(pictures)
-        columns = facts._asdict() | {"signature": [each.tobytes() for each in facts.signature]}
-        for name, kind in LOOK_COLUMNS.items():
-            column = pa.array(columns[name], kind, from_pandas=True)  # NaN: not known
+def _seen_columns(notes: Sequence[ExampleNote | None]) -> Iterator[tuple[str, Any]]:
+    seen = [None if note is None else note.seen for note in notes]
+    for kind in dict.fromkeys(type(each) for each in seen if each is not None):
+        is_kind = np.array([type(each) is kind for each in seen], np.bool_)
+        places = pa.array(np.cumsum(is_kind) - 1, mask=~is_kind)
+        for name, values in kind.columns([each for each in seen if type(each) is kind]).items():
+            # NaN: not known.
+            column = pa.array(values, NOTED.field(name).type, from_pandas=True)
             yield name, column.take(places)
-
-
-def _text_columns(notes: Sequence[ExampleNote | None]) -> Iterator[tuple[str, Any]]:
-    texts = [None if note is None else note.text for note in notes]
-    read = [text for text in texts if text is not None]
-    if read:
-        places = _places(texts)
-        for name, column in measured_texts(read).items():
-            yield name, pa.array(column, NOTED.field(name).type).take(places)
-
-
-def _places(values: Sequence[object]) -> Any:
-    """Return for each value its index among those that are not None, null if it is None."""
-    is_there = np.array([value is not None for value in values], np.bool_)
-    return pa.array(np.cumsum(is_there) - 1, mask=~is_there)
 
 
 def content_of(digest: bytes) -> int:

@@ -12,13 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
-from recordgen.core.facts.pictures import SIGNATURE_SIDE, PictureFacts
 from recordgen.core.rows.arrow_files import read_parquet
 
 Columns = Any  # pa.Table; Arrow's stubs differ from version to version
 
 #: The columns that planned rows and facts share (:class:`recordgen.core.rows.planned.PlannedRow`).
 SHARED_COLUMNS = ("source", "line", "uri", "annotation")
+
+#: What tells whether two pictures or two texts are alike has this size.
+SIGNATURE_BYTES = 64
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
@@ -29,7 +31,7 @@ IMAGE_COLUMNS = {
 }
 LOOK_COLUMNS = {
     "perceptual_hash": pa.uint64(),
-    "signature": pa.binary(SIGNATURE_SIDE * SIGNATURE_SIDE),
+    "signature": pa.binary(SIGNATURE_BYTES),
     "brightness": pa.float32(),
     "contrast": pa.float32(),
     "darkest": pa.uint8(),
@@ -148,14 +150,6 @@ def renumbered(facts: Columns, rows: Columns) -> Columns:
     for at, name in enumerate(SHARED_COLUMNS[:2]):
         facts = facts.set_column(at, name, rows[name])
     return facts.cast(WITH_ROWS)
-
-
-def picture_facts(seen: Columns) -> PictureFacts:
-    """Return the measures of images that are in the columns; other measures are empty."""
-    unknown = dict.fromkeys(PictureFacts._fields, np.zeros(0, np.float32))
-    known = {name: seen[name].to_numpy() for name in seen.column_names if name != "signature"}
-    signature = bytes_of(seen["signature"]).reshape(-1, SIGNATURE_SIDE, SIGNATURE_SIDE)
-    return PictureFacts(**unknown | known | {"signature": signature})
 
 
 class _Pieces(io.RawIOBase):

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.core.facts.minhash import mixed
 from recordgen.core.records.numbers import DATE, NUMBER
+from recordgen.core.rows.columns import mixed
 
 #: Indices of rows or examples.
 RowIndices: TypeAlias = "npt.NDArray[np.intp]"

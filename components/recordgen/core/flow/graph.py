@@ -107,7 +107,7 @@ def plan_rows(
         by_bucket = (
             by_bucket.through("SettleBuckets", settle)  # (ALL, SettledFile | ReadSummary)
             .grouped("GatherSettled")
-            .through("DecideTogether", DecideTogether(splits, staging))
+            .through("DecideTogether", DecideTogether(conversion, staging))
             .grouped("SpreadBuckets")  # (bucket, [SettledFile | ReadSummary])
         )
     plan = MakePlan(conversion, _base(conversion, existing, source.classes), staging, parts)

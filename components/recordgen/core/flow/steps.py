@@ -31,7 +31,6 @@ from recordgen.core.rows.columns import packed, rows_of, together
 from recordgen.core.rows.planned import KnownRow, PlacedRow
 from recordgen.core.runs import counters
 from recordgen.core.runs.staging import Staging
-from recordgen.core.settings import Splits
 from recordgen.core.shards.task import ShardResult, ShardTask
 
 #: The key that groups the summaries of all buckets. Not None: the hash of None differs from process
@@ -94,7 +93,7 @@ class DecideTogether(Step):
     In: (ALL, [SettledFile | ReadSummary]). Out: (bucket, SettledFile) | (0, ReadSummary).
     """
 
-    splits: Splits
+    conversion: Conversion
     staging: Staging
 
     def process(self, element: tuple[int, Iterable[SettledFile | ReadSummary]]) -> Iterator[Any]:
@@ -106,7 +105,7 @@ class DecideTogether(Step):
             else:
                 facts[item.bucket] = item.facts.columns
                 files[item.bucket] = item
-        for bucket, columns in decide(facts, self.splits):
+        for bucket, columns in decide(facts, self.conversion.splits, self.conversion.store.alike):
             yield bucket, replace(files[bucket], facts=Block(columns))
 
 

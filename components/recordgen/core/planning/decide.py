@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from recordgen import storage
 from recordgen.core.dataset.splits import EVAL, MOVE_BITS
-from recordgen.core.planning.near import LOOKS, by_content, shared_hashes
+from recordgen.core.planning.near import LOOKS, Alike, by_content, shared_hashes
 from recordgen.core.rows.columns import Columns, values_of
 from recordgen.core.rows.placing import placing
 from recordgen.core.rows.row import is_content_uri
@@ -69,8 +69,10 @@ def _payload(uri: str, source: str, line: int) -> int:
     return int.from_bytes(hashlib.blake2b(path, digest_size=8).digest(), "big")
 
 
-def decide(facts: Mapping[int, Columns], splits: Splits) -> Iterator[tuple[int, Columns]]:
-    """Decide about all rows.
+def decide(
+    facts: Mapping[int, Columns], splits: Splits, alike: Alike
+) -> Iterator[tuple[int, Columns]]:
+    """Decide about all rows; ``alike`` tells which pictures are nearly the same.
 
     Yields:
         Each bucket and its decisions as columns: ``kept`` is false for a copy of another row; with
@@ -91,7 +93,7 @@ def decide(facts: Mapping[int, Columns], splits: Splits) -> Iterator[tuple[int, 
             raise _copies_found(together, first)
     decided = {"kept": pa.array(kept)}
     if splits.by_looks:
-        decided["split_hash"] = pa.array(shared_hashes(together))
+        decided["split_hash"] = pa.array(shared_hashes(together, alike))
     if splits.stratifies:
         decided |= _stratified(together, kept, splits)
     table = pa.table(decided)

@@ -1,6 +1,6 @@
 """Near-duplicates: images that look nearly the same share a split.
 
-    pictures ─SeenImages─▶ columns of the rows ─shared_hashes─▶ one split hash for each group
+    pictures ─FactsBuilder─▶ columns of the rows ─shared_hashes─▶ one split hash for each group
 
 Images are nearly the same by the rule of the checks NEAR_LEAK and NEAR_DUPLICATE, or if their files
 have the same bytes. If a is like b, and b is like c, all three are one group. The group gets the
@@ -10,37 +10,20 @@ matters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.core.facts.builder import ExampleNote, FactsBuilder
-from recordgen.core.facts.columns import picture_facts
-from recordgen.core.facts.perceptual_hash import SmallPicture
-from recordgen.core.facts.pictures import find_alike
 from recordgen.core.rows.columns import Columns
 
 #: Columns that are needed to compare an image with others.
 LOOKS = ("perceptual_hash", "signature", "contrast")
 
-
-class SeenImages:
-    """Collects the looks of images in the order of rows, 76 bytes for each image."""
-
-    def __init__(self) -> None:
-        self._builder = FactsBuilder()
-
-    def add(self, picture: SmallPicture | None) -> None:
-        """Add the image of the next row, or None if it has none."""
-        self._builder.add(ExampleNote(0, picture=picture))
-
-    def columns(self) -> Mapping[str, Any]:
-        """Return the columns of :data:`LOOKS`, with nulls for rows without an image."""
-        found = self._builder.columns()
-        return {name: found[name] for name in LOOKS}
+#: Columns of pictures → for each one the number of the first that it is like, int [n].
+Alike: TypeAlias = "Callable[[Columns], npt.NDArray[np.signedinteger[Any]]]"
 
 
 def by_content(
@@ -61,7 +44,7 @@ def by_content(
     return known[ordered], is_first
 
 
-def shared_hashes(facts: Columns) -> npt.NDArray[np.uint64]:
+def shared_hashes(facts: Columns, alike: Alike) -> npt.NDArray[np.uint64]:
     """Return the split hash of each row, equal within a group: uint64 [n].
 
     Rows without ``content`` keep their own.
@@ -72,6 +55,6 @@ def shared_hashes(facts: Columns) -> npt.NDArray[np.uint64]:
     firsts = rows[is_first]
     leaders = np.arange(len(firsts))
     seen = np.flatnonzero(np.asarray(facts["perceptual_hash"].is_valid())[firsts])
-    leaders[seen] = seen[find_alike(picture_facts(facts.select(LOOKS).take(firsts[seen])))]
+    leaders[seen] = seen[alike(facts.select(LOOKS).take(firsts[seen]))]
     hashes[rows] = hashes[firsts[leaders[np.cumsum(is_first) - 1]]]
     return hashes

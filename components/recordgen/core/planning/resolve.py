@@ -30,8 +30,9 @@ from recordgen.core.conversion import PayloadStore
 from recordgen.core.dataset.counts import RowCounts
 from recordgen.core.dataset.fractions import SplitFractions
 from recordgen.core.dataset.splits import EVAL, MOVE_BITS, EvalFrom
+from recordgen.core.facts.builder import ExampleNote, FactsBuilder
 from recordgen.core.planning.incomplete import without_incomplete
-from recordgen.core.planning.near import SeenImages
+from recordgen.core.planning.near import LOOKS
 from recordgen.core.planning.plan import BucketSummary
 from recordgen.core.rows.columns import (
     Columns,
@@ -572,7 +573,7 @@ def _with_content(
         for row in compress(items, is_read)
     ]
     answers = iter(store.contents(in_files))
-    looks = SeenImages() if splits.by_looks else None
+    looks = FactsBuilder()
     found: list[bytes | PayloadError | None] = []
     for row, is_in_file in zip(items, is_read, strict=True):
         digest, picture = content_digest(row.uri) if is_content_uri(row.uri) else None, None
@@ -583,12 +584,14 @@ def _with_content(
                 continue
             digest, picture = answer
         found.append(digest)
-        if looks is not None:
-            looks.add(picture)
+        if splits.by_looks:
+            looks.add(ExampleNote(0, seen=picture))
     rows, kept = _without_refused(rows, found, rejects)
     rows = rows.append_column("content", pa.array(kept, pa.binary()))
-    for name, column in (looks.columns() if looks is not None else {}).items():
-        rows = rows.append_column(name, column)
+    if splits.by_looks:
+        measures = looks.columns()
+        for name in LOOKS:
+            rows = rows.append_column(name, measures[name])
     return rows
 
 

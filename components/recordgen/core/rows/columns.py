@@ -145,6 +145,13 @@ def shares_of(numbers: npt.NDArray[np.uint64], weights: Sequence[int]) -> npt.ND
     return np.searchsorted(inside, numbers, side="right")
 
 
+def mixed(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Spread each hash over 64 bits (Stafford's variant 13, as in SplitMix64)."""
+    hashes = (hashes ^ hashes >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    hashes = (hashes ^ hashes >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return hashes ^ hashes >> np.uint64(31)
+
+
 def together(kind: type[Any], parts: Iterable[Columns]) -> Columns:
     """Return the rows of several parts in one table."""
     return pa.concat_tables([_SCHEMAS[kind].empty_table(), *parts]).unify_dictionaries()

@@ -11,9 +11,7 @@ from recordgen.core.records.format import Record, RecordColumn
 from recordgen.rejects import Reject
 
 if TYPE_CHECKING:
-    from recordgen.core.facts import ImageNote
-    from recordgen.core.facts.perceptual_hash import SmallPicture
-    from recordgen.core.facts.text_samples import SeenText
+    from recordgen.core.facts import ImageNote, Seen
 
 
 class BuiltExample(NamedTuple):
@@ -28,8 +26,7 @@ class BuiltExample(NamedTuple):
     # Digest of the payload as a trainer sees it, without labels; None if the whole row is the
     # content.
     content: bytes | None = None
-    picture: SmallPicture | None = None  # small copy of its image, if a check needs it
-    text: SeenText | None = None  # its text, if a check needs it
+    seen: Seen | None = None  # small copy of its image, or its text, if a check needs it
     changes: Mapping[str, int] | None = None  # see BuiltBatch; None if there are none
 
 

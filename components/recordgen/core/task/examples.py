@@ -53,7 +53,7 @@ def each_row(make_example: MakeExample) -> Callable[..., BuiltBatch]:
                 continue
             built.add(made, assigned=row.assigned)
             content = row.sort_key if made.content is None else content_of(made.content)
-            facts.add(ExampleNote(content, made.image, made.picture, made.text))
+            facts.add(ExampleNote(content, made.image, made.seen))
         return built
 
     return make

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.dataset.splits import TRAIN, split_named
-from recordgen.core.facts.minhash import mixed
+from recordgen.core.rows.columns import mixed
 from recordgen.core.task.annotations import ADDING
 from recordgen.options import ConvertOptions
 from recordgen.tasks import TASKS, Task, task_for

@@ -28,7 +28,7 @@ from recordgen.tasks.lines import either
 
 if TYPE_CHECKING:
     from recordgen.core.dataset.vocabulary import Vocabulary
-    from recordgen.core.facts.text_samples import SeenText
+    from recordgen.measures.texts import SeenText
 
 #: The key of text in a line of JSONL.
 CONTENT_KEY = "textContent"
@@ -104,7 +104,7 @@ class TextTask(Task):
         """
         if not settings.needs_looks:
             return None
-        from recordgen.core.facts.text_samples import SeenText  # reading rows does not need numpy
+        from recordgen.measures.texts import SeenText  # reading rows does not need numpy
 
         has_names = vocabulary is not None and vocabulary.kind == "text"
         return SeenText(data, len(text), vocabulary.names if vocabulary and has_names else ())

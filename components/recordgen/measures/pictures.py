@@ -1,36 +1,34 @@
-"""Thumbnails of pictures, their perceptual hashes, and measures that need more pixels.
+"""Small pictures, their thumbnails, and the measures of these.
 
     64 SmallPictures (47×63 of a 375×500 JPEG, at 1/8)  ─look_at─▶  Looks (32×32 gray, sharpness)
+    64 Looks  ─measured─▶  PictureFacts (an array for each measure)
 
 Each picture is examined with 32 to 63 pixels on its shorter side. So all measures are relative to
 the frame, and their cost does not grow with the picture; a blur that shows only when one zooms in
 is not seen.
 
-Sums consist of integers that float64 holds exactly. So the thumbnail of given pixels is the same
-on every machine, in whatever order its libraries add.
+Sums consist of integers that float64 holds exactly. So thumbnail and hash of given pixels are the
+same on every machine, in whatever order its libraries add.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from recordgen.core.facts.neighbours import Hashes
+from recordgen.measures.perceptual_hash import SIDE, perceptual_hashes
 
-#: Pixels on each side of a thumbnail, and minimum on the shorter side of a small picture.
-SIDE = 32
+if TYPE_CHECKING:
+    from recordgen.core.facts.columns import Columns
 
 # Maximum pixels of a small picture's longer side: a strip of 1×100,000 must not cost more.
 _LONGEST = 16 * SIDE
-
-#: Bits of a perceptual hash.
-HASH_BITS = 64
 
 # Pictures of one shape that are measured together; more of them leave the processor's cache.
 _AT_ONCE = 64
@@ -48,6 +46,12 @@ class SmallPicture(NamedTuple):
     height: int  # height of the original picture, in pixels
     width: int  # width of the original picture, in pixels
     factor: int  # side of one small pixel, in pixels of the original
+
+    @staticmethod
+    def columns(seen: Sequence[SmallPicture]) -> Mapping[str, Any]:
+        """Return the measures of pictures, as columns of facts."""
+        facts = measured(look_at(seen))
+        return facts._asdict() | {"signature": [each.tobytes() for each in facts.signature]}
 
 
 class Looks(NamedTuple):
@@ -188,35 +192,83 @@ def _shares(length: int, factor: int, count: int) -> npt.NDArray[np.float64]:
     return np.maximum(shared, 0).astype(np.float64)
 
 
-def perceptual_hashes(thumbnails: Pixels) -> npt.NDArray[np.uint64]:
-    """Return the signs of the lowest frequencies of uint8 [n, 32, 32], the lowest bit first."""
-    cosines, rows, columns, bits = _cosines()
-    # Whole numbers below 255 * (32 * 2**12)**2 < 2**53.
-    waves = np.matmul(cosines, np.matmul(thumbnails.astype(np.float64), cosines.T))
-    signs = waves[:, rows, columns] > 0
-    return np.where(signs, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
+#: Pixels on each side of a signature.
+SIGNATURE_SIDE = 8
+
+_Singles: TypeAlias = "npt.NDArray[np.float32]"
 
 
-@lru_cache(maxsize=1)
-def _cosines() -> tuple[
-    npt.NDArray[np.float64],
-    npt.NDArray[np.intp],
-    npt.NDArray[np.intp],
-    npt.NDArray[np.uint64],
-]:
-    """Return the DCT's matrix in whole numbers, its 64 lowest waves (rows, columns), their bits."""
-    count = 11  # waves along a side: without the mean, diagonals 1 to 10 have 65
-    waves = np.arange(count)[:, None] * (2 * np.arange(SIDE)[None] + 1)
-    cosines = np.rint(np.cos(waves * (np.pi / (2 * SIDE))) * (1 << 12))
-    lowest = sorted(
-        ((row, column) for row in range(count) for column in range(count) if row or column),
-        key=lambda wave: (sum(wave), wave),
-    )[:HASH_BITS]
-    rows, columns = np.array(lowest).T
-    return cosines, rows, columns, np.uint64(1) << np.arange(HASH_BITS, dtype=np.uint64)
+class PictureFacts(NamedTuple):
+    """Measures of pictures: arrays with one element for each picture."""
+
+    # uint64: the signs of the 64 lowest frequencies. Copies differ in few bits, also after
+    # encoding, resizing or brightening; it is meaningless without `contrast`.
+    perceptual_hash: npt.NDArray[np.uint64]
+    # uint8 [n, 8, 8]: the picture in 64 gray pixels, to verify that two are alike.
+    signature: Pixels
+    brightness: _Singles  # float32: mean, 0 (black) to 255 (white)
+    contrast: _Singles  # float32: standard deviation, 0 to 127.5
+    darkest: Pixels  # uint8: 1 % of the picture is at this level or below
+    lightest: Pixels  # uint8: 1 % of the picture is at this level or above
+    entropy: _Singles  # float32: entropy of the levels in steps of 4, 0 to 6 bits
+    sharpness: _Singles  # float32: see Looks
+    colourfulness: _Singles  # float32: likewise; NaN if unknown
 
 
-def mirrored_hashes(hashes: Hashes) -> Hashes:
-    """Return the hashes of the mirror images: waves that are odd from left to right change sign."""
-    _, _, columns, bits = _cosines()
-    return hashes ^ np.bitwise_or.reduce(bits[columns % 2 == 1])
+def picture_facts(seen: Columns) -> PictureFacts:
+    """Return the measures of images that are in the columns; other measures are empty."""
+    from recordgen.core.facts.columns import bytes_of  # decoding pictures does not need Arrow
+
+    unknown = dict.fromkeys(PictureFacts._fields, np.zeros(0, np.float32))
+    known = {name: seen[name].to_numpy() for name in seen.column_names if name != "signature"}
+    signature = bytes_of(seen["signature"]).reshape(-1, SIGNATURE_SIDE, SIGNATURE_SIDE)
+    return PictureFacts(**unknown | known | {"signature": signature})
+
+
+def measured(looks: Looks) -> PictureFacts:
+    """Measure pictures."""
+    histograms = _histograms(looks.thumbnail)
+    brightness, contrast = _moments(histograms)
+    below = histograms.cumsum(axis=1)
+    few = SIDE * SIDE // 100
+    return PictureFacts(
+        perceptual_hashes(looks.thumbnail),
+        signatures(looks.thumbnail),
+        brightness,
+        contrast,
+        (below <= few).sum(axis=1).astype(np.uint8),
+        (below < SIDE * SIDE - few).sum(axis=1).astype(np.uint8),
+        _entropy(histograms),
+        looks.sharpness.astype(np.float32),
+        looks.colourfulness.astype(np.float32),
+    )
+
+
+def _histograms(thumbnails: Pixels) -> npt.NDArray[np.int64]:
+    """Return the number of pixels at each level: int64 [n, 256]."""
+    count = len(thumbnails)
+    offsets = np.arange(count)[:, None] * 256
+    levels = thumbnails.reshape(count, SIDE * SIDE) + offsets
+    return np.bincount(levels.ravel(), minlength=count * 256).reshape(count, 256)
+
+
+def _moments(histograms: npt.NDArray[np.int64]) -> tuple[_Singles, _Singles]:
+    levels, size = np.arange(256), SIDE * SIDE
+    sums, squares = histograms @ levels, histograms @ (levels * levels)
+    spread = np.sqrt((size * squares - sums * sums).astype(np.float64)) / size
+    return (sums / size).astype(np.float32), spread.astype(np.float32)
+
+
+def _entropy(histograms: npt.NDArray[np.int64]) -> _Singles:
+    """Return the entropy of the levels in steps of 4, in bits."""
+    shares = histograms.reshape(-1, 64, 4).sum(axis=2) / (SIDE * SIDE)
+    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
+    return (0 - (shares * logs).sum(axis=1)).astype(np.float32)
+
+
+def signatures(thumbnails: Pixels) -> Pixels:
+    """Reduce thumbnails to 8×8 pixels: uint8 [n, 8, 8]."""
+    side = SIDE // SIGNATURE_SIDE
+    rows = np.repeat(np.eye(SIGNATURE_SIDE), side, axis=1)
+    sums = np.matmul(rows, np.matmul(thumbnails.astype(np.float64), rows.T))
+    return (sums / (side * side) + 0.5).astype(np.uint8)

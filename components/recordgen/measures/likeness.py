@@ -1,9 +1,4 @@
-"""Measures of pictures from their thumbnails, many at a time, and which of them are alike.
-
-    64 looks (32×32 gray, sharpness)  ─measured─▶  PictureFacts (an array for each measure)
-
-The hash of given pixels is the same on every machine: it is computed with whole numbers.
-"""
+"""Which pictures are nearly the same, or nearly each other's mirror images."""
 
 from __future__ import annotations
 
@@ -12,22 +7,14 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.core.facts.neighbours import BANDS, Hashes, Indices, band_of, find_neighbours
-from recordgen.core.facts.perceptual_hash import (
-    SIDE,
-    Looks,
-    Pixels,
-    mirrored_hashes,
-    perceptual_hashes,
-)
-
-#: Pixels on each side of a signature.
-SIGNATURE_SIDE = 8
+from recordgen.measures.neighbours import BANDS, Hashes, Indices, band_of, find_neighbours
+from recordgen.measures.perceptual_hash import mirrored_hashes
+from recordgen.measures.pictures import SIGNATURE_SIDE, PictureFacts, Pixels
 
 _Floats: TypeAlias = "npt.NDArray[np.float32]"
 
@@ -49,72 +36,6 @@ _MAX_STEPS = 24
 
 # Signatures that are handled together.
 _SAMPLE = 1 << 14
-
-
-class PictureFacts(NamedTuple):
-    """Measures of pictures: arrays with one element for each picture."""
-
-    # uint64: the signs of the 64 lowest frequencies. Copies differ in few bits, also after
-    # encoding, resizing or brightening; it is meaningless without `contrast`.
-    perceptual_hash: npt.NDArray[np.uint64]
-    # uint8 [n, 8, 8]: the picture in 64 gray pixels, to verify that two are alike.
-    signature: Pixels
-    brightness: _Floats  # float32: mean, 0 (black) to 255 (white)
-    contrast: _Floats  # float32: standard deviation, 0 to 127.5
-    darkest: Pixels  # uint8: 1 % of the picture is at this level or below
-    lightest: Pixels  # uint8: 1 % of the picture is at this level or above
-    entropy: _Floats  # float32: entropy of the levels in steps of 4, 0 to 6 bits
-    sharpness: _Floats  # float32: see Looks
-    colourfulness: _Floats  # float32: likewise; NaN if unknown
-
-
-def measured(looks: Looks) -> PictureFacts:
-    """Measure pictures."""
-    histograms = _histograms(looks.thumbnail)
-    brightness, contrast = _moments(histograms)
-    below = histograms.cumsum(axis=1)
-    few = SIDE * SIDE // 100
-    return PictureFacts(
-        perceptual_hashes(looks.thumbnail),
-        signatures(looks.thumbnail),
-        brightness,
-        contrast,
-        (below <= few).sum(axis=1).astype(np.uint8),
-        (below < SIDE * SIDE - few).sum(axis=1).astype(np.uint8),
-        _entropy(histograms),
-        looks.sharpness.astype(np.float32),
-        looks.colourfulness.astype(np.float32),
-    )
-
-
-def _histograms(thumbnails: Pixels) -> npt.NDArray[np.int64]:
-    """Return the number of pixels at each level: int64 [n, 256]."""
-    count = len(thumbnails)
-    offsets = np.arange(count)[:, None] * 256
-    levels = thumbnails.reshape(count, SIDE * SIDE) + offsets
-    return np.bincount(levels.ravel(), minlength=count * 256).reshape(count, 256)
-
-
-def _moments(histograms: npt.NDArray[np.int64]) -> tuple[_Floats, _Floats]:
-    levels, size = np.arange(256), SIDE * SIDE
-    sums, squares = histograms @ levels, histograms @ (levels * levels)
-    spread = np.sqrt((size * squares - sums * sums).astype(np.float64)) / size
-    return (sums / size).astype(np.float32), spread.astype(np.float32)
-
-
-def _entropy(histograms: npt.NDArray[np.int64]) -> _Floats:
-    """Return the entropy of the levels in steps of 4, in bits."""
-    shares = histograms.reshape(-1, 64, 4).sum(axis=2) / (SIDE * SIDE)
-    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
-    return (0 - (shares * logs).sum(axis=1)).astype(np.float32)
-
-
-def signatures(thumbnails: Pixels) -> Pixels:
-    """Reduce thumbnails to 8×8 pixels: uint8 [n, 8, 8]."""
-    side = SIDE // SIGNATURE_SIDE
-    rows = np.repeat(np.eye(SIGNATURE_SIDE), side, axis=1)
-    sums = np.matmul(rows, np.matmul(thumbnails.astype(np.float64), rows.T))
-    return (sums / (side * side) + 0.5).astype(np.uint8)
 
 
 def find_alike(

@@ -1,7 +1,7 @@
 r"""The facts that a worker collects about texts, many at a time.
 
 SeenText(b"The caf\xc3\x83\xc2\xa9 is good", 16, ("good", "bad"))
-  ─measured─▶  characters [16], garbled ["The cafÃ© is good"], named_labels [["good"]], signature
+  ─columns─▶  characters [16], garbled ["The cafÃ© is good"], named_labels [["good"]], signature
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.core.facts.minhash import Words, chunks, signatures, words_of
+from recordgen.measures.minhash import Words, chunks, signatures, words_of
 
 # Labels with more words are not searched.
 _MOST_WORDS = 4
@@ -41,30 +41,29 @@ class SeenText(NamedTuple):
     characters: int  # its number of characters
     labels: tuple[str, ...]  # all labels of the dataset; the same tuple for all its texts
 
+    @staticmethod
+    def columns(seen: Sequence[SeenText]) -> Mapping[str, Sequence[Any]]:
+        """Return the measures of texts, as columns of facts.
 
-def measured(texts: Sequence[SeenText]) -> Mapping[str, Sequence[Any]]:
-    """Return the columns of texts, see :data:`recordgen.core.facts.columns.NOTED`.
-
-    Many at once cost less than one by one. A ``signature`` (64 bytes, see minhash) is None without
-    words, ``garbled`` (a part that was decoded wrongly) and ``named_labels`` (the labels in the
-    text, in any order) without any.
-    """
-    signed: list[bytes | None] = [None] * len(texts)
-    named: list[list[str] | None] = [None] * len(texts)
-    labels = texts[0].labels if texts else ()
-    for start, chunk in chunks([text.data for text in texts]):
-        words = words_of(chunk)
-        found, rows = signatures(words)
-        for row, signature in zip(rows.tolist(), found, strict=True):
-            signed[start + row] = signature.tobytes()
-        for at, label in _labels_in(words, labels):
-            named[start + at] = [*(named[start + at] or ()), label]
-    return {
-        "signature": signed,
-        "characters": [text.characters for text in texts],
-        "garbled": [_garbled(each.data) for each in texts],
-        "named_labels": named,
-    }
+        A ``signature`` (64 bytes, see minhash) is None without words, ``garbled`` (a part that was
+        decoded wrongly) and ``named_labels`` (the labels in the text, in any order) without any.
+        """
+        signed: list[bytes | None] = [None] * len(seen)
+        named: list[list[str] | None] = [None] * len(seen)
+        labels = seen[0].labels if seen else ()
+        for start, chunk in chunks([text.data for text in seen]):
+            words = words_of(chunk)
+            found, rows = signatures(words)
+            for row, signature in zip(rows.tolist(), found, strict=True):
+                signed[start + row] = signature.tobytes()
+            for at, label in _labels_in(words, labels):
+                named[start + at] = [*(named[start + at] or ()), label]
+        return {
+            "signature": signed,
+            "characters": [text.characters for text in seen],
+            "garbled": [_garbled(each.data) for each in seen],
+            "named_labels": named,
+        }
 
 
 def _garbled(data: bytes) -> str | None:

@@ -24,8 +24,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-#: Bytes of a signature.
-SIGNATURE_BYTES = 64
+from recordgen.core.facts.columns import SIGNATURE_BYTES
+from recordgen.core.rows.columns import mixed
 
 #: Parts of a signature that are compared as a whole.
 BANDS = SIGNATURE_BYTES // 4
@@ -141,13 +141,6 @@ def _kinds(data: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDAr
             kinds[leads + step] = kinds[leads]
         begins[leads] = True
     return kinds, begins
-
-
-def mixed(hashes: Hashes) -> Hashes:
-    """Spread each hash over 64 bits (Stafford's variant 13, as in SplitMix64)."""
-    hashes = (hashes ^ hashes >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    hashes = (hashes ^ hashes >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return hashes ^ hashes >> np.uint64(31)
 
 
 @lru_cache(maxsize=1)
