@@ -435,7 +435,7 @@ def test_a_schema_gives_the_types(tmp_path):
     path = schema(tmp_path, zip="BYTES", n="FLOAT")
     table = columns_of(text, tmp_path=tmp_path, schema=path)
     assert [column.dtype for column in table.stored] == ["bytes", "float32"]
-    with pytest.raises(UsageError, match=r" 'ml_use', 'n'; .* 'x'"):
+    with pytest.raises(UsageError, match="'ml_use', 'n', 'x'"):
         columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, zip="INT", x="INT"))
     with pytest.raises(SourceError, match=r"'n' .*INT, FLOAT or BYTES"):
         columns_of(text, tmp_path=tmp_path, schema=schema(tmp_path, n="STRUCT"))

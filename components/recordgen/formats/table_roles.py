@@ -141,24 +141,18 @@ def _numbers_as_text(target: str, item: ColumnStats) -> str:
 def _target_kind(target: str, prediction: Prediction | None, item: ColumnStats) -> str:
     """Return why whole numbers are taken for classes or not, or "" if there is no doubt."""
     count = 0 if item.distinct is None else len(item.distinct)
-    if item.has_fraction and 0 < count <= MAX_CLASSES:
-        return (
-            f"target {target!r} holds {count} different whole numbers, written as fractions: they "
-            f"are taken for amounts; --columns target:number={target} confirms it, and "
-            f"target:class={target} means classes"
-        )
-    if item.has_fraction or not DOUBTFUL[0] <= count <= DOUBTFUL[1]:
+    is_few = 0 < count <= MAX_CLASSES
+    is_doubtful = is_few if item.has_fraction else DOUBTFUL[0] <= count <= DOUBTFUL[1]
+    if not is_doubtful:
         return ""
-    if prediction == "classification":
-        return (
-            f"target {target!r} holds {count} different whole numbers, at most {MAX_CLASSES}: they "
-            f"are taken for classes; --columns target:class={target} confirms it, and "
-            f"target:number={target} means amounts"
-        )
+    kinds = [("number", "amounts"), ("class", "classes")]
+    (kind, taken), (other, meant) = reversed(kinds) if prediction == "classification" else kinds
+    form = f"{'at most' if is_few else 'more than'} {MAX_CLASSES}"
+    form = "written as fractions" if item.has_fraction else form
     return (
-        f"target {target!r} holds {count} different whole numbers, more than {MAX_CLASSES}: they "
-        f"are taken for amounts; --columns target:number={target} confirms it, and "
-        f"target:class={target} means classes"
+        f"target {target!r} holds {count} different whole numbers, {form}: they are taken for "
+        f"{taken}; --columns target:{kind}={target} confirms it, and target:{other}={target} means "
+        f"{meant}"
     )
 
 
@@ -241,12 +235,8 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
         unknown = []  # the split's column, if its values are ML_USE words
     if missing or unknown:
         raise UsageError(
-            f"{options.schema_file} must name the columns of the header, except the split's: "
-            + "; ".join(
-                f"{word} {listed(names)}"
-                for word, names in (("it has no", unknown), ("the header has no", missing))
-                if names
-            )
+            f"{options.schema_file} must name the columns of the header, except the split's (only "
+            f"one of the two has {listed([*unknown, *missing])})"
         )
     return types
 
