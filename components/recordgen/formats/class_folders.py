@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
@@ -289,7 +289,7 @@ def _check_import_files(
     if not tables or any(item.label for item in files):
         return
     stems = {_stem(item.name) for item in files}
-    name = max(tables, key=lambda name: _named(listing, name, stems))
+    name = max(tables, key=lambda name: len(_named(listing, name, stems)))
     base = posixpath.basename(name)
     same = [each for each in others if posixpath.basename(each) == base]
     are_of_splits = len(same) > 1 and all(each.count("/") == 1 for each in same)
@@ -307,13 +307,16 @@ def _check_annotations(listing: Listing, others: Sequence[str], images: Sequence
     stems = {*map(_stem, images)}
     documents = [name for name in others if name.lower().endswith(_DESCRIBING)]
     documents.sort(key=lambda name: (name.count("/"), name))
-    twins = [name for name in documents if _stem(name) in stems]
+    names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
+    twins = [name for name in documents if _stem(name) in names]
     found = twins if len(twins) * 2 >= len(images) and len(twins) > 1 else []
+    read = {name: _named(listing, name, stems) for name in documents[:_DOCUMENTS_READ]}
+    are_several = len(frozenset[str]().union(*read.values())) > 1
     found = found or [
         name
-        for name in documents[:_DOCUMENTS_READ]
+        for name, named in read.items()
         if not ANNOTATIONS.isdisjoint(name.split("/")[:-1])
-        or _named(listing, name, stems) > 1
+        or (are_several and named)
         or (name.lower().endswith(IMPORT_SUFFIXES) and names_images(listing.head(name), images))
     ]
     if found:
@@ -340,11 +343,11 @@ def _is_list(listing: Listing, name: str) -> bool:
     return name.lower().endswith(_TEXT) and bool(fields) and all(are_paths)
 
 
-def _named(listing: Listing, name: str, stems: Collection[str]) -> int:
-    """Return how many images a file names; two letters are none, but may be an epoch's number."""
+def _named(listing: Listing, name: str, stems: Set[str]) -> Set[str]:
+    """Return the images that a file names; two letters are none, but may be an epoch's number."""
     tokens = set(_TOKEN.findall(listing.head(name).decode("utf-8", "replace")))
     named = {_stem(each) for each in tokens if IMAGE_SUFFIX.search(each) or len(each) > 2}
-    return len(named & {*stems})
+    return named & stems
 
 
 def _stem(name: str) -> str:
@@ -354,12 +357,6 @@ def _stem(name: str) -> str:
 def _check_format(listing: Listing) -> None:
     """Check that a folder has no format of another tool. Raises: SourceError, StorageError."""
     tree = listing.tree
-    found = foreign_formats.of_folder(tree.others, listing.head, images=tree.images)
-    # One document describes all images, or each image has one: the first shows the format.
-    document = next((name for name in tree.others if name.lower().endswith(".json")), None)
-    if found is None and document is not None:
-        format_ = foreign_formats.of_file(listing.head(document))
-        found = None if format_ is None else (format_, document)
-    if found is not None:
+    if found := foreign_formats.of_folder(tree.others, listing.head, images=tree.images):
         format_, evidence = found
         raise format_.error(listing.root, evidence)

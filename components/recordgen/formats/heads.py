@@ -11,7 +11,6 @@ from typing import Any
 from recordgen.core.dataset.splits import is_ml_use
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.errors import SourceError
-from recordgen.formats import foreign_formats
 from recordgen.formats.by_header import without_padding
 from recordgen.formats.column_names import (
     PATH_COLUMNS,
@@ -43,9 +42,6 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
         return None
     rows = [record.fields for record in records]
     first, where = rows[0], f"{path}:{records[0].line}"
-    is_open = not (given.settles_header or given.roles)
-    if is_open and (foreign := foreign_formats.of_header(first)) is not None:
-        raise foreign.error(where)
     header: Sequence[str] | None = None
     classes: Mapping[int, Classes] = {}
     has_header, in_doubt = _first_line(rows, given)

@@ -23,7 +23,6 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats import foreign_formats
 from recordgen.formats.column_stats import ColumnStats, add_records
 from recordgen.formats.csv_records import Item
 from recordgen.formats.format import Evidence, Format, Layout, OwnColumns, Rows
@@ -261,8 +260,6 @@ def _types(schema: Any) -> Mapping[str, str]:
 
 def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
     """Return the columns of a JSON document, whose first objects have their names."""
-    if (foreign := foreign_formats.of_file(begin)) is not None:
-        raise foreign.error(path)
     is_list = begin.removeprefix(BOM_UTF8).lstrip().startswith(b"[")
     records = _checked(list_items(raw) if is_list else _by_column(raw, path), path)
     first = list(islice(records, _FIRST))
