@@ -7,8 +7,8 @@
 
 TFRecorder, Stanford's aclImdb and ``keras.utils.…_dataset_from_directory`` have such folders. A
 file directly in the folder of a split has no label. :mod:`recordgen.formats.folder_names` decides
-which folders are splits or labels, and which files are skipped because they are no images. The line
-of a row is the file's position in sorted order.
+which folders are splits or labels. Files without the suffix of an image are skipped. The line of a
+row is the file's position in sorted order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recordgen.errors import NotUnderstoodError, PayloadError, SourceError
 from recordgen.formats import foreign_formats, iob
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.folder_advice import layout_of_classes, layout_of_pairs, refusal
-from recordgen.formats.folder_names import ANNOTATIONS, PAIRED, PlacedFile, is_no_image, placed
+from recordgen.formats.folder_names import ANNOTATIONS, PAIRED, PlacedFile, placed
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing
@@ -188,8 +188,7 @@ class ImageFolder(_ClassFolders):
 
     def files(self, listing: Listing) -> ClassFiles:
         tree = listing.tree
-        images = [name for name in tree.files if not is_no_image(name)]
-        others = [*tree.skipped, *filter(is_no_image, tree.files)]
+        images, others = tree.images, [*tree.skipped, *tree.others]
         _check_images(listing, images, others)
         try:
             found, roles = placed(images)
@@ -223,19 +222,15 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
             f"{listing.root}: there is no image in this folder, only a converted dataset in "
             f"{datasets[0] or 'it'}; pass import files, or a folder of images by label"
         )
-    texts = [name for name in others if name.lower().endswith(_TEXT) and "/" in name]
-    depth = max((name.count("/") for name in texts), default=0)
-    layout = layout_of_classes([name for name in texts if name.count("/") == depth])
+    depth = max((name.count("/") for name in listing.others), default=0)
+    layout = layout_of_classes([name for name in listing.others if name.count("/") == depth])
     shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
     raise _refusal(listing, f"there is no image in this folder{shown}", layout)
 
 
 def _check_masks(listing: Listing, files: Sequence[PlacedFile]) -> None:
-    """Check that files are images, and none of them masks. Raises: NotUnderstoodError."""
+    """Check that none of the images are masks. Raises: NotUnderstoodError."""
     names = [item.name for item in files]
-    if not listing.images:
-        reason = f"{names[0]} is no image by its name; these may be texts or videos"
-        raise _refusal(listing, reason, layout_of_classes(names))
     is_one = len({item.label for item in files} - {None}) == 1
     if not is_one and (layout := layout_of_pairs(names)):
         raise _refusal(listing, "masks lie beside these images", layout)
