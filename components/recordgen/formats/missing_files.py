@@ -113,7 +113,7 @@ def _found(paths: Sequence[str], source: str) -> list[tuple[str, str]]:
 def _root(source: str, pairs: Sequence[tuple[str, str]]) -> str:
     """Return the folder below which paths name images, relative as the import file's.
 
-    It is empty if the files are no images: ``/home/me/a/1.jpg`` means ``in/a/1.jpg`` below ``in/``.
+    It is empty if the files are no images: ``/data/me/a/1.jpg`` means ``in/a/1.jpg`` below ``in/``.
     """
     if not all(IMAGE_SUFFIX.search(path) for _, path in pairs):
         return ""
