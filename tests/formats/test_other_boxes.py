@@ -7,10 +7,8 @@ import json
 import pytest
 from PIL import Image
 
-from recordgen.core.limits import Limit
 from recordgen.core.records.run_lengths import runs_of
 from recordgen.errors import SourceError
-from recordgen.formats import cvat as cvat_format
 from recordgen.formats.xml_elements import elements
 
 
@@ -135,16 +133,6 @@ def test_masks_of_two_tools(files, outcome):
     """The pixels in a box of CVAT or LabelMe become runs down the columns of the image."""
     [details] = outcome(files, *IMAGES).details["sub/b.png"]
     assert runs_of(details.mask.counts) == [0, 2, 18, 2, 778]
-
-
-def test_masks_of_few_runs_in_a_document(outcome, monkeypatch):
-    """A rectangle with a notch is megapixels in a few bytes: a document may have some of them."""
-    monkeypatch.setattr(cvat_format, "CVAT_PIXELS", Limit(500, "pixels", "its row"))
-    monkeypatch.setattr(cvat_format, "_PIXELS_PER_RUN", 100)
-    monkeypatch.setattr(cvat_format, "_PIXELS_OF_COLUMN", 1)
-    assert outcome(mask_in_xml("0,800", 40, 20), *IMAGES).rejected == {}
-    found = outcome(mask_in_xml("1,799", 40, 20), *IMAGES)
-    assert found.rejected == {"sub/b.png": "bad_annotation"}
 
 
 class Pieces(io.BytesIO):

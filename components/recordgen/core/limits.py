@@ -64,8 +64,6 @@ KEYPOINTS = Limit(1_000, "keypoints of an object", ROW)
 # Records have as many of each object as the one with most of them has.
 IMAGE_KEYPOINTS = Limit(500_000, "keypoints of all objects of an image", ROW)
 LABEL_LETTERS = Limit(1_000, "letters in a label", ROW)  # each object of a class has a copy
-# Besides 4,000 pixels for each run: a rectangle with a notch has millions in a few.
-CVAT_PIXELS = Limit(2_000_000_000, "pixels in masks of few runs in a CVAT document", ROW)
 REGION_LABELS = Limit(30, "labels of a region", ROW)  # each has a copy of its outline
 XML_TOKEN = Limit(64 << 20, "bytes in an XML tag, attribute or comment", DOCUMENT)
 YAML_LEVELS = Limit(20, "levels of nesting in a YAML", DOCUMENT)  # PyYAML's time is their square

@@ -31,7 +31,7 @@ from recordgen.core.limits import (
     check_name,
     shortened_name,
 )
-from recordgen.core.rows.ranges import PLAIN_DEFLATE, Range
+from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.formats.folder_names import holds_no_images
 from recordgen.rejects import RejectCode
@@ -242,54 +242,30 @@ class _Part(io.RawIOBase):
     """The bytes of a file in an archive, inflated as they are read."""
 
     def __init__(self, part: Range, where: str) -> None:
-        self._file = storage.open_read(part.file)
-        allowance.grow(min(part.length, _USUAL_RATIO * part.stored))
-        self._file.seek(part.offset)
-        self._stored, self._left = part.stored, part.length
-        self._inflate = None if part.inflated is None else zlib.decompressobj(PLAIN_DEFLATE)
         self._where = where
-        self._wanted, self._crc = part.crc, 0
+        file = storage.open_read(part.file)
+        allowance.grow(min(part.length, _USUAL_RATIO * part.stored))
+        file.seek(part.offset)
+        entry = zipfile.ZipInfo(where)
+        is_packed = part.inflated is not None
+        entry.compress_type = zipfile.ZIP_DEFLATED if is_packed else zipfile.ZIP_STORED
+        entry.compress_size, entry.file_size = part.stored, part.length
+        entry.CRC = part.crc  # type: ignore[assignment]  # None: a tar has no checksums
+        self._file = zipfile.ZipExtFile(file, "r", entry, None, close_fileobj=True)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._next(min(len(buffer), self._left))
-        self._left -= len(data)
-        if self._wanted is not None:
-            self._crc = zlib.crc32(data, self._crc)
-            if not self._left and self._crc != self._wanted:
-                raise SourceError(
-                    f"{self._where}: damaged in the archive: its checksum is not the one in the "
-                    f"list of files; copy the archive again"
-                )
+        try:
+            data = self._file.read1(len(buffer))
+        except (zipfile.BadZipFile, EOFError, zlib.error) as exc:
+            raise SourceError(
+                f"{self._where}: damaged in the archive: it has another checksum, or fewer bytes, "
+                f"than the archive says ({exc}); copy the archive again"
+            ) from exc
         buffer[: len(data)] = data
         return len(data)
-
-    def _next(self, most: int) -> bytes:
-        if not most:
-            return b""
-        if self._inflate is None:
-            data = self._file.read(most)
-            if not data:
-                raise SourceError(f"{self._where}: the archive ends within this file")
-            return data
-        while True:
-            try:
-                data = self._inflate.decompress(
-                    self._inflate.unconsumed_tail or self._packed(), most
-                )
-            except zlib.error as exc:
-                raise SourceError(f"{self._where}: damaged in the archive: {exc}") from exc
-            if data:
-                return data
-            if self._inflate.eof or not (self._stored or self._inflate.unconsumed_tail):
-                raise SourceError(f"{self._where}: it has fewer bytes than the archive says")
-
-    def _packed(self) -> bytes:
-        data = self._file.read(min(_READ_BYTES, self._stored))
-        self._stored = self._stored - len(data) if data else 0
-        return data
 
     def close(self) -> None:
         self._file.close()

@@ -7,15 +7,15 @@
 
 TFRecorder, Stanford's aclImdb and ``keras.utils.…_dataset_from_directory`` have such folders. A
 file directly in the folder of a split has no label. :mod:`recordgen.formats.folder_names` decides
-which folders are splits or labels, and which files are skipped because they are no images. The line
-of a row is the file's position in sorted order.
+which folders are splits or labels. Files without the suffix of an image are skipped. The line of a
+row is the file's position in sorted order.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
@@ -27,7 +27,7 @@ from recordgen.formats import foreign_formats
 from recordgen.formats.conll import names_sentences
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.folder_advice import layout_of_classes, layout_of_pairs, refusal
-from recordgen.formats.folder_names import ANNOTATIONS, PAIRED, PlacedFile, is_no_image, placed
+from recordgen.formats.folder_names import ANNOTATIONS, PAIRED, PlacedFile, placed
 from recordgen.formats.format import Evidence, Format, Rows
 from recordgen.formats.import_file import IMPORT_SUFFIXES, names_images
 from recordgen.formats.listing import Listing
@@ -189,8 +189,7 @@ class ImageFolder(_ClassFolders):
 
     def files(self, listing: Listing) -> ClassFiles:
         tree = listing.tree
-        images = [name for name in tree.files if not is_no_image(name)]
-        others = [*tree.skipped, *filter(is_no_image, tree.files)]
+        images, others = tree.images, [*tree.skipped, *tree.others]
         _check_images(listing, images, others)
         try:
             found, roles = placed(images)
@@ -224,19 +223,15 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
             f"{listing.root}: there is no image in this folder, only a converted dataset in "
             f"{datasets[0] or 'it'}; pass import files, or a folder of images by label"
         )
-    texts = [name for name in others if name.lower().endswith(_TEXT) and "/" in name]
-    depth = max((name.count("/") for name in texts), default=0)
-    layout = layout_of_classes([name for name in texts if name.count("/") == depth])
+    depth = max((name.count("/") for name in listing.others), default=0)
+    layout = layout_of_classes([name for name in listing.others if name.count("/") == depth])
     shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
     raise _refusal(listing, f"there is no image in this folder{shown}", layout)
 
 
 def _check_masks(listing: Listing, files: Sequence[PlacedFile]) -> None:
-    """Check that files are images, and none of them masks. Raises: NotUnderstoodError."""
+    """Check that none of the images are masks. Raises: NotUnderstoodError."""
     names = [item.name for item in files]
-    if not listing.images:
-        reason = f"{names[0]} is no image by its name; these may be texts or videos"
-        raise _refusal(listing, reason, layout_of_classes(names))
     is_one = len({item.label for item in files} - {None}) == 1
     if not is_one and (layout := layout_of_pairs(names)):
         raise _refusal(listing, "masks lie beside these images", layout)
@@ -290,7 +285,7 @@ def _check_import_files(
     if not tables or any(item.label for item in files):
         return
     stems = {_stem(item.name) for item in files}
-    name = max(tables, key=lambda name: _named(listing, name, stems))
+    name = max(tables, key=lambda name: len(_named(listing, name, stems)))
     base = posixpath.basename(name)
     same = [each for each in others if posixpath.basename(each) == base]
     are_of_splits = len(same) > 1 and all(each.count("/") == 1 for each in same)
@@ -308,13 +303,16 @@ def _check_annotations(listing: Listing, others: Sequence[str], images: Sequence
     stems = {*map(_stem, images)}
     documents = [name for name in others if name.lower().endswith(_DESCRIBING)]
     documents.sort(key=lambda name: (name.count("/"), name))
-    twins = [name for name in documents if _stem(name) in stems]
+    names = stems.union(map(posixpath.basename, images))  # a.json or a.jpg.json
+    twins = [name for name in documents if _stem(name) in names]
     found = twins if len(twins) * 2 >= len(images) and len(twins) > 1 else []
+    read = {name: _named(listing, name, stems) for name in documents[:_DOCUMENTS_READ]}
+    are_several = len(frozenset[str]().union(*read.values())) > 1
     found = found or [
         name
-        for name in documents[:_DOCUMENTS_READ]
+        for name, named in read.items()
         if not ANNOTATIONS.isdisjoint(name.split("/")[:-1])
-        or _named(listing, name, stems) > 1
+        or (are_several and named)
         or (name.lower().endswith(IMPORT_SUFFIXES) and names_images(listing.head(name), images))
     ]
     if found:
@@ -341,11 +339,11 @@ def _is_list(listing: Listing, name: str) -> bool:
     return name.lower().endswith(_TEXT) and bool(fields) and all(are_paths)
 
 
-def _named(listing: Listing, name: str, stems: Collection[str]) -> int:
-    """Return how many images a file names; two letters are none, but may be an epoch's number."""
+def _named(listing: Listing, name: str, stems: Set[str]) -> Set[str]:
+    """Return the images that a file names; two letters are none, but may be an epoch's number."""
     tokens = set(_TOKEN.findall(listing.head(name).decode("utf-8", "replace")))
     named = {_stem(each) for each in tokens if IMAGE_SUFFIX.search(each) or len(each) > 2}
-    return len(named & {*stems})
+    return named & stems
 
 
 def _stem(name: str) -> str:
@@ -355,12 +353,6 @@ def _stem(name: str) -> str:
 def _check_format(listing: Listing) -> None:
     """Check that a folder has no format of another tool. Raises: SourceError, StorageError."""
     tree = listing.tree
-    found = foreign_formats.of_folder(tree.others, listing.head, images=tree.images)
-    # One document describes all images, or each image has one: the first shows the format.
-    document = next((name for name in tree.others if name.lower().endswith(".json")), None)
-    if found is None and document is not None:
-        format_ = foreign_formats.of_file(listing.head(document))
-        found = None if format_ is None else (format_, document)
-    if found is not None:
+    if found := foreign_formats.of_folder(tree.others, listing.head, images=tree.images):
         format_, evidence = found
         raise format_.error(listing.root, evidence)

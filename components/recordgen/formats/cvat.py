@@ -16,7 +16,7 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from recordgen.core.dataset.splits import is_ml_use
-from recordgen.core.limits import CVAT_PIXELS, MASK_PIXELS, MASK_RUNS
+from recordgen.core.limits import MASK_PIXELS, MASK_RUNS
 from recordgen.core.rows.details import NOTHING, Details, flagged
 from recordgen.core.rows.picture import Corners, Marked, Picture, is_number
 from recordgen.errors import SourceError
@@ -30,10 +30,6 @@ from recordgen.tasks import ImageMultiLabel, ImageSegmentation, ObjectDetection
 
 _ROOT = b"<annotations"
 _AREAS = ("box", "polygon", "ellipse", "mask")
-# Most of masks with two runs in each row, in pictures of up to 8,000 pixels across.
-_PIXELS_PER_RUN = 4_000
-# A column of a rectangle takes the time of as many pixels.
-_PIXELS_OF_COLUMN = 250
 # Shapes without an area, which are dropped.
 _OTHERS = ("points", "polyline", "cuboid", "skeleton")
 
@@ -65,7 +61,6 @@ class Cvat(PictureFormat):
     def read(self, listing: Listing, document: str) -> Iterator[Picture | Problem | Note]:
         folder = posixpath.dirname(document)
         images = posixpath.join(folder, "images")
-        budget = _Budget()
         for number, element in enumerate(_elements(listing, document, "image"), start=1):
             name = element.get("name", "").strip()
             subset = element.get("subset", "")
@@ -77,20 +72,8 @@ class Cvat(PictureFormat):
             if isinstance(image, Problem):
                 yield image
             else:
-                yield _picture(number, element, image, split, budget)
+                yield _picture(number, element, image, split)
             element.clear()  # an element keeps its children otherwise
-
-
-class _Budget:
-    """The pixels of masks that a document may have besides those that its runs account for."""
-
-    def __init__(self) -> None:
-        self._spent = 0
-
-    def spend(self, pixels: int) -> None:
-        """Count the pixels of a mask. Raises: ValueError: there are too many."""
-        CVAT_PIXELS.check(self._spent + pixels)
-        self._spent += max(0, pixels)
 
 
 def _is_mine(head: bytes) -> bool:
@@ -122,12 +105,10 @@ def _labels(listing: Listing, name: str) -> Iterator[str]:
             yield text
 
 
-def _picture(
-    number: int, element: Element, image: str, split: str | None, budget: _Budget
-) -> Picture | Problem:
+def _picture(number: int, element: Element, image: str, split: str | None) -> Picture | Problem:
     size = size_of(element.get("width"), element.get("height"))
     try:
-        objects = [_marked(child, size, budget) for child in element if child.tag in _AREAS]
+        objects = [_marked(child, size) for child in element if child.tag in _AREAS]
     except ValueError as exc:
         return Problem(number, str(exc), image)
     labels = [child.get("label", "").strip() for child in element if child.tag == "tag"]
@@ -138,18 +119,18 @@ def _picture(
     )
 
 
-def _marked(shape: Element, size: tuple[int, int] | None, budget: _Budget) -> Marked:
+def _marked(shape: Element, size: tuple[int, int] | None) -> Marked:
     """Return a shape with its box. Raises: ValueError: it has no numbers."""
     label = shape.get("label", "").strip()
     try:
-        corners, details = _region(shape, size, budget)
+        corners, details = _region(shape, size)
     except ValueError as exc:
         raise ValueError(f"the {shape.tag} of {label!r:.40} cannot be read: {exc}") from exc
     flags = flagged({OCCLUDED: shape.get("occluded", "0") != "0"})
     return Marked(label, corners, replace(details, flags=flags))
 
 
-def _region(shape: Element, size: tuple[int, int] | None, budget: _Budget) -> shapes.Region:
+def _region(shape: Element, size: tuple[int, int] | None) -> shapes.Region:
     """Return the box and the outline or mask of a shape. Raises: ValueError: it has no numbers."""
 
     def number(name: str) -> float:
@@ -170,10 +151,10 @@ def _region(shape: Element, size: tuple[int, int] | None, budget: _Budget) -> sh
     box = (left, top, left + width, top + height)
     if size is None or "rle" not in shape.attrib:
         return box, NOTHING
-    return box, _mask([int(run) for run in shape.attrib["rle"].split(",")], box, size, budget)
+    return box, _mask([int(run) for run in shape.attrib["rle"].split(",")], box, size)
 
 
-def _mask(runs: Sequence[int], box: Corners, size: tuple[int, int], budget: _Budget) -> Details:
+def _mask(runs: Sequence[int], box: Corners, size: tuple[int, int]) -> Details:
     """Return the mask in a box, whose runs of 0 and 1 count along its rows. Raises: ValueError."""
     import numpy as np
 
@@ -184,13 +165,7 @@ def _mask(runs: Sequence[int], box: Corners, size: tuple[int, int], budget: _Bud
     if min(runs) < 0 or min(across, down) < 0 or sum(runs) != across * down:
         raise ValueError(f"its runs have {sum(runs):,} pixels, but its box {across * down:,}")
     MASK_PIXELS.check(across * down)
-    MASK_RUNS.check(max(len(runs), across))
-    if len(runs) == 2 and runs[0] == 0:  # a rectangle
-        budget.spend(_PIXELS_OF_COLUMN * across - _PIXELS_PER_RUN * len(runs))
-        xs = np.arange(max(0, left), max(0, min(right, size[0])))
-        ys = np.array([min(max(0, y), size[1]) for y in (top, low)])
-        return Details(mask=shapes.mask_of([xs[:, None] * size[1] + ys], *size))
-    budget.spend(across * down - _PIXELS_PER_RUN * len(runs))
+    MASK_RUNS.check(len(runs))
     are_set = np.repeat(np.arange(len(runs), dtype=np.uint8) % 2, runs).reshape(down, across)
     return Details(mask=shapes.mask_of([shapes.runs_below(are_set, left, top, *size)], *size))
 

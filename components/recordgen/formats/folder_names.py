@@ -53,32 +53,10 @@ _MASK_NAME = re.compile(
     r"(.+)[ _-](?:mask|seg|segmentation|gt|groundtruth)(?:[ _-]?\d+)?", re.I | re.S
 )
 
-# Files that operating systems, editors and authors leave beside images.
-_NO_IMAGE_NAMES = frozenset(
-    {"thumbs.db", "ehthumbs.db", "desktop.ini", "folder.htt", "icon\r", "makefile"}
-    | {"readme", "license", "licence", "copying", "notice", "authors", "changelog", "citation"}
-    | {"manifest", "checksums", "md5sums", "sha256sums"}
-)
-_NO_IMAGE_SUFFIXES = frozenset(
-    {".txt", ".md", ".rst", ".xml", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".yaml", ".yml"}
-    | {".ini", ".cfg", ".toml", ".db", ".html", ".htm", ".css", ".js", ".py", ".pyc", ".ipynb"}
-    | {".log", ".url", ".webloc", ".lnk", ".sh", ".bat", ".md5", ".sha256", ".bib", ".tex"}
-    | {".pkl", ".pickle", ".ckpt", ".pt", ".pth", ".h5", ".keras", ".onnx", ".tmp", ".bak"}
-)
 _NO_IMAGE_FOLDERS = frozenset(
     {"__macosx", "@eadir", "$recycle.bin", "system volume information", "lost+found"}
     | {"__pycache__", "checkpoints", "ipynb_checkpoints"}
 )
-
-
-def is_no_image(name: str) -> bool:
-    """Return whether the name of a file shows that it is no image: ``Thumbs.db``, ``README.md``.
-
-    False if the file may be an image, such as one without a suffix.
-    """
-    base = posixpath.basename(name).lower()
-    stem, suffix = posixpath.splitext(base)
-    return base in _NO_IMAGE_NAMES or suffix in _NO_IMAGE_SUFFIXES or stem == "._"
 
 
 def holds_no_images(folder: str) -> bool:

@@ -1,11 +1,10 @@
 """Formats of other tools that Recordgen does not read: how to make an import file from them.
 
-    {"data_row": {"id": "ck1"}, …}     →  Labelbox: write a CSV …
     @relation iris                     →  ARFF: …
+    image_2/0.png, label_2/0.txt       →  KITTI: write a CSV …
 
 ``foreign_tools.json`` is the table: a new tool is a new entry. A file is recognised by its first
-bytes, a JSON document by its keys, a CSV by its header, and a folder by the names in it. This
-module opens no file except the table.
+bytes, and a folder by the names in it. This module opens no file except the table.
 """
 
 from __future__ import annotations
@@ -13,21 +12,17 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
 from recordgen.errors import NotUnderstoodError
-from recordgen.formats.json_items import key_paths
 
-#: Enough for the first keys of a document, including COCO's, which follow licenses and categories.
+#: Enough for what shows a format.
 HEAD_BYTES = 64 * 1024
-
-_GZIP_WINDOW = 31  # zlib's code for gzip's header and the largest window
 
 
 class ForeignFormat(NamedTuple):
@@ -40,21 +35,17 @@ class ForeignFormat(NamedTuple):
         name: its usual name, with an article if it needs one.
         remedy: how to turn it into something that Recordgen reads.
         begins: regular expressions for the first bytes of its files, read as Latin-1.
-        keys: patterns of key paths in a JSON document, see :func:`key_paths`.
         files: its files in a folder without images.
         beside: its files in a folder with images, which it describes.
         line: a regular expression for the first line of a file that ``beside`` names.
-        per_line: it has one object per line, so single lines may be mistakes in an import file.
     """
 
     name: str
     remedy: str
     begins: Sequence[str] = ()
-    keys: Sequence[str] = ()
     files: Sequence[str] = ()
     beside: Sequence[str] = ()
     line: str = ""
-    per_line: bool = False
 
     def error(self, where: str, evidence: str = "") -> NotUnderstoodError:
         """Return the error that names the format.
@@ -81,23 +72,10 @@ def of_file(head: bytes) -> ForeignFormat | None:
     text = head.removeprefix(b"\xef\xbb\xbf")
     if RECORDS.is_mine(head):
         return _named("a TFRecord file")
-    if text.lstrip().startswith((b"{", b"[")):
-        return of_json(text)
-    if _is_row_of_markup(text):
+    if text.lstrip().startswith((b"{", b"[")) or _is_row_of_markup(text):
         return None
     letters = text.decode("latin-1")
-    found = next((f for f in foreign_formats() if _matches(f.begins, letters)), None)
-    return _in_gzip(head, found) if text.startswith(b"\x1f\x8b") else found
-
-
-def of_json(head: bytes) -> ForeignFormat | None:
-    """Return the format of a JSON document, or of JSON lines, with these first bytes."""
-    return _with_keys(key_paths(head.decode("utf-8", "replace")))
-
-
-def of_header(fields: Iterable[str]) -> ForeignFormat | None:
-    """Return the format of a CSV file with this first line."""
-    return _with_keys({field.strip() for field in fields})
+    return next((found for found in foreign_formats() if _begins(found, letters)), None)
 
 
 def of_folder(
@@ -129,30 +107,12 @@ def of_folder(
     return None
 
 
-def _matches(begins: Iterable[str], letters: str) -> bool:
-    return any(re.match(begin, letters, re.S) for begin in begins)
-
-
-def _with_keys(keys: Collection[str]) -> ForeignFormat | None:
-    for found in foreign_formats():
-        for patterns in found.keys:
-            if all(any(fnmatchcase(key, p) for key in keys) for p in patterns.split("&")):
-                return found
-    return None
+def _begins(format_: ForeignFormat, letters: str) -> bool:
+    return any(re.match(begin, letters, re.S) for begin in format_.begins)
 
 
 def _named(name: str) -> ForeignFormat:
     return next(found for found in foreign_formats() if found.name == name)
-
-
-def _in_gzip(head: bytes, packed: ForeignFormat | None) -> ForeignFormat | None:
-    try:
-        inside = zlib.decompressobj(_GZIP_WINDOW).decompress(head, HEAD_BYTES)
-    except zlib.error:
-        return packed
-    found = None if inside.startswith(b"\x1f\x8b") else of_file(inside)
-    is_named = found is not None and found.name in ("a tar archive", "a TFRecord file")
-    return found if is_named else packed
 
 
 def _is_row_of_markup(text: bytes) -> bool:

@@ -16,7 +16,6 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import SourceError
-from recordgen.formats import foreign_formats
 from recordgen.formats.csv_records import read_blocks
 from recordgen.formats.encodings import decoded_head
 from recordgen.formats.field_kinds import is_like, without_padding
@@ -168,9 +167,6 @@ def read_csv_head(path: str, some: Sequence[bytes], given: Given) -> Head | None
         return None
     rows = [record.fields for record in records]
     first, where = rows[0], f"{path}:{records[0].line}"
-    is_open = not (given.settles_header or given.roles)
-    if is_open and (foreign := foreign_formats.of_header(first)) is not None:
-        raise foreign.error(where)
     header: Sequence[str] | None = None
     classes: Mapping[int, Classes] = {}
     has_header, in_doubt = _first_line(rows, given)

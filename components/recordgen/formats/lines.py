@@ -89,6 +89,5 @@ def bounded_lines(
 def _check_format(head: bytes, source: str) -> None:
     """Check that a file with these first bytes may be an import file. Raises: SourceError."""
     found = foreign_formats.of_file(head[: foreign_formats.HEAD_BYTES])
-    # Lines with objects of another tool may be single mistakes in an import file.
-    if found is not None and not (found.per_line and head.lstrip().startswith(b"{")):
+    if found is not None:
         raise found.error(source)

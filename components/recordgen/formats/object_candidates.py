@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from recordgen.core.task.task import Task
-from recordgen.formats import foreign_formats
 from recordgen.formats.head import Candidate, Head
 from recordgen.formats.proposal import stop
 from recordgen.tasks.image_segmentation.task import ImageSegmentation
@@ -51,9 +49,7 @@ def of_objects(head: Head) -> Iterator[Candidate]:
         for reading in _read_object(record, f"{head.path}:{number}")
     ]
     if head.objects and not readings:
-        number, record = head.objects[0]
-        if (foreign := foreign_formats.of_json(json.dumps(record).encode())) is not None:
-            raise foreign.error(f"{head.path}:{number}")
+        _, record = head.objects[0]
         if pair := _tokens_and_tags(record):
             way = "write each token and its tag on a line of a CoNLL file"
             stop(head, f"{' and '.join(pair)} hold tokens and their tags; {way}", options={})

@@ -24,7 +24,6 @@ from recordgen.core.rows.row import Adjustments
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
-from recordgen.formats import foreign_formats
 from recordgen.formats.copied_records import (
     ENTITIES,
     REPEATED,
@@ -298,8 +297,6 @@ def _types(schema: Any) -> dict[str, str]:
 
 def _json_columns(raw: IO[bytes], begin: bytes, path: str) -> Columns:
     """Return the columns of a JSON document, whose first objects have their names."""
-    if (foreign := foreign_formats.of_file(begin)) is not None:
-        raise foreign.error(path)
     is_list = begin.removeprefix(BOM_UTF8).lstrip().startswith(b"[")
     records = _checked(list_items(raw) if is_list else _by_column(raw, path), path)
     first = list(islice(records, _FIRST))
