@@ -88,10 +88,7 @@ class TaskTrainer(ABC):
                 )
 
     def settled(self: _Trainer) -> _Trainer:
-        """Return the trainer with the settings that the data decide: a batch is at most the split.
-
-        Raises: DataError: the split has no labelled example.
-        """
+        """Return the trainer with the settings that the data decide: a batch is at most the split."""
         examples = steps_per_epoch(self.root, split=self.split, **{**self.reading, "batch_size": 1})
         batch_size = min(self.config.batch_size, examples)
         return replace(self, config=replace(self.config, batch_size=batch_size))
