@@ -88,7 +88,7 @@ class TaskTrainer(ABC):
                 )
 
     def settled(self: _Trainer) -> _Trainer:
-        """Return the trainer with the settings that the data decide: a batch is at most the split."""
+        """Return the trainer with what the data decide: a batch has at most their examples."""
         examples = steps_per_epoch(self.root, split=self.split, **{**self.reading, "batch_size": 1})
         batch_size = min(self.config.batch_size, examples)
         return replace(self, config=replace(self.config, batch_size=batch_size))
