@@ -88,6 +88,7 @@ LEGS = {
         storage/test_storage_emulated tables training/test_detection_training
         training/test_entity_training training/test_fitting training/test_run_fn
         training/test_saving training/test_segmentation_training training/test_tables_training
+        training/test_trained_models
         training/test_video_training writing
     """,
     "inside": """

@@ -10,8 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 
 def train(output: str | os.PathLike[str] | Sequence[str], root: Path, **config: Any) -> str:
     """Train on the splits ``train`` and ``eval`` of a dataset; return the saved model's folder.
@@ -57,30 +55,6 @@ def records_of(output: str, split: str = "eval") -> list[bytes]:
 
     files = tf.io.gfile.glob(f"{output}/Split-{split}/*")
     return list(tf.data.TFRecordDataset(files).as_numpy_iterator())
-
-
-def answers_and_truth(model: str, output: str, count: int) -> tuple[Any, Any]:
-    """Return a model's scores and the labels of the ``count`` labelled examples in ``eval``."""
-    from tests.cpp_loader import CppModel  # loads TensorFlow
-
-    served, records = CppModel(model), records_of(output)
-    truth = served.run("truth", examples=records)
-    assert truth["weight"].tolist() == [1.0] * count
-    return served.run("evaluate", examples=records)["scores"], truth["label"]
-
-
-def check_no_score(model: str, folder: Path, row: str, task: str) -> None:
-    """Check that ``eval`` has no score if its only example, of ``row``, has no label."""
-    from recordgen import convert
-    from recordgen.core.dataset.manifest import read_dataset
-    from recordgen.errors import DataError
-    from recordgen.kubeflow.evaluate import evaluate
-
-    (folder / "a.csv").write_text(f"{row}\n")
-    out = str(folder / "out")
-    convert(str(folder / "a.csv"), out, task=task)
-    with pytest.raises(DataError, match=r"split.*'eval'"):
-        evaluate(model, out, read_dataset(out), "eval")
 
 
 def train_and_listen(output: str, root: Path, **config: Any) -> tuple[str, str]:

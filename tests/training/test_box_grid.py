@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordgen.tasks.object_detection.box_grid import decode, encode, grid_size
+from recordgen.tasks.object_detection.training import decode_boxes, encode_boxes, grid_size
 
 SIZE = (30, 50)  # not multiples of a cell: 8 rows, 13 columns
 CLASSES = 3
@@ -20,7 +20,7 @@ BOXES = st.dictionaries(PLACES, st.tuples(SHARES, SHARES, SHARES, SHARES, st.int
 def decoded(cells, classes, size, most):
     """Decode targets as if a model had answered them."""
     labels = tf.one_hot(tf.cast(cells[..., 1], tf.int64), classes)
-    return decode(cells[..., 0], labels, cells[..., 2:], size, most)
+    return decode_boxes(cells[..., 0], labels, cells[..., 2:], size, most)
 
 
 def laid(boxes):
@@ -47,7 +47,7 @@ def test_decoding_encoded_boxes_gives_the_boxes(images):
     padded = np.full((len(rows), most, 5), -1, np.float32)
     for image, boxes in zip(padded, rows, strict=True):
         image[: len(boxes)] = np.reshape(boxes, (-1, 5))
-    cells = encode(tf.constant(padded[..., :4]), tf.constant(padded[..., 4], tf.int64), SIZE)
+    cells = encode_boxes(tf.constant(padded[..., :4]), tf.constant(padded[..., 4], tf.int64), SIZE)
     found_boxes, found_labels, found_scores = decoded(cells, CLASSES, SIZE, most)
     for number, boxes in enumerate(rows):
         scores = found_scores[number].numpy()
@@ -72,7 +72,7 @@ def test_the_grid_covers_the_image(image_size, grid):
 
 def test_a_cell_belongs_to_the_box_with_the_nearest_centre():
     boxes = tf.constant([[[0.0, 0.0, 1.0, 1.0], [0.6, 0.6, 0.7, 0.7]]])
-    cells = encode(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
+    cells = encode_boxes(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
     labels = cells[0, ..., 1].numpy()
     assert labels[8, 8] == 0
     assert labels[10, 10] == 1
@@ -82,6 +82,6 @@ def test_a_cell_belongs_to_the_box_with_the_nearest_centre():
 
 def test_of_two_boxes_in_one_cell_one_is_left():
     boxes = tf.constant([[[0.1, 0.1, 0.3, 0.3], [0.11, 0.11, 0.3, 0.3]]])
-    cells = encode(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
+    cells = encode_boxes(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
     _, _, scores = decoded(cells, 2, (64, 64), 2)
     assert scores.numpy().tolist() == [[1.0, 0.0]]

@@ -1,14 +1,9 @@
-"""Fitting a model: phases, rates, early stopping, precision, and resuming after a kill."""
+"""Fitting a model: phases, rates, early stopping; test_replicas.py resumes after a kill."""
 
 import itertools
-import json
-import signal
-import textwrap
 
 import keras
-import numpy as np
 import pytest
-import tensorflow as tf
 
 from recordgen import eval_dataset, read_dataset
 from recordgen.errors import SourceError, UsageError
@@ -21,83 +16,8 @@ from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phases
 from recordgen.training.model import Models, backbone_of, build_model
 from recordgen.training.replicas import find_replicas
-from tests import trainer
-from tests.cpp_loader import CppModel
-from tests.preloaded import WITH_TENSORFLOW
 
 SMALL = {"image_size": [8, 8], "batch_size": 12, "epochs": 2, "learning_rate": 0.01}
-
-# All settings with random, averaged or counted state.
-RESUMED = {
-    **SMALL,
-    "augment": "photo",
-    "colour": 0.1,
-    "class_weights": "balanced",
-    "accumulate": 2,
-    "warmup_epochs": 0.5,
-    "precision": "mixed_bfloat16",
-    "checkpoint_minutes": 0,
-}
-
-# Trains; kills itself before the n-th checkpoint, if n is not 0.
-TRAIN = textwrap.dedent("""
-    import json, os, signal, sys
-    from pathlib import Path
-    import keras
-    import tensorflow as tf
-    from recordgen.training.fitting import Checkpoints
-    from tests import trainer
-
-    output, root, config, call = json.loads(sys.argv[1])
-    tf.config.experimental.enable_op_determinism()
-    save, calls = Checkpoints.save_if_due, 0
-
-    def dying(checkpoints):
-        global calls
-        calls += 1
-        if calls == call:
-            os.kill(os.getpid(), signal.SIGKILL)
-        save(checkpoints)
-
-    Checkpoints.save_if_due = dying
-    print(trainer.train_and_listen(output, Path(root), **config)[1])
-    print(keras.config.dtype_policy().name)
-""")
-
-
-def train_in_process(examples, root, config, killed_at=0):
-    return WITH_TENSORFLOW.run("-c", TRAIN, json.dumps([examples, str(root), config, killed_at]))
-
-
-def saved_weights(root):
-    """Return the type, shape and bytes of each variable of a saved model, in any order."""
-    reader = tf.train.load_checkpoint(str(root / "model" / "variables" / "variables"))
-    names = [name for name in reader.get_variable_to_shape_map() if "VARIABLE_VALUE" in name]
-    values = map(reader.get_tensor, names)
-    return sorted((str(value.dtype), value.shape, value.tobytes()) for value in values)
-
-
-@pytest.mark.once  # test_replicas resumes with other versions
-@pytest.mark.slow
-def test_a_killed_training_ends_with_the_same_weights(examples, tmp_path):
-    done = train_in_process(examples, tmp_path / "whole", RESUMED)
-    assert done.returncode == 0, done.stderr
-    expected = saved_weights(tmp_path / "whole")
-    killed = train_in_process(examples, tmp_path / "killed", RESUMED, killed_at=7)
-    assert killed.returncode == -signal.SIGKILL
-    assert not (tmp_path / "killed" / "model").exists()
-    again = train_in_process(examples, tmp_path / "killed", RESUMED)
-    assert again.returncode == 0, again.stderr
-    assert "resumed after epoch 1/2 and step 1/5" in again.stdout
-    assert "epoch 1/2" not in again.stdout.replace("resumed after epoch 1/2", "")
-    assert len(expected) > 10
-    assert {dtype for dtype, _, _ in expected} == {"float32"}
-    assert saved_weights(tmp_path / "killed") == expected
-    assert again.stdout.splitlines()[-1] == "float32"  # the process's own policy is restored
-    model = CppModel(tmp_path / "killed" / "model")
-    records = trainer.records_of(examples)
-    assert model.run("evaluate", examples=records)["scores"].dtype == np.float32
-    assert not list((tmp_path / "killed").rglob("ckpt*"))
 
 
 @pytest.mark.parametrize(

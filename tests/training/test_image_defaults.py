@@ -81,6 +81,12 @@ def trainer_of(output, **settings) -> TaskTrainer:
     return made(output, "train", dataset, TrainingConfig(**settings)).settled()
 
 
+@pytest.mark.parametrize(("given", "expected"), [(61, 60), (12, 12)])
+def test_a_batch_is_at_most_the_split(examples, given, expected):
+    """Splits with fewer examples than a batch can be trained on, with default settings, too."""
+    assert trainer_of(examples, batch_size=given).config.batch_size == expected
+
+
 @pytest.mark.parametrize("task", ["image_classification", "object_detection"])
 def test_defaults_follow_from_the_dataset_and_are_logged(made, task, caplog):
     with caplog.at_level("INFO", "recordgen.training"):

@@ -10,7 +10,6 @@ import pytest
 import seqeval.metrics as seqeval
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as numpy_arrays
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, r2_score, roc_auc_score
@@ -30,18 +29,6 @@ from recordgen.training.measures import (
 
 # --- The area under the ROC curve ---
 
-LABEL_SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 4))
-
-
-@st.composite
-def answers(draw):
-    """Labels (0 or 1) and scores, float32 [examples, classes]; each label is 0 and 1 somewhere."""
-    shape = draw(LABEL_SHAPES)
-    truth = draw(numpy_arrays.arrays(np.float32, shape, elements=st.sampled_from([0, 1])))
-    scores = draw(numpy_arrays.arrays(np.float32, shape, elements=st.floats(0, 1, width=32)))
-    ends = np.array([[0], [1]], np.float32).repeat(shape[1], 1)
-    return np.concatenate([truth, ends]), np.concatenate([scores, 1 - ends * 0.5])
-
 
 def counted_labels(truth, scores, weights=1.0):
     counts = ManyLabelsAccumulator(truth.shape[1])
@@ -49,17 +36,9 @@ def counted_labels(truth, scores, weights=1.0):
     return counts
 
 
-@settings(max_examples=50)
-@given(answers())
-def test_the_mean_is_that_of_keras(answers):
-    metric = keras.metrics.AUC(multi_label=True, thresholds=list(THRESHOLDS))
-    metric.update_state(*answers)
-    assert counted_labels(*answers).score() == pytest.approx(float(metric.result()), abs=1e-5)
-
-
 @pytest.mark.parametrize("base_rate", [0.5, 0.001])
 @pytest.mark.parametrize("seed", range(5))
-def test_it_is_that_of_scikit_learn(base_rate, seed):
+def test_the_area_is_that_of_scikit_learn_and_keras(base_rate, seed):
     """Each label's area is exact, with weights, ties, examples of weight 0, and in parts.
 
     This includes rare labels, whose scores are all close to 0.
@@ -76,6 +55,11 @@ def test_it_is_that_of_scikit_learn(base_rate, seed):
         for label in range(3)
     ]
     assert list(counts.by_label().values()) == pytest.approx(exact, abs=2e-3)
+    assert counts.score() == pytest.approx(np.mean(exact), abs=2e-3)
+    metric = keras.metrics.AUC(multi_label=True, thresholds=list(THRESHOLDS))
+    metric.update_state(truth, scores)
+    expected = float(metric.result())
+    assert counted_labels(truth, scores).score() == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_label_of_all_or_no_examples_has_no_area():
@@ -123,18 +107,10 @@ def precisions(*images):
         ([(HERE, 0)], [(HERE, 1, 0.9)], {0: 0}),
         ([(HERE, 0)], [], {0: 0}),
         ([], [(HERE, 0, 0.9)], {}),
-        # A second match is false; a false box counts if its score is higher.
-        ([(HERE, 0)], [(HERE, 0, 0.9), (NEARLY_HERE, 0, 0.8)], {0: 1}),
-        ([(HERE, 0)], [(HERE, 0, 0.8), (THERE, 0, 0.9)], {0: 0.5}),
-        # The box with the better score comes first, and matches the box that it overlaps most.
-        ([(HERE, 0), (NEARLY_HERE, 0)], [(HERE, 0, 0.9), (HARDLY_HERE, 0, 0.8)], {0: 51 / 101}),
-        ([(HERE, 0), (NEARLY_HERE, 0)], [(NEARLY_HERE, 0, 0.9), (HERE, 0, 0.8)], {0: 1}),
-        # Half of the boxes: recalls 0, 0.01, …, 0.5 are reached, of 101.
-        ([(HERE, 0), (THERE, 0)], [(HERE, 0, 0.9)], {0: 51 / 101}),
-        ([(HERE, 0), (THERE, 1)], [(HERE, 0, 0.9), (HERE, 1, 0.1)], {0: 1, 1: 0}),
     ],
 )
-def test_boxes_of_one_image_are_matched_by_the_rules_of_coco(is_there, is_found, expected):
+def test_boxes_match_from_half_of_their_union_on(is_there, is_found, expected):
+    """A box of another class, or that hardly overlaps, is no match; pycocotools tests the rest."""
     assert precisions((true(*is_there), found(*is_found))) == pytest.approx(expected)
 
 
@@ -408,12 +384,8 @@ def test_an_entity_never_reaches_into_the_next_text():
     assert list(map(tuple, entities(np.array([tags for tags, _ in TAGS])).tolist())) == expected
 
 
-def test_merged_counts_give_the_f1_of_each_label():
-    counts = counted_entities([[1, 2, 0, 5, 5]], [[1, 2, 3, 5, 6]])
-    assert counts.by_label() == {0: 1.0, 2: 0.0}
-    assert counts.score() == 2 * 1 / (3 + 3)
-    counts.merge(counted_entities([[5, 0]], [[5, 0]]))
-    assert counts.by_label() == {0: 1.0, 2: 2 * 1 / (3 + 2)}
+def test_texts_without_entities_have_no_score():
+    """F1 is NaN, and no label has one."""
     assert np.isnan(EntityAccumulator(3).score())
     assert EntityAccumulator(3).by_label() == {}
 

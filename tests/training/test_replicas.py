@@ -5,6 +5,7 @@ import socket
 import textwrap
 from contextlib import ExitStack
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -13,6 +14,7 @@ from recordgen.training import TrainingConfig
 from recordgen.training.replicas import Replicas, find_replicas
 from tests.cpp_loader import CppModel
 from tests.preloaded import WITH_TENSORFLOW
+from tests.trainer import records_of
 
 SETTINGS = {
     "image_size": [8, 8],
@@ -24,12 +26,23 @@ SETTINGS = {
     "checkpoint_minutes": 0,
 }
 
+# All settings with random, averaged or counted state.
+RESUMED = {
+    "augment": "photo",
+    "colour": 0.1,
+    "class_weights": "balanced",
+    "accumulate": 2,
+    "warmup_epochs": 0.5,
+    "precision": "mixed_bfloat16",
+}
+
 # Trains in one process for each port, or on two devices of one process without ports. Each process
 # reports the images that it saw, in order, and the final weights of each of its copies. If n is not
 # 0, the chief is killed when all workers have written their n-th positions.
 TRAIN = textwrap.dedent("""
     import hashlib, json, os, signal, sys
     from pathlib import Path
+    import keras
     import tensorflow as tf
     from recordgen.training.fitting import Fitting
     from recordgen.training.replicas import Replicas
@@ -59,9 +72,8 @@ TRAIN = textwrap.dedent("""
         values = [weight.value for weight in fitting.models.saved.weights]
         local = map(replicas.strategy.experimental_local_results, values)
         copies = [[digest(value.numpy()) for value in copy] for copy in zip(*local)]
-        report = {"seen": seen, "copies": copies, "files": sorted(
-            path.name for path in (root / "logs").rglob("*") if path.is_file()
-        )}
+        policy = keras.config.dtype_policy().name
+        report = {"seen": seen, "copies": copies, "policy": policy}
         (root / f"worker-{replicas.worker}.json").write_text(json.dumps(report))
         remove_checkpoints(fitting)
 
@@ -96,14 +108,14 @@ TRAIN = textwrap.dedent("""
 """)
 
 
-def train(examples, root, workers, killed_at=0):
+def train(examples, root, workers, killed_at=0, **settings):
     """Train in a number of processes; return the reports of all."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(workers)]
         for each in sockets:
             each.bind(("", 0))
         ports = [each.getsockname()[1] for each in sockets]
-    words = json.dumps([examples, str(root), SETTINGS, ports, killed_at])
+    words = json.dumps([examples, str(root), {**SETTINGS, **settings}, ports, killed_at])
     done = WITH_TENSORFLOW.run("-c", TRAIN, words)
     assert bool(done.returncode) == bool(killed_at), done.stderr
     return done, [json.loads(path.read_text()) for path in sorted(root.glob("worker-*.json"))]
@@ -138,6 +150,21 @@ def test_two_workers_train_as_one_also_after_a_kill(examples, tmp_path):
     for whole, resumed in zip(workers, again, strict=True):
         assert whole["seen"][6:] == resumed["seen"]
         assert whole["copies"] == resumed["copies"]
+
+
+@pytest.mark.slow
+def test_a_killed_training_ends_with_the_same_weights(examples, tmp_path):
+    """A training resumes with all of its state, and restores the precision of its process."""
+    _, [whole] = train(examples, tmp_path / "whole", 1, **RESUMED)
+    killed = tmp_path / "killed"
+    assert train(examples, killed, 1, killed_at=7, **RESUMED)[1] == []
+    assert not (killed / "model").exists()
+    done, [again] = train(examples, killed, 1, **RESUMED)
+    assert "resumed after epoch 1/2 and step 1/5" in done.stdout
+    assert (again["copies"], again["policy"]) == (whole["copies"], "float32")
+    scores = CppModel(killed / "model").run("evaluate", examples=records_of(examples))["scores"]
+    assert scores.dtype == np.float32
+    assert not list(killed.rglob("ckpt*"))
 
 
 def test_each_device_gets_half_of_a_batch(examples, tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import convert, features, read_dataset
+from recordgen import convert, features, read_dataset, write
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.exports.lineage import find_lineage
@@ -133,7 +133,6 @@ def test_an_artifacts_uri_and_split_follow_from_any_path():
             UsageError,
             r"keras\.applications: .*VGG16",
         ),
-        (dict(custom_config={"batch_size": 61}), UsageError, "60"),
         (dict(custom_config={"epoch": 1}), UsageError, "custom_config"),
         (dict(hyperparameters={"values": {"units": 3}}), UsageError, "units"),
         (dict(train_files=["/nowhere/Split-train/*"]), SourceError, r"dataset\.json"),
@@ -213,3 +212,11 @@ def test_a_warm_start_answers_like_the_first_model_before_its_first_step(
         changed = fn_args("other", custom_config=settings, base_model=str(trained / "model"))
         with pytest.raises(UsageError, match=message):
             run_fn(changed)
+
+
+def test_written_examples_have_no_model(tmp_path):
+    """Examples that Recordgen wrote from Python have no task, and so no model."""
+    write(iter([{"x": 1.0}]), str(tmp_path / "out"))
+    expected = "out: there is no model for the task 'examples'; train your own model with recordgen"
+    with pytest.raises(DataError, match=expected):
+        trainer.train(str(tmp_path / "out"), tmp_path)

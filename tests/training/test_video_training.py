@@ -1,8 +1,7 @@
-"""Segments of videos: from frames and their times to a model. For TFMA, see test_demo."""
+"""Segments of videos: from frames and their times to a model. See test_trained_models.py, too."""
 
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,17 +15,18 @@ from recordgen import convert
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records.example import serialize_example
 from recordgen.errors import DataError
-from recordgen.kubeflow.evaluate import evaluate
 from recordgen.tasks.video_classification.training import (
+    VideoTrainer,
     frames_between,
     segment_frames,
     shown_until,
 )
+from recordgen.training import TrainingConfig
+from recordgen.training.saving import save_for_serving
 from tests import trainer
 from tests.conftest import encoded, tree_bytes
-from tests.cpp_loader import CppModel
 
-FRAMES, SIDE = 8, 24
+SIDE = 24
 FAST = {"image_size": [SIDE, SIDE], "batch_size": 16, "epochs": 8, "learning_rate": 5e-3}
 
 
@@ -117,85 +117,20 @@ def test_the_sample_is_always_the_same(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory):
-    """150 segments; the last video of the evaluation also has unlabelled segments."""
+def saved(tmp_path_factory):
+    """The folder of an untrained model."""
     folder = tmp_path_factory.mktemp("clips")
-    path = write_clips(str(folder), 150)
-    with (folder / "validation.csv").open("a") as file:
-        file.write("videos/048.gif,,0,0.3\n")
-    return path
+    output, model = str(folder / "out"), str(folder / "model")
+    convert(write_clips(str(folder), 32), output, task="video_classification")
+    config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=2)
+    found = VideoTrainer(output, "train", read_dataset(output), config)
+    save_for_serving(found.models().saved, model, found)
+    return model
 
 
-@pytest.fixture(scope="module")
-def dataset(source, tmp_path_factory):
-    """The converted dataset."""
-    output = str(tmp_path_factory.mktemp("examples"))
-    convert(source, f"{output}/out", task="video_classification")
-    return f"{output}/out"
-
-
-@pytest.fixture(scope="module")
-def trained(dataset, tmp_path_factory):
-    """The folder of a trained model, and the log of its training."""
-    return trainer.train_and_listen(dataset, tmp_path_factory.mktemp("trained"), **FAST)
-
-
-@pytest.mark.slow
-def test_new_segments_are_classified(dataset, trained):
-    model, log = trained
-    losses = [float(found) for found in re.findall(r"accuracy [\d.]+, loss ([\d.]+),", log)]
-    assert len(losses) == 8
-    assert losses[-1] < losses[0] / 3
-    found = evaluate(model, dataset, read_dataset(dataset), "eval")
-    assert found.measure == "accuracy"
-    assert found.examples == 30
-    assert found.score > 0.8  # without times, all segments of a video are the same: 1/3
-    logged = re.findall(r"val_accuracy ([\d.]+)", log)[-1]
-    assert found.score == pytest.approx(float(logged), abs=1e-4)
-
-
-@pytest.mark.slow
-def test_records_and_requests_give_the_same_scores(dataset, trained):
-    model = CppModel(trained[0])
-    records = trainer.records_of(dataset)
-    spec = {
-        name: tf.io.FixedLenFeature((), kind)
-        for name, kind in (
-            ("video/uri", tf.string),
-            ("video/segment/start", tf.float32),
-            ("video/segment/end", tf.float32),
-        )
-    }
-    spec["video/class/text"] = tf.io.FixedLenFeature((), tf.string, "")
-    uris, starts, ends, texts = (tf.io.parse_example(records, spec)[name] for name in spec)
-    assert any(math.isinf(end) for end in ends)
-    scores = model.run("evaluate", examples=records)["scores"]
-    assert scores.shape == (31, 4)
-
-    folder = Path(read_dataset(dataset).folder)
-    answer = model.run(
-        "serving_default",
-        video_bytes=[(folder / uri.decode()).read_bytes() for uri in uris.numpy()],
-        start=starts,
-        end=ends,
-    )
-    assert answer["labels"].shape == answer["scores"].shape == (31, 4)
-    names = read_dataset(dataset).labels
-    for labels, best, row in zip(answer["labels"], answer["scores"], scores, strict=True):
-        assert (np.diff(best) <= 0).all()
-        by_label = [row[names.index(label.decode())] for label in labels]
-        np.testing.assert_allclose(by_label, best, atol=1e-5)
-
-    truth = model.run("truth", examples=records)
-    numbers = zip(truth["label"], truth["weight"], strict=True)
-    labels_found = [names[number] if weight else "" for number, weight in numbers]
-    assert labels_found == [text.decode() for text in texts.numpy()]
-    assert labels_found.count("") == 1
-
-
-@pytest.mark.slow
-def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
-    signatures = tf.saved_model.load(trained[0]).signatures
+def test_a_saved_model_says_what_it_cannot_decode(saved, tmp_path):
+    """A bad video of a request costs its own answer; a record with one stops, without its bytes."""
+    signatures = tf.saved_model.load(saved).signatures
     serve = signatures["serving_default"]
     videos = [b"\0\0\0\x18ftypmp42", gif([0, 200], [10, 10]), b""]
     answer = serve(

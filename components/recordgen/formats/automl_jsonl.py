@@ -31,7 +31,7 @@ from recordgen.formats.json_values import json_value
 from recordgen.formats.lines import decode_line
 from recordgen.formats.named_records import Cells, NamedRecords, Values, given_names
 from recordgen.rejects import FIRST_MARK, INNER_MARK, Reject, RejectCode
-from recordgen.tasks.spelling import check_spelling
+from recordgen.tasks.lines import check_spelling
 from recordgen.tasks.texts.labelled_text import OLDER_KEY
 from recordgen.tasks.texts.text_task import CONTENT_KEY
 

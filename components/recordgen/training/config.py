@@ -87,7 +87,7 @@ class TrainingConfig:
         unset="the median height and width of the images, from 32 to 96; for models in "
         "keras.applications from 96 to 224",
     )
-    batch_size: int = option(32, "examples per step", metavar="N")
+    batch_size: int = option(32, "examples per step, at most those of split train", metavar="N")
     epochs: int = option(10, "passes over split train; a number of steps overrides it", metavar="N")
     frozen_epochs: int = option(
         0,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import keras
 import tensorflow as tf
@@ -38,6 +38,8 @@ EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
 
 #: A traceable function of a saved model.
 Signature: TypeAlias = tf.types.experimental.PolymorphicFunction
+
+_Trainer = TypeVar("_Trainer", bound="TaskTrainer")
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,11 @@ class TaskTrainer(ABC):
                     f"({self.dataset.task}); omit it"
                 )
 
-    def settled(self) -> TaskTrainer:
-        """Return the trainer with the settings that the data decide, and log them."""
-        return self
+    def settled(self: _Trainer) -> _Trainer:
+        """Return the trainer with what the data decide: a batch has at most their examples."""
+        examples = steps_per_epoch(self.root, split=self.split, **{**self.reading, "batch_size": 1})
+        batch_size = min(self.config.batch_size, examples)
+        return replace(self, config=replace(self.config, batch_size=batch_size))
 
     def can_validate(self, split: str) -> bool:
         """Return whether a split exists and has a labelled example."""

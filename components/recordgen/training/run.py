@@ -124,9 +124,9 @@ def fit(fn_args: Any, config: TrainingConfig, replicas: Replicas | None = None) 
 
 
 def _fit(fn_args: Any, config: TrainingConfig, replicas: Replicas) -> Fitting:
-    replicas.check(config)
     replicas.log_devices()
     trainer = trainer_of(fn_args, config)
+    replicas.check(trainer.config)
     steps, epochs = plan_epochs(trainer.steps_per_epoch(), config.epochs, fn_args.train_steps)
     with _precision(config.precision):
         keras.utils.set_random_seed(config.seed)

@@ -70,7 +70,7 @@ class ImageTask(Task):
     uri_key = "imageGcsUri"
     csv_parser = "recordgen.formats.automl_csv:LineParser"
     reading = "recordgen.tasks.images.reading:IMAGES"
-    pairing: ClassVar[str | None] = "recordgen.tasks.images.pairing:images"
+    pairing: ClassVar[str | None] = "recordgen.tasks.pairing:images"
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         uri = uri_in(record, self.uri_key, self.noun)

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import keras
 import numpy as np
@@ -51,6 +51,8 @@ _FILES, _RECORDS = 16, 256
 #: TensorFlow Serving takes inputs named ``…_bytes`` as base64 in JSON.
 IMAGE_BYTES = tf.TensorSpec([None], tf.string, name="image_bytes")
 
+_Trainer = TypeVar("_Trainer", bound="ImageTrainer")
+
 
 class ImageTrainer(TaskTrainer):
     """The base of trainers of images, whose labels may move with the pixels."""
@@ -83,9 +85,9 @@ class ImageTrainer(TaskTrainer):
         """The largest share of a side that training cuts off: boxes and masks move with it."""
         return 0.0 if self.config.augment == "none" else self.config.augmentation
 
-    def settled(self) -> TaskTrainer:
+    def settled(self: _Trainer) -> _Trainer:
         """Return the trainer with an ``image_size``: the earlier model's, or that of the images."""
-        config = self.config
+        config = super().settled().config
         if config.image_size is None:
             config = replace(config, image_size=self._chosen_size())
         changes = [

@@ -44,7 +44,7 @@ from recordgen.messages import listed
 from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES, LABEL_COLUMNS
 from recordgen.tasks.images.image_task import Described, ImageTask, StoredImage
-from recordgen.tasks.lines import add_up, display_name
+from recordgen.tasks.lines import add_up, check_spelling, display_name
 from recordgen.tasks.object_detection.annotation import (
     UNKNOWN_SIZE,
     Box,
@@ -71,7 +71,6 @@ from recordgen.tasks.object_detection.stored_boxes import (
     in_shares,
     stored_boxes,
 )
-from recordgen.tasks.spelling import check_spelling
 
 if TYPE_CHECKING:
     from recordgen.core.rows.picture import Picture

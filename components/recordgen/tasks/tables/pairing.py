@@ -15,7 +15,7 @@ from recordgen.errors import UsageError
 from recordgen.features import NO_LABEL
 from recordgen.tables.columns import Table, is_mask
 from recordgen.tables.stored import table_of
-from recordgen.tasks.images.pairing import images
+from recordgen.tasks.pairing import images
 
 #: The weight of a row without one.
 DEFAULT_WEIGHT = 1.0

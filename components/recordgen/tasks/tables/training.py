@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property, reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
@@ -56,33 +56,6 @@ COLUMNS = "columns"
 
 # The function that TensorFlow calls with the inputs by name has parameters of its own.
 _TAKEN = frozenset({"self", "args", "kwargs"})
-
-
-class _Scaling(NamedTuple):
-    """How numbers are normalised.
-
-    Attributes:
-        gaps: the numbers that may be missing, as places among all numbers.
-        target: the scale of a target that is a number.
-    """
-
-    numbers: Scale
-    gaps: list[int]
-    target: Scale
-
-    @classmethod
-    def of(cls, inputs: Mapping[str, Any]) -> _Scaling:
-        """Return what :meth:`to_dict` stored."""
-        return cls(Scale.of(inputs["numbers"]), inputs["gaps"], Scale.of(inputs["target"]))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
-        numbers, target = self.numbers.to_dict(), self.target.to_dict()
-        return {"numbers": numbers, "gaps": self.gaps, "target": target}
-
-    def kept(self, now: _Scaling) -> _Scaling:
-        """Return these scales for a training on other rows."""
-        return _Scaling(self.numbers.kept(now.numbers), self.gaps, self.target.kept(now.target))
 
 
 class TableTrainer(TaskTrainer):
@@ -205,7 +178,7 @@ class TableTrainer(TaskTrainer):
         return found
 
     def models(self) -> Models:
-        scale, gaps, _ = self._scaling
+        count = self._count
         inputs: dict[str, Any] = {}
         parts = []
         for name in self._images:
@@ -214,12 +187,13 @@ class TableTrainer(TaskTrainer):
         for name, column in self._texts.items():
             inputs[name] = keras.Input((), name=name, dtype="string")
             parts.append(mean_of_words(self._words(column), inputs[name]))
-        if len(scale.mean):
-            given = inputs[NUMBERS] = keras.Input((len(scale.mean),), name=NUMBERS)
+        if count:
+            given = inputs[NUMBERS] = keras.Input((count,), name=NUMBERS)
             is_missing = keras.ops.isnan(given)
-            scaled = keras.layers.Normalization(mean=scale.mean, variance=scale.divisor**2)(given)
+            mean, variance = self._scale.mean[:count], self._scale.divisor[:count] ** 2
+            scaled = keras.layers.Normalization(mean=mean, variance=variance)(given)
             parts.append(keras.ops.where(is_missing, 0.0, scaled))
-            if gaps:
+            if gaps := self._gaps:
                 parts.append(keras.ops.cast(keras.ops.take(is_missing, gaps, axis=1), "float32"))
         model = keras.Model(inputs, self._answer(parts))
         return Models(self._augmented(model, inputs), model)
@@ -236,19 +210,27 @@ class TableTrainer(TaskTrainer):
         return keras.Model(again, model({**again, **changed}))
 
     @cached_property
-    def _scaling(self) -> _Scaling:
-        """The earlier model's scales if there is one, so that its weights fit; else the rows'."""
-        target = [] if self.are_classes else [str(self.table.target)]
-        names = [*self._numbers, *target]
-        moments = reduce(add, map(Moments.of, self._columns_of(names))) if names else Moments(0)
-        count = len(moments.mean) - len(target)
-        numbers, of_target = (
-            Scale(*(each[part] for each in moments.scale))
-            for part in (slice(count), slice(count, None))
-        )
-        gaps = [column for column in moments.with_gaps if column < count]
-        now = _Scaling(numbers, gaps, of_target)
-        return now if self.earlier is None else _Scaling.of(self.earlier.inputs).kept(now)
+    def _moments(self) -> Moments:
+        """Of the rows' numbers, the inputs first, then the target if it is a number."""
+        names = [*self._numbers, *([] if self.are_classes else [str(self.table.target)])]
+        return reduce(add, map(Moments.of, self._columns_of(names))) if names else Moments(0)
+
+    @cached_property
+    def _scale(self) -> Scale:
+        """How numbers are normalised: as by the earlier model, so that its weights fit."""
+        now = self._moments.scale
+        return now if self.earlier is None else Scale.of(self.earlier.inputs["scale"]).kept(now)
+
+    @property
+    def _gaps(self) -> Sequence[int]:
+        """The inputs that may be missing, as places among all numbers."""
+        found = self._moments.with_gaps if self.earlier is None else self.earlier.inputs["gaps"]
+        return [column for column in found if column < self._count]
+
+    @property
+    def _count(self) -> int:
+        """The number of columns of numbers among the inputs; a list is several."""
+        return len(self._scale.mean) - (0 if self.are_classes else 1)
 
     def _columns_of(self, names: Sequence[str]) -> Iterator[npt.NDArray[np.float32]]:
         """Yield columns of the training rows as numbers, float32 [rows, n]."""
@@ -281,18 +263,14 @@ class TableTrainer(TaskTrainer):
                 len(self.dataset.labels), activation="softmax", dtype=FLOAT32, name=SCORES
             )(hidden)
         # The network predicts the target's distance from the mean, in standard deviations.
-        scale = self._scaling.target
-        return keras.layers.Rescaling(
-            float(scale.divisor[0]), offset=float(scale.mean[0]), dtype=FLOAT32
-        )(keras.layers.Dense(1, dtype=FLOAT32, name=SCORES)(hidden))
+        distance = keras.layers.Dense(1, dtype=FLOAT32, name=SCORES)(hidden)
+        deviation, mean = float(self._scale.divisor[-1]), float(self._scale.mean[-1])
+        return keras.layers.Rescaling(deviation, offset=mean, dtype=FLOAT32)(distance)
 
     def known_inputs(self, model: keras.Model) -> Mapping[str, Any]:
-        """Return the words, the columns, and the scales of numbers and of the target."""
-        return {
-            **super().known_inputs(model),
-            "columns": self._columns,
-            **self._scaling.to_dict(),
-        }
+        """Return the words, the columns, and the scale of numbers and of the target."""
+        scale = {"scale": self._scale.to_dict(), "gaps": self._gaps}
+        return {**super().known_inputs(model), "columns": self._columns, **scale}
 
     def loss(self) -> str:
         return "sparse_categorical_crossentropy" if self.are_classes else "mean_squared_error"

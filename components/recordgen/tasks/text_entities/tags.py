@@ -229,9 +229,8 @@ CODEPOINTS, UTF16, BYTES = "codepoints", "utf16", "bytes"
 #: The units in words.
 NAMES = {CODEPOINTS: "characters", UTF16: "UTF-16 code units", BYTES: "bytes"}
 
-# The first characters that take two UTF-16 code units, and two, three and four bytes.
-_BEYOND_BMP = 0x10000
-_MORE_BYTES = (0x80, 0x800, 0x10000)
+# The encoding in which each other unit is a number of bytes.
+_ENCODINGS = {UTF16: ("utf-16-le", 2), BYTES: ("utf-8", 1)}
 
 
 def in_codepoints(text: str, spans: Sequence[Span], unit: str) -> list[Span]:
@@ -256,13 +255,8 @@ def in_codepoints(text: str, spans: Sequence[Span], unit: str) -> list[Span]:
 
 def places(text: str, unit: str) -> dict[int, int] | None:
     """Return the code point at each offset in ``unit``; None if all offsets are code points."""
-    if unit == CODEPOINTS or text.isascii() or (unit == UTF16 and ord(max(text)) < _BEYOND_BMP):
+    if unit == CODEPOINTS or text.isascii() or (unit == UTF16 and max(text) <= "\uffff"):
         return None
-    widths = (_width(ord(character), unit) for character in text)
+    encoding, size = _ENCODINGS[unit]
+    widths = (len(character.encode(encoding, "surrogatepass")) // size for character in text)
     return {start: place for place, start in enumerate(accumulate(widths, initial=0))}
-
-
-def _width(character: int, unit: str) -> int:
-    if unit == UTF16:
-        return 1 + (character >= _BEYOND_BMP)
-    return 1 + sum(character >= first for first in _MORE_BYTES)

@@ -33,8 +33,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import AUTO
-from recordgen.tasks.lines import add_up, display_name, either
-from recordgen.tasks.spelling import check_spelling
+from recordgen.tasks.lines import add_up, check_spelling, display_name, either
 from recordgen.tasks.text_entities.tags import (
     CODEPOINTS,
     Span,
@@ -91,7 +90,7 @@ class TextEntities(TextTask):
     features: ClassVar = features.TEXT_ENTITIES
     csv_parser = None
     reading = "recordgen.tasks.text_entities.reading:ENTITIES"
-    pairing = "recordgen.tasks.text_entities.pairing:entities"
+    pairing = "recordgen.tasks.pairing:entities"
     trainer = "recordgen.tasks.text_entities.training:EntityTagger"
     measure = "recordgen.training.measures:EntityAccumulator"
     sample = "pipelines.samples.travels:TRAVELS"

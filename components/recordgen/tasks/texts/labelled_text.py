@@ -51,13 +51,13 @@ from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
 from recordgen.tasks.lines import (
     add_up,
+    check_spelling,
     display_name,
     display_names,
     either,
     label_features,
     stored_uri,
 )
-from recordgen.tasks.spelling import check_spelling
 from recordgen.tasks.texts.text_task import TextContent, TextTask, row_of_line, text_of
 
 #: The key of the annotations in the older shape of a line.

@@ -74,7 +74,7 @@ class TextTask(Task):
     uri_key = "textGcsUri"
     csv_parser: ClassVar[str | None] = "recordgen.formats.text_csv:TextParser"
     reading = "recordgen.tasks.texts.reading:TEXTS"
-    pairing: ClassVar[str | None] = "recordgen.tasks.texts.pairing:texts"
+    pairing: ClassVar[str | None] = "recordgen.tasks.pairing:texts"
     facts = (TEXTS, MEASURES)
 
     def preview(self, uri: str, annotation: str | None) -> tuple[str, str | None]:

@@ -21,7 +21,7 @@ from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.targets import encoded_labels, number_table
-from recordgen.tasks.video_classification.pairing import SEGMENT
+from recordgen.tasks.pairing import SEGMENT
 
 LABEL_MODES = (AUTO, "int", "categorical", "binary", None)
 

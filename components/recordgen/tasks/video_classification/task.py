@@ -39,8 +39,7 @@ from recordgen.core.task.task import Sizes, Task
 from recordgen.errors import UsageError
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS
-from recordgen.tasks.lines import display_name, uri_in
-from recordgen.tasks.spelling import check_spelling
+from recordgen.tasks.lines import check_spelling, display_name, uri_in
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
 _LABEL_KEY = "classificationAnnotation"
@@ -103,7 +102,7 @@ class VideoClassification(Task):
     labelling = ONE
     csv_parser = "recordgen.formats.video_lists:VideoParser"
     reading = "recordgen.tasks.video_classification.reading:VIDEOS"
-    pairing = "recordgen.tasks.video_classification.pairing:segments"
+    pairing = "recordgen.tasks.pairing:segments"
     trainer = "recordgen.tasks.video_classification.training:VideoTrainer"
     measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.samples.clips:CLIPS"
