@@ -469,7 +469,7 @@ def test_the_exit_code_says_whether_datasets_differ_or_leak(images, tmp_path, ru
         (leaking, leaking, "--fail-on", "changes"): 0,
         (clean, cleaner): 1,
         (clean, cleaner, "--fail-on", "leaks"): 0,
-        (clean, cleaner, "--fail-on", "leaks, changes"): 1,
+        (clean, cleaner, "--fail-on", "changes,leaks"): 1,
     }
     assert {args: run(*args)[0] for args in expected} == expected
 

@@ -55,21 +55,13 @@ class PixelScale:
         return images + np.asarray(self.offset, np.float32) if self.offset else images
 
 
-# Channel means and standard deviations of ImageNet, as used by the authors of the weights.
-_CAFFE_MEANS = (103.939, 116.779, 123.68)
-_TORCH_MEANS, _TORCH_DEVIATIONS = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-
 _UNIT = PixelScale(1.0)
 _LEVELS = PixelScale(255.0)
 _SIGNED = PixelScale(2.0, -1.0)
-_CAFFE = PixelScale(255.0, (-_CAFFE_MEANS[0], -_CAFFE_MEANS[1], -_CAFFE_MEANS[2]), is_bgr=True)
+# By means and standard deviations of ImageNet's channels, as the authors of the weights used them.
+_CAFFE = PixelScale(255.0, (-103.939, -116.779, -123.68), is_bgr=True)
 _TORCH = PixelScale(
-    (1 / _TORCH_DEVIATIONS[0], 1 / _TORCH_DEVIATIONS[1], 1 / _TORCH_DEVIATIONS[2]),
-    (
-        -_TORCH_MEANS[0] / _TORCH_DEVIATIONS[0],
-        -_TORCH_MEANS[1] / _TORCH_DEVIATIONS[1],
-        -_TORCH_MEANS[2] / _TORCH_DEVIATIONS[2],
-    ),
+    (1 / 0.229, 1 / 0.224, 1 / 0.225), (-0.485 / 0.229, -0.456 / 0.224, -0.406 / 0.225)
 )
 
 #: The default scale: ``0..1`` for float pixels, ``0..255`` for ``uint8``.

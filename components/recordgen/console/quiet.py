@@ -19,8 +19,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from recordgen.errors import MissingPackageError
-
 # Absl must create its own logger: no other kind knows the caller of a log function.
 _ABSL = "absl"
 
@@ -99,6 +97,8 @@ def load_tensorflow() -> None:
     try:
         importlib.import_module("tensorflow")
     except ImportError as exc:
+        from recordgen.errors import MissingPackageError  # importing the package needs none
+
         raise MissingPackageError.of(exc, "this") or exc from exc
     import absl.logging
 

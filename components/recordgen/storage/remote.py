@@ -65,9 +65,8 @@ def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes
     piece = {} if at_most is None else {"start": 0, "end": at_most + 1}
 
     def read() -> bytes:
-        fs, inner = filesystem_of(path)
         try:
-            return bytes(_call(fs, "cat_file", context, inner, **piece))
+            return _content(path, context, **piece)
         except Exception as exc:
             if status_of(exc) == _RANGE_NOT_SATISFIABLE:
                 return b""  # an empty file has no first byte
@@ -80,12 +79,13 @@ def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes
 
 
 def read_range(path: str, start: int, length: int, context: RequestContext) -> bytes:
-
-    def read() -> bytes:
-        fs, inner = filesystem_of(path)
-        return bytes(_call(fs, "cat_file", context, inner, start=start, end=start + length))
-
+    read = partial(_content, path, context, start=start, end=start + length)
     return retried(read, path, context)
+
+
+def _content(path: str, context: RequestContext, **piece: int) -> bytes:
+    fs, inner = filesystem_of(path)
+    return bytes(_call(fs, "cat_file", context, inner, **piece))
 
 
 def open_read(path: str, context: RequestContext) -> IO[bytes]:
@@ -102,8 +102,7 @@ def open_read(path: str, context: RequestContext) -> IO[bytes]:
 def replacing(path: str) -> Iterator[IO[bytes]]:
     """Open a file that appears when it is closed, and not at all after an error.
 
-    Parts are sent during writing, and the library retries them. At the end, the size in storage is
-    checked.
+    Parts are sent during writing, and the library retries them; at the end, sizes are compared.
     """
     with only_storage_errors(path, _WRITING):
         file = retried(partial(_create, path), path)
@@ -242,8 +241,7 @@ def list_files(pattern: str) -> list[str]:
     below = inner[len(root) :].lstrip("/")
     depth = None if "**" in below else below.count("/") + 1
     matches = re.compile(glob_translate(inner)).match
-    # The library's own URLs would lack Azure's account and the archive that holds a file, and have
-    # gs:// for gcs://.
+    # The library's own URLs would lack Azure's account, the archive that holds a file, and gcs://.
     own, mark, archive = pattern.partition("::") if is_chained(pattern) else (pattern, "", "")
     start = own[: own.rindex(inner[magic.start() :])]
     found = filter(matches, _files_below(fs, root, depth))
@@ -261,13 +259,9 @@ def _files_below(fs: Any, folder: str, depth: int | None) -> Iterator[str]:
 
 def _entries(fs: Any, folder: str) -> list[dict[str, Any]]:
     """Return the entries of a folder; empty if it does not exist."""
-
-    def list_entries() -> list[dict[str, Any]]:
-        fs.invalidate_cache(folder)
-        return list(fs.ls(folder, detail=True))
-
+    fs.invalidate_cache(folder)
     try:
-        found = retried(list_entries, fs.unstrip_protocol(folder))
+        found = retried(partial(fs.ls, folder, detail=True), fs.unstrip_protocol(folder))
     except FileNotFoundError:
         return []
     return [entry for entry in found if entry["name"].strip("/") != folder.strip("/")]

@@ -74,19 +74,13 @@ def _plan_summary(plan: PlanResult, verb: str, place: str) -> str:
 
 def plan_json(plan: PlanResult) -> dict[str, Any]:
     """Return a dry run as JSON."""
+    counts = ("read", "rows", "bytes", "duplicates", "merged", "adjusted", "dropped", "existing")
     return {
         "detection": None if plan.detection is None else plan.detection.to_json(),
         "splits": plan.splits,
         "labels": plan.vocabulary.names,
         "label_kind": plan.vocabulary.kind,
-        "read": plan.read,
-        "rows": plan.rows,
-        "bytes": plan.bytes,
-        "duplicates": plan.duplicates,
-        "merged": plan.merged,
-        "adjusted": plan.adjusted,
-        "dropped": plan.dropped,
-        "existing": plan.existing,
+        **{name: getattr(plan, name) for name in counts},
         "rejects": [item._asdict() for item in plan.rejects],
     }
 
