@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import keras
@@ -156,7 +156,7 @@ class TaskTrainer(ABC):
 
         @tf.function(input_signature=list(self.request), autograph=False)
         def serve(*request: tf.Tensor) -> dict[str, tf.Tensor]:
-            return self.respond(model, *request)
+            return of_any_batch(partial(self.respond, model), *request)
 
         return serve
 
@@ -286,6 +286,25 @@ class ManyLabels(LabelTrainer):
             WEIGHT: tf.cast(texts.row_lengths() > 0, tf.float32),
             UNKNOWN: self.unknown(texts),
         }
+
+
+def of_any_batch(
+    respond: Callable[..., dict[str, tf.Tensor]], *request: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Return the answers to a request, also to one of no rows, which convolutions refuse.
+
+    Such a request is answered as one row of zeros or empty texts, whose answer is cut off.
+    """
+    count = tf.shape(request[0])[0]
+    filled = [
+        tf.cond(
+            count == 0,
+            partial(tf.zeros, tf.concat([[1], tf.shape(each)[1:]], 0), each.dtype),
+            partial(tf.identity, each),
+        )
+        for each in request
+    ]
+    return {name: values[:count] for name, values in respond(*filled).items()}
 
 
 def in_order(data: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
