@@ -57,10 +57,11 @@ def is_configured(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 class Facets(NamedTuple):
-    """The facets of an output, of OpenLineage's classes, by name."""
+    """The facets of an output and of its run, of OpenLineage's classes, by name."""
 
-    dataset: Mapping[str, Any]
-    output: Mapping[str, Any]
+    dataset: Mapping[str, Any] = {}
+    output: Mapping[str, Any] = {}
+    run: Mapping[str, Any] = {}
 
 
 class RunEvents:
@@ -82,7 +83,7 @@ class RunEvents:
     def emit(
         self,
         state: str,
-        facets: Callable[[], Facets] = lambda: Facets({}, {}),
+        facets: Callable[[], Facets] = Facets,
         error: BaseException | None = None,
     ) -> bool:
         """Send a state of the run, such as COMPLETE, and return whether it was sent.
@@ -102,7 +103,7 @@ class RunEvents:
         from openlineage.client import event_v2
         from openlineage.client.facet_v2 import error_message_run
 
-        run_facets: dict[str, Any] = {}
+        run_facets = dict(facets.run)
         if error is not None:
             run_facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
                 message=masked(f"{type(error).__name__}: {error}"),
