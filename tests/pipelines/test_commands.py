@@ -10,7 +10,7 @@ import pipelines
 from pipelines import demo, local
 from pipelines.samples import __main__ as samples
 from pipelines.samples.digits import IMPORT_FILE, write_digits
-from pipelines.settings import Settings, local_input
+from pipelines.settings import local_input
 from pipelines.terminal import run_main
 from recordgen.errors import SourceError, UsageError
 
@@ -119,14 +119,6 @@ def test_data_is_a_folder_or_a_file(data):
     assert local_input(f"{data}/photos/", "*.csv") == (str(data), "photos/")
     with pytest.raises(SourceError):
         local_input(f"{data}/b.csv", "*.csv")
-
-
-@pytest.mark.parametrize("wrong", [{"name": ""}, {"min_score": 2}, {"span": 3}])
-def test_settings_check_their_values(wrong):
-    """A wrong value is refused when the settings are made, by its name."""
-    Settings(input_base="a", pattern="{SPAN}/*.csv", span=3)
-    with pytest.raises(UsageError, match=next(iter(wrong))):
-        Settings(input_base="a", **wrong)
 
 
 def settings_of(given):
