@@ -19,7 +19,6 @@ from dataclasses import asdict, fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import recordgen
 from recordgen import storage
 from recordgen.console import logs, progress_bar, terminal
 from recordgen.console.quiet import quiet_libraries
@@ -428,7 +427,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the command's parser."""
-    parser = _Parser(prog="recordgen", description=recordgen.__doc__)
+    package = sys.modules["recordgen"]
+    parser = _Parser(prog="recordgen", description=package.__doc__)
     parser.add_argument("--version", action="version", version=f"recordgen {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     convert = _command(

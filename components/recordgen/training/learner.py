@@ -29,7 +29,7 @@ from recordgen.training.config import (
     TrainingConfig,
 )
 from recordgen.training.inputs import Root
-from recordgen.training.model import Models
+from recordgen.training.model import Models, of_any_batch
 from recordgen.training.model_files import EarlierModel
 from recordgen.training.words import word_vectors
 
@@ -286,25 +286,6 @@ class ManyLabels(LabelTrainer):
             WEIGHT: tf.cast(texts.row_lengths() > 0, tf.float32),
             UNKNOWN: self.unknown(texts),
         }
-
-
-def of_any_batch(
-    respond: Callable[..., dict[str, tf.Tensor]], *request: tf.Tensor
-) -> dict[str, tf.Tensor]:
-    """Return the answers to a request, also to one of no rows, which convolutions refuse.
-
-    Such a request is answered as one row of zeros or empty texts, whose answer is cut off.
-    """
-    count = tf.shape(request[0])[0]
-    filled = [
-        tf.cond(
-            count == 0,
-            partial(tf.zeros, tf.concat([[1], tf.shape(each)[1:]], 0), each.dtype),
-            partial(tf.identity, each),
-        )
-        for each in request
-    ]
-    return {name: values[:count] for name, values in respond(*filled).items()}
 
 
 def in_order(data: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:

@@ -30,8 +30,8 @@ from recordgen.tables.stored import table_of
 from recordgen.tasks.tables.reading import TableReader
 from recordgen.tasks.tables.serving import COLUMNS, column_specs, decode_columns, given_columns
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
-from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order, of_any_batch
-from recordgen.training.model import Models, movement, small_cnn
+from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
+from recordgen.training.model import Models, movement, of_any_batch, small_cnn
 from recordgen.training.model_files import EarlierModel
 from recordgen.training.moments import Moments, Scale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
