@@ -52,15 +52,10 @@ class Settings:
             raise UsageError("name must not be empty")
         if not 0 <= self.min_score <= 1:
             raise UsageError(f"min_score must be from 0 to 1 (got {self.min_score})")
-        if self.span is not None and not self.has_spans:
+        if (self.span is not None or self.curated_schema) and not self.has_spans:
             raise UsageError(
-                f"span {self.span} needs a pattern with {{SPAN}}, or with {{YYYY}}, {{MM}} and "
-                f"{{DD}} (got {self.pattern!r})"
-            )
-        if self.curated_schema and not self.has_spans:
-            raise UsageError(
-                f"a curated schema needs a pattern with {{SPAN}}, or with {{YYYY}}, {{MM}} and "
-                f"{{DD}} (got {self.pattern!r})"
+                f"a span and a curated schema need a pattern with {{SPAN}}, or with {{YYYY}}, "
+                f"{{MM}} and {{DD}} (got {self.pattern!r})"
             )
         if self.window < 1:
             raise UsageError(f"window must be at least 1 (got {self.window})")

@@ -22,7 +22,9 @@ _ROLE = re.compile(r":\w+:`~?([\w.]+)`")
 _LISTING = re.compile(r"::$", re.MULTILINE)
 _CODE = re.compile(r"`[^`]+`")
 # Pages outside docs/: path in the repository → path on the site.
-OUTSIDE = {name: name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")}
+OUTSIDE = {
+    name: name for name in ("CHANGELOG.md", "CHANGELOG-0.0.md", "CONTRIBUTING.md", "SECURITY.md")
+}
 OUTSIDE |= {"README.md": "index.md"}
 
 _FENCE = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)

@@ -132,16 +132,6 @@ def test_dask_writes_the_same_bytes_and_checks_on_its_workers(
         recordgen.convert(source, tmp_path / "here", **_OPTIONS)
 
 
-def test_dask_writes_the_same_shards_by_label(source, tmp_path, cluster):
-    """Shards of single labels are the same on Dask."""
-    options = {**_OPTIONS, "shard_by": "label", "missing_split": "drop"}
-    options |= {"duplicates": "drop", "stratify": "label"}
-    recordgen.convert(source, tmp_path / "one", **options)
-    recordgen.convert(source, tmp_path / "two", beam_args=on_dask(cluster), **options)
-    assert tree_bytes(tmp_path / "two") == tree_bytes(tmp_path / "one")
-    assert recordgen.read_dataset(str(tmp_path / "two")).rows.dropped == 1
-
-
 def test_tables_of_several_files_give_the_same_bytes_on_dask(tmp_path, cluster):
     """So are tables whose types depend on all rows."""
     paths = []

@@ -18,7 +18,6 @@ from recordgen import convert, features
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.errors import (
     LintError,
-    NothingToConvertError,
     SourceError,
     TooManyRejectsError,
 )
@@ -342,14 +341,6 @@ def test_too_many_rejects_fail_the_execution(tmp_path, write_import, run_tfx):
     [execution] = metadata.latest_run()
     assert execution.state == "FAILED"
     assert metadata.artifacts("Examples") == []
-
-
-def test_an_empty_import_file_is_an_error(tmp_path, run_tfx):
-    """No dataset is made of nothing."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data/a.csv").write_text("")
-    with pytest.raises(NothingToConvertError):
-        run_tfx(tmp_path / "work", AutoMLExampleGen(str(tmp_path / "data")))
 
 
 def test_rows_of_train_alone_fail_unless_a_share_of_them_becomes_eval(

@@ -14,7 +14,7 @@ from recordgen.core.flow.local_runner import LocalRunner
 from recordgen.errors import SourceError, UsageError
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.executor import AutoMLExampleGenExecutor, newest
-from recordgen.examplegen.parameters import OPTION_TYPES, ExampleGenParameters, split_fractions
+from recordgen.examplegen.parameters import OPTION_TYPES, ExampleGenParameters
 from recordgen.formats.import_file import ImportFile
 from recordgen.options import OPTIONS, make_options
 from tests.examplegen.configs import input_config, output_config
@@ -101,12 +101,6 @@ def test_hash_buckets_are_stronger_than_a_name(tmp_path, outputs, from_name):
     assert decoded.options.split.names == from_name
     expected = DEFAULT_FRACTIONS if outputs is None else SplitFractions(("train", "eval"), (1, 1))
     assert decoded.options.split.fractions == expected
-
-
-def test_default_fractions():
-    """Without a configuration there are no shares of its own."""
-    assert split_fractions(None) is None
-    assert split_fractions(output_config(a=2, b=1)) == SplitFractions(("a", "b"), (2, 1))
 
 
 def test_without_driver_spans_are_resolved(tmp_path):

@@ -104,7 +104,7 @@ def test_a_failure_is_told(events, tmp_path):
 
 @pytest.mark.slow
 def test_a_training_reads_what_a_conversion_wrote(events, tmp_path, monkeypatch):
-    """The inputs of a training are named as the output of the conversion."""
+    """Its inputs are named as the output of the conversion; tags are its digest and settings."""
     out = str(tmp_path / "out")
     convert(SOURCE, out)
     monkeypatch.setenv("OPENLINEAGE_PARENT_ID", f"airflow/pets.train/{RUN}")
@@ -123,6 +123,8 @@ def test_a_training_reads_what_a_conversion_wrote(events, tmp_path, monkeypatch)
         assert (parent["run"]["runId"], parent["job"]["name"]) == (RUN, "pets.train")
         assert [{name: it[name] for name in place} for it in event["inputs"]] == [place]
     assert [item["name"] for item in trained[1]["outputs"]] == [model]
+    tags = {tag["key"]: tag["value"] for tag in trained[1]["run"]["facets"]["tags"]["tags"]}
+    assert (tags["dataset_digest"], tags["epochs"]) == (read_dataset(out).digest, "1")
     assert "batch_size" in trained[3]["run"]["facets"]["errorMessage"]["message"]
 
 

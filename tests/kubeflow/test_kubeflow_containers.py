@@ -90,8 +90,8 @@ def test_the_pipeline_runs_in_containers(engine, local_root):
     [run] = local_root.glob("digits-*")
     made = {path.relative_to(run).as_posix() for path in run.glob("*/*")}
     assert {
-        "convert-images-to-tfrecords/dataset",
-        "convert-images-to-tfrecords/report",
+        "convert/dataset",
+        "convert/report",
         "statistics/statistics",
         "statistics/schema",
         "train/model",

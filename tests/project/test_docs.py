@@ -481,8 +481,7 @@ def kubeflow(run, kubeflow_runs):
 
 
 def test_steps_compile_and_the_client_submits_them(kubeflow, kubeflow_runs):
-    convert = "convert-images-to-tfrecords"
-    resources = {"daily.yaml": ("train", 8, 30), "flowers.yaml": (convert, 8, 4)}
+    resources = {"daily.yaml": ("train", 8, 30), "flowers.yaml": ("convert", 8, 4)}
     for name in ("daily.yaml", "flowers.yaml", "flowers-imported.yaml"):
         text = (kubeflow / name).read_text()
         specification = next(iter(yaml.safe_load_all(text)))

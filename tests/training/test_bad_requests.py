@@ -168,3 +168,9 @@ def test_a_model_without_answers_has_no_score(examples, tmp_path):
 def jpeg_size(data):
     """Return the number of pixels that a JPEG claims."""
     return int(np.prod(tf.io.extract_jpeg_shape(data)[:2], dtype=np.int64))
+
+
+def test_an_empty_request_has_an_empty_answer(model):
+    """A client that filters its images may have none left."""
+    answer = model.run("serving_default", image_bytes=np.array([], object))
+    assert {len(values) for values in answer.values()} == {0}

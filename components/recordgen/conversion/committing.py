@@ -200,10 +200,15 @@ def _by_reason(rejects: Sequence[Reject]) -> str:
 def stop_on_findings(lint: Lint, output: str) -> None:
     """Raise LintError if ``fail_on`` names a code of the findings, after writing the findings."""
     if lint.fatal:
-        counts = ", ".join(f"{code} {count:,}" for code, count in lint.fatal.items())
-        first = next(item for item in lint.findings() if item.code in lint.fatal)
         path = leave_failed(output, LINT_FILE, lint.lines())
         raise LintError(
-            f"findings that fail_on names: {counts}, such as {first}; nothing was committed: fix "
-            f"the data, or remove the code from fail_on and run it again with --resume; see {path}"
+            f"{fatal_findings(lint)}; nothing was committed: fix the data, or remove the code from "
+            f"fail_on and run it again with --resume; see {path}"
         )
+
+
+def fatal_findings(lint: Lint) -> str:
+    """Return the counts of the findings that ``fail_on`` names, and the first one."""
+    counts = ", ".join(f"{code} {count:,}" for code, count in lint.fatal.items())
+    first = next(item for item in lint.findings() if item.code in lint.fatal)
+    return f"findings that fail_on names: {counts}, such as {first}"

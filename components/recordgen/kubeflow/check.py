@@ -6,7 +6,7 @@ from recordgen import storage
 from recordgen.console import logs
 from recordgen.conversion.api import logged, with_rejects
 from recordgen.conversion.checking import check_opened
-from recordgen.conversion.committing import why_unusable
+from recordgen.conversion.committing import fatal_findings, why_unusable
 from recordgen.conversion.texts import events
 from recordgen.core.dataset.manifest import LINT_FILE, REJECTS_FILE
 from recordgen.errors import LintError
@@ -15,8 +15,6 @@ from recordgen.formats.source import open_files
 from recordgen.kubeflow.convert import counts_of, metrics_of, to_options
 from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
 from recordgen.rejects import to_lines
-
-_FINDINGS_SHOWN = 20
 
 
 def run(step: StepInput) -> StepOutput:
@@ -50,10 +48,7 @@ def run(step: StepInput) -> StepOutput:
     if error is not None:
         raise with_rejects(error, result.rejects)
     if lint.fatal:
-        counts = ", ".join(f"{code} {count:,}" for code, count in lint.fatal.items())
-        shown = [str(item) for item in lint.findings() if item.code in lint.fatal]
-        message = f"findings that fail_on names: {counts}; fix the data, or change fail_on"
-        raise LintError("\n  ".join([message, *shown[:_FINDINGS_SHOWN]]))
+        raise LintError(f"{fatal_findings(lint)}; fix the data, or change fail_on; see {folder}")
     events.checked(result, exit_code=0)
     metrics = {**metrics_of(dataset), "seconds": round(result.seconds, 3)}
     del metrics["bytes"]  # nothing was written

@@ -17,8 +17,6 @@ STATISTICS_FILE = "FeatureStats.pb"
 SCHEMA_FILE = "schema.pbtxt"
 ANOMALIES_FILE = "anomalies.txt"
 
-_ANOMALIES_SHOWN = 20
-
 
 def run(step: StepInput) -> StepOutput:
     """Describe the input ``dataset``.
@@ -63,8 +61,9 @@ def run(step: StepInput) -> StepOutput:
     path = storage.join(write_place(step.outputs["anomalies"]), ANOMALIES_FILE)
     storage.write_text(path, "".join(f"{line}\n" for line in anomalies))
     if anomalies and step.parameters.get("fail_on_anomalies"):
-        first = "\n  ".join(anomalies[:_ANOMALIES_SHOWN])
-        raise DataError(f"{root}: {len(anomalies)} violations of the schema:\n  {first}")
+        raise DataError(
+            f"{root}: {len(anomalies)} violations of the schema, such as {anomalies[0]}; see {path}"
+        )
     return StepOutput({"anomaly_count": len(anomalies)})
 
 

@@ -17,8 +17,10 @@ import os
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 from recordgen import storage
 from recordgen.core.dataset.manifest import Dataset
@@ -57,42 +59,37 @@ def is_configured(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 class Facets(NamedTuple):
-    """The facets of an output, of OpenLineage's classes, by name."""
+    """The facets of an output and of its run, of OpenLineage's classes, by name."""
 
-    dataset: Mapping[str, Any]
-    output: Mapping[str, Any]
+    dataset: Mapping[str, Any] = {}
+    output: Mapping[str, Any] = {}
+    run: Mapping[str, Any] = {}
 
 
+@dataclass(frozen=True)
 class RunEvents:
     """The events of a run of ``job``, from ``inputs`` to ``output``; no client, no events."""
 
-    def __init__(
-        self, client: OpenLineageClient | None, job: str, inputs: Sequence[str], output: str
-    ):
-        self._client = client
-        self._job = job
-        self._inputs = inputs
-        self._output = output
-        self._run_id = ""
-        if client is not None:
-            from openlineage.client.uuid import generate_new_uuid
-
-            self._run_id = str(generate_new_uuid())
+    client: OpenLineageClient | None
+    job: str
+    inputs: Sequence[str]
+    output: str
+    run_id: str = field(default_factory=lambda: str(uuid4()))
 
     def emit(
         self,
         state: str,
-        facets: Callable[[], Facets] = lambda: Facets({}, {}),
+        facets: Callable[[], Facets] = Facets,
         error: BaseException | None = None,
     ) -> bool:
         """Send a state of the run, such as COMPLETE, and return whether it was sent.
 
         If it was not, a warning gives the reason.
         """
-        if self._client is None:
+        if self.client is None:
             return False
         try:
-            self._client.emit(self._event(state, facets(), error))
+            self.client.emit(self._event(state, facets(), error))
         except Exception as exc:  # noqa: BLE001 -- no error of a transport may end the run
             _warn(f"the event {state} was not sent: {type(exc).__name__}: {exc}")
             return False
@@ -102,7 +99,7 @@ class RunEvents:
         from openlineage.client import event_v2
         from openlineage.client.facet_v2 import error_message_run
 
-        run_facets: dict[str, Any] = {}
+        run_facets = dict(facets.run)
         if error is not None:
             run_facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
                 message=masked(f"{type(error).__name__}: {error}"),
@@ -111,21 +108,21 @@ class RunEvents:
             )
         inputs = [
             event_v2.InputDataset(*dataset_id(path))
-            for path in self._inputs
+            for path in self.inputs
             if storage.is_known(path) and path != "DataFrame"
         ]
         output = event_v2.OutputDataset(
-            *dataset_id(self._output), facets=facets.dataset, outputFacets=facets.output
+            *dataset_id(self.output), facets=facets.dataset, outputFacets=facets.output
         )
         if parent := _parent():
             run_facets["parent"] = parent
         return event_v2.RunEvent(
             eventType=event_v2.RunState[state],
             eventTime=datetime.now(timezone.utc).isoformat(),
-            run=event_v2.Run(runId=self._run_id, facets=run_facets),
+            run=event_v2.Run(runId=self.run_id, facets=run_facets),
             job=event_v2.Job(
                 namespace=os.environ.get(_NAMESPACE) or "default",
-                name=os.environ.get(_JOB_NAME) or self._job,
+                name=os.environ.get(_JOB_NAME) or self.job,
             ),
             inputs=inputs,
             outputs=[output],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -187,3 +188,22 @@ def _weights_file(weights: str | None) -> Iterator[str | None]:
         path = Path(folder, f"model{suffix}")
         path.write_bytes(data)
         yield str(path)
+
+
+def of_any_batch(
+    respond: Callable[..., dict[str, tf.Tensor]], *request: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Return the answers to a request, also to one of no rows, which convolutions refuse.
+
+    Such a request is answered as one row of zeros or empty texts, whose answer is cut off.
+    """
+    count = tf.shape(request[0])[0]
+    filled = [
+        tf.cond(
+            count == 0,
+            partial(tf.zeros, tf.concat([[1], tf.shape(each)[1:]], 0), each.dtype),
+            partial(tf.identity, each),
+        )
+        for each in request
+    ]
+    return {name: values[:count] for name, values in respond(*filled).items()}

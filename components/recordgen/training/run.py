@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.errors import UsageError
-from recordgen.lineage.events import RunEvents, run_events, source_name
+from recordgen.lineage.events import PRODUCER, Facets, RunEvents, run_events, source_name
 from recordgen.reading import eval_dataset
 from recordgen.reading.naming import RECORD_ERRORS, raise_named
 from recordgen.registry import TASKS
@@ -87,7 +87,7 @@ def run(fn_args: Any) -> None:
         replicas.broadcast_number(0)  # wait: TFX needs the chief's model when the first worker ends
         replicas.leave()
         if events is not None:
-            events.emit("COMPLETE")
+            events.emit("COMPLETE", partial(_facets_of, fitting.trainer))
 
 
 def _events(fn_args: Any) -> AbstractContextManager[RunEvents]:
@@ -95,6 +95,18 @@ def _events(fn_args: Any) -> AbstractContextManager[RunEvents]:
     dataset = read_examples(root)
     job = f"recordgen.train.{source_name(dataset.source) or dataset.task}"
     return run_events(job, roots_of(root), fn_args.serving_model_dir)
+
+
+def _facets_of(trainer: TaskTrainer) -> Facets:
+    """Return the digest of what the training learned from, and its settings, as tags of the run."""
+    from openlineage.client.facet_v2 import tags_run
+
+    values = {"dataset_digest": trainer.dataset.digest, **trainer.config.to_custom_config()}
+    tags = [
+        tags_run.TagsRunFacetFields(name, str(value), source="recordgen")
+        for name, value in values.items()
+    ]
+    return Facets(run={"tags": tags_run.TagsRunFacet(tags, producer=PRODUCER)})
 
 
 def _save(fitting: Fitting, fn_args: Any) -> None:

@@ -36,7 +36,7 @@ from recordgen.tables.stored import table_of
 from recordgen.tasks.tables.reading import TableReader
 from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
 from recordgen.training.learner import EXAMPLES, Signature, TaskTrainer, in_order
-from recordgen.training.model import Models, movement, small_cnn
+from recordgen.training.model import Models, movement, of_any_batch, small_cnn
 from recordgen.training.model_files import EarlierModel
 from recordgen.training.moments import Moments, Scale
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
@@ -295,12 +295,15 @@ class TableTrainer(TaskTrainer):
         """``columns``: the columns by name → the answers of ``serving_default``."""
         specs, images = column_specs(self.table), self._images.values()
 
-        @tf.function(input_signature=list(specs.values()), autograph=False)
         def answer(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
             given = given_columns(self.table, dict(zip(specs, columns, strict=True)))
             return self._answers(model, given, {name: (given[name],) for name in images})
 
-        return {COLUMNS: answer}
+        @tf.function(input_signature=list(specs.values()), autograph=False)
+        def of_columns(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
+            return of_any_batch(answer, *columns)
+
+        return {COLUMNS: of_columns}
 
     def _answers(
         self, model: keras.Model, columns: Mapping[str, Any], images: Mapping[str, tuple[Any, ...]]
