@@ -26,15 +26,16 @@ from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
 from recordgen.exports.report.charts import HEAT_SIDE
 from recordgen.exports.report.contents import COLUMNS, Contents, class_balance, contents_of
-from recordgen.exports.report.findings import (
+from recordgen.exports.report.records import RecordView, outlines
+from recordgen.exports.report.sampling import (
     CodeGroup,
     Line,
+    Place,
     groups_of,
     places_in,
+    read_shown,
     wanted_lines,
 )
-from recordgen.exports.report.records import RecordView, outlines
-from recordgen.exports.report.sampling import Place, read_shown
 from recordgen.exports.templates import environment, file_text
 from recordgen.messages import INVISIBLE, megabytes, shortened
 from recordgen.options import recorded_defaults
