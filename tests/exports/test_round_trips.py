@@ -2,9 +2,12 @@
 
 import csv
 import json
+import shutil
 from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from pycocotools.coco import COCO
@@ -12,7 +15,8 @@ from pycocotools.coco import COCO
 import recordgen
 from recordgen import features
 from recordgen.cli import main
-from recordgen.errors import UsageError
+from recordgen.core.dataset.manifest import COPY_FILE
+from recordgen.errors import SourceError, UsageError
 from recordgen.exports import Output
 from recordgen.exports.copying import PARTS, lost_objects
 from recordgen.registry import EXPORTS
@@ -209,6 +213,32 @@ def test_an_output_is_converted_again(task, datasets, tmp_path):
     recordgen.convert(out, tmp_path / "again", lint="-ALL", compression="gzip", **options)
     assert main(["diff", str(out), f"{tmp_path}/again", "--by", "content"]) == 0
     assert facts_of(out, "area") == facts_of(tmp_path / "again", "area")
+
+
+def test_classes_of_a_single_file_have_names(datasets, tmp_path):
+    """The schema of Parquet names them; a number that none of them has costs its row."""
+    again = datasets[1]("parquet", "text_classification")
+    path = again.with_name("text_classification-parquet") / "data/train-00000-of-00001.parquet"
+    table = pq.read_table(path)
+    numbers = pa.array([7, *table["label"].to_pylist()[1:]])
+    pq.write_table(table.set_column(2, "label", numbers), tmp_path / "a.parquet")
+    found = recordgen.convert(tmp_path / "a.parquet", tmp_path / "out", max_reject_fraction=0.1)
+    assert found.dataset.labels == recordgen.read_dataset(str(again)).labels
+    assert dict(found.dataset.rows.rejected) == {"bad_line": 1}
+
+
+CHANGED = [{"labels": 5}, {"labels": [5]}, {"keypoints": 5}, {"keypoints": {"names": ["x"]}}]
+
+
+@pytest.mark.parametrize("changed", CHANGED)
+def test_a_copy_whose_description_is_damaged_is_an_error(changed, datasets, tmp_path):
+    """It names the file that says what the copy is."""
+    datasets[1]("folder", "classes")
+    copy = shutil.copytree(datasets[0]("classes").parents[1] / "classes-folder", tmp_path / "copy")
+    mark = copy / COPY_FILE
+    mark.write_text(json.dumps({**json.loads(mark.read_text()), **changed}))
+    with pytest.raises(SourceError, match=COPY_FILE):
+        recordgen.convert(copy, tmp_path / "out")
 
 
 def test_coco_as_its_own_library_reads_it(tmp_path):

@@ -5,6 +5,7 @@ import shutil
 
 import recordgen
 from tests.conftest import encoded, noise, stored_examples
+from tests.formats.boxes import boxes_of
 
 
 def image(seed=0):
@@ -24,6 +25,15 @@ def converted(folder, *, source=None, **options):
         for split, values in stored_examples(folder / "out")
     }
     return run.dataset, {item["uri"]: item for item in rejects}, examples
+
+
+def contents(output):
+    """Yield split, image, labels and rounded boxes of each example."""
+    found = boxes_of(output)
+    for split, values in stored_examples(output):
+        uri = values["image/source_id"][0].decode()
+        label = values.get("image/class/text", [])
+        yield split, values["image/key/sha256"], label, found[uri][1]
 
 
 def converted_each(folder):

@@ -130,7 +130,9 @@ def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(value, Mapping):
         known = {key: value[key] for key in _KEYS if value.get(key) is not None}
         boxes = known.get("bbox")
-        count = len(boxes) if isinstance(boxes, list) else -1
+        if not isinstance(boxes, list):
+            raise ValueError(f"objects needs a bbox and a category for each (got {value!r:.80})")
+        count = len(boxes)
         if wrong := [
             k for k, it in known.items() if not (isinstance(it, list) and len(it) == count)
         ]:
@@ -158,14 +160,14 @@ def _marked(item: Mapping[str, Any], names: Sequence[str]) -> Marked:
 def _details(item: Mapping[str, Any]) -> Details:
     """Return what is known of an object with COCO's words. Raises: ValueError: it is damaged."""
     flags = flagged({IS_CROWD: _of(item, _CROWDS)} | {flag: item.get(flag) for flag in FLAGS[1:]})
-    shapes, area, points = Shapes(), item.get("area"), item.get("keypoints") or ()
+    shapes, area, points = Shapes(), item.get("area"), item.get("keypoints")
     shapes.add({"segmentation": item.get("segmentation") or item.get("rle"), "keypoints": points})
     return Details(
         flags,
         area if is_number(area) else None,
         shapes.polygons(0),
         shapes.mask(0),
-        shapes.keypoints(0, len(points)),
+        shapes.keypoints(0, len(points) if isinstance(points, list) else 0),
     )
 
 

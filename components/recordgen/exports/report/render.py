@@ -24,8 +24,13 @@ from recordgen.core.facts import BOXES
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
-from recordgen.exports.report.charts import HEAT_SIDE
-from recordgen.exports.report.contents import COLUMNS, Contents, class_balance, contents_of
+from recordgen.exports.report.contents import (
+    COLUMNS,
+    HEAT_SIDE,
+    Contents,
+    class_balance,
+    contents_of,
+)
 from recordgen.exports.report.records import RecordView, outlines
 from recordgen.exports.report.sampling import (
     CodeGroup,
