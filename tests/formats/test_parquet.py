@@ -11,9 +11,8 @@ import pytest
 import recordgen
 from recordgen.errors import NothingToConvertError, SourceError
 from tests.conftest import encoded, interrupt_convert, noise, run_python, tree_bytes
-from tests.exports.copies import boxes, export, labelled
 from tests.formats.boxes import boxes_of
-from tests.formats.containers import contents, converted, converted_each, image
+from tests.formats.containers import converted, converted_each, image
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 CLASS = {"_type": "ClassLabel", "names": ["cat", "dog"]}
@@ -125,18 +124,6 @@ def test_boxes(kind, values, feature, folder):
     found = boxes_of(folder / "out")
     assert found["a.parquet/0/0.jpg"][1] == [("dog", 1, corners)]
     assert found["a.parquet/1/1.jpg"][1] == []
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("make", [labelled, boxes])
-def test_own_export_comes_back(make, folder):
-    """What export parquet writes converts to the same images, splits, labels and boxes."""
-    out = make(folder)
-    export("parquet", out, folder / "in2")
-    dataset, rejects, _ = converted(folder, source=folder / "in2/data")
-    first = recordgen.read_dataset(out)
-    assert (dataset.task, rejects, list(dataset.labels)) == (first.task, {}, list(first.labels))
-    assert sorted(contents(folder / "out")) == sorted(contents(out))
 
 
 def test_images_of_several_labels(folder):

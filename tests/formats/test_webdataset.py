@@ -10,8 +10,7 @@ import recordgen
 from recordgen.errors import RecordgenError, SourceError
 from recordgen.formats.tar_members import tar_members
 from tests.conftest import run_python
-from tests.exports.copies import boxes, export, labelled
-from tests.formats.containers import contents, converted, converted_each, image
+from tests.formats.containers import converted, converted_each, image
 from tests.formats.sources import write_files
 
 
@@ -53,17 +52,6 @@ def test_labels(folder):
     for uri, (_, values) in examples.items():
         assert values["image/encoded"] == [image(ord(uri[-5]))]
         assert values["image/class/text"] == [b"dog"]
-
-
-@pytest.mark.parametrize("make", [labelled, boxes])
-def test_own_export_comes_back(make, folder):
-    """What export webdataset writes converts to the same images, splits, labels and boxes."""
-    out = make(folder)
-    export("webdataset", out, folder / "in2")
-    dataset, rejects, _ = converted(folder, source=folder / "in2")
-    first = recordgen.read_dataset(out)
-    assert (dataset.task, not rejects) == (first.task, True)
-    assert sorted(contents(folder / "out")) == sorted(contents(out))
 
 
 def test_check_append_and_groups_read_ranges(folder):

@@ -15,8 +15,7 @@ from typing import IO, Any
 
 from recordgen.errors import MissingPackageError, UsageError
 from recordgen.exports import tfds
-from recordgen.exports.copying import Copy, ShardCopyExport, Stored
-from recordgen.exports.losses import PARTS
+from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored
 
 _FORMAT = "array_record"
 

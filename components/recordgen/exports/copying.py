@@ -10,30 +10,49 @@ keeps the files that are there, so that it does what the first one left.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar, NamedTuple
 
-from recordgen import storage
+from recordgen import features, storage
 from recordgen.core.dataset.counts import Shard, Split
 from recordgen.core.dataset.manifest import COPY_FILE, Dataset
 from recordgen.core.dataset.splits import find_split
 from recordgen.core.progress import Counter, Progress
+from recordgen.core.rows.details import Details
 from recordgen.core.task.stored import declared_values, label_files, stored_features
 from recordgen.errors import OutputExistsError, UsageError
-from recordgen.exports import losses
 from recordgen.exports.export import Export, Exported, ExportOptions
 from recordgen.exports.output import Output
 from recordgen.features import OBJECTS, FeatureSpec
 from recordgen.messages import listed
+from recordgen.tasks.object_detection.annotation import Boxes
 from recordgen.version import __version__
+
+_log = logging.getLogger(__name__)
+
+#: All that a dataset may have, in the order of the table in the documentation.
+PARTS = (
+    *("images", "labels", "numbers", "splits", "boxes", "crowd", "difficult", "area", "keypoints"),
+    *("outlines", "masks", "texts", "tables", "entities"),
+)
+
+# The features that records have if any object has a part.
+_FEATURES: Mapping[str, Sequence[str]] = {
+    "crowd": features.OBJECT_FLAGS[:1],
+    "difficult": features.OBJECT_FLAGS[1:],
+    "area": [features.IMAGE_OBJECT_AREA],
+    "keypoints": [features.IMAGE_OBJECT_KEYPOINT_X],
+    "outlines": [features.IMAGE_OBJECT_POLYGON_X, features.IMAGE_OBJECT_MASK_RUNS],
+}
 
 _PART_BYTES = 1 << 20
 
@@ -150,7 +169,7 @@ class CopyExport(Export):
 
     Attributes:
         tasks: the tasks whose examples it can hold; empty: all.
-        keeps: what the format keeps of a dataset, see :data:`recordgen.exports.losses.PARTS`.
+        keeps: what the format keeps of a dataset, see :data:`PARTS`.
         refused_formats: formats of images that its readers do not read, such as ``webp``.
         only_splits: the splits that the format has; empty: any.
     """
@@ -185,7 +204,7 @@ class CopyExport(Export):
         copy = Copy(output, _chosen(output, options.split), to, progress=options.progress)
         self._check_task(copy)
         self.check(copy)
-        losses.check(output, copy.splits, self.name, self.keeps, is_lossy=options.lossy)
+        self._check_losses(copy, is_lossy=options.lossy)
         mark = {
             "export": self.name,
             "digest": output.dataset.digest,
@@ -245,6 +264,22 @@ class CopyExport(Export):
                 f"convert with --encode png or --encode jpeg"
             )
 
+    def _check_losses(self, copy: Copy, *, is_lossy: bool) -> None:
+        """Warn of what a copy would lose of its objects.
+
+        Raises: UsageError: these are crowds, and ``is_lossy`` is false.
+        """
+        lost = lost_objects(copy.output, copy.splits, self.keeps)
+        counts = ", ".join(f"{part} ({number:,} objects)" for part, number in lost.items())
+        if "crowd" in lost and not is_lossy:
+            raise UsageError(
+                f"{self.name} has no word for crowds, and a model would take each for one object; "
+                f"use --lossy to leave them out, or export coco, which keeps them; it does not "
+                f"keep: {counts}"
+            )
+        if lost:
+            _log.warning("the copy does not keep: %s", counts)
+
 
 def _chosen(output: Output, split: str | None) -> Mapping[str, Split]:
     splits = output.dataset.splits
@@ -280,6 +315,43 @@ def _remove_unfinished(to: str) -> None:
 
 def _text(values: Mapping[str, Any]) -> str:
     return json.dumps(values, indent=2) + "\n"
+
+
+def lost_objects(
+    output: Output, splits: Collection[str], keeps: Collection[str]
+) -> Mapping[str, int]:
+    """Return the number of objects with each part that a copy does not keep.
+
+    It is 0 if nothing says it, because the dataset has no ``examples.parquet``.
+
+    Raises: SourceError: ``examples.parquet`` is damaged.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    has = frozenset(output.dataset.objects)
+    lost = {part for part, names in _FEATURES.items() if part not in keeps and has & {*names}}
+    counts = dict.fromkeys(sorted(lost), 0)
+    if not lost or not output.has_examples():
+        return counts
+    for part in output.example_parts(("split", "annotation")):
+        is_copied = pc.is_in(part["split"].cast("string"), value_set=pa.array(list(splits)))
+        for annotation in part.filter(is_copied)["annotation"].to_pylist():
+            for details in Boxes.from_json(annotation).details:
+                for lost_part in lost & _parts_of(details):
+                    counts[lost_part] += 1
+    return {name: count for name, count in counts.items() if count}
+
+
+def _parts_of(details: Details) -> set[str]:
+    has = {
+        "crowd": features.IS_CROWD in details.flags,
+        "difficult": bool(details.flags - {features.IS_CROWD}),
+        "area": details.area is not None,
+        "keypoints": bool(details.keypoints),
+        "outlines": bool(details.digest),  # examples.parquet has no more of them
+    }
+    return {part for part, is_there in has.items() if is_there}
 
 
 class ShardCopyExport(CopyExport):

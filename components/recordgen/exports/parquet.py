@@ -15,9 +15,8 @@ from typing import IO, Any
 
 from recordgen.errors import RecordError
 from recordgen.exports.columns import IMAGE, Column, columns_of
-from recordgen.exports.copying import Copy, ShardCopyExport, Stored
+from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored
 from recordgen.exports.image_files import check_sizes
-from recordgen.exports.losses import PARTS
 
 # A group is in memory at once, here and in readers; a reader of one image reads its group.
 _IMAGES_AT_ONCE = 100

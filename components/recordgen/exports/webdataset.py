@@ -22,9 +22,8 @@ from typing import IO, Any
 
 from recordgen.errors import RecordError, UsageError
 from recordgen.exports.columns import IMAGE, Column, columns_of
-from recordgen.exports.copying import Copy, ShardCopyExport, Stored
+from recordgen.exports.copying import PARTS, Copy, ShardCopyExport, Stored
 from recordgen.exports.image_files import check_sizes, split_word
-from recordgen.exports.losses import PARTS
 
 # Columns whose numbers labels.txt names.
 _NUMBERED = ("label", "labels")

@@ -9,7 +9,7 @@ are the text with the label dog. An entity is ``{"start": 0, "end": 4, "label": 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from recordgen import features
@@ -18,6 +18,7 @@ from recordgen.core.records.example import parse_example
 from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
+from recordgen.formats.json_values import mapping
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import class_names, labels_of, named
 from recordgen.rejects import Reject, RejectCode
@@ -26,8 +27,8 @@ from recordgen.tasks.texts.text_task import CONTENT_KEY
 #: The column of the spans of a text.
 ENTITIES = "entities"
 
-#: Columns that repeat what others say.
-REPEATED = (features.TEXT_SOURCE_ID, features.TOKENS, "ner_tags")
+# Columns that repeat what others say; the last ones beside entities only.
+_REPEATED = (features.TEXT_SOURCE_ID, features.TOKENS, "ner_tags")
 
 _ENTITY = {
     features.ENTITY_START: "start",
@@ -41,10 +42,16 @@ Classes: TypeAlias = Mapping[str, Sequence[str]]
 Record: TypeAlias = Mapping[str, Any]
 
 
+def repeated_in(names: Collection[str]) -> Sequence[str]:
+    """Return the columns among these that repeat what others say."""
+    return _REPEATED if ENTITIES in names else _REPEATED[:1]
+
+
 def classes_in(declared: Mapping[str, Any]) -> Classes:
     """Return the classes of the columns whose features Hugging Face declares."""
     found = {name: class_names(feature) for name, feature in declared.items()}
-    return {name: names for name, names in found.items() if names}
+    flat = {name for name, it in declared.items() if isinstance(it, dict) and "_type" in it}
+    return {name: names for name, names in found.items() if names and name in flat | {ENTITIES}}
 
 
 def with_names(record: Any, classes: Classes) -> Any:
@@ -54,22 +61,24 @@ def with_names(record: Any, classes: Classes) -> Any:
     """
     if not isinstance(record, Mapping):
         return record
+    repeated = repeated_in(record)
     try:
         return {
-            name: _with_name(value, classes[name]) if name in classes else value
+            name: _with_name(name, value, classes[name]) if name in classes else value
             for name, value in record.items()
-            if name not in REPEATED
+            if name not in repeated
         }
     except ValueError as exc:
         return str(exc)
 
 
-def _with_name(value: Any, names: Sequence[str]) -> Any:
+def _with_name(column: str, value: Any, names: Sequence[str]) -> Any:
     if not isinstance(value, list):
         return "".join(labels_of(value, names))
-    if all(isinstance(item, Mapping) for item in value):
-        return [{**item, "label": named(item.get("label"), names)} for item in value]
-    return [named(item, names) for item in value]
+    if column == ENTITIES:
+        found = (mapping(item, "an entity") for item in value)
+        return [{**item, "label": named(item.get("label"), names)} for item in found]
+    return [named(item, names) for item in value if item not in (None, features.NO_LABEL)]
 
 
 def output_records(listing: Listing, name: str) -> Iterator[Record]:
@@ -79,9 +88,9 @@ def output_records(listing: Listing, name: str) -> Iterator[Record]:
         found = {
             _COLUMNS.get(feature, feature): _plain(each)
             for feature, each in values.items()
-            if feature in _COLUMNS or not ("/" in feature or feature in REPEATED)
+            if feature in _COLUMNS or not ("/" in feature or feature in _REPEATED)
         }
-        if found.keys() == {features.TEXT}:
+        if features.ENTITY_START in values:
             lists = (map(_as_text, values.get(feature, ())) for feature in _ENTITY)
             found[ENTITIES] = [
                 dict(zip(_ENTITY.values(), each, strict=True)) for each in zip(*lists, strict=True)
@@ -104,7 +113,8 @@ def text_rows(
 ) -> Iterator[Row | Reject]:
     """Yield the rows of texts whose entities are objects."""
     for line, record in records:
-        if not isinstance(record, dict):
+        entities = (record.get(ENTITIES) or []) if isinstance(record, dict) else None
+        if not (isinstance(entities, list) and all(isinstance(it, dict) for it in entities)):
             message = f"expected a text and its entities (got {record!r:.80})"
             yield Reject(source, line, "", RejectCode.BAD_LINE.value, message)
             continue
@@ -114,7 +124,7 @@ def text_rows(
                 "endOffset": it.get("end"),
                 "displayName": it.get("label"),
             }
-            for it in record.get(ENTITIES) or ()
+            for it in entities
         ]
         said = {CONTENT_KEY: record.get("text"), task.json_keys[0]: spans}
         try:

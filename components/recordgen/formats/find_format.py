@@ -28,6 +28,9 @@ from recordgen.registry import DOCUMENTS, FORMATS
 from recordgen.tables.roles import TABLE_ROLES
 from recordgen.tasks import TASKS
 
+# A copy's description of itself has the names of all classes.
+_COPY_BYTES = 16 << 20
+
 
 class Found(NamedTuple):
     """The format of a source.
@@ -71,11 +74,12 @@ def _of_copy(evidence: Evidence, listing: Listing) -> Evidence:
         return evidence
     listing.check_link(COPY_FILE)
     try:
-        copied = mapping(json_value(storage.read_text(path)), COPY_FILE)
+        copied = mapping(json_value(listing.read(COPY_FILE, _COPY_BYTES)), COPY_FILE)
         labels = [text(label, "a label") for label in items(copied.get("labels"), "labels")]
-        points = mapping(copied.get("keypoints"), "keypoints")
+        points = mapping(copied.get("keypoints", {}), "keypoints")
+        names = [text(name, "a keypoint") for name in items(points.get("names"), "names")]
         task = str(copied.get("task", ""))
-        if sorted(points.get("flip_idx", ())) != [*range(len(points.get("names", ())))]:
+        if sorted(items(points.get("flip_idx"), "flip_idx")) != [*range(len(names))]:
             raise ValueError(f"keypoints need a place for each (got {points!r:.80})")
     except (TypeError, ValueError) as exc:
         raise SourceError(f"{path}: not what recordgen export writes: {exc}") from exc

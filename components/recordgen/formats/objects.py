@@ -131,7 +131,9 @@ def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(value, Mapping):
         known = {key: value[key] for key in _KEYS if value.get(key) is not None}
         boxes = known.get("bbox")
-        count = len(boxes) if isinstance(boxes, list) else -1
+        if not isinstance(boxes, list):
+            raise ValueError(f"objects needs a bbox and a category for each (got {value!r:.80})")
+        count = len(boxes)
         if wrong := [
             k for k, it in known.items() if not (isinstance(it, list) and len(it) == count)
         ]:
@@ -158,11 +160,12 @@ def _marked(item: Mapping[str, Any], names: Sequence[str]) -> Marked:
 
 def _details(item: Mapping[str, Any]) -> Details:
     """Return what is known of an object with COCO's words. Raises: ValueError: it is damaged."""
-    points = item.get("keypoints") or ()
+    points = item.get("keypoints")
     shape = item.get("segmentation") or item.get("rle")
     said = Annotation.of({"segmentation": shape, "keypoints": points, "area": item.get("area")})
     flags = flagged({IS_CROWD: _of(item, _CROWDS)} | {flag: item.get(flag) for flag in FLAGS[1:]})
-    return replace(said.details(len(points) // KEYPOINT), flags=flags)
+    count = len(points) // KEYPOINT if isinstance(points, list) else 0
+    return replace(said.details(count), flags=flags)
 
 
 def _declared_classes(listing: Listing, folder: str) -> Mapping[str, Sequence[str]]:

@@ -26,10 +26,10 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, SourceError
 from recordgen.formats.copied_records import (
     ENTITIES,
-    REPEATED,
     Classes,
     classes_in,
     output_records,
+    repeated_in,
     text_rows,
     with_names,
 )
@@ -59,6 +59,9 @@ from recordgen.tasks import TASKS, Tabular, TextEntities
 
 # Records whose keys are the columns, and which detection reads.
 _FIRST = 1000
+
+# Records of a tar that must have the same keys.
+_PROBED = 8
 
 _PARQUET, _ARROW = b"PAR1", (b"ARROW1", b"\xff\xff\xff\xff")
 _CELLS = Cells()
@@ -116,7 +119,9 @@ class RecordFiles(Format):
                 return "text" in given.roles or not leaves
         if tar_begins(begin):
             with listing.open(name) as raw:
-                return isinstance(next(json_records(raw), ()), dict)
+                found = list(islice(json_records(raw), _PROBED))
+            keys = {frozenset(it) if isinstance(it, dict) else None for it in found}
+            return len(keys) == 1 and None not in keys  # documents among others have other keys
         return begin.startswith(_ARROW) or _is_document(begin)
 
     def accepts(self, task: type[Task]) -> bool:
@@ -319,7 +324,8 @@ def _named(
         classes: the names of the classes in columns of numbers.
         types: the declared types of columns.
     """
-    types = {name: kind for name, kind in types.items() if not (classes and name in REPEATED)}
+    repeated = repeated_in(types) if classes else ()
+    types = {name: kind for name, kind in types.items() if name not in repeated}
     records = (with_names(record, classes) for record in records) if classes else records
     begin = list(islice(records, _FIRST))
     first = [record for record in begin if isinstance(record, dict)]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import keras
+import tensorflow as tf
 
 from recordgen import storage
 from recordgen.access.scales import BACKBONES

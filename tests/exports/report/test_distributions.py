@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recordgen.exports.report.charts import HEAT_SIDE, heat_map, histogram, top_values
+from recordgen.exports.report.contents import HEAT_SIDE, heat_map, histogram, top_values
 
 NAN = float("nan")
 

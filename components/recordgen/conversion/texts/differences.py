@@ -17,9 +17,9 @@ if TYPE_CHECKING:
         Compared,
         Differences,
         Leak,
+        RowRef,
         VocabularyChange,
     )
-    from recordgen.exports.diff.rows import RowRef
 
 _Item = TypeVar("_Item")
 

@@ -10,12 +10,35 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 from recordgen.checks.skew import changes
 from recordgen.core.dataset.counts import Split
 from recordgen.core.dataset.splits import split_order
-from recordgen.exports.diff.rows import RowRef
 from recordgen.messages import Shown
 
 _Item = TypeVar("_Item")
 
 _NO_SPLIT = Split(examples=0, bytes=0, labels={}, shards=())
+
+
+class RowRef(NamedTuple):
+    """One row of a dataset, for display.
+
+    Attributes:
+        uri: uri of its payload; empty if it has none.
+        split: its split.
+        labels: its labels, sorted.
+        objects: number of boxes or entities.
+        file: its shard, relative to the dataset's folder.
+        record: its index in the shard, from 0.
+        source: its import file.
+        line: its line in that file, from 1.
+    """
+
+    uri: str
+    split: str
+    labels: tuple[str, ...]
+    objects: int
+    file: str
+    record: int
+    source: str
+    line: int
 
 
 class ChangedRow(NamedTuple):

@@ -24,17 +24,23 @@ from recordgen.core.facts import BOXES
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.exports.export import FileExport
 from recordgen.exports.output import Output
-from recordgen.exports.report.charts import HEAT_SIDE
-from recordgen.exports.report.contents import COLUMNS, Contents, class_balance, contents_of
-from recordgen.exports.report.findings import (
-    CodeGroup,
-    Line,
-    groups_of,
-    places_in,
-    wanted_lines,
+from recordgen.exports.report.contents import (
+    COLUMNS,
+    HEAT_SIDE,
+    Contents,
+    class_balance,
+    contents_of,
 )
 from recordgen.exports.report.records import RecordView, outlines
-from recordgen.exports.report.sampling import Place, read_shown
+from recordgen.exports.report.sampling import (
+    CodeGroup,
+    Line,
+    Place,
+    groups_of,
+    places_in,
+    read_shown,
+    wanted_lines,
+)
 from recordgen.exports.templates import environment, file_text
 from recordgen.messages import INVISIBLE, megabytes, shortened
 from recordgen.options import recorded_defaults
