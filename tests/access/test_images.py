@@ -136,8 +136,12 @@ def test_several_labels_have_one_number_for_each_class(converted):
 
 
 @pytest.mark.parametrize("method", ["area", "bilinear"])
-@pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
-def test_boxes_move_with_the_pixels(tmp_path, resize, method):
+@pytest.mark.parametrize(
+    ("resize", "boxes"),
+    [("stretch", "rel_xyxy"), ("fit", "xyxy"), ("center_crop", "center_xywh"), ("fit", "yxyx")],
+)
+def test_boxes_move_with_the_pixels(tmp_path, resize, boxes, method):
+    """Boxes are those of ``load`` in the same format, whatever the layout of the pixels."""
     lines = []
     rng = np.random.default_rng(1)
     for n in range(8):
@@ -149,13 +153,14 @@ def test_boxes_move_with_the_pixels(tmp_path, resize, method):
             lines.append(f"TRAIN,{tmp_path}/{n}.jpg,{'xy'[n % 2]},{box}\n")
     (tmp_path / "boxes.csv").write_text("".join(lines))
     recordgen.convert(str(tmp_path / "boxes.csv"), tmp_path / "out", task="object_detection")
-    images = recordgen.source(tmp_path / "out").images((40, 48), resize=resize, method=method)
+    how = {"resize": resize, "boxes": boxes}
+    images = recordgen.source(tmp_path / "out").images((40, 48), layout="CHW", method=method, **how)
     data = recordgen.eval_dataset(
         tmp_path / "out",
         split="train",
         batch_size=8,
         image_size=(40, 48),
-        resize=resize,
+        **how,
         scale="0..255:uint8",
         tuning=recordgen.reading.Tuning(decoder="fast" if method == "area" else "exact"),
     )
@@ -164,8 +169,8 @@ def test_boxes_move_with_the_pixels(tmp_path, resize, method):
     assert expected["count"].min() < 5 or resize != "center_crop"
     np.testing.assert_array_equal(found["count"], expected["count"])
     np.testing.assert_array_equal(found["labels"], expected["labels"], strict=True)
-    np.testing.assert_allclose(found["boxes"], expected["boxes"], atol=1e-5)
-    assert found_pixels.shape == pixels.shape
+    np.testing.assert_allclose(found["boxes"], expected["boxes"], rtol=1e-5, atol=1e-5)
+    assert found_pixels.transpose(0, 2, 3, 1).shape == pixels.shape
     assert images.collate(images[:2])[1]["count"].tolist() == expected["count"][:2].tolist()
     [first, *_] = images[:1]
     np.testing.assert_array_equal(first[1]["boxes"], found["boxes"][0, : found["count"][0]])
@@ -243,7 +248,7 @@ def test_a_wrong_argument_is_an_error(photos, tmp_path):
     for options in ({"resize": "random_crop"}, {"method": "cubic"}, {"dtype": "float64"}):
         with pytest.raises(UsageError):
             source.images(8, **options)
-    with pytest.raises(UsageError, match=r"^size "):
+    with pytest.raises(UsageError, match=r"^image_size "):
         source.images(0)
     with pytest.raises(UsageError, match="none"):
         source.images(8).batch([])
@@ -252,3 +257,55 @@ def test_a_wrong_argument_is_an_error(photos, tmp_path):
     recordgen.write([{"x": 1}], tmp_path / "out")
     with pytest.raises(UsageError, match="image/encoded"):
         recordgen.source(tmp_path / "out").images(8)
+
+
+def halved(pixels):
+    return pixels // 2
+
+
+def test_transforms_and_maps_change_items_also_in_another_process(photos):
+    """A transform changes the image, a mapped function the whole item; labels are unchanged."""
+    source = recordgen.source(photos)
+    plain = source.images(8)
+    changed = pickle.loads(pickle.dumps(source.images(8, transform=halved, dtype=np.uint8))).map(
+        len
+    )
+    assert [changed[at] for at in range(3)] == [2] * 3
+    np.testing.assert_array_equal(source.images(8, transform=halved)[5][0], plain[5][0] // 2)
+    laid_out = source.images(8, layout="CHW", dtype=np.dtype("float32"))
+    assert laid_out[5][0].flags.c_contiguous
+    np.testing.assert_allclose(laid_out[5][0], plain[5][0].transpose(2, 0, 1) / 255, atol=1e-6)
+
+
+def test_all_labels_are_one_array_without_decoding(photos, converted, monkeypatch):
+    """Labels are those of the items: int64 [items], or float32 [items, classes] for several."""
+    several = recordgen.source(converted("image_multi_label"))
+    expected = [np.stack([label for _, label in each.images(8)]) for each in (several,)]
+    monkeypatch.setattr("recordgen.access.decode.OfExamples.__call__", None)
+    np.testing.assert_array_equal(several.labels, expected[0], strict=True)
+    source = recordgen.source(photos)
+    stored = np.array([example["image/class/label"] for example in source])
+    np.testing.assert_array_equal(source.labels, stored, strict=True)
+    with pytest.raises(UsageError):
+        _ = recordgen.source(converted("object_detection")).labels
+
+
+@pytest.mark.parametrize(
+    ("call", "ours"),
+    [
+        (lambda source: source.images(size=8), "image_size"),
+        (lambda source: source.images(scale="uint8"), "dtype"),
+        (lambda source: source.images(8, data_format="channels_first"), "layout"),
+        (lambda source: source.batches(8, shuffle=True), "seed="),
+        (lambda source: recordgen.load("out", size=8), "image_size"),
+        (lambda source: recordgen.load("out", class_mode="binary"), "label_mode"),
+        (lambda source: recordgen.load("out", dtype="uint8"), "scale"),
+        (lambda source: recordgen.load("out", shuffle_buffer_size=8), "shuffle_buffer"),
+        (lambda source: recordgen.load("out", validation_split=0.2), "convert"),
+        (lambda source: recordgen.convert("in", "out", num_shards=2), "shard_mb"),
+    ],
+)
+def test_another_tools_name_is_answered_with_ours(photos, monkeypatch, call, ours):
+    monkeypatch.chdir(photos.parent)
+    with pytest.raises(UsageError, match=ours):
+        call(recordgen.source(photos))

@@ -73,7 +73,7 @@ def test_batches_are_those_of_load(converted, name, size):
     """A batch of all examples that ``load`` reads has the same parts, shapes, types and values."""
     output = converted(name)
     images = {"image_size": size, "scale": "0..255:uint8"} if size else {}
-    pairs = paired(output, **({"size": size, "method": "area"} if size else {}))
+    pairs = paired(output, **({"image_size": size, "method": "area"} if size else {}))
     items = [item for item in pairs if not isinstance(item, tuple) or has_label(item)]
     assert len(items) > 3
     compare(pairs.collate(items), loaded(output, **images), levels=1)
@@ -148,7 +148,7 @@ SCHEMAS = [
 def test_declared_columns(tmp_path, change):
     """All images are decoded, vectors padded with 0; the label or number is the target."""
     recordgen.convert(rows(tmp_path), tmp_path / "out", schema={**SCHEMA, **change})
-    pairs = paired(tmp_path / "out", size=8, method="area")
+    pairs = paired(tmp_path / "out", image_size=8, method="area")
     found = pairs.collate([item for item in pairs if has_label(item)])
     compare(found, loaded(tmp_path / "out", image_size=8, scale="0..255:uint8"), levels=1)
 
@@ -172,7 +172,7 @@ def test_other_tools_records(converted, tmp_path, monkeypatch):
         (tmp_path / f"{name}.tfrecord").write_bytes(shard.read_bytes())
         source = recordgen.source(str(tmp_path / f"{name}.tfrecord"))
         size = 8 if name == "object_detection" else None
-        options = {"size": size} if size else {}
+        options = {"image_size": size} if size else {}
         found = source.images(8, task=name) if size else source.pairs(task=name)
         indexes = range(len(source))
         compare_exactly(found.batch(indexes), paired(output, **options).batch(indexes))

@@ -15,9 +15,9 @@ import recordgen
 from recordgen.access import files
 from recordgen.core.dataset.manifest import read_dataset
 from recordgen.core.records import RECORDS
-from recordgen.core.records.example import parse_example
+from recordgen.core.records.example import parse_example, serialize_example
 from recordgen.errors import RecordError, SourceError, UsageError
-from tests.conftest import run_python
+from tests.conftest import encoded, noise, run_python
 from tests.golden import SAMPLES
 from tests.opened import opened
 
@@ -37,8 +37,8 @@ def out(tmp_path):
     return tmp_path / "out"
 
 
-def numbers(examples):
-    return [int(example["number"]) for example in examples]
+def numbers(examples, name="number"):
+    return [int(example[name]) for example in examples]
 
 
 def stored(output):
@@ -206,6 +206,41 @@ def test_other_tools_files(out, cache):
     assert known < unknown
 
 
+def framed(path, examples):
+    """Write a TFRecord file as other tools do; return its path."""
+    with open(path, "wb") as file:
+        for example in examples:
+            file.writelines(RECORDS.frame(serialize_example(example)))
+    return str(path)
+
+
+def test_other_tools_records_may_lack_features(tmp_path):
+    """A batch has the features of all its records, an empty array where a record lacks one."""
+    for order in (1, -1):
+        path = framed(tmp_path / f"{order}.tfrecord", [{"a": 1}, {"a": 2, "b": 5}][::order])
+        [batch] = recordgen.source(path).batches(2)
+        assert [list(values) for values in batch["b"]] == [[], [5]][::order]
+    image = {"image": encoded(noise(), "PNG")}
+    path = framed(tmp_path / "images.tfrecord", [image, {**image, "label": 3}])
+    images = recordgen.source(path).images(8)
+    assert [int(label) for _, label in images] == [-1, 3]
+
+
+def test_some_shards_of_an_output_keep_types_and_labels(tmp_path, converted):
+    """They are read as the whole is, whether they were named or the others deleted."""
+    rows = [{"image": np.full((3, 3), n, np.uint8), "label": n} for n in range(8)]
+    recordgen.write(rows, tmp_path / "out", shards=4)
+    some = sorted(tmp_path.glob("out/Split-train/*"))[1:3]
+    found, whole = recordgen.source(some), recordgen.source(tmp_path / "out")
+    assert [example["image"].shape for example in found] == [(3, 3)] * 4
+    assert numbers(found, "label") == numbers(whole, "label")[2:6]
+    assert len(recordgen.source(tmp_path / "out" / "Split-train")) == 8
+    some[0].unlink()
+    with pytest.raises(SourceError, match=some[0].name):
+        recordgen.source(tmp_path / "out")
+    assert len(recordgen.source(f"{tmp_path}/out/Split-train/*")) == 6
+
+
 def test_an_older_output(out, cache):
     """An output without an index is read like other tools' files."""
     change_manifest(out, lambda values: values.pop("index"))
@@ -306,9 +341,11 @@ def test_a_truncated_shard_is_named(out):
         recordgen.source(out)
 
 
-def test_a_record_that_is_no_example(tmp_path):
+# no Example; a SequenceExample with an empty list of lists named "a"
+@pytest.mark.parametrize("record", [b"no example", b"\n\x00\x12\x05\n\x03\n\x01a"])
+def test_a_record_that_is_no_example(tmp_path, record):
     with open(tmp_path / "a.tfrecord", "wb") as file:
-        file.writelines(RECORDS.frame([b"no example"]))
+        file.writelines(RECORDS.frame([record]))
     with pytest.raises(RecordError, match=r"a\.tfrecord: record 0:"):
         recordgen.source(str(tmp_path / "*.tfrecord"))[0]
 
@@ -395,7 +432,10 @@ def test_workers_share_a_pass(out):
 
 def test_wrong_arguments(out):
     source = recordgen.source(out)
-    for options in ({"shard": (2, 2)}, {"start": -1}, {"shard": (-1, 2)}, {"batch_size": 0}):
+    for options in (
+        *({"shard": (2, 2)}, {"start": -1}, {"shard": (-1, 2)}),
+        *({"batch_size": 0}, {"seed": "x"}),
+    ):
         with pytest.raises(UsageError):
             source.batches(**{"batch_size": 8, **options})
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from recordgen.access.boxes import BOX_FORMATS, formatted
 from recordgen.reading import boxes
-from recordgen.reading.options import BOX_FORMATS
 
 FEW = settings(max_examples=25)  # TensorFlow computes each
 
@@ -98,7 +98,7 @@ def test_the_largest_boxes_are_chosen_and_of_equal_ones_the_first(found, most, d
 def test_formats_are_those_of_keras(box_format, found):
     """Each format is converted back by Keras's function."""
     height, width = 30, 50
-    given = boxes.formatted(tf.constant(found), box_format, (height, width)).numpy()
+    given = np.stack(formatted(found.T, box_format, (height, width)), 1)
     if box_format == "rel_center_xywh":  # Keras swaps height and width here
         given, box_format = given * [width, height, width, height], "center_xywh"
     expected = found[:, [1, 0, 3, 2]] * [width, height, width, height]

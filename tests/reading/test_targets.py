@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from recordgen import convert, eval_dataset, read_dataset, steps_per_epoch, train_dataset
-from recordgen.errors import DataError, RecordError, UsageError
+from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.reading import Tuning, named_errors, reading_plan
 from tests.reading.conftest import CLASSES, example, ids, pet, write_records
 
@@ -49,6 +49,23 @@ def test_classes_are_numbers_or_one_hot_rows(source, mode, expected):
     assert sorted(found) == EVAL
     assert [found[0], found[3]] == expected
     assert dataset.element_spec[1].dtype == (tf.int64 if mode == "int" else tf.float32)
+
+
+def test_shards_of_a_class_may_be_missing(pets_by_label, tmp_path):
+    """The other classes are read with their numbers, by ``only`` or by the files that are left."""
+    out = shutil.copytree(pets_by_label, tmp_path / "out")
+    shards = read_dataset(out).splits["train"].shards
+    [lost] = [shard.file for shard in shards if shard.label == CLASSES[0]]
+    (out / lost).unlink()
+    expected = [n for n in TRAIN if n % 4]
+    for place, only in ((out, CLASSES[1:]), (f"{out}/Split-train/*", None)):
+        data = eval_dataset(place, split="train", only=only, **WITH_IDS)
+        assert data.class_names == list(CLASSES)
+        found = dict(zip(numbers(data), joined(data).tolist(), strict=True))
+        assert found == {number: number % 4 for number in expected}
+        assert steps_per_epoch(place, 4, only=only) == -(-len(expected) // 4)
+    with pytest.raises(SourceError, match=Path(lost).name):
+        train_dataset(out, **SIZE)
 
 
 def test_features_of_labels_can_be_extras(source):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recordgen.core.ordered import map_in_order
 from recordgen.errors import UsageError
+from recordgen.messages.signatures import names_checked
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,6 +54,7 @@ class BatchedSequence(Sequence[Any]):
         """Return the items with these indexes as one batch. Raises: as ``[index]``."""
         return self.collate(self.__getitems__(indexes))
 
+    @names_checked
     def batches(
         self,
         batch_size: int,
@@ -81,6 +85,8 @@ class BatchedSequence(Sequence[Any]):
                 f"batch_size must be at least 1, start at least 0, and shard (index, count) with "
                 f"0 ≤ index < count (got {batch_size}, {start}, {shard})"
             )
+        if not isinstance(seed, Integral | None):
+            raise UsageError(f"seed must be a whole number or None (got {seed!r})")
         mine = order(len(self), seed=seed, shard=shard)
         least = len(self) // shards if drop_remainder else len(mine)
         stop = least - least % batch_size if drop_remainder else least
@@ -100,7 +106,8 @@ def together(
 ) -> Any:
     """Return values of several items as one; tuples and dicts are joined part by part.
 
-    Numbers and arrays of one shape are stacked; other values are a list.
+    Numbers and arrays of one shape are stacked; other values are a list. A part that an item lacks
+    is an empty array.
 
     Args:
         values: at least one.
@@ -120,9 +127,9 @@ def together(
         parts = zip(*values, strict=True)
         return tuple(together(part, padding, least, several) for part in parts)
     if isinstance(first, dict):
+        names = dict.fromkeys(chain.from_iterable(values))
         return {
-            key: together([each[key] for each in values], padding, least, several, key)
-            for key in first
+            name: together(_parts(values, name), padding, least, several, name) for name in names
         }
     if not isinstance(first, np.ndarray | np.generic):
         return list(values)
@@ -139,3 +146,9 @@ def together(
     for at, each in enumerate(values):
         found[at, : len(each)] = each
     return found
+
+
+def _parts(items: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """Return a part of each item; records of other tools may lack it."""
+    found = next(item[name] for item in items if name in item)
+    return [item[name] if name in item else found[:0] for item in items]

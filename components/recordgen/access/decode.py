@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -20,6 +20,7 @@ import numpy as np
 import simplejpeg
 from PIL import Image
 
+from recordgen.access.boxes import BOX_FORMATS
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.core.image_settings import check_image_size
 from recordgen.errors import UsageError
@@ -34,9 +35,15 @@ Floats: TypeAlias = "npt.NDArray[np.float32]"
 RESIZES = ("stretch", "fit", "center_crop")
 METHODS = ("bilinear", "area")
 DTYPES = ("uint8", "float32")
+LAYOUTS = ("HWC", "CHW")
 
 #: Larger images are damaged or hostile; Pillow refuses the same number.
 MAX_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+
+_WORDS: Mapping[str, Sequence[str]] = {
+    **{"resize": RESIZES, "method": METHODS, "dtype": DTYPES},
+    **{"layout": LAYOUTS, "boxes": BOX_FORMATS},
+}
 
 _JPEG = b"\xff\xd8\xff"
 
@@ -52,13 +59,15 @@ class Decoded(NamedTuple):
     """A decoded image.
 
     Attributes:
-        pixels: uint8 or float32 [height, width, 3], RGB.
+        pixels: uint8 or float32 [height, width, 3] or [3, height, width], RGB.
         view: the part of the stored image that it shows: top, left, height and width in shares of
             the stored ones (float32 [4]); with bars, it is larger than the image.
+        size: height and width of the pixels.
     """
 
     pixels: npt.NDArray[Any]
     view: Floats
+    size: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +81,19 @@ class Decoder:
     resize: str = "stretch"
     method: str = "bilinear"
     dtype: str = "uint8"
+    layout: str = "HWC"
+    boxes: str = BOX_FORMATS[0]
     fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the values. Raises: UsageError."""
-        for name, known in (("resize", RESIZES), ("method", METHODS), ("dtype", DTYPES)):
+        for name, known in _WORDS.items():
             if getattr(self, name) not in known:
                 raise UsageError(
                     f"{name} must be one of {', '.join(known)} (got {getattr(self, name)!r})"
                 )
         if self.size is not None:
-            check_image_size(self.size, "size")
+            check_image_size(self.size)
             object.__setattr__(self, "size", tuple(map(int, self.size)))  # of any type
         if not set(self.fields) <= set(OBJECT_FIELDS):
             raise UsageError(
@@ -106,9 +117,13 @@ class Decoder:
             pixels = _by_pillow(encoded)
             found = self._shown(pixels, (pixels.shape[0], pixels.shape[1]), 1)
         pixels, view = found
+        size = pixels.shape[0], pixels.shape[1]
+        shown: npt.NDArray[Any] = pixels
         if self.dtype == "float32":
-            return Decoded(np.multiply(pixels, np.float32(1 / 255)), view)
-        return Decoded(pixels, view)
+            shown = np.multiply(pixels, np.float32(1 / 255))
+        if self.layout == "CHW":
+            shown = np.ascontiguousarray(shown.transpose(2, 0, 1))
+        return Decoded(shown, view, size)
 
     def _jpeg(self, encoded: Pixels) -> tuple[Pixels, tuple[int, int], int]:
         """Return the pixels of a JPEG, the size of the whole, and the ratio of their scale."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from recordgen.access.batches import BatchedSequence, together
+from recordgen.access.boxes import BOX_FORMATS
 from recordgen.access.decode import Decoder
 from recordgen.access.named_features import named_features
 from recordgen.access.records import Example, Records
@@ -16,6 +19,10 @@ from recordgen.core.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
 from recordgen.features import OBJECTS
 from recordgen.registry import OF_OTHER_RECORDS, TASKS
+
+# Records that show which features other tools' files have; records that are read for their labels.
+_TRIED = 16
+_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -27,19 +34,37 @@ class Pairing:
 
     Attributes:
         names: the features that are read, if records have them; the first is needed.
-        item: returns the inputs of an example, or a tuple of inputs, label, and weight. Raises
-            ValueError: the example is damaged.
+        inputs: returns the inputs of an example, or a tuple of inputs and boxes, masks or tags.
+            Raises ValueError: the example is damaged.
+        label: the feature that holds the label or the number to predict; "": none.
+        number: returns what is predicted from the value of that feature.
+        weight: the feature that holds the weight of an example; "": none.
         defaults: values of records that lack a feature, instead of those in its spec.
         padding, least, several: how batches are padded, see
             :func:`recordgen.access.batches.together`.
     """
 
     names: Sequence[str]
-    item: Callable[[Example], Any]
+    inputs: Callable[[Example], Any]
+    label: str = ""
+    number: Callable[[Any], Any] = np.asarray
+    weight: str = ""
     defaults: Mapping[str, float] = field(default_factory=dict)
     padding: int = 0
     least: int = 0
     several: Collection[str] = ()
+
+    @property
+    def features(self) -> Sequence[str]:
+        """All features that are read, if records have them."""
+        return (*self.names, *filter(None, (self.label, self.weight)))
+
+    def item(self, example: Example) -> Any:
+        """Return the inputs of an example, or a tuple of inputs, label, and weight."""
+        if not self.label:
+            return self.inputs(example)
+        pair = self.inputs(example), self.number(example[self.label])
+        return (*pair, example[self.weight]) if self.weight else pair
 
 
 #: Returns the pairing of a source's examples.
@@ -63,15 +88,14 @@ def labelled(
     if label not in there or not (known is None or known.task == EXAMPLES or count):
         return Pairing(names, inputs)
 
-    def item(example: Example) -> Any:
-        number = example[label]
-        if number.ndim and count:
-            several = np.zeros(count, np.float32)
-            several[number] = 1
-            number = several
-        return inputs(example), number
+    def encoded(number: Any) -> Any:
+        if not number.ndim or not count:
+            return number
+        several = np.zeros(count, np.float32)
+        several[number] = 1
+        return several
 
-    return Pairing((*names, label), item)
+    return Pairing(names, inputs, label, encoded)
 
 
 class Pairs(BatchedSequence):
@@ -84,14 +108,25 @@ class Pairs(BatchedSequence):
     """
 
     def __init__(
-        self, source: Records, decoder: Decoder, task: str = "auto", columns: str = ""
+        self,
+        source: Records,
+        decoder: Decoder,
+        task: str = "auto",
+        columns: str = "",
+        changes: Sequence[Callable[[Any], Any]] = (),
     ) -> None:
-        """Prepare to read pairs. Raises: UsageError: the records lack what the task needs."""
+        """Prepare to read pairs; each of the ``changes`` is applied to an item.
+
+        Raises: UsageError: the records lack what the task needs.
+        """
         self.source = source
         self.class_names = source.class_names
         self._made_of = (source, decoder, task, columns)
+        self._changes = tuple(changes)
         known = source.dataset
-        there: Mapping[str, Any] = source.features or (source[0] if len(source) else {})
+        # The first record of other tools may lack what others have.
+        first = source[:_TRIED] if not source.features else []
+        there: Mapping[str, Any] = source.features or dict(ChainMap(*first))
         is_ours = known is not None and known.task != EXAMPLES
         named = OF_OTHER_RECORDS if task == "auto" else task
         name = known.task if known is not None and is_ours else named
@@ -104,9 +139,9 @@ class Pairs(BatchedSequence):
             there = {**there, **stored}
         make: MakePairing = TASKS[name].declared("pairing")
         self._pairing = make(source, there, decoder)
-        if decoder.fields and not self._pairing.several:
-            raise UsageError(f"fields={list(decoder.fields)}: {name} has no boxes; remove them")
-        self.names = [each for each in self._pairing.names if each in there]
+        if (decoder.fields or decoder.boxes != BOX_FORMATS[0]) and not self._pairing.several:
+            raise UsageError(f"fields and boxes are for boxes, which {name} has not; remove them")
+        self.names = [each for each in self._pairing.features if each in there]
         if self._pairing.names[0] not in there:
             raise UsageError(
                 f"{source!r} has no feature {self._pairing.names[0]}, which {name} needs; read its "
@@ -119,11 +154,11 @@ class Pairs(BatchedSequence):
         readers = source.readers(specs, is_text=True)
         self._readers = {stored.get(name, name): reader for name, reader in readers.items()}
         self._stored = stored
-        self._to_item = self._item if stored else self._pairing.item
+        self._to_item = self._item if stored or self._changes else self._pairing.item
         self.threads = source.threads
 
     def __reduce__(self) -> Any:
-        return Pairs, self._made_of
+        return Pairs, (*self._made_of, self._changes)
 
     def __repr__(self) -> str:
         return "recordgen.Pairs({!r}, {!r}, {!r}, {!r})".format(*self._made_of)
@@ -138,10 +173,40 @@ class Pairs(BatchedSequence):
         """
         return self.source.read(index, self._readers, self._to_item)
 
+    def map(self, function: Callable[[Any], Any]) -> Pairs:
+        """Return pairs of which each item is what a function makes of it: an input or a tuple."""
+        return Pairs(*self._made_of, (*self._changes, function))
+
+    @cached_property
+    def labels(self) -> Any:
+        """The labels of all items, in their order, read without decoding: int64 [items].
+
+        It is float32 [items, classes] if examples have any number of labels, and of the target's
+        type for tables. Raises: UsageError: the task has no label for each example.
+        """
+        label = self._pairing.label
+        if not label:
+            raise UsageError(f"{self.source!r} has no label for each example")
+        stored = self._stored.get(label, label)
+        readers = {stored: self._readers[stored]}
+        parts = (slice(at, at + _AT_ONCE) for at in range(0, len(self), _AT_ONCE))
+        return np.array(
+            [
+                number
+                for part in parts
+                for number in self.source.read(
+                    part, readers, lambda example: self._pairing.number(example[stored])
+                )
+            ]
+        )
+
     def _item(self, example: Example) -> Any:
-        """Return inputs and label of another tool's example, under Recordgen's names."""
+        """Return the changed item of an example, which may have another tool's names."""
         named = {name: example[stored] for name, stored in self._stored.items()}
-        return self._pairing.item({**example, **named})
+        item = self._pairing.item({**example, **named})
+        for change in self._changes:
+            item = change(item)
+        return item
 
     def collate(self, items: Sequence[Any]) -> Any:
         """Return items as one batch, for the ``collate_fn`` of PyTorch's ``DataLoader``.

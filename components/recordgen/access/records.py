@@ -59,8 +59,7 @@ class Records(BatchedSequence):
         if token is not None:
             shards = shards.as_of(token)
         self._made_of = (_absolute(place), split, cache_bytes, shards.token)
-        if damage := next((file.damage for file in shards.files if file.damage), ""):
-            raise RecordError(damage)
+        shards.check_files(shards.files, allow_damage=False)
         shards.check_numbers()
         known = shards.dataset
         self.dataset: Dataset | None = known

@@ -7,6 +7,7 @@ import hashlib
 import os
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -46,6 +47,7 @@ class ShardFile:
         label: the label that all examples share, "" if they have none; None if mixed or unknown.
         is_gzip: whether it is compressed although its name does not end with ``.gz``.
         damage: the error message if the file is known to be damaged; else empty.
+        is_missing: whether there is no such file, though ``dataset.json`` lists it.
         digest: of its records, from ``dataset.json``; "" if unknown.
         version: of a local file: its size and time of modification when it was found; else "".
     """
@@ -56,6 +58,7 @@ class ShardFile:
     label: str | None = None
     is_gzip: bool = False
     damage: str = ""
+    is_missing: bool = False
     digest: str = ""
     version: str = ""
 
@@ -98,6 +101,7 @@ class ShardSet:
             tools' files.
         renumbered: whether several datasets store different numbers for a label, so that numbers
             follow from the labels' texts.
+        is_whole: whether these are all shards of the split; else only shards by label are counted.
         parts: the datasets that list the files, each with its folder.
     """
 
@@ -105,6 +109,7 @@ class ShardSet:
     split: str | None = None
     dataset: Dataset | None = None
     renumbered: bool = False
+    is_whole: bool = True
     parts: tuple[tuple[str, Dataset], ...] = ()
 
     def check_numbers(self) -> None:
@@ -114,6 +119,21 @@ class ShardSet:
                 f"{self.files[0].path} and {self.files[-1].path} number their labels differently; "
                 f"convert each with --vocabulary of the one before, or all of them together"
             )
+
+    def check_files(self, files: Sequence[ShardFile], *, allow_damage: bool) -> None:
+        """Check the files to read.
+
+        Raises: SourceError: one is missing; RecordError: one is damaged.
+        """
+        if missing := [posixpath.split(file.path) for file in files if file.is_missing]:
+            raise SourceError(
+                f"{missing[0][0]}: no such regular file, though {DATASET_FILE} lists it: "
+                f"{listed([name for _, name in missing], str)}; convert again, name the other "
+                f"files, or, if each file has one label, read other labels with only=[…]"
+            )
+        damage = next((file.damage for file in files if file.damage), "")
+        if damage and not allow_damage:
+            raise RecordError(damage)
 
     @property
     def examples(self) -> int | None:
@@ -170,11 +190,18 @@ class ShardSet:
         """Labelled examples by class; None if unknown."""
         if self._stats is None or self.dataset is None or self.dataset.label_kind == "none":
             return None
-        return dict(self._stats.labels)
+        if self.is_whole:
+            return dict(self._stats.labels)
+        counts: Counter[str] = Counter()
+        for file in self.files:
+            if file.label is None:
+                return None
+            counts[file.label] += file.examples or 0
+        return {label: count for label, count in counts.items() if label}
 
     @property
     def unlabelled(self) -> int:
-        """Examples without a label, according to ``dataset.json``."""
+        """Examples without a label in the whole split, according to ``dataset.json``."""
         return self._stats.unlabelled if self._stats is not None else 0
 
 
@@ -217,6 +244,8 @@ def find_shards(source: Place, split: str) -> ShardSet:
         there = [name.removeprefix(SPLIT_PREFIX) for name in folders]
         folder = split_dir(splits.find_split(source, split, there))
         return _named([storage.join(glob.escape(source), folder, "*")])
+    if posixpath.basename(source.rstrip("/")).startswith(SPLIT_PREFIX):
+        return _named([storage.join(glob.escape(source), "*")])
     if not storage.list_files(source):
         read_dataset(source)  # raises an error that says what is missing
     return _named([source])
@@ -228,10 +257,8 @@ def _with_damage(file: ShardFile) -> ShardFile:
         return file
     try:
         info = storage.info(file.path)
-    except (FileNotFoundError, IsADirectoryError) as exc:  # the latter also for a pipe
-        raise SourceError(
-            f"{file.path}: no such regular file, though {DATASET_FILE} lists it; convert again"
-        ) from exc
+    except (FileNotFoundError, IsADirectoryError):  # the latter also for a pipe
+        return replace(file, is_missing=True)
     file = replace(file, version=f"{info.size}:{info.version}")
     if info.size == file.bytes:
         return file
@@ -283,7 +310,7 @@ def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:
 
 
 def _known(files: Sequence[str], found: Sequence[tuple[str, Dataset]]) -> ShardSet | None:
-    """Return the shards of a split if the files are exactly that split of each dataset; else None.
+    """Return the shards if the files are shards of one split in each dataset; else None.
 
     Examples of several datasets that were written from Python must also have the same features.
     """
@@ -293,13 +320,14 @@ def _known(files: Sequence[str], found: Sequence[tuple[str, Dataset]]) -> ShardS
     splits = []
     for root, dataset in found:
         for name, split in dataset.splits.items():
-            listed = {storage.join(root, shard.file) for shard in split.shards}
-            if listed and listed <= left:
+            if named := left & {storage.join(root, shard.file) for shard in split.shards}:
                 splits.append(name)
-                left -= listed
+                left -= named
     if left or len(splits) != len(found) or len(set(splits)) > 1:
         return None
-    return _split_of(found, splits[0])
+    whole = _split_of(found, splits[0])
+    named_files = tuple(file for file in whole.files if file.path in files)
+    return replace(whole, files=named_files, is_whole=len(named_files) == len(whole.files))
 
 
 def _holds_dataset(path: str) -> bool:
@@ -334,7 +362,8 @@ def _split_of(found: Sequence[tuple[str, Dataset]], split: str) -> ShardSet:
         if shard.examples
     )
     renumbered = are_renumbered(dataset.labels, [each for _, each in found])
-    return ShardSet(tuple(map(_with_damage, files)), split, dataset, renumbered, tuple(found))
+    checked = tuple(map(_with_damage, files))
+    return ShardSet(checked, split, dataset, renumbered, parts=tuple(found))
 
 
 def _counted(file: ShardFile) -> ShardFile:

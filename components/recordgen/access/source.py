@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import partial
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 from recordgen.access.records import Records
 from recordgen.core.task.stored import is_image
 from recordgen.errors import UsageError
+from recordgen.messages.signatures import names_checked
 
 if TYPE_CHECKING:
     from recordgen.access.pairs import Pairs
@@ -33,14 +36,23 @@ class Source(Records):
             machine, whose threads only wait for the interpreter's lock.
     """
 
+    @property
+    def labels(self) -> Any:
+        """The labels of all records, see :attr:`recordgen.access.pairs.Pairs.labels`."""
+        return self.pairs().labels
+
+    @names_checked
     def images(
         self,
-        size: int | tuple[int, int] | None = None,
+        image_size: int | tuple[int, int] | None = None,
         *,
         resize: str = "stretch",
         method: str = "bilinear",
-        dtype: str = "uint8",
+        dtype: Any = "uint8",
+        layout: str = "HWC",
+        transform: Callable[[Any], Any] | None = None,
         task: str = "auto",
+        boxes: str = "rel_xyxy",
         fields: Sequence[str] = (),
         columns: str = "",
     ) -> Pairs:
@@ -56,12 +68,18 @@ class Source(Records):
           with all images decoded, the target, and the weight
 
         Args:
-            size: height and width in pixels, or one number for a square; None: as stored.
+            image_size: height and width in pixels, or one number for a square; None: as stored.
             resize: ``stretch``, ``fit`` (with black bars) or ``center_crop``.
             method: ``bilinear``, antialiased; or ``area``, the pixels of ``recordgen.load``.
-            dtype: ``uint8`` from 0 to 255, or ``float32`` from 0 to 1.
+            dtype: ``uint8`` from 0 to 255, or ``float32`` from 0 to 1; also the type of NumPy or
+                PyTorch.
+            layout: ``HWC``: [height, width, 3]; or ``CHW``, as PyTorch's layers take them.
+            transform: a function of the image, or of the dict of columns, whose result takes its
+                place; :meth:`recordgen.access.pairs.Pairs.map` changes labels, too.
             task: of other tools' files, and of files written from Python; ``auto``: image
                 classification.
+            boxes: the four numbers of a box, as in ``recordgen.load``; keypoints have their unit.
+                ``xyxy`` is in pixels of the returned image.
             fields: what else to return of boxes: flags such as ``is_crowd`` (int64 [n]), ``area``
                 (float32 [n]), ``keypoints`` (float32 [n, k, 3]), ``masks`` (uint8 [n, height,
                 width]).
@@ -73,13 +91,17 @@ class Source(Records):
         from recordgen.access.decode import Decoder  # loads decoders of images
         from recordgen.access.pairs import Pairs
 
-        square = size if size is None or isinstance(size, Iterable) else (size, size)
-        found = Pairs(self, Decoder(square, resize, method, dtype, tuple(fields)), task, columns)
+        is_square = isinstance(image_size, Integral)
+        size: Any = (image_size, image_size) if is_square else image_size
+        name = getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")
+        names = (fields,) if isinstance(fields, str) else tuple(fields)
+        decoder = Decoder(size, resize, method, name, layout, boxes, names)
+        found = Pairs(self, decoder, task, columns)
         if not any(map(is_image, found.names)):
             raise UsageError(
                 f"{self!r} has no images to decode; source.pairs() has its inputs and labels"
             )
-        return found
+        return found if transform is None else found.map(partial(_with_inputs, transform))
 
     def pairs(self, *, task: str = "auto", columns: str = "") -> Pairs:
         """Return the inputs and labels of examples, as ``recordgen.load`` gives them.
@@ -96,3 +118,8 @@ class Source(Records):
         from recordgen.access.pairs import Pairs
 
         return Pairs(self, Decoder(None), task, columns)
+
+
+def _with_inputs(transform: Callable[[Any], Any], item: Any) -> Any:
+    """Return an item with other inputs."""
+    return (transform(item[0]), *item[1:]) if isinstance(item, tuple) else transform(item)

@@ -55,25 +55,6 @@ def are_largest(corners: tf.Tensor, images: tf.Tensor, most: int) -> tf.Tensor:
     return tf.scatter_nd(order[:, None], rank < most, tf.shape(images))
 
 
-def formatted(corners: tf.Tensor, box_format: str, image_size: tuple[int, int]) -> tf.Tensor:
-    """Return boxes in one of :data:`recordgen.reading.options.BOX_FORMATS`.
-
-    Formats with ``rel_`` are in shares of the image, others in pixels.
-    """
-    top, left, bottom, right = tf.unstack(corners, axis=1)
-    if not box_format.startswith("rel_"):
-        height, width = image_size
-        top, left, bottom, right = top * height, left * width, bottom * height, right * width
-    across, down = right - left, bottom - top
-    columns = {
-        "xyxy": (left, top, right, bottom),
-        "yxyx": (top, left, bottom, right),
-        "xywh": (left, top, across, down),
-        "center_xywh": (left + across / 2, top + down / 2, across, down),
-    }
-    return tf.stack(columns[box_format.removeprefix("rel_")], 1)
-
-
 def _areas(corners: tf.Tensor) -> tf.Tensor:
     """Return areas (float32 [n]) as shares of the image; 0 if corners are swapped."""
     sides = tf.maximum(corners[:, 2:] - corners[:, :2], 0.0)

@@ -117,24 +117,25 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
     wanted = None if options.labels is None else tuple(sorted(set(options.labels)))
     if wanted is not None and vocabulary is not None:
         _known_classes("only", wanted, vocabulary)
-    if counts is None or shards.dataset is None:
+    known = shards.dataset
+    if known is None or known.label_kind == "none":
         names = vocabulary
         check_mode(mode, names)
         # An image is read even if it has no box of the classes in ``labels``.
         filters = mode not in PART_MODES and (mode is not None or wanted is not None)
         return ClassPlan(mode, names, None, vocabulary is not None, wanted, filters, None)
 
-    stored = shards.dataset.labels
+    stored = known.labels
     if wanted is not None:
         _known_classes("only", wanted, stored)
     chosen = set(stored if wanted is None else wanted)
-    read = {name: count for name, count in counts.items() if name in chosen}
+    read = [name for name in (stored if counts is None else counts) if name in chosen]
     names = stored if vocabulary is None else vocabulary
     if outside := [name for name in read if name not in set(names)]:
         given = shown_names(names)
         raise DataError(
-            f"label {outside[0]!r} ({read[outside[0]]} examples in {shards.split}) is not in the "
-            f"vocabulary {given}; add it, or exclude it with only={given}"
+            f"label {outside[0]!r} of {shards.split} is not in the vocabulary {given}; add it, or "
+            f"exclude it with only={given}"
         )
     check_mode(mode, names)
     numbers = None
@@ -145,7 +146,8 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
     is_all = mode in PART_MODES or (wanted is None and (mode is None or all_labelled))
     is_sorted = all(file.label is not None for file in shards.files)
     filters = not (is_all or is_sorted)
-    return ClassPlan(mode, names, numbers, shards.renumbered, wanted, filters, read)
+    of_class = None if counts is None else {name: counts[name] for name in read}
+    return ClassPlan(mode, names, numbers, shards.renumbered, wanted, filters, of_class)
 
 
 def check_mode(mode: str | None, names: Sequence[str] | None) -> None:

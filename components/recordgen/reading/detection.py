@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.access.boxes import formatted
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.features import IS_CROWD, KEYPOINTS, MASKS
 from recordgen.reading import boxes
@@ -186,8 +187,9 @@ class BoxTargets:
             found = found.largest(options.max_boxes)
         corners, labels, _ = found
         count = tf.ensure_shape(labels.row_lengths(), (batch_size,))
-        formatted = boxes.formatted(corners.values, options.box_form.format, options.image_size)
-        in_format = corners.with_values(formatted)
+        sides = tf.unstack(corners.values, axis=1)
+        numbers = formatted(sides, options.box_form.format, options.image_size)
+        in_format = corners.with_values(tf.stack(numbers, 1))
         parts = {"boxes": in_format, "labels": labels, **self._details(found)}
         if options.padding == RAGGED:
             return {**parts, "count": count}

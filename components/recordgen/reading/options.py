@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Final, Literal
 
+from recordgen.access.boxes import BOX_FORMATS
 from recordgen.access.scales import scale_for
 from recordgen.core.image_settings import check_image_size
 from recordgen.errors import UsageError, check_names
@@ -142,11 +143,6 @@ ON_ERROR = ("fail", "skip")
 # No random crops: the images of a row belong together, so they must not be cropped independently.
 _ROW_RESIZES = RESIZES[:3]
 _ROW_PADDINGS = (AUTO, "ragged")
-
-#: Keras's names: ``xyxy`` is left, top, right, bottom in pixels; ``rel_``: in shares of the image.
-BOX_FORMATS = tuple(
-    prefix + order for prefix in ("rel_", "") for order in ("xyxy", "yxyx", "xywh", "center_xywh")
-)
 
 #: ``padding``: to the longest list of a batch; or not at all.
 LONGEST, RAGGED = "longest", "ragged"

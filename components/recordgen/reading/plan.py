@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from recordgen import storage
 from recordgen.access.shards import ShardFile, ShardSet
 from recordgen.core.dataset.vocabulary import labels_text
-from recordgen.errors import DataError, RecordError, UsageError
+from recordgen.errors import DataError, UsageError
 from recordgen.reading.classes import (
     PART_MODES,
     ClassPlan,
@@ -149,8 +149,7 @@ def _plan(
     task: str = "",
     classes: ClassPlan | None = None,
 ) -> ReadPlan:
-    if not options.skips and (damage := next((it.damage for it in files if it.damage), "")):
-        raise RecordError(damage)
+    shards.check_files(files, allow_damage=options.skips)
     by_label = all(file.label is not None for file in files)
     filters = options.predicate is not None or (classes is not None and classes.filters)
     counts = [file.examples for file in files if file.examples is not None]
@@ -251,15 +250,10 @@ class Written:
 
 def written_of(shards: ShardSet) -> Written | None:
     """Return what shows whether shards were replaced; None if they are not one local dataset."""
-    known, split = shards.dataset, shards.split
-    if known is None or split is None or split not in known.splits or not shards.parts:
-        return None
-    mine = known.splits[split].shards
-    if not mine:
-        return None
-    root = shards.files[0].path.removesuffix(mine[0].file)
     digests = {file.path: file.digest for file in shards.files}
-    is_one = digests.keys() <= {f"{root}{shard.file}" for shard in mine}
-    if not (is_one and storage.is_local(root) and all(digests.values())):
+    if len(shards.parts) != 1 or not all(digests.values()):
         return None
-    return Written(root, digests, labels_text(known.labels).encode())
+    [(root, known)] = shards.parts
+    if not storage.is_local(root):
+        return None
+    return Written(storage.join(root, ""), digests, labels_text(known.labels).encode())

@@ -269,7 +269,8 @@ def read_dataset(
         return Dataset.from_json(data)
     except FileNotFoundError as exc:
         raise SourceError(
-            f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not finish"
+            f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not "
+            f"finish; convert {root} first, or name the files of other tools' records: {root}/*"
         ) from exc
     except OSError as exc:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc

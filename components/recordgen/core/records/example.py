@@ -50,7 +50,9 @@ message_type {
   }
 }
 message_type {
-  name: "Example" field { name: "features" number: 1 type_name: ".tensorflow.Features" }
+  name: "Example"
+  field { name: "features" number: 1 type_name: ".tensorflow.Features" }
+  field { name: "feature_lists" number: 2 type: TYPE_BYTES }
 }
 """
 
@@ -251,6 +253,10 @@ def parse_example(data: bytes) -> dict[str, list[bytes] | list[int] | list[float
         example.ParseFromString(data)
     except Exception as exc:  # DecodeError has different modules in different protobuf versions
         raise ValueError(f"not a tf.train.Example: {exc}") from exc
+    if example.feature_lists:
+        raise ValueError(
+            "a tf.train.SequenceExample, whose feature lists are not read; write tf.train.Examples"
+        )
     features = example.features.feature
     return {
         name: list(getattr(features[name], features[name].WhichOneof("kind") or "bytes_list").value)

@@ -23,9 +23,9 @@ def masks(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
     decode = decoder.of_examples(source.dataset)
 
     def item(example: Example) -> Any:
-        pixels, view = decode(example)
+        pixels, view, size = decode(example)
         mask = _decoded(np.asarray(example[_MASK]).tobytes())
-        return pixels, seen_through(mask, view.tolist(), pixels.shape[:2])
+        return pixels, seen_through(mask, view.tolist(), size)
 
     return Pairing((*decode.names, _MASK), item)
 

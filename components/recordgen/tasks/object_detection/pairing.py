@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordgen import features
+from recordgen.access.boxes import formatted
 from recordgen.access.decode import Decoder, Floats
 from recordgen.access.pairs import Pairing
 from recordgen.access.records import Example, Records
@@ -49,18 +50,21 @@ def boxes(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
     skips = () if IS_CROWD in fields else (IS_CROWD,)
 
     def item(example: Example) -> Any:
-        pixels, view = decode(example)
+        pixels, view, size = decode(example)
         corners = np.stack([example[name] for name in _CORNERS], 1)
         seen, found = _seen(corners, example[_LABELS], view)
+        sides = formatted(found["boxes"].T, decoder.boxes, size)
+        found["boxes"] = np.stack(sides, 1)
         if not fields and features.IMAGE_OBJECT_IS_CROWD not in example:
             return pixels, found
         values = {**_EMPTY, **example}
         each = len(known.get("names", ()))
-        size = (pixels.shape[0], pixels.shape[1])
         more = {
             name: _field(name, values, corners, view, size, each)[seen]
             for name in (*fields, *skips)
         }
+        if KEYPOINTS in more and not decoder.boxes.startswith("rel_"):
+            more[KEYPOINTS] *= np.array([*size[::-1], 1], np.float32)
         del found["count"]
         found |= more
         if skips:
@@ -90,7 +94,7 @@ def _field(
 def _seen(corners: Floats, labels: Any, view: Floats) -> tuple[Any, dict[str, Any]]:
     """Return which boxes are seen (bool [n]), and these relative to the view.
 
-    Corners are float32 [n, 4]: top, left, bottom, right.
+    Corners, also those of the seen boxes, are float32 [n, 4]: top, left, bottom, right.
     """
     start, extent = view[:2], view[2:]
     moved = (corners - np.tile(start, 2)) / np.tile(extent, 2)
@@ -98,8 +102,7 @@ def _seen(corners: Floats, labels: Any, view: Floats) -> tuple[Any, dict[str, An
     areas = _areas(inside)
     seen = (areas > 0) & (areas >= np.float32(_MIN_VISIBLE) * _areas(moved)) & (labels >= 0)
     count = np.int64(seen.sum())
-    found = {"boxes": inside[seen][:, [1, 0, 3, 2]], "labels": labels[seen], "count": count}
-    return seen, found
+    return seen, {"boxes": inside[seen], "labels": labels[seen], "count": count}
 
 
 def _areas(corners: Floats) -> Floats:

@@ -45,12 +45,8 @@ def rows(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
     defaults = {} if weight is None else {weight: DEFAULT_WEIGHT}
     inputs = partial(_inputs, table.read_names, decoders)
     if target is None:
-        return Pairing(features, inputs, defaults)
-    feature, number = target
-    if weight is None:
-        return Pairing([*features, feature], lambda e: (inputs(e), number(e[feature])))
-    names = [*features, feature, weight]
-    return Pairing(names, lambda e: (inputs(e), number(e[feature]), e[weight]), defaults)
+        return Pairing(features, inputs, defaults=defaults)
+    return Pairing(features, inputs, *target, weight or "", defaults)
 
 
 def check_masks(images: Sequence[str]) -> None:
