@@ -146,17 +146,10 @@ def test_tokens_in_other_columns_stop_with_columns_that_read_them(
     assert tagged(tmp_path / "out") == {"Anna flew": "B-PER O"}
 
 
-# lines of tokens and tags that no option reads
-UNREAD = [
-    ("Anna/B-PER flew/O\nCome/O\n", {}),
-]
-
-
-@pytest.mark.parametrize(("lines", "options"), UNREAD)
-def test_other_forms_of_tags_stop(lines, options, convert):
+def test_tags_after_a_slash_stop(convert):
     """A form that is not read proposes no command."""
     with pytest.raises(NotUnderstoodError) as caught:
-        convert({"train.txt": lines}, "train.txt", **options)
+        convert({"train.txt": "Anna/B-PER flew/O\nCome/O\n"}, "train.txt")
     assert caught.value.options == {}
 
 
