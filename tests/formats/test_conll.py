@@ -146,10 +146,18 @@ def test_tokens_in_other_columns_stop_with_columns_that_read_them(
     assert tagged(tmp_path / "out") == {"Anna flew": "B-PER O"}
 
 
-def test_tags_after_a_slash_stop(convert):
+# lines of tokens and tags that no option reads
+UNREAD = [
+    ("Anna/B-PER flew/O\nCome/O\n", {}),
+    ("1\tAnna\tAnna\tPROPN\t_\t_\t0\troot\t_\tname=B-PER|SpaceAfter=No\n", {"format": "conll"}),
+]
+
+
+@pytest.mark.parametrize(("lines", "options"), UNREAD)
+def test_other_forms_of_tags_stop(lines, options, convert):
     """A form that is not read proposes no command."""
     with pytest.raises(NotUnderstoodError) as caught:
-        convert({"train.txt": "Anna/B-PER flew/O\nCome/O\n"}, "train.txt")
+        convert({"train.txt": lines}, "train.txt", **options)
     assert caught.value.options == {}
 
 
