@@ -215,6 +215,14 @@ _LEAST_TAGGED = 0.9  # a few lines may be mistakes
 _SPLITS = {".testa": EVAL, ".testb": TEST}
 _SHOWN = 3
 _PLAIN_TAG = re.compile(r"O|[BI]-\S+")
+_MISC = "name="
+_CONLLU_COLUMNS = 10
+
+
+def _names_entity(misc: str) -> bool:
+    """Return whether the last column of CoNLL-U names an entity: ``name=B-PER|SpaceAfter=No``."""
+    parts = [part for part in misc.split("|") if part.startswith(_MISC)]
+    return any(_PLAIN_TAG.fullmatch(part.removeprefix(_MISC)) for part in parts)
 
 
 class _Places(NamedTuple):
@@ -294,7 +302,7 @@ class Conll(Format):
 def _is(listing: Listing, name: str) -> bool:
     """Return whether a file begins with tokens and tags, in whichever columns."""
     rows = _head(listing, name)
-    return _is_usual(rows) or bool(_places_in(rows))
+    return _is_usual(rows) or bool(_places_in(rows)) or _are_slashed(rows)
 
 
 def _head(listing: Listing, name: str) -> list[list[str]]:
@@ -330,16 +338,34 @@ def _places_in(rows: Sequence[Sequence[str]]) -> _Places | None:
     return _Places(token, token + 1 if token + 1 in tags else tags[-1])
 
 
+def _are_slashed(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether lines are sentences of ``token/TAG``."""
+    found = [field for fields in rows for field in fields]
+    return all(map(_is_slashed, found)) and any("/B-" in field for field in found)
+
+
+def _is_slashed(field: str) -> bool:
+    token, _, tag = field.rpartition("/")
+    return bool(token) and _PLAIN_TAG.fullmatch(tag) is not None
+
+
 def _check_places(file: ImportFile) -> None:
     """Check that tokens are in the first column, and tags in the last one.
 
-    Raises: NotUnderstoodError: they are elsewhere.
+    Raises: NotUnderstoodError: they are elsewhere, or are no tokens and tags.
     """
     rows = _head(file.around, file.path.removeprefix(file.around.root))
     options: dict[str, str] = {}
     if _is_usual(rows) and not all(fields[0].isdecimal() for fields in rows):
         return
-    if places := _places_in(rows):
+    if _are_slashed(rows):
+        reason = "tags follow their tokens after a slash, which is not read; write a line for each"
+    elif any(len(each) == _CONLLU_COLUMNS and _names_entity(each[-1]) for each in rows):
+        reason = (
+            "the tags are in MISC, the last column of CoNLL-U, which is not read; write each token "
+            "and its tag on a line"
+        )
+    elif places := _places_in(rows):
         options = {"format": "conll", "columns": f"text={places.token + 1},label={places.tag + 1}"}
         is_before = places.tag < places.token
         found = "a tag is before its token" if is_before else "the first column is no token"
