@@ -23,12 +23,13 @@ from recordgen.errors import SourceError
 from recordgen.formats.column_names import SPLIT_COLUMNS, column_name
 from recordgen.formats.csv_documents import columns_of
 from recordgen.formats.format import Evidence
+from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.json_values import json_value, mapping
 from recordgen.formats.label_fields import flags_in
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import class_names, labels_of, names_beside, objects_in, read_objects
 from recordgen.formats.parquet import features_in, opened, table_rows
-from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about, size_in_file
+from recordgen.formats.pictures import Note, PictureFormat, Problem, notes_about
 from recordgen.formats.split_names import names_split, numbered_split
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from threading import Event
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -17,13 +18,16 @@ from recordgen.core.rows.ranges import Range
 from recordgen.core.rows.row import Adjustments, ReadItem, Row, RowBatch, batched
 from recordgen.core.task.annotation import AnnotationError
 from recordgen.core.task.task import Task
-from recordgen.errors import PayloadError
-from recordgen.formats.listing import HEAD_BYTES
+from recordgen.errors import PayloadError, SourceError
+from recordgen.formats.listing import HEAD_BYTES, Listing
 from recordgen.rejects import Reject
 from recordgen.storage.access import Access
 
 if TYPE_CHECKING:
     from recordgen.payloads.header import FileHeader
+
+#: The size of an image may stand behind a profile or a small image that are larger than a head.
+MAX_HEADER = 16 << 20
 
 # Headers of images that are kept: rows of an image mostly follow each other.
 _KEPT = 1000
@@ -96,7 +100,6 @@ class _Sized:
 def _read_header(path: str, source: str, access: Access) -> FileHeader:
     """Return the header of the image at a path. Raises: PayloadError, StorageError."""
     # Imported here: few rows need it.
-    from recordgen.formats.pictures import MAX_HEADER
     from recordgen.payloads.opening import file_header
     from recordgen.payloads.requests import check_reach, context_of, read_part, requested
     from recordgen.storage.retries import retried
@@ -117,3 +120,14 @@ def _read_header(path: str, source: str, access: Access) -> FileHeader:
                 return file_header(head + opened.read(MAX_HEADER))
 
     return requested(lambda: retried(read, file, context), file, Limits())
+
+
+def size_in_file(listing: Listing, name: str) -> tuple[int, int] | None:
+    """Return the width and height in the header of an image; None if they cannot be read."""
+    from recordgen.payloads.opening import file_header
+
+    for most in (HEAD_BYTES, MAX_HEADER):
+        with suppress(PayloadError, SourceError), listing.open(name) as file:
+            header = file_header(file.read(most))
+            return header.width, header.height
+    return None

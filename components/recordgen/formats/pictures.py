@@ -11,7 +11,6 @@ import math
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -25,6 +24,7 @@ from recordgen.core.rows.row import Adjustments, Row
 from recordgen.core.task.annotation import AnnotationError, bad_annotation
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.format import Format, Rows
+from recordgen.formats.image_sizes import size_in_file
 from recordgen.formats.json_items import list_items
 from recordgen.formats.listing import Listing
 from recordgen.formats.shapes import SHAPES_DROPPED
@@ -42,9 +42,6 @@ SIZE_MISSING = "size_missing"
 
 _SIDE = re.compile("left|right", re.IGNORECASE)
 _SHOWN = 5
-
-#: The size of an image may stand behind a profile or a small image that are larger than a head.
-MAX_HEADER = 16 << 20
 
 
 class Problem(NamedTuple):
@@ -282,21 +279,6 @@ def size_of(width: Any, height: Any) -> tuple[int, int] | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return size if is_size(size) else None
-
-
-def size_in_file(listing: Listing, name: str) -> tuple[int, int] | None:
-    """Return the width and height in the header of an image; None if they cannot be read."""
-    from recordgen.payloads.opening import file_header
-
-    def whole(name: str) -> bytes:
-        with listing.open(name) as file:
-            return file.read(MAX_HEADER)
-
-    for data in (listing.head, whole):
-        with suppress(PayloadError, SourceError):
-            header = file_header(data(name))
-            return header.width, header.height
-    return None
 
 
 def image_or_problem(

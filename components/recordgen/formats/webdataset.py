@@ -25,10 +25,11 @@ from recordgen.core.rows.ranges import Range
 from recordgen.errors import PayloadError, SourceError
 from recordgen.formats.field_kinds import IMAGE_SUFFIX
 from recordgen.formats.format import Evidence
+from recordgen.formats.image_sizes import MAX_HEADER
 from recordgen.formats.json_values import json_value
 from recordgen.formats.listing import Listing
 from recordgen.formats.objects import labels_of, names_beside, read_objects
-from recordgen.formats.pictures import MAX_HEADER, Note, PictureFormat, Problem, size_of
+from recordgen.formats.pictures import Note, PictureFormat, Problem, size_of
 from recordgen.formats.tar_members import BadMember, Member, tar_members
 from recordgen.rejects import RejectCode
 from recordgen.tables.roles import LABEL_COLUMNS, MASK_COLUMNS
