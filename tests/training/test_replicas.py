@@ -211,6 +211,13 @@ class ThreeDevices:
     num_replicas_in_sync = 3
 
 
+@pytest.mark.parametrize(("examples", "batch_size"), [(8, 6), (6, 6), (2, 3)])
+def test_a_batch_of_a_small_split_is_divisible_by_the_devices(examples, batch_size):
+    """A batch that the split makes smaller has the same number of examples for each device."""
+    replicas = Replicas(strategy=ThreeDevices(), worker=0, workers=1)
+    assert replicas.divisible(examples) == batch_size
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

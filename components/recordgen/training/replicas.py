@@ -68,6 +68,10 @@ class Replicas:
                 f"gradients of several batches (got {config.accumulate}); omit it"
             )
 
+    def divisible(self, batch_size: int) -> int:
+        """Return the largest batch size up to this one that all copies share: at least one each."""
+        return max(self.count, batch_size - batch_size % self.count)
+
     def divide(self, batch: Any) -> Any:
         """Split a batch of this process into one part for each of its devices."""
         here = self.count // self.workers

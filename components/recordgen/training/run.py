@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -136,9 +137,11 @@ def fit(fn_args: Any, config: TrainingConfig, replicas: Replicas | None = None) 
 
 
 def _fit(fn_args: Any, config: TrainingConfig, replicas: Replicas) -> Fitting:
+    replicas.check(config)
     replicas.log_devices()
     trainer = trainer_of(fn_args, config)
-    replicas.check(trainer.config)
+    batch_size = replicas.divisible(trainer.config.batch_size)
+    trainer = replace(trainer, config=replace(trainer.config, batch_size=batch_size))
     steps, epochs = plan_epochs(trainer.steps_per_epoch(), config.epochs, fn_args.train_steps)
     with _precision(config.precision):
         keras.utils.set_random_seed(config.seed)
