@@ -280,26 +280,6 @@ class PayloadError(RecordgenError):
         return type(self), (self.code, self.message)
 
 
-# Other tools' names of options, and what to write for them: an option, or else the last text.
-_OTHER_NAMES: Mapping[str, Sequence[str]] = {
-    "buffer_size": ("tuning=recordgen.Tuning(shuffle_buffer=…)",),
-    "class_mode": ("label_mode",),
-    "class_names": ("vocabulary",),
-    "data_format": ("layout",),
-    "dtype": ("scale",),
-    "input_schema": ("schema",),
-    "num_shards": ("shards", "shard_mb", "shard"),
-    "num_workers": ("threads", "tuning=recordgen.Tuning(threads=…)"),
-    "output_dir": ("the folder as the second argument",),
-    "scale": ("dtype",),
-    "shuffle": ("seed",),
-    "shuffle_buffer_size": ("tuning=recordgen.Tuning(shuffle_buffer=…)",),
-    "size": ("image_size",),
-    "target_size": ("image_size",),
-    "validation_split": ("split='80,20,0' in recordgen.convert",),
-}
-
-
 def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str:
     """Return the end of a message about an unknown name; ``otherwise`` if no known name is similar.
 
@@ -313,9 +293,7 @@ def check_names(given: Iterable[str], known: Sequence[str]) -> None:
     """Check the names of keyword options. Raises: UsageError, which suggests a similar name."""
     for name in given:
         if name not in known:
-            words = _OTHER_NAMES.get(name, ())
+            from recordgen.messages.other_names import our_name  # only for this message
+
             hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
-            if words:
-                ours = [f"{word}=…" for word in words if word in known]
-                hint = f"; write {(ours or words[-1:])[0]}"
-            raise UsageError(f"unknown option {name!r}{hint}")
+            raise UsageError(f"unknown option {name!r}{our_name(name, known) or hint}")

@@ -99,13 +99,6 @@ def test_center_crops_by_area(photos):
         assert different[2:-2, 2:-2].max() <= 1
 
 
-def test_float32_is_the_range_0_to_1_as_in_load(photos):
-    images = recordgen.source(photos).images(32, method="area", dtype="float32")
-    for (pixels, _), (expected, _) in zip(images, loaded(photos, image_size=32), strict=True):
-        assert pixels.dtype == np.float32
-        np.testing.assert_allclose(pixels, expected, atol=1.01 / 255)
-
-
 @pytest.mark.parametrize("encode", ["raw", "webp", "jpeg"])
 def test_raw_pixels_and_other_encodings_are_decoded(photos, tmp_path, encode):
     csv = str(photos.parent / "labels.csv")
@@ -124,15 +117,6 @@ def test_raw_pixels_and_other_encodings_are_decoded(photos, tmp_path, encode):
         return
     resized = source.images(24, method="area")
     assert levels(resized, loaded(tmp_path / "out", image_size=24, scale="0..255:uint8")) <= 1
-
-
-def test_several_labels_have_one_number_for_each_class(converted):
-    output = converted("image_multi_label")
-    found = recordgen.source(output).images(8)
-    expected_labels = [label for _, label in loaded(output, image_size=8)]
-    for (_, label), expected in zip(found, expected_labels, strict=True):
-        np.testing.assert_array_equal(label, expected, strict=True)
-    assert found.batch([0, 1])[1].shape == (2, len(found.class_names))
 
 
 @pytest.mark.parametrize("method", ["area", "bilinear"])
@@ -213,19 +197,6 @@ def test_pickles_and_texts(photos):
     np.testing.assert_array_equal(again[5][0], images[5][0])
     assert isinstance(again, Pairs)
     assert len(pickle.dumps(images)) < 700
-
-
-def test_other_tools_images(photos, tmp_path, monkeypatch):
-    """TFRecords with the usual feature names need no dataset.json."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    [shard] = photos.glob("Split-train/*")
-    (tmp_path / "a.tfrecord").write_bytes(shard.read_bytes())
-    found = recordgen.source(str(tmp_path / "a.tfrecord")).images(20)
-    for (pixels, label), (expected, number) in zip(
-        found, recordgen.source(photos).images(20), strict=True
-    ):
-        np.testing.assert_array_equal(pixels, expected)
-        assert label == number
 
 
 def test_an_image_that_cannot_be_decoded(tmp_path):

@@ -166,12 +166,12 @@ def test_masks_are_not_decoded(tmp_path):
 def test_other_tools_records(converted, tmp_path, monkeypatch):
     """Files without a dataset.json hold images, or what ``task`` says, as in ``load``."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("text_sentiment", "text_entities", "object_detection"):
+    for name in ("text_sentiment", "text_entities", "object_detection", "image_classification"):
         output = converted(name)
         [shard] = output.glob("Split-train/*")
         (tmp_path / f"{name}.tfrecord").write_bytes(shard.read_bytes())
         source = recordgen.source(str(tmp_path / f"{name}.tfrecord"))
-        size = 8 if name == "object_detection" else None
+        size = 8 if name.startswith(("object", "image")) else None
         options = {"image_size": size} if size else {}
         found = source.images(8, task=name) if size else source.pairs(task=name)
         indexes = range(len(source))

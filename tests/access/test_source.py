@@ -150,13 +150,6 @@ def test_processes_read_each_example_once(out, method):
     assert sorted(chain.from_iterable(found)) == list(range(100))
 
 
-def test_threads_read_each_example_once(out):
-    source = recordgen.source(out)
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda at: int(source[at]["number"]), range(100), chunksize=3))
-    assert found == stored(out)
-
-
 def test_pickles_are_small(out):
     source = recordgen.source(out)
     data = pickle.dumps(source)

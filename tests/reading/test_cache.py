@@ -205,14 +205,6 @@ def test_a_file_cannot_tell_predicates_apart(pets):
     assert [[labels.numpy().tolist() for _, labels in dataset] for _ in range(2)] == [plain] * 2
 
 
-def test_a_file_that_is_being_filled_is_an_error_that_names_it(pets, tmp_path):
-    options = dict(cache=str(tmp_path / "kept"), **SMALL)
-    filling = iter(eval_dataset(pets, **options))
-    next(filling)
-    with pytest.raises(UsageError):
-        eval_dataset(pets, **options)
-
-
 def test_a_replaced_shard_is_read_again(tmp_path):
     source, cache = tmp_path / "a.rec", str(tmp_path / "kept")
     spec = {"image/source_id": tf.TensorSpec((), tf.string)}

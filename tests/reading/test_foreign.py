@@ -4,7 +4,6 @@ import os
 import shutil
 from pathlib import Path
 
-import fsspec
 import pytest
 import tensorflow as tf
 
@@ -291,14 +290,6 @@ def test_a_pattern_without_a_match_is_named(source, error, message):
     """A source without files is an error."""
     with pytest.raises(error, match=message):
         eval_dataset(source, **SIZE)
-
-
-def test_storage_that_tensorflow_cannot_read_is_an_error(tmp_path):
-    """Storage that only fsspec reads is an error before reading."""
-    write_records(tmp_path / "a.rec", map(pet, range(3)))
-    fsspec.filesystem("memory").put(str(tmp_path / "a.rec"), "/data/a.rec")
-    with pytest.raises(UsageError):
-        eval_dataset("memory://data/a.rec", **SIZE)
 
 
 def test_written_images_are_read(tmp_path):

@@ -205,7 +205,7 @@ def test_a_printed_plan_has_files_examples_buffer_and_cache():
         "files     2, AUTOTUNE at a time",
         "examples  80",
         "shuffle   buffer of 80",
-        "cache     decoded images (uint8), before they are augmented, 0.0 MB in a/file",
+        "cache     decoded images (uint8), before they are augmented, 24.0 kB in a/file",
         "worker    2 files, whole or in part",
     ]
     plain = str(plan_reading(ours(), ReadOptions()))

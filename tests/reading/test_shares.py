@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordgen.reading.shares import Piece, consecutive_share, even_share
+from recordgen.reading.plan import Piece, consecutive_share, even_share
 
 COUNTS = st.lists(st.integers(1, 50), min_size=1, max_size=9)
 WORKERS = st.integers(1, 12)

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from itertools import chain
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from recordgen.core.ordered import map_in_order
-from recordgen.errors import UsageError
-from recordgen.messages.signatures import names_checked
+from recordgen.errors import UsageError, check_names
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def names_checked(function: _Function) -> _Function:
+    """Let a function answer an unknown keyword with a UsageError that names the known ones."""
+    code = function.__code__
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    known = [name for name in parameters if name != "self"]
+
+    @wraps(function)
+    def checked(*values: Any, **options: Any) -> Any:
+        check_names(options, known)
+        return function(*values, **options)
+
+    return cast("_Function", checked)
 
 
 def order(count: int, *, seed: int | None, shard: tuple[int, int]) -> npt.NDArray[np.int64]:

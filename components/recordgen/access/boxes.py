@@ -1,9 +1,54 @@
-"""The formats of boxes that readers return: the same for TensorFlow and NumPy."""
+"""The geometry of boxes and their masks that all readers share, without TensorFlow."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recordgen import features
+from recordgen.core.records.run_lengths import pixels_of
+from recordgen.features import AREA, FLAGS, KEYPOINTS, MASKS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float32]
+    Integers = npt.NDArray[np.int64]
+    Masks = npt.NDArray[np.uint8]
+
+#: Top, left, bottom and right of boxes.
+CORNERS = (
+    features.IMAGE_OBJECT_YMIN,
+    features.IMAGE_OBJECT_XMIN,
+    features.IMAGE_OBJECT_YMAX,
+    features.IMAGE_OBJECT_XMAX,
+)
+SIDES = (features.IMAGE_HEIGHT, features.IMAGE_WIDTH)
+
+#: The features from which each field of boxes is read.
+FIELD_FEATURES: Mapping[str, Sequence[str]] = {
+    **{name: (feature,) for name, feature in zip(FLAGS, features.OBJECT_FLAGS, strict=True)},
+    AREA: (features.IMAGE_OBJECT_AREA, *SIDES),
+    KEYPOINTS: (
+        features.IMAGE_OBJECT_KEYPOINT_X,
+        features.IMAGE_OBJECT_KEYPOINT_Y,
+        features.IMAGE_OBJECT_KEYPOINT_VISIBILITY,
+    ),
+    MASKS: (
+        *SIDES,
+        features.IMAGE_OBJECT_POLYGON_COUNT,
+        features.IMAGE_OBJECT_POLYGON_POINTS,
+        features.IMAGE_OBJECT_POLYGON_X,
+        features.IMAGE_OBJECT_POLYGON_Y,
+        features.IMAGE_OBJECT_MASK_COUNT,
+        features.IMAGE_OBJECT_MASK_RUNS,
+    ),
+}
+
+#: Rounding may put keypoints so far outside of their image.
+KEYPOINT_TOLERANCE = 1e-4
 
 #: Keras's names: ``xyxy`` is left, top, right, bottom in pixels; ``rel_``: in shares of the image.
 BOX_FORMATS = tuple(
@@ -34,3 +79,74 @@ def formatted(
     if order == "xywh":
         return left, top, across, down
     return left + across / 2, top + down / 2, across, down
+
+
+def object_masks(
+    points: Floats,
+    polygons: Integers,
+    polygons_of_object: Integers,
+    runs: Integers,
+    runs_of_object: Integers,
+    stored_sizes: Integers,
+    views: Floats,
+    image_size: tuple[int, int],
+) -> Masks:
+    """Return the masks of objects, uint8 [n, height, width]: 1 where an object is.
+
+    A pixel belongs to a polygon if its center does; a polygon that crosses itself has holes.
+
+    Args:
+        points: x and y of the points of all polygons, in shares of the stored image (float32 [p,
+            2]).
+        polygons: the number of points of each polygon.
+        polygons_of_object: the number of polygons of each object [n].
+        runs: the runs of all masks, see :mod:`recordgen.core.records.run_lengths`.
+        runs_of_object: the number of runs of each object [n]; 0: it has no mask of runs.
+        stored_sizes: height and width of each object's stored image (int64 [n, 2]).
+        views: the part of it that is shown: top, left, height and width in shares (float32 [n,
+            4]); a negative width is mirrored.
+        image_size: height and width of the returned masks in pixels.
+    """
+    masks = np.zeros((len(views), *image_size), np.uint8)
+    owners = np.repeat(np.arange(len(views)), polygons_of_object)
+    for owner, polygon in zip(owners, _parts(points, polygons), strict=True):
+        view = views[owner]
+        shown = (polygon - view[1::-1]) / view[:1:-1] * np.array(image_size[::-1], np.float32)
+        masks[owner] |= filled(shown, image_size)
+    for owner, part in enumerate(_parts(runs, runs_of_object)):
+        if len(part):
+            height, width = map(int, stored_sizes[owner])
+            pixels = pixels_of(part.tolist(), height, width)
+            masks[owner] |= _sampled(pixels, views[owner], image_size)
+    return masks
+
+
+def filled(points: Floats, size: tuple[int, int]) -> Masks:
+    """Return the pixels whose centers are in a polygon, given x and y of its points in pixels."""
+    height, width = size
+    x0, y0 = points[:, :1], points[:, 1:]
+    x1, y1 = np.roll(x0, -1, 0), np.roll(y0, -1, 0)
+    centers = np.arange(height, dtype=np.float32) + np.float32(0.5)
+    crosses = (y0 <= centers) != (y1 <= centers)
+    share = np.divide(centers - y0, y1 - y0, out=np.zeros(crosses.shape, np.float32), where=crosses)
+    first = np.clip(np.ceil(x0 + (x1 - x0) * share - 0.5), 0, width).astype(np.intp)
+    changes = np.zeros((height, width + 1), np.uint8)
+    np.add.at(changes, (np.nonzero(crosses)[1], first[crosses]), 1)
+    inside: Masks = np.cumsum(changes, 1, dtype=np.uint8)[:, :width] & np.uint8(1)
+    return inside
+
+
+def _sampled(pixels: Masks, view: Floats, size: tuple[int, int]) -> Masks:
+    """Return the nearest pixel of each pixel that is shown."""
+    places, are_there = [], []
+    for axis in (0, 1):
+        shares = (np.arange(size[axis], dtype=np.float32) + np.float32(0.5)) / size[axis]
+        place = np.floor((view[axis] + view[2 + axis] * shares) * pixels.shape[axis])
+        are_there.append((place >= 0) & (place < pixels.shape[axis]))
+        places.append(np.clip(place, 0, pixels.shape[axis] - 1).astype(np.intp))
+    return pixels[np.ix_(*places)] * np.logical_and.outer(*are_there)
+
+
+def _parts(values: Any, counts: Integers) -> list[Any]:
+    """Return the values of each owner, given how many each has."""
+    return np.split(values, np.cumsum(counts)[:-1]) if len(counts) else []

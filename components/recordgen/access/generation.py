@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from recordgen import storage
 from recordgen.access.counting import state_of
@@ -65,3 +66,20 @@ class Generation:
 def digests_of(root: str, dataset: Dataset) -> Mapping[str, str]:
     """Return the digest of each shard by its path."""
     return {storage.join(root, shard.file): shard.digest for shard in dataset.shards}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What shows whether a local dataset was replaced by another one since it was opened.
+
+    Its files have the same names then, but their numbers may mean other classes. A dataset that was
+    appended to still has the old shards, and its labels begin with the old ones.
+
+    Attributes:
+        digests: the digest of each file, by path.
+        labels: the content of ``labels.txt``.
+    """
+
+    folder: str
+    digests: Mapping[str, str]
+    labels: bytes

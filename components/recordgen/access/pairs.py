@@ -6,6 +6,7 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -189,16 +190,13 @@ class Pairs(BatchedSequence):
             raise UsageError(f"{self.source!r} has no label for each example")
         stored = self._stored.get(label, label)
         readers = {stored: self._readers[stored]}
-        parts = (slice(at, at + _AT_ONCE) for at in range(0, len(self), _AT_ONCE))
-        return np.array(
-            [
-                number
-                for part in parts
-                for number in self.source.read(
-                    part, readers, lambda example: self._pairing.number(example[stored])
-                )
-            ]
-        )
+        parts = [
+            self.source.read(
+                slice(at, at + _AT_ONCE), readers, lambda it: self._pairing.number(it[stored])
+            )
+            for at in range(0, len(self), _AT_ONCE)
+        ]
+        return np.array([*chain.from_iterable(parts)])
 
     def _item(self, example: Example) -> Any:
         """Return the changed item of an example, which may have another tool's names."""

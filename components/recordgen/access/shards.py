@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from recordgen import storage
 from recordgen.access.counting import is_cheap, lengths_in
-from recordgen.access.generation import REPLACED, digests_of
+from recordgen.access.generation import REPLACED, Written, digests_of
 from recordgen.core.dataset import splits
 from recordgen.core.dataset.counts import ImageStats, Split
 from recordgen.core.dataset.joining import are_renumbered, join_datasets
@@ -27,6 +27,7 @@ from recordgen.core.dataset.manifest import (
     read_dataset,
     split_dir,
 )
+from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.core.records import RECORDS
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.messages import listed
@@ -162,6 +163,17 @@ class ShardSet:
             folders = [root or "." for root, _ in self.parts] or [self.files[0].path]
             raise DataError(f"{listed(folders, str)}: {REPLACED}")
         return replace(self, files=tuple(chain.from_iterable(files)), dataset=known)
+
+    @property
+    def written(self) -> Written | None:
+        """What shows whether they were replaced; None if they are not one local dataset."""
+        digests = {file.path: file.digest for file in self.files}
+        if len(self.parts) != 1 or not all(digests.values()):
+            return None
+        [(root, known)] = self.parts
+        if not storage.is_local(root):
+            return None
+        return Written(storage.join(root, ""), digests, labels_text(known.labels).encode())
 
     def _by_dataset(self) -> list[Sequence[ShardFile]]:
         """Return the files of each dataset."""

@@ -7,10 +7,10 @@ from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from recordgen.access.batches import names_checked
 from recordgen.access.records import Records
 from recordgen.core.task.stored import is_image
 from recordgen.errors import UsageError
-from recordgen.messages.signatures import names_checked
 
 if TYPE_CHECKING:
     from recordgen.access.pairs import Pairs

@@ -12,6 +12,7 @@ from recordgen.access.shards import ShardSet
 from recordgen.core.facts import BOXES, MASKS
 from recordgen.core.task.annotations import SEVERAL
 from recordgen.errors import DataError, UsageError, did_you_mean
+from recordgen.messages import listed
 from recordgen.reading.options import AUTO, BALANCED, LabelOptions, ReadOptions
 from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
@@ -132,7 +133,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
     read = [name for name in (stored if counts is None else counts) if name in chosen]
     names = stored if vocabulary is None else vocabulary
     if outside := [name for name in read if name not in set(names)]:
-        given = shown_names(names)
+        given = f"[{listed(names)}]"
         raise DataError(
             f"label {outside[0]!r} of {shards.split} is not in the vocabulary {given}; add it, or "
             f"exclude it with only={given}"
@@ -162,7 +163,7 @@ def check_mode(mode: str | None, names: Sequence[str] | None) -> None:
         )
     if names is not None and mode == "binary" and len(names) != 2:
         raise UsageError(
-            f"label_mode='binary' needs two classes (got {len(names)}: {shown_names(names)}); "
+            f"label_mode='binary' needs two classes (got {len(names)}: [{listed(names)}]); "
             f"use 'int' or 'categorical'"
         )
 
@@ -196,7 +197,7 @@ def class_weights(weights: str | Mapping[str, float], classes: ClassPlan) -> tup
     _known_classes("weights", weights, classes.names)
     read = classes.names if classes.counts is None else tuple(classes.counts)
     if missing := [name for name in read if name not in weights]:
-        raise UsageError(f"weights must have one for each class (none for {shown_names(missing)})")
+        raise UsageError(f"weights must have one for each class (none for [{listed(missing)}])")
     return tuple(float(weights.get(name, 0.0)) for name in classes.names)
 
 
@@ -204,11 +205,5 @@ def _known_classes(name: str, given: Collection[str], known: Sequence[str]) -> N
     there = set(known)
     for label in given:
         if label not in there:
-            hint = did_you_mean(label, known, f"; there are {shown_names(known)}")
+            hint = did_you_mean(label, known, f"; there are [{listed(known)}]")
             raise UsageError(f"{name}: no class {label!r}{hint}")
-
-
-def shown_names(names: Collection[str], most: int = 10) -> str:
-    """Return the first names, for a message."""
-    shown = [repr(name) for name in list(names)[:most]]
-    return f"[{', '.join(shown)}{', …' if len(names) > most else ''}]"

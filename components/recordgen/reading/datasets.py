@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from recordgen.access.counting import remembered
-from recordgen.access.shards import ShardSet, find_shards
+from recordgen.access.shards import Place, ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.errors import UsageError
 from recordgen.messages.signatures import Depends, takes
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 ImageSize = int | tuple[int, int]
 
 # The option classes of all tasks.
@@ -56,7 +54,7 @@ takes_options = takes(
 
 @takes_options
 def input_fn(
-    source: Source,
+    source: Place,
     *,
     split: str = splits.TRAIN,
     batch_size: int = 32,
@@ -101,7 +99,7 @@ def input_fn(
 
 @takes(ReadKeywords, *_OPTIONS, shuffle=True)
 def train_dataset(
-    source: Source,
+    source: Place,
     *,
     batch_size: int = 32,
     image_size: ImageSize | None = None,
@@ -137,7 +135,7 @@ def train_dataset(
 
 @takes(ReadKeywords, *_OPTIONS)
 def eval_dataset(
-    source: Source,
+    source: Place,
     *,
     batch_size: int = 32,
     image_size: ImageSize | None = None,
@@ -154,7 +152,7 @@ def eval_dataset(
 
 @takes_options
 def reading_plan(
-    source: Source,
+    source: Place,
     *,
     split: str = splits.TRAIN,
     batch_size: int = 32,
@@ -172,7 +170,7 @@ def reading_plan(
 
 @takes_options
 def steps_per_epoch(
-    source: Source,
+    source: Place,
     batch_size: int,
     *,
     split: str = splits.TRAIN,

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.access.boxes import formatted
+from recordgen.access.boxes import (
+    CORNERS,
+    formatted,
+)
 from recordgen.core.dataset.manifest import Dataset
 from recordgen.features import IS_CROWD, KEYPOINTS, MASKS
-from recordgen.reading import boxes
 from recordgen.reading.classes import ClassPlan
 from recordgen.reading.objects import (
     FRAME,
@@ -19,10 +21,15 @@ from recordgen.reading.objects import (
     RUNS,
     SIZES,
     ObjectFields,
+    are_largest,
+    are_visible,
+    clipped,
     drawn_masks,
     fields_of,
     framed,
+    mirrored,
     mirrored_frames,
+    moved,
     shown_keypoints,
 )
 from recordgen.reading.options import RAGGED, ReadOptions
@@ -32,12 +39,6 @@ from recordgen.reading.targets import ClassNumbers
 #: The coordinates and the class that pad a batch.
 PADDING = -1
 
-_CORNERS = (
-    features.IMAGE_OBJECT_YMIN,
-    features.IMAGE_OBJECT_XMIN,
-    features.IMAGE_OBJECT_YMAX,
-    features.IMAGE_OBJECT_XMAX,
-)
 
 # Rounding may put boxes slightly outside of their image. Beyond this limit, which the Object
 # Detection API also has, they are probably in pixels.
@@ -48,7 +49,7 @@ class Boxes(NamedTuple):
     """The boxes of a batch.
 
     Attributes:
-        corners: ragged float32 [batch, (n), 4], see :mod:`recordgen.reading.boxes`.
+        corners: ragged float32 [batch, (n), 4], see :mod:`recordgen.reading.objects`.
         numbers: ragged int64 [batch, (n)], their classes.
         details: what else is known of them, ragged [batch, (n), …], by name; with a frame if it
             moves with the image, see :func:`recordgen.reading.objects.whole_frames`.
@@ -61,7 +62,7 @@ class Boxes(NamedTuple):
     def seen_through(self, views: tf.Tensor) -> Boxes:
         """Return the boxes relative to the views (float32 [batch, 4]) of their images."""
         mine = tf.gather(views, self._images())
-        corners = boxes.moved(self.corners.values, mine)
+        corners = moved(self.corners.values, mine)
         return self._framed(lambda frames: framed(frames, mine))._replace(
             corners=self.corners.with_values(corners)
         )
@@ -69,7 +70,7 @@ class Boxes(NamedTuple):
     def mirrored(self, chosen: tf.Tensor) -> Boxes:
         """Mirror the boxes of the chosen (bool [batch]) images left to right."""
         mine = tf.gather(chosen, self._images())
-        corners = boxes.mirrored(self.corners.values, mine)
+        corners = mirrored(self.corners.values, mine)
         return self._framed(lambda frames: mirrored_frames(frames, mine))._replace(
             corners=self.corners.with_values(corners)
         )
@@ -83,8 +84,8 @@ class Boxes(NamedTuple):
 
     def clipped(self, min_visible: float) -> Boxes:
         """Clip boxes to their images; drop boxes with less than ``min_visible`` of their area."""
-        visible = self._only(boxes.are_visible(self.corners.values, min_visible))
-        corners = boxes.clipped(visible.corners.values)
+        visible = self._only(are_visible(self.corners.values, min_visible))
+        corners = clipped(visible.corners.values)
         return visible._replace(corners=visible.corners.with_values(corners))
 
     def of_known_classes(self) -> Boxes:
@@ -99,7 +100,7 @@ class Boxes(NamedTuple):
 
     def largest(self, most: int) -> Boxes:
         """Keep the largest boxes of each image, in their order."""
-        return self._only(boxes.are_largest(self.corners.values, self._images(), most))
+        return self._only(are_largest(self.corners.values, self._images(), most))
 
     def _images(self) -> tf.Tensor:
         """Return the index of each box's image (int64 [n])."""
@@ -138,7 +139,7 @@ class BoxTargets:
     def spec(self) -> dict[str, Any]:
         """The features to parse, as lists."""
         known = {**features.OBJECT_DETECTION, **features.OBJECTS}
-        wanted = (*_CORNERS, *self.numbers.names, *self.fields.features)
+        wanted = (*CORNERS, *self.numbers.names, *self.fields.features)
         return to_parsing_spec({name: spec for name, spec in known.items() if name in wanted})
 
     def stored(self, parsed: Mapping[str, tf.RaggedTensor]) -> Boxes:
@@ -148,15 +149,15 @@ class BoxTargets:
             tf.errors.InvalidArgumentError: a box lacks a coordinate or its class, lies outside of
                 its image, or its class is outside the vocabulary.
         """
-        first = parsed[_CORNERS[0]]
+        first = parsed[CORNERS[0]]
         counts = first.row_lengths()
         are_whole = [
             tf.reduce_all(parsed[name].row_lengths() == counts)
-            for name in (*_CORNERS[1:], *self.numbers.names)
+            for name in (*CORNERS[1:], *self.numbers.names)
         ]
         message = "a record's features image/object/… do not all have one value for each box"
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(are_whole), [message])]):
-            corners = tf.stack([parsed[name].values for name in _CORNERS], 1)
+            corners = tf.stack([parsed[name].values for name in CORNERS], 1)
             numbers = tf.identity(self.numbers.numbers(parsed))
         is_inside = tf.reduce_all((corners >= -_OUTSIDE) & (corners <= 1 + _OUTSIDE), 1)
         message = (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen.access.shards import ShardSet, find_shards
+from recordgen.access.shards import Place, ShardSet, find_shards
 from recordgen.core.dataset import splits
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
@@ -46,7 +45,7 @@ _SPECS = (
 
 @takes(RecordKeywords, RecordOptions)
 def read(
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    source: Place,
     *,
     feature_spec: Mapping[str, Any] | None = None,
     split: str = splits.TRAIN,

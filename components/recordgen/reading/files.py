@@ -18,17 +18,16 @@ from typing import Any
 
 import tensorflow as tf
 
-from recordgen import storage
 from recordgen.access.counting import is_cheap, remembered
-from recordgen.access.generation import REPLACED
+from recordgen.access.generation import REPLACED, Written
 from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.manifest import DATASET_FILE, LABELS_FILE
 from recordgen.core.ordered import map_in_order
 from recordgen.core.records import RECORDS
-from recordgen.errors import RecordError, RecordgenError, UsageError
+from recordgen.errors import RecordError, RecordgenError
 from recordgen.reading.decoding import as_written
 from recordgen.reading.options import RecordOptions
-from recordgen.reading.plan import ReadPlan, Written
+from recordgen.reading.plan import ReadPlan
 from recordgen.reading.targets import lookup_table
 
 _log = logging.getLogger(__name__)
@@ -133,7 +132,7 @@ def read_piece(
     """Return serialised records (string []) of the shard at ``path`` (string []).
 
     With ``start`` and ``count`` (int64 []) only the records of a
-    :class:`recordgen.reading.shares.Piece`, whose count includes damaged records.
+    :class:`recordgen.reading.plan.Piece`, whose count includes damaged records.
     """
     path = path if written is None else _unchanged(written, path)
     records = read(path) if damaged is None else damaged.readable(read, path)
@@ -147,18 +146,6 @@ def read_file(plan: ReadPlan, path: tf.Tensor) -> tf.data.Dataset:
         is_gzip |= tf.reduce_any(path == tf.constant(plan.packed))
     compression = tf.where(is_gzip, "GZIP", "")
     return tf.data.TFRecordDataset(path, compression, plan.read_buffer)
-
-
-def check_schemes(files: tuple[str, ...]) -> None:
-    """Check that TensorFlow can read where the files are. Raises: UsageError."""
-    known = {"", *tf.io.gfile.get_registered_schemes()}
-    for file in files:
-        scheme = "" if storage.is_local(file) else file.split("://", 1)[0]
-        if scheme not in known:
-            raise UsageError(
-                f"{file}: TensorFlow cannot read {scheme}:// here; copy the files to a disk or to "
-                f"gs://, or import a package that adds it, such as tensorflow_io"
-            )
 
 
 def with_lengths_checked(plan: ReadPlan, shards: ShardSet, options: RecordOptions) -> ReadPlan:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from recordgen import storage
 from recordgen.access.shards import ShardFile
 from recordgen.core.dataset.counts import ImageStats
+from recordgen.messages import megabytes
 from recordgen.reading.options import AUTO, AUTOTUNE, MEMORY, ReadOptions, RecordOptions
 from recordgen.storage.memory import free_memory
 
@@ -76,9 +77,9 @@ class CachePlan:
     room: float = math.inf
 
     def __str__(self) -> str:
-        size = "of unknown size" if self.bytes is None else _mb(self.bytes)
+        size = "of unknown size" if self.bytes is None else megabytes(self.bytes)
         if self.stage == NOTHING:
-            return f"nothing: the records need {size}, and a cache may take {_mb(self.room)}"
+            return f"nothing: the records need {size}, and a cache may take {megabytes(self.room)}"
         return f"{_WHAT[self.stage]}, {size} in {self.path or 'memory'}"
 
 
@@ -127,10 +128,6 @@ def picture_size(options: ReadOptions) -> tuple[int, int]:
     """Return the height and width that a cached picture covers, unless the picture is smaller."""
     height, width = (math.ceil(side * options.tuning.crop_margin) for side in options.image_size)
     return height, width
-
-
-def _mb(size: float) -> str:
-    return f"{size / 1e6:,.1f} MB"
 
 
 def record_bytes_of(files: Sequence[ShardFile]) -> float | None:

@@ -1,40 +1,28 @@
-"""What is known of boxes besides corners and classes: flags, areas, keypoints, masks."""
+"""What is known of boxes, and how it moves: corners, flags, areas, keypoints, masks.
+
+Corners are float32 [n, 4]: top, left, bottom, right, in shares of the image's height and width.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.access.boxes import FIELD_FEATURES, KEYPOINT_TOLERANCE, SIDES, object_masks
 from recordgen.core.rows.details import KEYPOINT
 from recordgen.errors import UsageError
-from recordgen.features import AREA, FLAGS, KEYPOINTS, MASKS
+from recordgen.features import AREA, FLAGS, IS_CROWD, KEYPOINTS, MASKS
 
 #: Among the details of boxes: see :func:`whole_frames`; and what masks are drawn of.
 FRAME, POLYGONS, RUNS, SIZES = "frame", "polygons", "runs", "sizes"
 
-# Flags by the name of their feature.
-_FLAGS = dict(zip(FLAGS, features.OBJECT_FLAGS, strict=True))
-_MASK_NAMES = (
-    features.IMAGE_HEIGHT,
-    features.IMAGE_WIDTH,
-    features.IMAGE_OBJECT_POLYGON_COUNT,
-    features.IMAGE_OBJECT_POLYGON_POINTS,
-    features.IMAGE_OBJECT_POLYGON_X,
-    features.IMAGE_OBJECT_POLYGON_Y,
-    features.IMAGE_OBJECT_MASK_COUNT,
-    features.IMAGE_OBJECT_MASK_RUNS,
-)
-
-_OUTSIDE = 1e-4
-_KEYPOINT_NAMES = (
-    features.IMAGE_OBJECT_KEYPOINT_X,
-    features.IMAGE_OBJECT_KEYPOINT_Y,
-    features.IMAGE_OBJECT_KEYPOINT_VISIBILITY,
-)
+# Without it, rounding to float32 could make a whole box count as clipped.
+_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -63,19 +51,65 @@ class ObjectFields:
         """
         if KEYPOINTS in names and not keypoints:
             raise UsageError("boxes: the examples have no keypoints; remove them from fields")
-        skips = features.IMAGE_OBJECT_IS_CROWD in objects and "is_crowd" not in names
+        skips = features.IMAGE_OBJECT_IS_CROWD in objects and IS_CROWD not in names
         count = len(keypoints.get("names", ()))
         return cls(tuple(names), count, tuple(keypoints.get("flip_idx", ())), skips)
 
     @property
     def features(self) -> Sequence[str]:
         """The features to parse."""
-        found = [_FLAGS[name] for name in self.names if name in _FLAGS]
-        found += [features.IMAGE_OBJECT_IS_CROWD] if self.skips_crowds else []
-        if AREA in self.names:
-            found += [features.IMAGE_OBJECT_AREA, features.IMAGE_HEIGHT, features.IMAGE_WIDTH]
-        found += _KEYPOINT_NAMES if KEYPOINTS in self.names else ()
-        return [*found, *(_MASK_NAMES if MASKS in self.names else ())]
+        names = (*self.names, IS_CROWD) if self.skips_crowds else self.names
+        return [feature for name in names for feature in FIELD_FEATURES[name]]
+
+
+def moved(corners: tf.Tensor, views: tf.Tensor) -> tf.Tensor:
+    """Return boxes relative to the views of their images; parts may lie outside of 0..1.
+
+    If the right half is shown, a box from 0.5 to 0.75 then lies from 0 to 0.5. ``views`` (float32
+    [n, 4], see :mod:`recordgen.reading.windows`) has one view for each box.
+    """
+    start, extent = views[:, :2], views[:, 2:]
+    return (corners - tf.concat([start, start], 1)) / tf.concat([extent, extent], 1)
+
+
+def mirrored(corners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
+    """Mirror the chosen (bool [n]) boxes left to right."""
+    top, left, bottom, right = tf.unstack(corners, axis=1)
+    turned = tf.stack([top, 1 - right, bottom, 1 - left], 1)
+    return tf.where(chosen[:, None], turned, corners)
+
+
+def clipped(corners: tf.Tensor) -> tf.Tensor:
+    """Clip boxes to their image."""
+    return tf.clip_by_value(corners, 0.0, 1.0)
+
+
+def are_visible(corners: tf.Tensor, least: float) -> tf.Tensor:
+    """Return (bool [n]) whether at least a share ``least`` of a box's area is inside its image.
+
+    A box without area is never visible.
+    """
+    inside = _areas(clipped(corners))
+    return (inside > 0) & (inside >= (least - _TOLERANCE) * _areas(corners))
+
+
+def are_largest(corners: tf.Tensor, images: tf.Tensor, most: int) -> tf.Tensor:
+    """Return (bool [n]) whether a box is among the ``most`` largest of its image.
+
+    Among boxes of equal area, the first counts as the largest. ``images`` (int64 [n], sorted) are
+    the indices of the boxes' images.
+    """
+    by_size = tf.argsort(-_areas(corners), stable=True)
+    # Sorted by image, and within each by size.
+    order = tf.gather(by_size, tf.argsort(tf.gather(images, by_size), stable=True))
+    rank = tf.range(tf.size(images)) - tf.searchsorted(images, images)
+    return tf.scatter_nd(order[:, None], rank < most, tf.shape(images))
+
+
+def _areas(corners: tf.Tensor) -> tf.Tensor:
+    """Return areas (float32 [n]) as shares of the image; 0 if corners are swapped."""
+    sides = tf.maximum(corners[:, 2:] - corners[:, :2], 0.0)
+    return sides[:, 0] * sides[:, 1]
 
 
 def fields_of(
@@ -88,16 +122,21 @@ def fields_of(
         what they are drawn of.
     """
     found = {
-        name: for_each_box(parsed[_FLAGS[name]], boxes) for name in wanted.names if name in FLAGS
+        name: for_each_box(parsed[FIELD_FEATURES[name][0]], boxes)
+        for name in wanted.names
+        if name in FLAGS
     }
     if AREA in wanted.names:
         own = _pixels(parsed, boxes)
         found[AREA] = for_each_box(parsed[features.IMAGE_OBJECT_AREA], boxes)
         found[AREA] = boxes.with_values(tf.where(found[AREA].values > 0, found[AREA].values, own))
     if wanted.skips_crowds:
-        found["is_crowd"] = for_each_box(parsed[features.IMAGE_OBJECT_IS_CROWD], boxes)
+        found[IS_CROWD] = for_each_box(parsed[features.IMAGE_OBJECT_IS_CROWD], boxes)
     if KEYPOINTS in wanted.names:
-        columns = (for_each_box(parsed[name], boxes, wanted.keypoints) for name in _KEYPOINT_NAMES)
+        columns = (
+            for_each_box(parsed[name], boxes, wanted.keypoints)
+            for name in FIELD_FEATURES[KEYPOINTS]
+        )
         points = tf.stack([tf.cast(column.values, tf.float32) for column in columns], -1)
         found[KEYPOINTS] = boxes.with_values(points)
     if MASKS in wanted.names:
@@ -111,7 +150,7 @@ def _shapes(
     parsed: Mapping[str, tf.RaggedTensor], boxes: tf.RaggedTensor
 ) -> dict[str, tf.RaggedTensor]:
     """Return the polygons of each box, its runs, and the height and width of its image."""
-    sides = [parsed[name] for name in (features.IMAGE_HEIGHT, features.IMAGE_WIDTH)]
+    sides = [parsed[name] for name in SIDES]
     sizes = tf.gather(tf.stack(sides, 1), boxes.value_rowids())
     x, y = (
         parsed[name].values
@@ -132,7 +171,7 @@ def _shapes(
 def _pixels(parsed: Mapping[str, tf.Tensor], boxes: tf.RaggedTensor) -> tf.Tensor:
     """Return the areas of boxes in pixels of their stored image, float32 [n]."""
     xmin, ymin, xmax, ymax = (parsed[name].values for name in features.BBOX)
-    sides = (parsed[name] for name in (features.IMAGE_HEIGHT, features.IMAGE_WIDTH))
+    sides = (parsed[name] for name in SIDES)
     height, width = (tf.gather(tf.cast(side, tf.float32), boxes.value_rowids()) for side in sides)
     return (xmax - xmin) * width * (ymax - ymin) * height
 
@@ -200,7 +239,7 @@ def shown_keypoints(
         points = tf.where(is_mirrored[:, None, None], tf.gather(points, list(flip), axis=1), points)
     starts, extents = frames[:, None, 1::-1], frames[:, None, :1:-1]
     places = (points[..., :2] - starts) / extents
-    is_in = tf.reduce_all((places >= -_OUTSIDE) & (places <= 1 + _OUTSIDE), -1)
+    is_in = tf.reduce_all((places >= -KEYPOINT_TOLERANCE) & (places <= 1 + KEYPOINT_TOLERANCE), -1)
     is_shown = is_in & tf.reduce_any(points != 0, -1)
     found = tf.concat([tf.clip_by_value(places, 0.0, 1.0) * scale, points[..., KEYPOINT - 1 :]], -1)
     return tf.where(is_shown[..., None], found, 0.0)
@@ -213,71 +252,21 @@ def drawn_masks(
     frames: tf.Tensor,
     image_size: tuple[int, int],
 ) -> tf.Tensor:
-    """Return the masks of objects, uint8 [n, height, width]: 1 where an object is.
-
-    A pixel belongs to a polygon if its center does; a polygon that crosses itself has holes.
+    """Return the masks of objects, uint8 [n, height, width]; see :func:`object_masks`.
 
     Args:
         polygons: ragged float32 [n, (polygons), (points), 2]: x and y in shares of the image.
         runs: ragged int64 [n, (runs)], see :mod:`recordgen.core.records.run_lengths`.
         sizes: int64 [n, 2], height and width of the images of the runs.
         frames: float32 [n, 4], what is shown of each image, see
-            :func:`recordgen.reading.objects.whole_frames`.
+            :func:`whole_frames`.
         image_size: height and width in pixels.
     """
-    filled = _filled(polygons, frames, image_size)
-    return tf.maximum(filled, _sampled(runs, sizes, frames, image_size))
-
-
-def _filled(polygons: tf.RaggedTensor, frames: tf.Tensor, image_size: tuple[int, int]) -> tf.Tensor:
-    height, width = image_size
-    every = polygons.values  # [m, (points), 2]
-    objects, of_point = polygons.value_rowids(), every.value_rowids()
-    frame = tf.gather(frames, tf.gather(objects, of_point))
-    points = (every.values - frame[:, 1::-1]) / frame[:, :1:-1] * (float(width), float(height))
-    # Each point is joined to the next one, and the last to the first.
-    after = tf.range(1, tf.size(of_point, tf.int64) + 1)
-    is_last = after == tf.gather(every.row_limits(), of_point)
-    others = tf.gather(points, tf.where(is_last, tf.gather(every.row_starts(), of_point), after))
-    (x0, y0), (x1, y1) = (
-        tf.unstack(points[..., None], axis=1),
-        tf.unstack(others[..., None], axis=1),
+    shapes = polygons.flat_values, polygons.values.row_lengths(), polygons.row_lengths()
+    masks = tf.numpy_function(
+        partial(object_masks, image_size=image_size),
+        [*shapes, runs.values, runs.row_lengths(), sizes, frames],
+        tf.uint8,
+        stateful=False,
     )
-    centers = tf.range(height, dtype=tf.float32) + 0.5
-    crosses = (y0 <= centers) != (y1 <= centers)  # [points, height]
-    x = x0 + (x1 - x0) * tf.math.divide_no_nan(centers - y0, y1 - y0)
-    first = tf.cast(tf.clip_by_value(tf.math.ceil(x - 0.5), 0.0, float(width)), tf.int64)
-    at = tf.where(crosses)
-    places = tf.stack([tf.gather(of_point, at[:, 0]), at[:, 1], tf.gather_nd(first, at)], 1)
-    shape = tf.stack([every.nrows(), tf.cast(height, tf.int64), tf.cast(width + 1, tf.int64)])
-    # From each edge on to the right, inside and outside change places.
-    changes = tf.scatter_nd(places, tf.ones(tf.shape(places)[:1], tf.int32), shape)
-    inside = tf.cast(tf.cumsum(changes, 2)[..., :width] % 2, tf.uint8)
-    return tf.math.unsorted_segment_max(inside, objects, polygons.nrows())
-
-
-def _sampled(
-    runs: tf.RaggedTensor, sizes: tf.Tensor, frames: tf.Tensor, image_size: tuple[int, int]
-) -> tf.Tensor:
-    """Return the nearest pixel of each pixel that is shown."""
-    height, width = image_size
-    there = tf.where(runs.row_lengths() > 0)
-    chosen = there[:, 0]
-    frame, stored = tf.gather(frames, chosen), tf.gather(sizes, chosen)
-
-    def places(axis: int, side: int) -> tf.Tensor:
-        shares = (tf.range(side, dtype=tf.float32) + 0.5) / side
-        shown = frame[:, axis, None] + frame[:, 2 + axis, None] * shares
-        return tf.cast(tf.floor(shown * tf.cast(stored[:, axis, None], tf.float32)), tf.int64)
-
-    rows, columns = places(0, height)[:, :, None], places(1, width)[:, None, :]
-    high, wide = stored[:, 0, None, None], stored[:, 1, None, None]
-    is_there = (rows >= 0) & (rows < high) & (columns >= 0) & (columns < wide)
-    flat = tf.reshape(tf.where(is_there, columns * high + rows, 0), (-1, height * width))
-    ends = tf.cumsum(tf.gather(runs, chosen).to_tensor(), 1)
-    # One more, since a batch may have no runs at all; no pixel is behind it.
-    ends = tf.pad(ends, ((0, 0), (0, 1)), constant_values=tf.int64.max)
-    values = tf.reshape(tf.searchsorted(ends, flat, "right") % 2, (-1, height, width))
-    found = tf.cast(tf.where(is_there, values, 0), tf.uint8)
-    shape = tf.stack([runs.nrows(), tf.cast(height, tf.int64), tf.cast(width, tf.int64)])
-    return tf.scatter_nd(there, found, shape)
+    return tf.ensure_shape(masks, (None, *image_size))

@@ -8,13 +8,13 @@ shuffling, and what is cached. ``print(plan)`` shows it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from recordgen import storage
+from recordgen.access.generation import Written
 from recordgen.access.shards import ShardFile, ShardSet
-from recordgen.core.dataset.vocabulary import labels_text
 from recordgen.errors import DataError, UsageError
+from recordgen.messages import listed
 from recordgen.reading.classes import (
     PART_MODES,
     ClassPlan,
@@ -23,7 +23,6 @@ from recordgen.reading.classes import (
     labelled_examples,
     plan_classes,
     plan_task,
-    shown_names,
 )
 from recordgen.reading.decoding import check_formats
 from recordgen.reading.memory import (
@@ -36,7 +35,21 @@ from recordgen.reading.memory import (
     shuffle_buffer_of,
 )
 from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
-from recordgen.reading.shares import Piece, consecutive_share, even_share
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive records of one file.
+
+    Attributes:
+        file: the file's index in the list of files.
+        start: the index of the first record.
+        count: the number of records.
+    """
+
+    file: int
+    start: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +203,48 @@ def _plan(
         counts={file.path: file.examples for file in mine},
         packed=tuple(file.path for file in mine if file.is_gzip),
         damaged=tuple(file.path for file in mine if file.damage),
-        written=written_of(shards),
+        written=shards.written,
     )
+
+
+def consecutive_share(counts: Sequence[int], index: int, workers: int) -> list[Piece]:
+    """Return a worker's share of few files: whole files, and at most two in part.
+
+    All workers compute it from the same counts, without communication. Their shares are disjoint,
+    hold every record, and differ by one record at most: of files with 5, 5 and 5 records, worker 0
+    of 2 reads file 0 and records 0–1 of file 1.
+
+    The files are divided as if they were one, so all workers together open at most
+    ``len(counts) + workers - 1`` files.
+    """
+    total = sum(counts)
+    first, end = index * total // workers, (index + 1) * total // workers
+    pieces = []
+    before = 0
+    for file, count in enumerate(counts):
+        start, stop = max(first - before, 0), min(end - before, count)
+        if start < stop:
+            pieces.append(Piece(file, start, stop - start))
+        before += count
+    return pieces
+
+
+def even_share(counts: Sequence[int], index: int, workers: int) -> list[Piece]:
+    """Return a share of every file, for files with one class each.
+
+    The workers' parts of a file differ by one record at most. The workers take the remaining
+    records in turn, so that the whole shares also differ by one record at most.
+    """
+    pieces = []
+    before = 0
+    for file, count in enumerate(counts):
+        place = (index - before) % workers
+        size, odd = divmod(count, workers)
+        mine = size + (place < odd)
+        if mine:
+            pieces.append(Piece(file, place * size + min(place, odd), mine))
+        before += count
+    return pieces
 
 
 def _may_hold(file: ShardFile, classes: ClassPlan) -> bool:
@@ -221,39 +274,11 @@ def _wanted_examples(
 def _nothing_left(shards: ShardSet, options: LabelOptions) -> str:
     where = f"split {shards.split!r}" if shards.split else shards.files[0].path
     if options.labels is not None:
-        there = shown_names(sorted(shards.labels or {}))
-        return f"{where} has no example of {shown_names(sorted(options.labels))}; it has {there}"
+        there = listed(sorted(shards.labels or {}))
+        return f"{where} has no example of [{listed(sorted(options.labels))}]; it has [{there}]"
     if shards.examples:
         return (
             f"{where} has no labelled example ({shards.examples} unlabelled); "
             f"label_mode=None reads them"
         )
     return f"{where} has no examples"
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What shows whether a local dataset was replaced by another one since it was opened.
-
-    Its files have the same names then, but their numbers may mean other classes. A dataset that was
-    appended to still has the old shards, and its labels begin with the old ones.
-
-    Attributes:
-        digests: the digest of each file, by path.
-        labels: the content of ``labels.txt``.
-    """
-
-    folder: str
-    digests: Mapping[str, str]
-    labels: bytes
-
-
-def written_of(shards: ShardSet) -> Written | None:
-    """Return what shows whether shards were replaced; None if they are not one local dataset."""
-    digests = {file.path: file.digest for file in shards.files}
-    if len(shards.parts) != 1 or not all(digests.values()):
-        return None
-    [(root, known)] = shards.parts
-    if not storage.is_local(root):
-        return None
-    return Written(storage.join(root, ""), digests, labels_text(known.labels).encode())

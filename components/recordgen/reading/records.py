@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import os
 import shutil
@@ -18,7 +17,6 @@ from recordgen.errors import UsageError
 from recordgen.reading.decoding import PIXELS_VERSION, as_written
 from recordgen.reading.files import (
     DamagedFiles,
-    check_schemes,
     end_quietly,
     read_file,
     read_piece,
@@ -60,11 +58,7 @@ def keeping(
 
 
 def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> tf.data.Dataset:
-    """Return one pass over the records (string []) of this worker that ``keep`` selects.
-
-    Raises: UsageError: TensorFlow cannot read files of this kind.
-    """
-    check_schemes(plan.files)
+    """Return one pass over the records (string []) of this worker that ``keep`` selects."""
     end_quietly()
     files = tf.data.Dataset.from_tensor_slices(slices_of(plan))
     # Workers that take turns must count in one order, but it may differ between epochs.
@@ -118,11 +112,6 @@ def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> 
             f"predicate, so it could hold another selection; use cache='memory'"
         )
     path = f"{plan.cache.path}-{_cache_mark(plan, plan.cache, options)}"
-    if locks := glob.glob(f"{glob.escape(path)}*.lockfile"):
-        raise UsageError(
-            f"{locks[0]}: another process is filling this cache, or died while filling it; wait "
-            f"for it, or remove {path}*"
-        )
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, exist_ok=True)
     size, free = plan.cache.bytes or 0, shutil.disk_usage(folder).free

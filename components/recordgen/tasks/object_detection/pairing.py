@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recordgen import features
-from recordgen.access.boxes import formatted
+from recordgen.access.boxes import (
+    CORNERS,
+    FIELD_FEATURES,
+    KEYPOINT_TOLERANCE,
+    SIDES,
+    formatted,
+    object_masks,
+)
 from recordgen.access.decode import Decoder, Floats
 from recordgen.access.pairs import Pairing
 from recordgen.access.records import Example, Records
-from recordgen.core.records.class_masks import seen_through
-from recordgen.core.records.run_lengths import pixels_of
 from recordgen.errors import UsageError
-from recordgen.features import AREA, FLAGS, IS_CROWD, KEYPOINTS, MASKS
+from recordgen.features import AREA, IS_CROWD, KEYPOINTS, MASKS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,16 +28,9 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
     Masks = npt.NDArray[np.uint8]
 
-_CORNERS = (
-    features.IMAGE_OBJECT_YMIN,
-    features.IMAGE_OBJECT_XMIN,
-    features.IMAGE_OBJECT_YMAX,
-    features.IMAGE_OBJECT_XMAX,
-)
 _LABELS = features.IMAGE_OBJECT_LABEL
 
-# Flags by the name of their feature, and the features that a record lacks.
-_FLAGS = dict(zip(FLAGS, features.OBJECT_FLAGS, strict=True))
+# The features that a record lacks.
 _EMPTY = {name: np.zeros(0, spec.dtype) for name, spec in features.OBJECTS.items()}
 
 # As in recordgen.load: boxes with less of their area in the image are skipped.
@@ -51,7 +49,7 @@ def boxes(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
 
     def item(example: Example) -> Any:
         pixels, view, size = decode(example)
-        corners = np.stack([example[name] for name in _CORNERS], 1)
+        corners = np.stack([example[name] for name in CORNERS], 1)
         seen, found = _seen(corners, example[_LABELS], view)
         sides = formatted(found["boxes"].T, decoder.boxes, size)
         found["boxes"] = np.stack(sides, 1)
@@ -72,8 +70,8 @@ def boxes(source: Records, there: Collection[str], decoder: Decoder) -> Pairing:
             found = {name: part[is_object] for name, part in found.items()}
         return pixels, {**found, "count": np.int64(len(found["labels"]))}
 
-    more = [*names_of((*fields, *skips), _FLAGS)]
-    names = dict.fromkeys((*decode.names, *_CORNERS, _LABELS, *more))
+    more = [feature for name in (*fields, *skips) for feature in FIELD_FEATURES[name]]
+    names = dict.fromkeys((*decode.names, *CORNERS, _LABELS, *more))
     return Pairing([*names], item, padding=-1, least=1, several=("boxes", *fields))
 
 
@@ -88,7 +86,7 @@ def _field(
         return keypoints(values, count, each, view)
     if name == MASKS:
         return masks(values, count, view, size)
-    return for_each_box(values[_FLAGS[name]], count)
+    return for_each_box(values[FIELD_FEATURES[name][0]], count)
 
 
 def _seen(corners: Floats, labels: Any, view: Floats) -> tuple[Any, dict[str, Any]]:
@@ -113,23 +111,6 @@ def _areas(corners: Floats) -> Floats:
 
 #: Values by the name of their feature.
 Values = Mapping[str, Any]
-_OUTSIDE = 1e-4
-KEYPOINT_NAMES = (
-    features.IMAGE_OBJECT_KEYPOINT_X,
-    features.IMAGE_OBJECT_KEYPOINT_Y,
-    features.IMAGE_OBJECT_KEYPOINT_VISIBILITY,
-)
-_SIDES = (features.IMAGE_HEIGHT, features.IMAGE_WIDTH)
-AREA_NAMES = (features.IMAGE_OBJECT_AREA, *_SIDES)
-MASK_NAMES = (
-    *_SIDES,
-    features.IMAGE_OBJECT_POLYGON_COUNT,
-    features.IMAGE_OBJECT_POLYGON_POINTS,
-    features.IMAGE_OBJECT_POLYGON_X,
-    features.IMAGE_OBJECT_POLYGON_Y,
-    features.IMAGE_OBJECT_MASK_COUNT,
-    features.IMAGE_OBJECT_MASK_RUNS,
-)
 
 
 def for_each_box(found: Any, count: int, each: int = 0) -> Any:
@@ -152,7 +133,7 @@ def areas(values: Values, corners: Floats) -> Floats:
 
     ``corners`` are top, left, bottom and right of each box.
     """
-    height, width = (np.float32(values[name]) for name in _SIDES)
+    height, width = (np.float32(values[name]) for name in SIDES)
     own = (corners[:, 3] - corners[:, 1]) * width * (corners[:, 2] - corners[:, 0]) * height
     found = for_each_box(values[features.IMAGE_OBJECT_AREA], len(corners))
     return np.where(found > 0, found, own)
@@ -163,50 +144,27 @@ def keypoints(values: Values, count: int, each: int, view: Floats) -> Floats:
 
     ``view`` is the part of the stored image that is shown: top, left, height, width.
     """
-    columns = [for_each_box(values[name], count, each) for name in KEYPOINT_NAMES]
+    columns = [for_each_box(values[name], count, each) for name in FIELD_FEATURES[KEYPOINTS]]
     points = np.stack(columns, -1).astype(np.float32)
     places = (points[..., :2] - view[1::-1]) / view[:1:-1]
-    is_in = ((places >= -_OUTSIDE) & (places <= 1 + _OUTSIDE)).all(-1) & points.any(-1)
+    is_in = ((places >= -KEYPOINT_TOLERANCE) & (places <= 1 + KEYPOINT_TOLERANCE)).all(
+        -1
+    ) & points.any(-1)
     found = np.concatenate([np.clip(places, 0, 1), points[..., 2:]], -1)
     return np.where(is_in[..., None], found, np.float32(0))
 
 
 def masks(values: Values, count: int, view: Floats, size: tuple[int, int]) -> Masks:
     """Return the masks of boxes, uint8 [boxes, height, width]; ``view`` as for keypoints."""
-    found = np.zeros((count, *size), np.uint8)
-    counts = for_each_box(values[features.IMAGE_OBJECT_POLYGON_COUNT], count)
-    ends = np.cumsum(values[features.IMAGE_OBJECT_POLYGON_POINTS])
     x, y = values[features.IMAGE_OBJECT_POLYGON_X], values[features.IMAGE_OBJECT_POLYGON_Y]
-    points = (np.stack([x, y], 1) - view[1::-1]) / view[:1:-1] * np.array(size[::-1], np.float32)
-    polygons = np.split(points, ends[:-1])
-    for box, polygon in zip(np.repeat(np.arange(count), counts), polygons, strict=False):
-        found[box] |= filled(polygon, size)
-    runs = values[features.IMAGE_OBJECT_MASK_RUNS]
-    of_box = for_each_box(values[features.IMAGE_OBJECT_MASK_COUNT], count)
-    stored = int(values[_SIDES[0]]), int(values[_SIDES[1]])
-    for box, mine in enumerate(np.split(runs, np.cumsum(of_box)[:-1])) if count else ():
-        if len(mine):
-            found[box] |= seen_through(pixels_of(mine.tolist(), *stored), view.tolist(), size) == 1
-    return found
-
-
-def filled(points: Floats, size: tuple[int, int]) -> Masks:
-    """Return the pixels whose centers are in a polygon, given x and y of its points in pixels."""
-    height, width = size
-    x0, y0 = points[:, :1], points[:, 1:]
-    x1, y1 = np.roll(x0, -1, 0), np.roll(y0, -1, 0)
-    centers = np.arange(height, dtype=np.float32) + np.float32(0.5)
-    crosses = (y0 <= centers) != (y1 <= centers)
-    share = np.divide(centers - y0, y1 - y0, out=np.zeros(crosses.shape, np.float32), where=crosses)
-    first = np.clip(np.ceil(x0 + (x1 - x0) * share - 0.5), 0, width).astype(np.intp)
-    changes = np.zeros((height, width + 1), np.uint8)
-    np.add.at(changes, (np.nonzero(crosses)[1], first[crosses]), 1)
-    inside: Masks = np.cumsum(changes, 1, dtype=np.uint8)[:, :width] & np.uint8(1)
-    return inside
-
-
-def names_of(fields: Sequence[str], flags: Mapping[str, str]) -> Iterable[str]:
-    """Return the features of fields; ``flags`` are features by the name of a field."""
-    more = {"area": AREA_NAMES, "keypoints": KEYPOINT_NAMES, "masks": MASK_NAMES}
-    for name in fields:
-        yield from more.get(name) or (flags[name],)
+    stored = [values[name] for name in SIDES]
+    return object_masks(
+        np.stack([x, y], 1),
+        values[features.IMAGE_OBJECT_POLYGON_POINTS],
+        for_each_box(values[features.IMAGE_OBJECT_POLYGON_COUNT], count),
+        values[features.IMAGE_OBJECT_MASK_RUNS],
+        for_each_box(values[features.IMAGE_OBJECT_MASK_COUNT], count),
+        np.tile(stored, (count, 1)),
+        np.tile(view, (count, 1)),
+        size,
+    )
