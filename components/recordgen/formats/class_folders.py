@@ -226,7 +226,8 @@ def _check_images(listing: Listing, images: Sequence[str], others: Sequence[str]
     depth = max((name.count("/") for name in listing.others), default=0)
     layout = layout_of_classes([name for name in listing.others if name.count("/") == depth])
     shown = f", only files such as {', '.join(others[:_SHOWN])}" if others else ""
-    raise _refusal(listing, f"there is no image in this folder{shown}", layout)
+    reason = f"there is no image in this folder, and no texts or videos of a known form{shown}"
+    raise _refusal(listing, reason, layout)
 
 
 def _check_masks(listing: Listing, files: Sequence[PlacedFile]) -> None:
