@@ -6,14 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+import tensorflow as tf
+
 from recordgen.access.shards import ShardSet
 from recordgen.core.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
+from recordgen.features import FeatureSpec
 from recordgen.reading.images import ImageReading
 from recordgen.reading.keywords import ReadKeywords
-from recordgen.reading.options import AUTO, RecordOptions
-from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import BatchReading
+from recordgen.reading.options import AUTO, RecordOptions, TaskOptions
+from recordgen.reading.parsing import to_parsing_spec
+from recordgen.reading.plan import ReadPlan, plan_records
+from recordgen.reading.records import BatchReading, keeping
 from recordgen.registry import OF_OTHER_RECORDS, TASKS
 
 
@@ -66,3 +70,25 @@ def kind_for(task: str) -> Kind:
     """Return the kind that a task declares. Raises: UsageError: there is no such task."""
     found: Kind = TASKS[task].declared("reading")
     return found
+
+
+def parsed_kind(
+    features: Mapping[str, FeatureSpec], to_batch: Callable[[Mapping[str, tf.Tensor]], Any]
+) -> Kind:
+    """Return the :class:`Kind` of a task, for its ``reading``.
+
+    Args:
+        features: the features of the task.
+        to_batch: takes a batch of parsed features by name, and returns the batch that the user
+            gets: tensors, or tuples and dicts of them.
+    """
+    spec = to_parsing_spec(features)
+
+    def parse(records: tf.Tensor) -> Any:
+        return to_batch(tf.io.parse_example(records, dict(spec)))
+
+    def reading(shards: ShardSet, plan: ReadPlan, options: TaskOptions) -> BatchReading:
+        del shards
+        return BatchReading(plan, options, keeping(options.predicate, lambda: spec), parse)
+
+    return Kind(options=TaskOptions, plan=plan_records, reading=reading)

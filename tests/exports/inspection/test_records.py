@@ -20,11 +20,11 @@ Convert = Callable[..., Path]
 
 @pytest.fixture
 def convert(make_csv, tmp_path):
-    """Return a function that converts lines about 2.gif and others, which are 200 by 100."""
+    """Return a function that converts lines about 2.png and others, which are 200 by 100."""
     for number in (0, 1, 3):
         image = Image.new("RGB", (200, 100), (90, 90, 90 + number))
         (tmp_path / f"{number}.png").write_bytes(encoded(image, "PNG"))
-    (tmp_path / "2.gif").write_bytes(encoded(noise(20, 10), "GIF"))
+    (tmp_path / "2.png").write_bytes(encoded(noise(20, 10), "PNG"))
 
     def run(lines, **options):
         recordgen.convert(make_csv(lines), tmp_path / "out", **options)
@@ -38,7 +38,7 @@ BOXES = [
     "TRAIN,0.png,dog,.5,.5,,,1,1,,",
     "TRAIN,0.png,dog,0,.7,,,.1,.9,,",
     "TRAIN,1.png,,,,,,,,,",
-    "TRAIN,2.gif,cat,0,0,,,1,1,,",
+    "TRAIN,2.png,cat,0,0,,,1,1,,",
 ]
 
 
@@ -59,13 +59,13 @@ def test_boxes_are_counted_by_label(convert, capsys):
     found = lines_by_name(text)
     assert found["0.png"][3:] == ["3", "2×", "dog,", "1×", "cat"]
     assert found["1.png"][3:] == ["0"]
-    assert found["2.gif"][3:] == ["1", "1×", "cat"]
+    assert found["2.png"][3:] == ["1", "1×", "cat"]
     assert main(["inspect", str(output), "--split", "test"]) == 0
     line = capsys.readouterr().out.splitlines()[1]
     assert line.endswith("9  1× c0, 1× c1, 1× c2, 1× c3, … 9 values")
     assert main(["inspect", str(output), "--json"]) == 0
     records = json.loads(capsys.readouterr().out)
-    [one] = [record for record in records if record["image/source_id"] == "2.gif"]
+    [one] = [record for record in records if record["image/source_id"] == "2.png"]
     assert {name: value for name, value in one.items() if "object" in name} == {
         **{f"image/object/bbox/{side}min": [0.0] for side in "xy"},
         **{f"image/object/bbox/{side}max": [1.0] for side in "xy"},
@@ -76,7 +76,7 @@ def test_boxes_are_counted_by_label(convert, capsys):
 
 def test_all_labels_of_an_image_are_shown(convert, tmp_path, capsys):
     """As text and JSON, by output or by files; images without boxes stay byte for byte."""
-    output = convert(["TRAIN,0.png,dog,cat", "TRAIN,1.png,dog", "TRAIN,2.gif"])
+    output = convert(["TRAIN,0.png,dog,cat", "TRAIN,1.png,dog", "TRAIN,2.png"])
     for record in inspect(str(output), to=str(tmp_path / "seen")):
         source = tmp_path / record.features["image/source_id"].decode()
         assert Path(record.image_file or "").read_bytes() == source.read_bytes()
@@ -85,12 +85,12 @@ def test_all_labels_of_an_image_are_shown(convert, tmp_path, capsys):
     found = lines_by_name(capsys.readouterr().out)
     assert found["0.png"][3:] == ["0,", "1", "cat,", "dog"]
     assert found["1.png"][3:] == ["1", "dog"]
-    assert found["2.gif"][3:] == []
+    assert found["2.png"][3:] == []
     for named in (str(output), f"{output}/Split-train/*"):
         assert main(["inspect", named, "--json"]) == 0
         records = json.loads(capsys.readouterr().out)
         labels = {record["image/source_id"]: record.get("image/class/text") for record in records}
-        assert labels == {"0.png": ["cat", "dog"], "1.png": ["dog"], "2.gif": None}
+        assert labels == {"0.png": ["cat", "dog"], "1.png": ["dog"], "2.png": None}
 
 
 def test_boxes_are_drawn_in_the_colour_of_their_label(convert, tmp_path):
@@ -110,7 +110,7 @@ def test_boxes_are_drawn_in_the_colour_of_their_label(convert, tmp_path):
     assert {image.getpixel((x, 99)) for x in range(100, 200)} == {dog}
     assert {image.getpixel((x, 89)) for x in range(20)} == {dog}
     assert image.getpixel((60, 40)) == (90, 90, 90)
-    assert Image.open(files[b"2.gif"]).getpixel((19, 9)) == cat
+    assert Image.open(files[b"2.png"]).getpixel((19, 9)) == cat
 
 
 def test_an_undecodable_record_is_named(convert, tmp_path):
