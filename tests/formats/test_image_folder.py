@@ -126,6 +126,9 @@ STOPS = {
         [f"{s}/{at}/{s}{n}.png" for s in ("train", "val") for at in "abc" for n in "xy"], "", False
     ),
     "pairs": ([f"{at}/{n}_{at[0]}.png" for at in ("noisy", "clean") for n in "123"], "", False),
+    "pairs of names with numbers": (
+        [f"{at}/{n}_{at[0]}.png" for at in ("pan", "ms") for n in "123"], "", False
+    ),
     "pairs of numbers": ([f"{at}/{n}.png" for at in ("rgb", "depth") for n in "123"], "", False),
     "files in more folders": (["cat/red/1.jpg", "dog/blue/1.jpg"], "cat/red ", True),
     "numbered folders in a class": (

@@ -16,6 +16,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence, Set
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen import storage
@@ -25,7 +26,7 @@ from recordgen.core.task.task import Task
 from recordgen.errors import NotUnderstoodError, PayloadError, SourceError
 from recordgen.formats import foreign_formats
 from recordgen.formats.conll import names_sentences
-from recordgen.formats.field_kinds import IMAGE_SUFFIX
+from recordgen.formats.field_kinds import IMAGE_SUFFIX, words_of
 from recordgen.formats.folder_advice import layout_of_classes, layout_of_pairs, refusal
 from recordgen.formats.folder_names import ANNOTATIONS, PAIRED, PlacedFile, placed
 from recordgen.formats.format import Evidence, Format, Rows
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _DESCRIBING = (".txt", ".tsv", ".json", ".xml", *IMPORT_SUFFIXES)
 _DOCUMENTS_READ = 32
 _TOKEN = re.compile(r"[^\s,;:\"'<>|]+")
+_DIGITS = re.compile(r"\d+")
 _LINES_READ = 100
 _SHOWN = 4
 
@@ -265,14 +267,33 @@ def _hold_the_same(folders: Mapping[str, Collection[str]]) -> bool:
 
     Files have the same names if each folder has more than half of the names of the second largest
     one; numbers with zeros before them are names, too, but other numbers of classes are often the
-    same: ``cats/7.jpg`` and ``dogs/7.jpg``.
+    same: ``cats/7.jpg`` and ``dogs/7.jpg``. Files of the same numbers are parts of pairs if the
+    names around them differ by folder and are not the folder's (``pan/7_p.png``, ``ms/7_m.png``),
+    and there are two or three folders, as more are classes; or if a folder is named after a part.
     """
-    if len(folders) < 2:
-        return False
+    if len(folders) < 2 or PAIRED.issuperset(map(str.lower, folders)):
+        return len(folders) > 1
     shared = set.intersection(*map(set, folders.values()))
     named = [stem for stem in shared if not stem.isdecimal() or stem[:-1].startswith("0")]
-    is_same = len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]
-    return is_same or PAIRED.issuperset(map(str.lower, folders))
+    if len(named) > 1 and len(named) * 2 > sorted(map(len, folders.values()))[-2]:
+        return True
+    is_said = not PAIRED.isdisjoint(chain.from_iterable(map(words_of, folders)))
+    numbers = [_numbers_in(folder, stems) for folder, stems in folders.items()]
+    is_bare = all(map(str.isdecimal, chain.from_iterable(folders.values())))
+    if any(each != numbers[0] for each in numbers):
+        return False
+    if is_said:
+        return len(numbers[0]) > 1
+    return len(numbers[0]) > 2 and len(folders) < 4 and not is_bare
+
+
+def _numbers_in(folder: str, stems: Collection[str]) -> Collection[str]:
+    """Return the numbers in names of one form; none if the form has the name of the folder."""
+    numbers = {each[0] for stem in stems if (each := _DIGITS.search(stem))}
+    forms = {_DIGITS.sub("#", stem, count=1) for stem in stems}
+    words = {word for form in forms for word in words_of(form) if len(word) > 2}
+    is_own = any(word in folder.lower() or folder.lower() in word for word in words)
+    return numbers if len(forms) == 1 and len(numbers) == len(stems) and not is_own else ()
 
 
 def _check_import_files(
